@@ -1,0 +1,1 @@
+"""LexLIP: images and captions as a few weighted words, searched in an inverted index."""

@@ -1,0 +1,7 @@
+"""Photos and captions: where they lie, how they are read, and drawn ones for tests."""
+
+from lexlip.data.images import UnreadableImage, decode
+from lexlip.data.source import Item, Skipped, Source
+from lexlip.data.sources import open_source
+
+__all__ = ["Item", "Skipped", "Source", "UnreadableImage", "decode", "open_source"]

@@ -1,0 +1,137 @@
+"""Image files of any kind -> RGB."""
+
+import io
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from PIL import Image
+
+from lexlip.errors import DataError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+MAX_PIXELS = 178_956_970  # where Pillow's own default refuses: about half a gigabyte as RGB
+
+_ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+class UnreadableImage(DataError):
+    """One image that cannot be used. `reason` is short; the message has the path before it, if known."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(f"{path}: {reason}" if path else reason)
+        self.reason = reason
+
+
+def decode(data: bytes, size: int | None = None) -> Image.Image:
+    """The first frame of an image file, upright, in RGB; transparent parts on white.
+
+    `size` is the shorter side, in pixels, that the caller will resize to: large JPEGs are then decoded at a
+    half, quarter or eighth of their size, never below `size`. The image is not resized otherwise.
+
+    Raises UnreadableImage: not an image, damaged or truncated, or more than MAX_PIXELS (told from the
+    header, before anything is decoded).
+    """
+    if not data:
+        raise UnreadableImage("empty file")
+    with _quiet():
+        image = _open(data)
+        width, height = image.size
+        if width * height > MAX_PIXELS:
+            raise _too_large(width * height)
+        try:
+            if size is not None:
+                image.draft("RGB", (size, size))  # only JPEG has drafts; elsewhere this does nothing
+            image.load()
+            return _to_rgb(_upright(image))
+        except Exception as error:  # a damaged file can raise nearly anything in a decoder
+            raise _damaged(error) from error
+
+
+def _open(data: bytes) -> Image.Image:
+    try:
+        return Image.open(io.BytesIO(data), formats=FORMATS)
+    except Image.DecompressionBombError as error:
+        pixels = re.search(r"\d+", str(error))
+        raise _too_large(int(pixels.group()) if pixels else MAX_PIXELS + 1) from error
+    except Image.UnidentifiedImageError as error:
+        raise UnreadableImage("not an image") from error
+    except Exception as error:
+        raise _damaged(error) from error
+
+
+def _too_large(pixels: int) -> UnreadableImage:
+    return UnreadableImage(f"{pixels:,} pixels: more than {MAX_PIXELS:,}")
+
+
+def _damaged(error: Exception) -> UnreadableImage:
+    what = str(error).partition("\n")[0] or type(error).__name__
+    return UnreadableImage("truncated" if "truncated" in what.lower() else f"damaged ({what})")
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        turn = _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # broken EXIF in a sound picture: leave it as it lies
+        return image
+    return image if turn is None else image.transpose(turn)
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith(("I", "F")):
+        return _eight_bits(image).convert("RGB")
+    if image.mode in ("RGBA", "RGBa", "LA", "La", "PA") or "transparency" in image.info:
+        rgba = image.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, "white")
+        return Image.alpha_composite(white, rgba).convert("RGB")
+    return image.convert("RGB")
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Grey of 16 or 32 bits, integer or float -> 8 bits; Pillow's own conversion would clip at 255."""
+    grey = np.nan_to_num(np.asarray(image, dtype=np.float32))
+    tops = (1.0, 255.0, 65535.0) if image.mode.startswith("F") else (65535.0,)
+    brightest = float(np.max(grey))
+    top = next((top for top in tops if brightest <= top), brightest)
+    return Image.fromarray((grey.clip(0, top) * (255 / top)).astype(np.uint8))
+
+
+_quiet_lock = threading.Lock()
+_quiet_depth = 0
+_quiet_filters = warnings.catch_warnings()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps Pillow's warnings (large image, odd EXIF, odd palette) to itself.
+
+    `catch_warnings` alone is not for threads: overlapping ones restore each other's filters. So the first
+    decoder in switches warnings off and the last one out switches them on.
+    """
+    global _quiet_depth, _quiet_filters
+    with _quiet_lock:
+        if _quiet_depth == 0:
+            _quiet_filters = warnings.catch_warnings()
+            _quiet_filters.__enter__()
+            warnings.simplefilter("ignore")
+        _quiet_depth += 1
+    try:
+        yield
+    finally:
+        with _quiet_lock:
+            _quiet_depth -= 1
+            if _quiet_depth == 0:
+                _quiet_filters.__exit__(None, None, None)

@@ -1,0 +1,87 @@
+"""What every source of photos offers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+
+from lexlip.data.images import UnreadableImage, decode
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One photo: an id that is unique within its source, and its captions (there may be none)."""
+
+    id: str
+    captions: tuple[str, ...]
+
+
+class Skipped(NamedTuple):
+    """Something that was found unusable while listing."""
+
+    id: str
+    reason: str
+
+
+class Source(ABC):
+    """Photos with captions, listed at once and read one by one.
+
+    name:    what the user gave
+    items:   the photos, in a fixed order
+    skipped: what was found unusable while listing
+
+    A source holds no open files: it can be pickled, and used in forked and spawned workers.
+    """
+
+    name: str
+    items: Sequence[Item]
+    skipped: list[Skipped]
+
+    @abstractmethod
+    def read(self, index: int) -> bytes:
+        """The bytes of an image file. Raises UnreadableImage."""
+
+    @abstractmethod
+    def path(self, index: int) -> str:
+        """What a person opens: an absolute path; in a tar, the tar's path and the member's name after it."""
+
+    def image(self, index: int, size: int | None = None) -> Image.Image:
+        """The decoded photo, RGB, at least `size` pixels on its shorter side unless it is smaller itself
+        (see `decode`). Raises UnreadableImage, with the path."""
+        data = self.read(index)
+        try:
+            return decode(data, size)
+        except UnreadableImage as error:
+            raise UnreadableImage(error.reason, self.path(index)) from error
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def caption_lines(data: bytes) -> tuple[str, ...]:
+    """The captions in a text file, one a line."""
+    return clean_captions(data.decode("utf-8-sig", errors="replace").splitlines())
+
+
+def clean_captions(captions: object) -> tuple[str, ...]:
+    """The non-empty strings of a list, with single spaces."""
+    if not isinstance(captions, list):
+        return ()
+    lines = (" ".join(caption.split()) for caption in captions if isinstance(caption, str))
+    return tuple(line for line in lines if line)
+
+
+def read_file(path: str | Path, offset: int = 0, size: int = -1) -> bytes:
+    """A file's bytes, or `size` of them from `offset` on. Raises UnreadableImage."""
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(offset)
+            data = file.read(size)
+    except OSError as error:
+        raise UnreadableImage(error.strerror or str(error), str(path)) from error
+    if size > len(data):
+        raise UnreadableImage("truncated", str(path))
+    return data

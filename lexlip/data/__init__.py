@@ -2,6 +2,6 @@
 
 from lexlip.data.images import UnreadableImage, decode
 from lexlip.data.source import Item, Skipped, Source
-from lexlip.data.sources import open_source
+from lexlip.data.sources import open_source, open_sources
 
-__all__ = ["Item", "Skipped", "Source", "UnreadableImage", "decode", "open_source"]
+__all__ = ["Item", "Skipped", "Source", "UnreadableImage", "decode", "open_source", "open_sources"]

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from lexlip.data.images import SUFFIXES
+from lexlip.data.images import SUFFIXES, UnreadableImage
 from lexlip.data.source import Item, Skipped, Source, caption_lines, read_file
 
 
@@ -89,7 +89,11 @@ class FolderSource(Source):
 
     def _captions(self, photo: str, texts: set[str]) -> tuple[str, ...]:
         text = photo.rpartition(".")[0] + ".txt"
-        return caption_lines(read_file(self.root / text)) if text in texts else ()
+        try:
+            return caption_lines(read_file(self.root / text)) if text in texts else ()
+        except UnreadableImage as error:
+            self.skipped.append(Skipped(text, error.reason))
+            return ()
 
     def read(self, index: int) -> bytes:
         return read_file(self.path(index))

@@ -1,14 +1,16 @@
 """What a user names -> a source of photos."""
 
-import glob
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
+from lexlip.data import table
 from lexlip.data.folder import FolderSource, Listing, walk
 from lexlip.data.images import SUFFIXES
+from lexlip.data.joined import JoinedSource
+from lexlip.data.karpathy import KarpathySource
 from lexlip.data.source import Source
-from lexlip.data.webdataset import WebDatasetSource
+from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
 
@@ -18,25 +20,47 @@ def open_source(spec: str | Path, images: str | Path | None = None, split: str |
     spec is one of
     - a folder of photos, or of webdataset tars, with everything below it
     - a tar, or a pattern of tars: "train-{0000..0002}.tar", "*.tar"
+    - a table of photos and captions (.tsv, .csv, .txt), or a split file of Karpathy's (.json)
     - one photo
+
+    images and split are for tables and split files: where the photos are (a folder of photos or of tars, a
+    tar, a pattern of tars; default: the folder of the file), and which photos to take (default: all).
 
     Raises DataError if nothing is there, or nothing that can be used.
     """
     name, path = str(spec), Path(spec).expanduser()
-    if images is not None or split is not None:
-        raise DataError(f"{name} has no splits and holds its images itself")
+    suffix = path.suffix.lower()
+    if path.is_file() and suffix in (".json", *table.SUFFIXES):
+        kind = KarpathySource if suffix == ".json" else table.TableSource
+        return kind(path, Path(images).expanduser() if images is not None else None, split, name)
+    if path.exists() and split is not None:
+        raise DataError(f"{name} has no splits: only tables and split files (.json) have")
+    if path.exists() and images is not None:
+        raise DataError(f"{name} holds its photos itself: images is for tables and split files (.json)")
     if path.is_dir():
         return _open_folder(path, name)
-    if path.is_file() and path.suffix.lower() == ".tar":
+    if path.is_file() and suffix == ".tar":
         return WebDatasetSource([path], name)
-    if path.is_file() and path.suffix.lower() in SUFFIXES:
+    if path.is_file() and suffix in SUFFIXES:
         texts = {path.with_suffix(".txt").name} if path.with_suffix(".txt").is_file() else set()
         return FolderSource(path.parent, Listing([path.name], [], texts, []), name)
     if path.exists():
-        raise DataError(f"{name} is not a folder, a tar or a photo")
+        raise DataError(
+            f"{name} is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)"
+        )
     if re.search(r"[*?\[{]", name):
         return WebDatasetSource(match_tars(str(path)), name)
     raise DataError(f"{name} does not exist")
+
+
+def open_sources(
+    specs: Sequence[str | Path], images: str | Path | None = None, split: str | None = None
+) -> Source:
+    """Several sources as one, each as `open_source` has it. Ids are prefixed only if they would clash."""
+    sources = [open_source(spec, images, split) for spec in specs]
+    if not sources:
+        raise DataError("no source of photos is given")
+    return sources[0] if len(sources) == 1 else JoinedSource(sources)
 
 
 def _open_folder(path: Path, name: str) -> Source:
@@ -47,36 +71,6 @@ def _open_folder(path: Path, name: str) -> Source:
         return source
     if not listing.photos:
         looked_for = ", ".join(SUFFIXES)
-        raise DataError(f"no photos below {name}: looked for {looked_for} and .tar")
+        why = f"; {listing.skipped[0].id}: {listing.skipped[0].reason}" if listing.skipped else ""
+        raise DataError(f"no photos below {name}: looked for {looked_for} and .tar{why}")
     return FolderSource(path, listing, name)
-
-
-def match_tars(pattern: str) -> list[Path]:
-    """The tars that a pattern names, in order. Braces may hold a range or a list: {000..012}, {train,val}.
-
-    Raises DataError if there is none, or if one that braces spell out is missing."""
-    paths: dict[Path, None] = {}
-    for name in expand_braces(pattern):
-        found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (a pattern may be absolute)
-        if not found and not glob.has_magic(name):
-            raise DataError(f"{name} does not exist (named by {pattern})")
-        paths.update((Path(path), None) for path in found if path.lower().endswith(".tar"))
-    if not paths:
-        raise DataError(f"no tar matches {pattern}")
-    return list(paths)
-
-
-def expand_braces(pattern: str) -> Iterator[str]:
-    """ "a-{08..10}" -> "a-08", "a-09", "a-10"; "{train,val}.tar" -> "train.tar", "val.tar"."""
-    brace = re.search(r"\{([^{}]*)\}", pattern)
-    if brace is None:
-        yield pattern
-        return
-    bounds = re.fullmatch(r"(\d+)\.\.(\d+)", brace[1])
-    if bounds:
-        width = len(bounds[1]) if bounds[1].startswith("0") else 0
-        choices = [f"{number:0{width}}" for number in range(int(bounds[1]), int(bounds[2]) + 1)]
-    else:
-        choices = brace[1].split(",")
-    for choice in choices:
-        yield from expand_braces(pattern[: brace.start()] + choice + pattern[brace.end() :])

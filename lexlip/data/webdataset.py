@@ -1,7 +1,9 @@
 """Photos in tar files, as img2dataset and webdataset write them: KEY.jpg, KEY.txt, KEY.json."""
 
+import glob
 import json
 import os
+import re
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -116,3 +118,34 @@ def _captions(file: BinaryIO, texts: dict[str, Member]) -> tuple[str, ...]:
         if captions:
             return captions
     return caption_lines(content(".txt"))
+
+
+def match_tars(pattern: str) -> list[Path]:
+    """The tars that a pattern names, in order. Braces may hold a range or a list: {000..012}, {train,val}.
+
+    Raises DataError if there is none, or if one that braces spell out is missing."""
+    paths: dict[Path, None] = {}
+    for name in expand_braces(pattern):
+        found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (a pattern may be absolute)
+        if not found and not glob.has_magic(name):
+            raise DataError(f"{name} does not exist (named by {pattern})")
+        paths.update((Path(path), None) for path in found if path.lower().endswith(".tar"))
+    if not paths:
+        raise DataError(f"no tar matches {pattern}")
+    return list(paths)
+
+
+def expand_braces(pattern: str) -> Iterator[str]:
+    """ "a-{08..10}" -> "a-08", "a-09", "a-10"; "{train,val}.tar" -> "train.tar", "val.tar"."""
+    brace = re.search(r"\{([^{}]*)\}", pattern)
+    if brace is None:
+        yield pattern
+        return
+    bounds = re.fullmatch(r"(\d+)\.\.(\d+)", brace[1])
+    if bounds:
+        width = len(bounds[1]) if bounds[1].startswith("0") else 0
+        choices = [f"{number:0{width}}" for number in range(int(bounds[1]), int(bounds[2]) + 1)]
+    else:
+        choices = brace[1].split(",")
+    for choice in choices:
+        yield from expand_braces(pattern[: brace.start()] + choice + pattern[brace.end() :])

@@ -1,0 +1,123 @@
+"""Photos that a file of captions names: what Karpathy's JSON and tables have in common."""
+
+import os
+import posixpath
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from lexlip.data.folder import walk
+from lexlip.data.images import UnreadableImage
+from lexlip.data.source import Item, Skipped, Source, clean_captions, read_file
+from lexlip.data.webdataset import WebDatasetSource, match_tars
+from lexlip.errors import DataError
+
+
+class Entry(NamedTuple):
+    """Some captions of one photo, as the file has them."""
+
+    photo: str  # path below the folder of images
+    captions: list[str]
+    split: str = ""
+
+
+class CaptionedSource(Source):
+    """The photos that `entries` name, in their order; entries of one photo are put together.
+
+    `images` is a folder, which may hold the files themselves or tars of them, or a tar, or a pattern of
+    tars. In a tar a photo is found by its file name alone. Photos that are nowhere are skipped. The id of a
+    photo is its path as the file of captions has it.
+
+    Raises DataError if there is no such split, or no photo at all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        entries: Iterable[Entry],
+        images: Path,
+        split: str | None,
+        skipped: Iterable[Skipped] = (),
+    ) -> None:
+        self.name = name
+        self.skipped = list(skipped)
+        captions: dict[str, list[str]] = {}
+        for entry in _of_split(list(entries), split, name):
+            captions.setdefault(entry.photo, []).extend(entry.captions)
+        places = self._find(captions, images)
+        self.items = [Item(photo, clean_captions(captions[photo])) for photo in places]
+        self._places = list(places.values())
+        self.skipped += [Skipped(photo, "no such file") for photo in captions if photo not in places]
+        if not self.items:
+            example = f" (the first is {next(iter(captions))})" if captions else ""
+            raise DataError(f"none of the {len(captions)} photos that {name} names is in {images}{example}")
+
+    def _find(self, photos: Iterable[str], images: Path) -> dict[str, str | int]:
+        """Where each photo is: the path of a file, or its index in `self._tars`."""
+        self._tars: WebDatasetSource | None = None
+        if not images.is_dir():
+            self._tars = WebDatasetSource(
+                [images] if images.is_file() else match_tars(str(images)), str(images)
+            )
+            return self._find_in_tars(photos)
+        root = images.absolute()
+        files: dict[str, str | int] = {}
+        for photo in photos:
+            paths = (f"{root / photo}", f"{root / posixpath.basename(photo)}")
+            if path := next(filter(os.path.isfile, paths), None):
+                files[photo] = path
+        if all(photo in files for photo in photos):
+            return files
+        shards = [root / tar for tar in walk(root).tars]
+        with suppress(DataError):  # tars without photos: they are here for something else
+            self._tars = WebDatasetSource(shards, str(images)) if shards else None
+        members = self._find_in_tars(photos)
+        everywhere = members | files
+        return {photo: everywhere[photo] for photo in photos if photo in everywhere}
+
+    def _find_in_tars(self, photos: Iterable[str]) -> dict[str, str | int]:
+        if self._tars is None:
+            return {}
+        self.skipped += [skip for skip in self._tars.skipped if skip.id.endswith(".tar")]
+        members = {posixpath.basename(item.id): index for index, item in enumerate(self._tars.items)}
+        names = ((photo, posixpath.basename(photo)) for photo in photos)
+        return {photo: members[name] for photo, name in names if name in members}
+
+    def read(self, index: int) -> bytes:
+        place = self._places[index]
+        if isinstance(place, str):
+            return read_file(place)
+        if self._tars is None:
+            raise UnreadableImage("no such file", self.items[index].id)
+        return self._tars.read(place)
+
+    def path(self, index: int) -> str:
+        place = self._places[index]
+        return place if isinstance(place, str) or self._tars is None else self._tars.path(place)
+
+
+def _of_split(entries: list[Entry], split: str | None, name: str) -> list[Entry]:
+    if split is None:
+        return entries
+    chosen = [entry for entry in entries if entry.split == split]
+    if not chosen:
+        splits = ", ".join(sorted({entry.split for entry in entries} - {""})) or "no splits"
+        raise DataError(f"{name} has no split {split!r}: it has {splits}")
+    return chosen
+
+
+def split_name(split: object) -> str:
+    """A split as the file has it -> its name here: COCO's `restval` is for training too."""
+    name = split.strip() if isinstance(split, str) else ""
+    return "train" if name == "restval" else name
+
+
+def read_text(path: Path, name: str) -> str:
+    """A file of captions. Raises DataError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is not UTF-8 at byte {error.start:,}") from error
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error.strerror or error}") from error

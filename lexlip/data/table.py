@@ -1,0 +1,88 @@
+"""Tables of photos and captions: TSV, CSV, Flickr8k's and Flickr30k's own."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from lexlip.data.captioned import CaptionedSource, Entry, read_text, split_name
+from lexlip.data.source import Skipped
+from lexlip.errors import DataError
+
+SUFFIXES = (".tsv", ".csv", ".txt")
+PHOTO = ("image", "image_name", "image_path", "filename", "file_name", "filepath", "path", "file")
+CAPTION = ("caption", "title", "text", "comment", "sentence")
+SPLIT = ("split",)
+
+
+class TableSource(CaptionedSource):
+    """One caption a row; the rows of one photo are put together. Without a header line, the first column is
+    the photo and the second the caption, or the third if the second is a number. Understood as they are:
+
+        image,caption,split                        a header: see PHOTO, CAPTION and SPLIT for the names
+        1000268201.jpg#0<TAB>A child climbs stairs       Flickr8k
+        1000092795.jpg| 0| Two men look at their hands   Flickr30k
+
+    `images` is where the photos are, as for CaptionedSource; the folder of the table if None.
+    Raises DataError.
+    """
+
+    def __init__(self, path: Path, images: Path | None, split: str | None, name: str) -> None:
+        skipped: list[Skipped] = []
+        entries = list(_entries(path, name, skipped))
+        super().__init__(name, entries, images or path.parent, split, skipped)
+
+
+def _entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
+    text = read_text(path, name)
+    delimiter = _delimiter(text.partition("\n")[0])
+    rows = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL
+        if delimiter == ","
+        else csv.QUOTE_NONE,  # elsewhere a quote is only a quote
+    )
+    columns: tuple[int, int, int | None] | None = None
+    width = 0
+    try:
+        for row in rows:
+            cells = [cell.strip() for cell in row]
+            if not any(cells):
+                continue
+            if columns is None:
+                width = len(cells)
+                columns = _header(cells, name)
+                if columns:
+                    continue
+                columns = (0, 2 if width > 2 and cells[1].isdigit() else 1, None)
+            photo, caption, split = columns
+            if len(cells) <= max(photo, caption, split or 0):
+                skipped.append(Skipped(f"{PurePath(name).name}:{rows.line_num}", "a column is missing"))
+                continue
+            if caption == width - 1:  # a comma in a last column that nobody quoted
+                cells[caption] = delimiter.join(row[caption:])
+            which = split_name(cells[split]) if split is not None else ""
+            yield Entry(re.sub(r"(\.\w+)#\d+$", r"\1", cells[photo]), [cells[caption]], which)
+    except csv.Error as error:
+        raise DataError(f"{name} line {rows.line_num} cannot be read: {error}") from error
+
+
+def _delimiter(line: str) -> str:
+    return next((mark for mark in "\t|" if mark in line), ",")
+
+
+def _header(cells: list[str], name: str) -> tuple[int, int, int | None] | None:
+    """The columns of photo, caption and split; None if this is no header line."""
+    names = [cell.lower() for cell in cells]
+    photo, caption, split = (
+        next((names.index(known) for known in kind if known in names), None)
+        for kind in (PHOTO, CAPTION, SPLIT)
+    )
+    if photo is None and caption is None:
+        return None
+    if photo is None or caption is None:
+        lacking = "image" if photo is None else "caption"
+        raise DataError(f"{name} has no column named {lacking}: it has {', '.join(cells)}")
+    return photo, caption, split

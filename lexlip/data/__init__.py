@@ -1,7 +1,8 @@
 """Photos and captions: where they lie, how they are read, and drawn ones for tests."""
 
 from lexlip.data.images import UnreadableImage, decode
+from lexlip.data.scenes import Scenes
 from lexlip.data.source import Item, Skipped, Source
 from lexlip.data.sources import open_source, open_sources
 
-__all__ = ["Item", "Skipped", "Source", "UnreadableImage", "decode", "open_source", "open_sources"]
+__all__ = ["Item", "Scenes", "Skipped", "Source", "UnreadableImage", "decode", "open_source", "open_sources"]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lexlip.data.folder import walk
-from lexlip.data.images import UnreadableImage
 from lexlip.data.source import Item, Skipped, Source, clean_captions, read_file
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
@@ -88,13 +87,15 @@ class CaptionedSource(Source):
         place = self._places[index]
         if isinstance(place, str):
             return read_file(place)
-        if self._tars is None:
-            raise UnreadableImage("no such file", self.items[index].id)
+        assert self._tars is not None
         return self._tars.read(place)
 
     def path(self, index: int) -> str:
         place = self._places[index]
-        return place if isinstance(place, str) or self._tars is None else self._tars.path(place)
+        if isinstance(place, str):
+            return place
+        assert self._tars is not None
+        return self._tars.path(place)
 
 
 def _of_split(entries: list[Entry], split: str | None, name: str) -> list[Entry]:

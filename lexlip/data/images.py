@@ -13,7 +13,7 @@ from PIL import Image
 from lexlip.errors import DataError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 178_956_970  # where Pillow's own default refuses: about half a gigabyte as RGB
 
 _ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
@@ -106,7 +106,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     tops = (1.0, 255.0, 65535.0) if image.mode.startswith("F") else (65535.0,)
     brightest = float(np.max(grey))
     top = next((top for top in tops if brightest <= top), brightest)
-    return Image.fromarray((grey.clip(0, top) * (255 / top)).astype(np.uint8))
+    return Image.fromarray(np.rint(grey.clip(0, top) * (255 / top)).astype(np.uint8))
 
 
 _quiet_lock = threading.Lock()

@@ -1,29 +1,12 @@
-import io
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from lexlip.data import Skipped, open_source
 from lexlip.errors import DataError
 
-
-def jpeg(size: tuple[int, int] = (40, 30), colour: str = "red") -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", size, colour).save(file, "JPEG")
-    return file.getvalue()
-
-
-def write_tar(path: Path, files: dict[str, bytes]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w") as tar:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    return path
+from .pictures import jpeg, write_tar
 
 
 def test_captions_come_from_the_list_then_the_string_then_the_text(tmp_path: Path) -> None:

@@ -1,0 +1,208 @@
+import pickle
+import struct
+import threading
+import warnings
+import zlib
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from lexlip.data.images import MAX_PIXELS, UnreadableImage, decode
+from lexlip.errors import DataError, LexLIPError
+
+from .pictures import encode, jpeg
+
+
+def halves(size: tuple[int, int] = (64, 32)) -> Image.Image:
+    """Red on the left, blue on the right."""
+    image = Image.new("RGB", size, "red")
+    ImageDraw.Draw(image).rectangle((size[0] // 2, 0, *size), fill="blue")
+    return image
+
+
+def near(image: Image.Image, at: tuple[int, int], colour: tuple[int, int, int]) -> bool:
+    return image.mode == "RGB" and bool(np.abs(np.subtract(image.getpixel(at), colour)).max() <= 12)
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG of this size, up to where its pixels would begin."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b""))
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF"])
+def test_formats(format: str) -> None:
+    image = decode(encode(halves(), format))
+    assert image.size == (64, 32)
+    assert near(image, (8, 16), (255, 0, 0))
+    assert near(image, (56, 16), (0, 0, 255))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB"])
+def test_modes_without_alpha(mode: str) -> None:
+    image = decode(encode(Image.new("RGB", (8, 8), "white").convert(mode), "PNG"))
+    assert near(image, (4, 4), (255, 255, 255))
+
+
+def test_cmyk() -> None:
+    assert near(decode(encode(halves().convert("CMYK"), "JPEG")), (8, 16), (255, 0, 0))
+    assert near(decode(encode(halves().convert("CMYK"), "TIFF")), (8, 16), (255, 0, 0))
+
+
+@pytest.mark.parametrize("format", ["PNG", "WEBP", "TIFF"])
+def test_transparent_parts_are_white(format: str) -> None:
+    rgba = halves().convert("RGBA")
+    rgba.paste((0, 0, 0, 0), (0, 0, 32, 32))
+    options = {"lossless": True} if format == "WEBP" else {}
+    image = decode(encode(rgba, format, **options))
+    assert near(image, (8, 16), (255, 255, 255))
+    assert near(image, (56, 16), (0, 0, 255))
+
+
+def test_half_transparent_is_mixed_with_white() -> None:
+    assert near(decode(encode(Image.new("RGBA", (4, 4), (0, 0, 0, 128)), "PNG")), (1, 1), (127, 127, 127))
+    assert near(decode(encode(Image.new("LA", (4, 4), (0, 128)), "PNG")), (1, 1), (127, 127, 127))
+
+
+@pytest.mark.parametrize("transparency", [0, b"\0\xff"])
+def test_transparent_palette(transparency: int | bytes) -> None:
+    image = Image.new("P", (8, 8), 0)
+    image.putpalette([0, 0, 0, 0, 0, 255])
+    image.paste(1, (4, 0, 8, 8))
+    decoded = decode(encode(image, "PNG", transparency=transparency))
+    assert near(decoded, (1, 1), (255, 255, 255))
+    assert near(decoded, (6, 1), (0, 0, 255))
+
+
+def test_grey_of_16_bits_keeps_its_brightness() -> None:
+    grey = np.array([[0, 32768, 65535]], dtype=np.uint16).repeat(4, axis=0)
+    for format in ("PNG", "TIFF"):
+        image = decode(encode(Image.fromarray(grey), format))
+        assert [image.getpixel((x, 0)) for x in range(3)] == [(0, 0, 0), (128, 128, 128), (255, 255, 255)]
+
+
+def test_grey_of_floats() -> None:
+    for top in (1.0, 255.0, 65535.0, 1e6):
+        grey = np.array([[0, top / 2, top]], dtype=np.float32)
+        image = decode(encode(Image.fromarray(grey), "TIFF"))
+        assert [image.getpixel((x, 0))[0] for x in range(3)] == [0, 128, 255]
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "TIFF", "WEBP"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_exif_orientation(orientation: int, format: str) -> None:
+    upright = Image.new("RGB", (64, 32), "red")
+    upright.paste("blue", (32, 0, 64, 32))
+    upright.paste("lime", (0, 16, 32, 32))
+    back = {
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE,
+        8: Image.Transpose.ROTATE_270,
+    }
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    stored = upright.transpose(back[orientation]) if orientation in back else upright
+    image = decode(encode(stored, format, exif=exif))
+    assert image.size == (64, 32)
+    assert near(image, (8, 4), (255, 0, 0))
+    assert near(image, (8, 28), (0, 255, 0))
+    assert near(image, (56, 16), (0, 0, 255))
+
+
+def test_the_first_frame_of_an_animation() -> None:
+    frames = [Image.new("RGB", (16, 16), colour) for colour in ("red", "blue", "lime")]
+    for format in ("GIF", "WEBP", "PNG", "TIFF", "MPO"):  # MPO: two JPEGs in one file, as phones write them
+        image = decode(encode(frames[0], format, save_all=True, append_images=frames[1:]))
+        assert near(image, (8, 8), (255, 0, 0))
+
+
+def test_draft_decodes_smaller_but_never_below_the_size() -> None:
+    data = jpeg((1600, 1200))
+    assert decode(data).size == (1600, 1200)
+    assert decode(data, 150).size == (200, 150)
+    assert decode(data, 151).size == (400, 300)
+    assert decode(data, 2000).size == (1600, 1200)
+    for height in range(97, 997, 41):
+        assert min(decode(jpeg((height + 13, height)), 96).size) >= 96
+    assert decode(encode(halves(), "PNG"), 8).size == (64, 32)
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(UnreadableImage) as caught:
+        decode(data)
+    return caught.value.reason
+
+
+def test_no_image() -> None:
+    assert refusal(b"") == "empty file"
+    assert refusal(b"\0" * 1000) == "not an image"
+    assert refusal(b"a text file called .jpg\n" * 100) == "not an image"
+    assert (
+        refusal(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n") == "not an image"
+    )  # never runs Ghostscript
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF"])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_truncated(format: str, part: float) -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
+    data = encode(noise, format)
+    reason = refusal(data[: int(len(data) * part)])
+    assert len(reason) < 100
+    if format == "JPEG":
+        assert reason == "truncated"
+
+
+def test_damage_never_raises_anything_else() -> None:
+    rng = np.random.default_rng(0)
+    for format in ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF"):
+        whole = np.frombuffer(encode(halves(), format), dtype=np.uint8)
+        for _ in range(60):
+            data = whole.copy()
+            data[rng.integers(0, len(data), 8)] = rng.integers(0, 255, 8)
+            with suppress(UnreadableImage):
+                assert decode(data.tobytes()).mode == "RGB"
+
+
+def test_a_decompression_bomb_is_refused_by_its_header() -> None:
+    assert refusal(png_header(50_000, 50_000)) == f"2,500,000,000 pixels: more than {MAX_PIXELS:,}"
+
+
+def test_a_large_image_below_the_limit_gives_no_warning() -> None:
+    large = png_header(10_000, 10_000)  # Pillow warns from 89 million pixels on
+    assert refusal(large) == "truncated"
+
+
+def test_broken_exif_leaves_the_picture_as_it_is() -> None:
+    image = decode(encode(halves(), "JPEG", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\xff broken"))
+    assert image.size == (64, 32)
+
+
+def test_warnings_come_back_after_decoding_in_threads() -> None:
+    before = list(warnings.filters)
+    data = encode(Image.fromarray(np.zeros((256, 256, 3), dtype=np.uint8)), "PNG")
+    threads = [threading.Thread(target=lambda: [decode(data) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(warnings.filters) == before
+
+
+def test_the_error() -> None:
+    error = UnreadableImage("truncated", "a.jpg")
+    assert isinstance(error, DataError)
+    assert isinstance(error, LexLIPError)
+    assert str(error) == "a.jpg: truncated"
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.reason) == ("a.jpg: truncated", "truncated")

@@ -1,0 +1,53 @@
+"""The Lucene half of LexLIP: impact indexes of sparse vectors, from Python.
+
+Knows Lucene, numpy and scipy, and nothing of neural networks. Vectors are `scipy.sparse.csr_matrix` [n, V]
+of whole weights; V is the size of the vocabulary. Java starts with the first writer or searcher.
+"""
+
+from .errors import (
+    BadVectors,
+    BridgeError,
+    CorruptIndex,
+    IndexLocked,
+    IndexMismatch,
+    IndexNotFound,
+    IndexVersion,
+    JVMConflict,
+    NoJar,
+    NoJava,
+    UnknownId,
+    VocabularyMismatch,
+)
+from .jvm import start_jvm
+from .metadata import FORMAT_VERSION, IndexMetadata, read_metadata, vocabulary_hash
+from .pseudo_documents import write_json_vectors
+from .runtime import JavaHome, find_jar, find_java, lucene_version
+from .searcher import ImpactSearcher
+from .writer import ImpactWriter
+
+__all__ = [
+    "FORMAT_VERSION",
+    "BadVectors",
+    "BridgeError",
+    "CorruptIndex",
+    "ImpactSearcher",
+    "ImpactWriter",
+    "IndexLocked",
+    "IndexMetadata",
+    "IndexMismatch",
+    "IndexNotFound",
+    "IndexVersion",
+    "JVMConflict",
+    "JavaHome",
+    "NoJar",
+    "NoJava",
+    "UnknownId",
+    "VocabularyMismatch",
+    "find_jar",
+    "find_java",
+    "lucene_version",
+    "read_metadata",
+    "start_jvm",
+    "vocabulary_hash",
+    "write_json_vectors",
+]

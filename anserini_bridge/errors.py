@@ -1,0 +1,65 @@
+"""What can go wrong, each as one sentence that names the bad value and the way out."""
+
+
+class BridgeError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    ::
+
+        BridgeError
+        ├── NoJava                    no Java runtime that is new enough
+        ├── NoJar                     Anserini's jar is not installed
+        ├── JVMConflict               Java already runs in this process, or ran before a fork
+        ├── IndexNotFound             the path is missing, or holds no index of ours
+        ├── IndexVersion              written in a format, or by a Lucene, that cannot be read here
+        ├── IndexMismatch             the index was made with other settings
+        │   └── VocabularyMismatch    ... with another vocabulary
+        ├── CorruptIndex              files of the index are missing or damaged
+        ├── IndexLocked               another process is writing
+        ├── BadVectors                ids, vectors or a vocabulary that cannot be indexed or searched
+        └── UnknownId                 no document has that id
+    """
+
+
+class NoJava(BridgeError):
+    """No Java runtime that is new enough was found."""
+
+
+class NoJar(BridgeError):
+    """Anserini's jar, which holds all of Lucene, was not found."""
+
+
+class JVMConflict(BridgeError):
+    """The one Java machine of this process cannot be used."""
+
+
+class IndexNotFound(BridgeError):
+    """The path is missing, or it is not an index."""
+
+
+class IndexVersion(BridgeError):
+    """The index is too new or too old to be read here."""
+
+
+class IndexMismatch(BridgeError):
+    """The index was made with other settings than the ones asked for."""
+
+
+class VocabularyMismatch(IndexMismatch):
+    """The index was made with another vocabulary."""
+
+
+class CorruptIndex(BridgeError):
+    """Files of the index are missing or damaged."""
+
+
+class IndexLocked(BridgeError):
+    """Another process is writing to the index."""
+
+
+class BadVectors(BridgeError):
+    """Ids, vectors or a vocabulary that cannot be indexed or searched."""
+
+
+class UnknownId(BridgeError):
+    """No document has the id."""

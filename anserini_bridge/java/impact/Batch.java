@@ -1,0 +1,73 @@
+package impact;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.util.BytesRef;
+
+/** A CSR matrix of queries and its answers; every thread that calls it takes the next open query. */
+final class Batch implements Callable<Void> {
+  private final DirectoryReader reader;
+  private final BytesRef[] words;
+  private final int[] indptr;
+  private final int[] indices;
+  private final int[] weights;
+  private final int k;
+  private final long[][] scores;
+  private final byte[][][] ids;
+  private final AtomicInteger next = new AtomicInteger();
+
+  Batch(
+      DirectoryReader reader, BytesRef[] words, int[] indptr, int[] indices, int[] weights, int k) {
+    this.reader = reader;
+    this.words = words;
+    this.indptr = indptr;
+    this.indices = indices;
+    this.weights = weights;
+    this.k = k;
+    scores = new long[indptr.length - 1][];
+    ids = new byte[indptr.length - 1][][];
+  }
+
+  @Override
+  public Void call() throws IOException {
+    Scorer scorer = new Scorer(reader, words);
+    for (int q = next.getAndIncrement(); q < scores.length; q = next.getAndIncrement()) {
+      TopK best = scorer.search(indices, weights, indptr[q], indptr[q + 1], k);
+      int[] documents = new int[best.size()];
+      scores[q] = new long[best.size()];
+      best.drain(scores[q], documents);
+      ids[q] = Ids.read(reader, documents);
+    }
+    return null;
+  }
+
+  byte[] pack() throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(bytes);
+    for (long[] row : scores) {
+      out.writeInt(row.length);
+    }
+    for (long[] row : scores) {
+      for (long score : row) {
+        out.writeLong(score);
+      }
+    }
+    int end = 0;
+    for (byte[][] row : ids) {
+      for (byte[] id : row) {
+        end += id.length;
+        out.writeInt(end);
+      }
+    }
+    for (byte[][] row : ids) {
+      for (byte[] id : row) {
+        out.write(id);
+      }
+    }
+    return bytes.toByteArray();
+  }
+}

@@ -1,0 +1,72 @@
+package impact;
+
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.lucene.index.BinaryDocValues;
+import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.ReaderUtil;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
+import org.apache.lucene.util.Bits;
+import org.apache.lucene.util.BytesRef;
+
+/** From ids to document numbers and back. */
+final class Ids {
+  private Ids() {}
+
+  /** The live document of each id, or -1. */
+  static int[] find(DirectoryReader reader, BytesRef[] ids) throws IOException {
+    int[] documents = new int[ids.length];
+    Arrays.fill(documents, -1);
+    for (LeafReaderContext leaf : reader.leaves()) {
+      Terms terms = leaf.reader().terms(Writer.ID);
+      if (terms == null) {
+        continue;
+      }
+      TermsEnum term = terms.iterator();
+      PostingsEnum postings = null;
+      Bits live = leaf.reader().getLiveDocs();
+      for (int i = 0; i < ids.length; i++) {
+        if (!term.seekExact(ids[i])) {
+          continue;
+        }
+        postings = term.postings(postings, PostingsEnum.NONE);
+        for (int doc = postings.nextDoc();
+            doc != PostingsEnum.NO_MORE_DOCS;
+            doc = postings.nextDoc()) {
+          if (live == null || live.get(doc)) {
+            documents[i] = leaf.docBase + doc;
+          }
+        }
+      }
+    }
+    return documents;
+  }
+
+  /** The id of each document, in the order given; read in document order, as doc values ask. */
+  static byte[][] read(DirectoryReader reader, int[] documents) throws IOException {
+    long[] order = new long[documents.length];
+    for (int i = 0; i < documents.length; i++) {
+      order[i] = ((long) documents[i] << 32) | i;
+    }
+    Arrays.sort(order);
+    byte[][] ids = new byte[documents.length][];
+    List<LeafReaderContext> leaves = reader.leaves();
+    LeafReaderContext leaf = null;
+    BinaryDocValues values = null;
+    for (long entry : order) {
+      int doc = (int) (entry >>> 32);
+      if (leaf == null || doc >= leaf.docBase + leaf.reader().maxDoc()) {
+        leaf = leaves.get(ReaderUtil.subIndex(doc, leaves));
+        values = leaf.reader().getBinaryDocValues(Writer.ID);
+      }
+      values.advanceExact(doc - leaf.docBase);
+      BytesRef id = values.binaryValue();
+      ids[(int) entry] = Arrays.copyOfRange(id.bytes, id.offset, id.offset + id.length);
+    }
+    return ids;
+  }
+}

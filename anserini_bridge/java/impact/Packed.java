@@ -1,0 +1,32 @@
+package impact;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import org.apache.lucene.util.BytesRef;
+
+/** Reads what Python sends: big-endian int32 arrays, and strings as one UTF-8 block with end offsets. */
+final class Packed {
+  private Packed() {}
+
+  static int[] ints(byte[] bytes) {
+    int[] values = new int[bytes.length / Integer.BYTES];
+    ByteBuffer.wrap(bytes).asIntBuffer().get(values);
+    return values;
+  }
+
+  static BytesRef[] strings(byte[] block, byte[] packedEnds) {
+    int[] ends = ints(packedEnds);
+    BytesRef[] strings = new BytesRef[ends.length];
+    int start = 0;
+    for (int i = 0; i < ends.length; i++) {
+      strings[i] = new BytesRef(block, start, ends[i] - start);
+      start = ends[i];
+    }
+    return strings;
+  }
+
+  static Path path(byte[] utf8) {
+    return Path.of(new String(utf8, StandardCharsets.UTF_8));
+  }
+}

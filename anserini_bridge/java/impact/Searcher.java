@@ -1,0 +1,188 @@
+package impact;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
+import org.apache.lucene.store.AlreadyClosedException;
+import org.apache.lucene.store.Directory;
+import org.apache.lucene.store.FSDirectory;
+import org.apache.lucene.util.BytesRef;
+
+/** Answers batches of queries over one index; may be used by many threads at once. */
+public final class Searcher {
+  private final BytesRef[] words;
+  private final Directory directory;
+  private volatile DirectoryReader reader;
+
+  public Searcher(byte[] path, byte[] wordBlock, byte[] wordEnds) throws IOException {
+    words = Packed.strings(wordBlock, wordEnds);
+    directory = FSDirectory.open(Packed.path(path));
+    reader = DirectoryReader.open(directory);
+  }
+
+  /** The live documents and the postings (those of deleted documents too, until they are merged). */
+  public long[] counts() throws IOException {
+    DirectoryReader current = acquire();
+    try {
+      return new long[] {current.numDocs(), current.getSumDocFreq(Writer.CONTENTS)};
+    } finally {
+      current.decRef();
+    }
+  }
+
+  /** Moves to the newest commit; false when this is it already. */
+  public synchronized boolean refresh() throws IOException {
+    DirectoryReader old = reader;
+    DirectoryReader newer = DirectoryReader.openIfChanged(old);
+    if (newer == null) {
+      return false;
+    }
+    reader = newer;
+    old.close(); // searches under way hold a reference of their own
+    return true;
+  }
+
+  public synchronized void close() throws IOException {
+    reader.close();
+    directory.close();
+  }
+
+  /**
+   * Searches every row of a CSR matrix.
+   *
+   * @return big-endian: hits of each query (int32), then for all hits the scores (int64), the ends
+   *     of the ids in the block (int32), and the block of ids (UTF-8)
+   */
+  public byte[] search(byte[] indptr, byte[] indices, byte[] weights, int k, int threads)
+      throws Exception {
+    DirectoryReader current = acquire();
+    try {
+      Batch batch =
+          new Batch(
+              current, words, Packed.ints(indptr), Packed.ints(indices), Packed.ints(weights), k);
+      run(batch, Math.min(threads, indptr.length / Integer.BYTES - 1));
+      return batch.pack();
+    } finally {
+      current.decRef();
+    }
+  }
+
+  /**
+   * The weights that documents give to some words.
+   *
+   * @return big-endian int32: the document number of each id (-1: no such id), then a triple for
+   *     every posting: position of the id, position of the word, weight
+   */
+  public byte[] weights(byte[] idBlock, byte[] idEnds, byte[] terms) throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(bytes);
+    DirectoryReader current = acquire();
+    try {
+      int[] documents = Ids.find(current, Packed.strings(idBlock, idEnds));
+      for (int document : documents) {
+        out.writeInt(document);
+      }
+      for (LeafReaderContext leaf : current.leaves()) {
+        int[] rows = rowsIn(leaf, documents);
+        if (rows.length > 0) {
+          leafWeights(leaf, rows, documents, Packed.ints(terms), out);
+        }
+      }
+    } finally {
+      current.decRef();
+    }
+    return bytes.toByteArray();
+  }
+
+  private void leafWeights(
+      LeafReaderContext leaf, int[] rows, int[] documents, int[] terms, DataOutputStream out)
+      throws IOException {
+    Terms contents = leaf.reader().terms(Writer.CONTENTS);
+    if (contents == null) {
+      return;
+    }
+    TermsEnum term = contents.iterator();
+    PostingsEnum postings = null;
+    for (int position = 0; position < terms.length; position++) {
+      if (!term.seekExact(words[terms[position]])) {
+        continue;
+      }
+      postings = term.postings(postings, PostingsEnum.FREQS);
+      for (int row : rows) {
+        int doc = documents[row] - leaf.docBase;
+        if (postings.docID() < doc) {
+          postings.advance(doc);
+        }
+        if (postings.docID() == doc) {
+          out.writeInt(row);
+          out.writeInt(position);
+          out.writeInt(postings.freq());
+        }
+      }
+    }
+  }
+
+  /** The positions of the documents that lie in a segment, by rising document. */
+  private static int[] rowsIn(LeafReaderContext leaf, int[] documents) {
+    long[] order = new long[documents.length];
+    int count = 0;
+    for (int row = 0; row < documents.length; row++) {
+      int doc = documents[row] - leaf.docBase;
+      if (documents[row] >= 0 && doc >= 0 && doc < leaf.reader().maxDoc()) {
+        order[count++] = ((long) doc << 32) | row;
+      }
+    }
+    Arrays.sort(order, 0, count);
+    int[] rows = new int[count];
+    for (int i = 0; i < count; i++) {
+      rows[i] = (int) order[i];
+    }
+    return rows;
+  }
+
+  private DirectoryReader acquire() {
+    while (true) {
+      DirectoryReader current = reader;
+      if (current.tryIncRef()) {
+        return current;
+      }
+      if (current == reader) {
+        throw new AlreadyClosedException("the searcher is closed");
+      }
+    }
+  }
+
+  private static void run(Callable<Void> worker, int threads) throws Exception {
+    if (threads <= 1) {
+      worker.call();
+      return;
+    }
+    ExecutorService pool = Executors.newFixedThreadPool(threads);
+    try {
+      List<Future<Void>> running = new ArrayList<>();
+      for (int i = 0; i < threads; i++) {
+        running.add(pool.submit(worker));
+      }
+      for (Future<Void> one : running) {
+        one.get();
+      }
+    } catch (ExecutionException failure) {
+      throw failure.getCause() instanceof Exception cause ? cause : failure;
+    } finally {
+      pool.shutdown();
+    }
+  }
+}

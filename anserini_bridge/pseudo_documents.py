@@ -1,0 +1,32 @@
+"""Exports sparse vectors for other tools, in the format of Anserini's JsonVectorCollection."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from scipy.sparse import csr_matrix
+
+from .storage import atomic_write
+from .vectors import check_ids, check_vectors, check_vocabulary
+
+
+def write_json_vectors(
+    path: str | Path, ids: Sequence[str], vectors: csr_matrix, vocabulary: Sequence[str]
+) -> None:
+    """Writes a line `{"id": ..., "contents": "", "vector": {word: weight}}` for each document.
+
+    vectors [len(ids), V] has whole weights >= 0. The file appears under its name when it is complete. Stock
+    Anserini (`IndexCollection -collection JsonVectorCollection -impact -pretokenized`) reads a folder of such
+    files whose names end in .jsonl; it splits words at white space. Raises BadVectors.
+    """
+    words = check_vocabulary(vocabulary)
+    vectors = check_vectors(vectors, len(words))
+    ids = check_ids(ids, vectors.shape[0])
+    ends = vectors.indptr.tolist()
+    with atomic_write(Path(path)) as file:
+        for row, name in enumerate(ids):
+            part = slice(ends[row], ends[row + 1])
+            pairs = zip(vectors.indices[part].tolist(), vectors.data[part].tolist(), strict=True)
+            vector = {words[column]: weight for column, weight in pairs}
+            line = {"id": name, "contents": "", "vector": vector}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -1,0 +1,200 @@
+"""Searches an impact index: sparse integer queries in, ids and exact integer scores out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from .errors import BadVectors, CorruptIndex, UnknownId
+from .jvm import java_class, java_errors
+from .metadata import IndexMetadata, read_metadata, vocabulary_hash
+from .vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
+from .writer import check_same_vocabulary
+
+_MAX_HITS = 2**20  # of one call to Java: bounds the memory that a batch of queries takes
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """One state of the index; replaced as a whole, so that searches in other threads see old or new."""
+
+    java: Any
+    metadata: IndexMetadata
+    words: tuple[str, ...]
+
+
+class ImpactSearcher:
+    """Searches the index at path, from any number of threads.
+
+    ```python
+    with ImpactSearcher(path, vocabulary=words) as searcher:
+        ids, scores = searcher.search(queries, k=10)  # csr_matrix [n, V] of whole weights
+    ```
+
+    The score of a document is the sum over shared words of query weight times document weight (LexLIP,
+    equation 24), summed in 64-bit integers: exact for every weight that is accepted (up to 2^31 - 1).
+    """
+
+    def __init__(self, path: str | Path, vocabulary: Sequence[str] | None = None) -> None:
+        """Opens the index; where a vocabulary is given, it must be the index's own.
+
+        Raises VocabularyMismatch, IndexNotFound, IndexVersion, CorruptIndex, NoJava, NoJar, JVMConflict.
+        """
+        self.path = Path(path).absolute()
+        self._expected = None if vocabulary is None else tuple(vocabulary)
+        self._opened = self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the index; searches under way in other threads still finish."""
+        with java_errors(self.path):
+            self._opened.java.close()
+
+    def __len__(self) -> int:
+        """Documents that are not deleted."""
+        return self.metadata.documents
+
+    @property
+    def metadata(self) -> IndexMetadata:
+        """What the index is; its counts are those of the state that is searched."""
+        return self._opened.metadata
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words, by column of the vectors."""
+        return self._opened.words
+
+    def search(
+        self, queries: csr_matrix, k: int = 10, threads: int = 1
+    ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
+        """Returns for each of n queries its k best documents: ids, and scores, best first.
+
+        queries [n, V] has whole weights >= 0. Only documents that share a word with the query are hits, so
+        a row may have fewer than k, or none. Equal scores come in the order in which the documents were
+        added. threads: queries searched at the same time. Raises BadVectors, CorruptIndex.
+        """
+        opened = self._opened
+        for name, value in (("k", k), ("threads", threads)):
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1.")
+        queries = check_vectors(queries, len(opened.words))
+        k = min(int(k), max(1, len(self)))
+        step = max(int(threads), _MAX_HITS // k)
+        ids: list[list[str]] = []
+        scores: list[NDArray[np.int64]] = []
+        for start in range(0, queries.shape[0], step):
+            part = queries[start : start + step]
+            with java_errors(self.path):
+                answer = opened.java.search(*pack_matrix(part), k, int(threads)).tostring()
+            _unpack_hits(answer, part.shape[0], ids, scores)
+        return ids, scores
+
+    def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
+        """Returns what each word adds to the score of each document, [len(ids), V] of int64.
+
+        query [1, V]; the sum of a row is the score that search gives. Raises UnknownId, BadVectors.
+        """
+        opened = self._opened
+        query = check_vectors(query, len(opened.words))
+        if query.shape[0] != 1:
+            raise BadVectors(f"There are {query.shape[0]} queries: give one row.")
+        weights = self._weights(opened, ids, query.indices)
+        return csr_matrix(weights.multiply(query.astype(np.int64)))
+
+    def vectors(self, ids: Sequence[str]) -> csr_matrix:
+        """Returns the weights of documents as they were indexed, [len(ids), V] of int64.
+
+        Looks up every word of the vocabulary, once for all ids. Raises UnknownId.
+        """
+        opened = self._opened
+        return self._weights(opened, ids, np.arange(len(opened.words)))
+
+    def refresh(self) -> bool:
+        """Moves to the newest state of the index; returns whether there was a newer one.
+
+        Raises what opening raises; the state that was open stays open then.
+        """
+        opened = self._opened
+        metadata = read_metadata(self.path)
+        same_folder = (metadata.directory, metadata.created) == (
+            opened.metadata.directory,
+            opened.metadata.created,
+        )
+        if same_folder:
+            with java_errors(self.path):
+                if not opened.java.refresh():
+                    return False
+            self._opened = replace(opened, metadata=self._count(opened.java, metadata))
+            return True
+        self._opened = self._open()
+        with java_errors(self.path):
+            opened.java.close()
+        return True
+
+    def _open(self) -> _Opened:
+        searcher = java_class("impact.Searcher")
+        while True:
+            metadata = read_metadata(self.path)
+            try:
+                words = self._read_words(metadata)
+                folder = self.path / metadata.directory / "lucene"
+                with java_errors(self.path):
+                    java = searcher(str(folder).encode(), *pack_strings(words))
+                return _Opened(java, self._count(java, metadata), words)
+            except CorruptIndex:
+                if read_metadata(self.path) == metadata:  # else a writer replaced the index just now
+                    raise
+
+    def _read_words(self, metadata: IndexMetadata) -> tuple[str, ...]:
+        file = self.path / metadata.directory / "vocabulary.txt"
+        try:
+            words = tuple(file.read_bytes().decode().split("\n")[:-1])
+        except (OSError, UnicodeDecodeError) as error:
+            raise CorruptIndex(f"{file} cannot be read ({error}): build the index again.") from None
+        if vocabulary_hash(words) != metadata.vocabulary:
+            raise CorruptIndex(f"{file} was changed after the index was built: build the index again.")
+        if self._expected is not None:
+            check_same_vocabulary(self.path, metadata, self._expected)
+        return words
+
+    def _count(self, java: Any, metadata: IndexMetadata) -> IndexMetadata:
+        with java_errors(self.path):
+            documents, postings = java.counts()
+        return replace(metadata, documents=documents, postings=postings)
+
+    def _weights(self, opened: _Opened, ids: Sequence[str], columns: NDArray[Any]) -> csr_matrix:
+        """The weights of some words in some documents, [len(ids), V]."""
+        with java_errors(self.path):
+            answer = opened.java.weights(*pack_strings(ids), pack_ints(columns)).tostring()
+        numbers = np.frombuffer(answer, ">i4")
+        documents, triples = numbers[: len(ids)], numbers[len(ids) :].reshape(-1, 3)
+        if (documents < 0).any():
+            name = ids[int(np.argmax(documents < 0))]
+            raise UnknownId(f"The index at {self.path} holds no document with the id {name!r}.")
+        rows, positions, weights = triples.T
+        return csr_matrix(
+            (weights.astype(np.int64), (rows, columns[positions])), shape=(len(ids), len(opened.words))
+        )
+
+
+def _unpack_hits(answer: bytes, queries: int, ids: list[list[str]], scores: list[NDArray[np.int64]]) -> None:
+    """Appends the hits of each query; the layout is that of impact.Searcher.search."""
+    counts = np.frombuffer(answer, ">i4", queries)
+    total = int(counts.sum())
+    values = np.frombuffer(answer, ">i8", total, offset=4 * queries).astype(np.int64)
+    ends = np.frombuffer(answer, ">i4", total, offset=4 * queries + 8 * total)
+    names = unpack_strings(answer[4 * queries + 12 * total :], ends)
+    limits = [0, *np.cumsum(counts).tolist()]
+    for start, end in pairwise(limits):
+        ids.append(names[start:end])
+        scores.append(values[start:end])

@@ -1,0 +1,174 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from lexlip.data import Item, Skipped, UnreadableImage, open_source
+from lexlip.errors import DataError
+
+from .pictures import jpeg, write
+
+
+def ids(root: Path) -> list[str]:
+    return [item.id for item in open_source(root).items]
+
+
+def test_photos_below_a_folder_in_order(tmp_path: Path) -> None:
+    for name in ("b.JPG", "a/z.png", "a/b/c.WebP", "a.gif", "a/y.tiff", "c.jpeg", "d.bmp", "e.tif"):
+        write(tmp_path / name, jpeg())
+    for name in ("notes.md", "a/table.csv", "photo.jpg.part", "jpg"):
+        write(tmp_path / name, "no photo")
+    source = open_source(str(tmp_path))
+    assert [item.id for item in source.items] == [
+        "a.gif", "a/b/c.WebP", "a/y.tiff", "a/z.png", "b.JPG", "c.jpeg", "d.bmp", "e.tif"
+    ]  # fmt: skip
+    assert (source.name, source.skipped, len(source)) == (str(tmp_path), [], 8)
+    assert source.path(1) == f"{tmp_path}/a/b/c.WebP"
+    assert source.read(1) == jpeg()
+    assert source.image(1).size == (40, 30)
+
+
+def test_hidden_files_and_folders_are_left_out(tmp_path: Path) -> None:
+    for name in ("a.jpg", ".b.jpg", "._a.jpg", ".lexlip/thumbs/a.jpg", "c/.git/d.jpg", "c/d.jpg"):
+        write(tmp_path / name, jpeg())
+    assert ids(tmp_path) == ["a.jpg", "c/d.jpg"]
+
+
+def test_a_hidden_folder_can_be_given_itself(tmp_path: Path) -> None:
+    write(tmp_path / ".photos" / "a.jpg", jpeg())
+    assert ids(tmp_path / ".photos") == ["a.jpg"]
+
+
+def test_captions_lie_beside_the_photo(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    write(tmp_path / "a.txt", "\ufeffA dog .\r\n\r\n  Zwei   Hündchen \n")
+    write(tmp_path / "b" / "c.d.png", jpeg())
+    write(tmp_path / "b" / "c.d.txt", "a cat")
+    write(tmp_path / "b" / "e.jpg", jpeg())
+    assert open_source(tmp_path).items == [
+        Item("a.jpg", ("A dog .", "Zwei Hündchen")),
+        Item("b/c.d.png", ("a cat",)),
+        Item("b/e.jpg", ()),
+    ]
+
+
+def test_one_photo(tmp_path: Path) -> None:
+    photo = write(tmp_path / "a.jpg", jpeg())
+    write(tmp_path / "b.jpg", jpeg())
+    write(tmp_path / "a.txt", "a dog")
+    source = open_source(photo)
+    assert source.items == [Item("a.jpg", ("a dog",))]
+    assert source.path(0) == str(photo)
+
+
+def test_names_of_all_kinds(tmp_path: Path) -> None:
+    names = sorted(["Übung 1.jpg", "犬.png", "a b\tc.jpg", "#?%&.jpg", "🐕.jpg", "-rf.jpg", "[x]{1..2}*.jpg"])
+    for name in names:
+        write(tmp_path / name, jpeg())
+    source = open_source(tmp_path)
+    assert [item.id for item in source.items] == names
+    for index in range(len(source)):
+        source.image(index)
+    assert ids(tmp_path / "[x]{1..2}*.jpg") == ["[x]{1..2}*.jpg"]
+
+
+def test_a_name_that_is_not_utf8_is_skipped(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    try:
+        write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jpg")), jpeg())
+        write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9t\xe9/b.jpg")), jpeg())
+    except OSError:
+        pytest.skip("this file system holds UTF-8 names only")
+    source = open_source(tmp_path)
+    assert [item.id for item in source.items] == ["a.jpg"]
+    assert source.skipped == [
+        Skipped("\\xe9t\\xe9", "the name is not UTF-8"),
+        Skipped("caf\\xe9.jpg", "the name is not UTF-8"),
+    ]
+
+
+def test_links(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root / "b" / "a.jpg", jpeg())
+    write(tmp_path / "outside" / "c.jpg", jpeg())
+    (root / "b" / "loop").symlink_to(root)
+    (root / "a-link").symlink_to(root / "b")
+    (root / "out").symlink_to(tmp_path / "outside")
+    (root / "linked.jpg").symlink_to(root / "b" / "a.jpg")
+    (root / "gone.jpg").symlink_to(root / "nothing.jpg")
+    source = open_source(root)
+    assert [item.id for item in source.items] == ["b/a.jpg", "linked.jpg", "out/c.jpg"]
+    assert source.skipped == [Skipped("gone.jpg", "a link to nothing")]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    os.mkfifo(tmp_path / "b.jpg")
+    assert open_source(tmp_path).skipped == [Skipped("b.jpg", "not a file")]
+
+
+def test_a_folder_that_may_not_be_read_is_skipped(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    write(tmp_path / "locked" / "b.jpg", jpeg())
+    (tmp_path / "locked").chmod(0)
+    try:
+        if os.access(tmp_path / "locked", os.R_OK):
+            pytest.skip("this user may read everything")
+        assert open_source(tmp_path).skipped == [Skipped("locked", "Permission denied")]
+    finally:
+        (tmp_path / "locked").chmod(0o700)
+
+
+def test_an_unreadable_photo_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", "a text")
+    write(tmp_path / "b.jpg", "")
+    write(tmp_path / "c.jpg", jpeg()[:-100])
+    gone = write(tmp_path / "d.jpg", jpeg())
+    source = open_source(tmp_path)
+    gone.unlink()
+    reasons = ["not an image", "empty file", "truncated", "No such file or directory"]
+    for index, reason in enumerate(reasons):
+        with pytest.raises(UnreadableImage) as caught:
+            source.image(index)
+        assert caught.value.reason == reason
+        assert str(caught.value) == f"{source.path(index)}: {reason}"
+
+
+def test_tars_among_photos_are_listed_as_skipped(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    write(tmp_path / "b.tar", "")
+    assert [skipped.id for skipped in open_source(tmp_path).skipped] == ["b.tar"]
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    write(tmp_path / "notes.md", "no photo")
+    with pytest.raises(DataError, match=r"^no photos below .*: looked for \.jpg, \.jpeg, .* and \.tar$"):
+        open_source(tmp_path)
+    with pytest.raises(DataError, match=r"nowhere does not exist$"):
+        open_source(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"notes\.md is not a folder, a photo, a tar, a table"):
+        open_source(tmp_path / "notes.md")
+
+
+def test_options_that_do_not_apply(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    with pytest.raises(DataError, match="has no splits"):
+        open_source(tmp_path, split="val")
+    with pytest.raises(DataError, match="holds its photos itself"):
+        open_source(tmp_path, images=tmp_path)
+
+
+def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "photos" / "a.jpg", jpeg())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_source("~/photos").path(0) == f"{tmp_path}/photos/a.jpg"
+
+
+def test_a_relative_folder_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "photos" / "a.jpg", jpeg())
+    monkeypatch.chdir(tmp_path)
+    source = open_source("photos")
+    monkeypatch.chdir("/")
+    assert source.path(0) == f"{tmp_path}/photos/a.jpg"
+    source.read(0)

@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+
+from lexlip.data import Item, Skipped, open_source
+from lexlip.errors import DataError
+
+from .pictures import jpeg, write, write_tar
+
+TWO = [Item("a.jpg", ("a dog", "two dogs")), Item("sub/b.png", ("a cat, asleep",))]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    write(tmp_path / "a.jpg", jpeg())
+    write(tmp_path / "sub" / "b.png", jpeg())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.tsv", "a.jpg\ta dog\na.jpg\ttwo dogs\nsub/b.png\ta cat, asleep\n"),
+        ("t.tsv", "filename\tcaption\na.jpg\ta dog\na.jpg\ttwo dogs\nsub/b.png\ta cat, asleep\n"),
+        ("t.tsv", "a.jpg\t0\ta dog\na.jpg\t1\ttwo dogs\nsub/b.png\t0\ta cat, asleep\n"),
+        ("t.tsv", "a.jpg#0\ta dog\nsub/b.png#0\ta cat, asleep\na.jpg#1\ttwo dogs\n"),
+        ("Flickr8k.token.txt", "a.jpg#0\ta dog\na.jpg#1\ttwo dogs\nsub/b.png#0\ta cat, asleep\n"),
+        ("t.csv", 'a.jpg,a dog\na.jpg,two dogs\nsub/b.png,"a cat, asleep"\n'),
+        ("t.csv", "a.jpg,a dog\na.jpg,two dogs\nsub/b.png,a cat, asleep\n"),
+        ("t.csv", "\ufeffFilePath,Title\r\na.jpg,a dog\r\n\r\na.jpg,two dogs\r\nsub/b.png,a cat, asleep\r\n"),
+        ("t.csv", "filepath\ttitle\na.jpg\ta dog\na.jpg\ttwo dogs\nsub/b.png\ta cat, asleep\n"),
+        ("t.csv", 'id,text,image\n1,a dog,a.jpg\n2,two dogs,a.jpg\n3,"a cat, asleep",sub/b.png\n'),
+        (
+            "results.csv",
+            "image_name| comment_number| comment\n"
+            "a.jpg| 0| a dog\na.jpg| 1| two dogs\nsub/b.png| 0| a cat, asleep\n",
+        ),
+    ],
+)
+def test_variants(photos: Path, name: str, text: str) -> None:
+    source = open_source(write(photos / name, text))
+    assert source.items == TWO
+    assert source.skipped == []
+    assert source.path(1) == f"{photos}/sub/b.png"
+    source.image(1)
+
+
+def test_quotes_in_a_tsv_are_only_quotes(photos: Path) -> None:
+    table = write(photos / "t.tsv", 'a.jpg\t"Stop" says the sign\na.jpg\tthe 5" pipe\n')
+    assert open_source(table).items[0].captions == ('"Stop" says the sign', 'the 5" pipe')
+
+
+def test_splits(photos: Path) -> None:
+    table = write(photos / "t.csv", "image,caption,split\na.jpg,a dog,restval\nsub/b.png,a cat,val\n")
+    assert [item.id for item in open_source(table, split="train").items] == ["a.jpg"]
+    assert [item.id for item in open_source(table, split="val").items] == ["sub/b.png"]
+    assert len(open_source(table)) == 2
+    with pytest.raises(DataError, match="has no split 'test': it has train, val"):
+        open_source(table, split="test")
+    with pytest.raises(DataError, match="has no split 'val': it has no splits"):
+        open_source(write(table, "a.jpg,a dog\n"), split="val")
+
+
+def test_rows_and_photos_that_are_missing(photos: Path) -> None:
+    table = write(
+        photos / "t.csv",
+        "image| comment_number| comment\na.jpg| 4   A dog .\na.jpg| 0| a dog\nno.jpg| 0| x\n",
+    )
+    source = open_source(table)
+    assert source.items == [Item("a.jpg", ("a dog",))]
+    assert source.skipped == [Skipped("t.csv:2", "a column is missing"), Skipped("no.jpg", "no such file")]
+
+
+def test_photos_elsewhere(photos: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "tables" / "t.tsv", f"a.jpg\ta dog\n{photos}/sub/b.png\ta cat\n")
+    source = open_source(table, images=photos)
+    assert [source.path(0), source.path(1)] == [f"{photos}/a.jpg", f"{photos}/sub/b.png"]
+
+
+def test_photos_in_tars(tmp_path: Path) -> None:
+    write_tar(tmp_path / "photos-0.tar", {"a.jpg": jpeg(), "a.txt": b"not this"})
+    source = open_source(write(tmp_path / "t.tsv", "a.jpg\ta dog\n"))
+    assert source.items == [Item("a.jpg", ("a dog",))]
+    assert source.read(0) == jpeg()
+
+
+def test_errors(photos: Path) -> None:
+    table = photos / "t.csv"
+    for text, reason in [
+        ("", "none of the 0 photos"),
+        ("image,label\na.jpg,3\n", "no column named caption: it has image, label"),
+        ("url,caption\nhttp://x/a.jpg,a\n", "no column named image: it has url, caption"),
+        ("no.jpg,a dog\n", r"none of the 1 photos .* \(the first is no\.jpg\)"),
+        ("x" * 200_000, "line 1 cannot be read: field larger"),
+    ]:
+        with pytest.raises(DataError, match=reason):
+            open_source(write(table, text))
+    with pytest.raises(DataError, match="is not UTF-8 at byte 8"):
+        open_source(write(table, b"a.jpg,un\xe9\n"))

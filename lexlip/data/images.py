@@ -83,6 +83,8 @@ def _damaged(error: Exception) -> UnreadableImage:
 
 
 def _upright(image: Image.Image) -> Image.Image:
+    if image.format == "TIFF":  # Pillow has turned it while loading
+        return image
     try:
         turn = _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # broken EXIF in a sound picture: leave it as it lies

@@ -30,18 +30,17 @@ DIAMETERS = {"big": 0.28, "small": 0.14}  # in parts of the picture's side
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 SIZE_WORDS = {"big": ("big", "big", "large", ""), "small": ("small", "small", "little", "")}
+ALONE = (
+    "{a} {place} of a {ground} picture",
+    "a {ground} picture with {a} {place}",
+    "{place} {a}, on a {ground} background",
+    "{shapes} on {ground}: {a} {place}",
+    "{a} and nothing else, {place}, on {ground}",
+    "only {a} {place}, the rest is {ground}",
+)
 FORMS = {  # by the number of groups, and whether they are in a row
-    (1, True): (
-        ONE := (
-            "{a} {place} of a {ground} picture",
-            "a {ground} picture with {a} {place}",
-            "{place} {a}, on a {ground} background",
-            "{shapes} on {ground}: {a} {place}",
-            "{a} and nothing else, {place}, on {ground}",
-            "only {a} {place}, the rest is {ground}",
-        )
-    ),
-    (1, False): ONE,
+    (1, True): ALONE,
+    (1, False): ALONE,
     (2, True): (
         "{a} to the left of {b}",
         "{b} to the right of {a}",
@@ -127,7 +126,7 @@ class Group:
     centres: tuple[Point, ...]
 
     def words(self, size: str = "") -> str:
-        """ "two small red circles", with this word for the size or with none."""
+        """The group in words, with this word for the size or with none: "two small red circles"."""
         described = " ".join(filter(None, (size, self.colour, self.shape)))
         if len(self.centres) > 1:
             return f"{NUMBERS[len(self.centres)]} {described}{'es' if self.shape == 'cross' else 's'}"

@@ -36,14 +36,9 @@ class TableSource(CaptionedSource):
 
 def _entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
     text = read_text(path, name)
-    delimiter = _delimiter(text.partition("\n")[0])
-    rows = csv.reader(
-        io.StringIO(text, newline=""),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL
-        if delimiter == ","
-        else csv.QUOTE_NONE,  # elsewhere a quote is only a quote
-    )
+    delimiter = _delimiter(text.lstrip().partition("\n")[0])
+    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE  # elsewhere a quote is only a quote
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)  # type: ignore[arg-type]
     columns: tuple[int, int, int | None] | None = None
     width = 0
     try:
@@ -57,6 +52,8 @@ def _entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
                 if columns:
                     continue
                 columns = (0, 2 if width > 2 and cells[1].isdigit() else 1, None)
+                if delimiter == ",":  # without a header, the caption is all the rest
+                    width = columns[1] + 1
             photo, caption, split = columns
             if len(cells) <= max(photo, caption, split or 0):
                 skipped.append(Skipped(f"{PurePath(name).name}:{rows.line_num}", "a column is missing"))

@@ -27,6 +27,7 @@ def photos(tmp_path: Path) -> Path:
         ("Flickr8k.token.txt", "a.jpg#0\ta dog\na.jpg#1\ttwo dogs\nsub/b.png#0\ta cat, asleep\n"),
         ("t.csv", 'a.jpg,a dog\na.jpg,two dogs\nsub/b.png,"a cat, asleep"\n'),
         ("t.csv", "a.jpg,a dog\na.jpg,two dogs\nsub/b.png,a cat, asleep\n"),
+        ("t.csv", "\na.jpg,0,a dog\na.jpg,1,two dogs\nsub/b.png,0,a cat, asleep\n"),
         ("t.csv", "\ufeffFilePath,Title\r\na.jpg,a dog\r\n\r\na.jpg,two dogs\r\nsub/b.png,a cat, asleep\r\n"),
         ("t.csv", "filepath\ttitle\na.jpg\ta dog\na.jpg\ttwo dogs\nsub/b.png\ta cat, asleep\n"),
         ("t.csv", 'id,text,image\n1,a dog,a.jpg\n2,two dogs,a.jpg\n3,"a cat, asleep",sub/b.png\n'),
@@ -43,6 +44,12 @@ def test_variants(photos: Path, name: str, text: str) -> None:
     assert source.skipped == []
     assert source.path(1) == f"{photos}/sub/b.png"
     source.image(1)
+
+
+def test_a_comma_in_the_first_caption(photos: Path) -> None:
+    table = write(photos / "t.csv", "sub/b.png,a cat, asleep\na.jpg,a dog, awake, barks\n")
+    captions = [item.captions for item in open_source(table).items]
+    assert captions == [("a cat, asleep",), ("a dog, awake, barks",)]
 
 
 def test_quotes_in_a_tsv_are_only_quotes(photos: Path) -> None:

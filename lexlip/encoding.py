@@ -1,0 +1,80 @@
+"""From the photos of a source to batches of the exchange type: ids with a CSR matrix [n, V]."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from tqdm import tqdm
+
+from lexlip.config import ImageEncoderConfig
+from lexlip.data import Skipped, Source, UnreadableImage
+from lexlip.encoders.image import to_pixels
+from lexlip.models.lexlip import LexLIP
+
+FEW = 64  # photos for which starting worker processes costs more than it saves
+
+
+class PhotoVectors:
+    """Decodes and encodes the photos of a source, batch by batch, while worker processes read ahead.
+
+    Args:
+        model: the encoder.
+        source: the photos.
+        batch: photos encoded at a time.
+        workers: processes that decode.
+        progress: what the progress bar says; None shows none.
+
+    Attributes:
+        skipped: photos that could not be read, with the reason; complete after the iteration.
+    """
+
+    def __init__(
+        self, model: LexLIP, source: Source, batch: int = 32, workers: int = 2, progress: str | None = None
+    ) -> None:
+        self.model, self.source, self.batch = model, source, batch
+        self.workers = workers if len(source) > FEW else 0
+        self.progress = progress
+        self.skipped: list[Skipped] = []
+
+    def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
+        """Yields ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
+        photos = _Photos(self.source, self.model.config.image)
+        # a forked copy of a process that runs a JVM is not safe to use
+        context = "spawn" if self.workers and "jnius" in sys.modules else None
+        loader = DataLoader(
+            photos, self.batch, collate_fn=_collate, num_workers=self.workers, multiprocessing_context=context
+        )
+        with tqdm(
+            total=len(photos), unit="photo", desc=self.progress, disable=self.progress is None or None, delay=1
+        ) as bar:
+            for pixels, indices, unreadable in loader:
+                self.skipped += [Skipped(self.source.items[i].id, reason) for i, reason in unreadable]
+                if indices:
+                    yield [self.source.items[i].id for i in indices], self.model.encode_image(pixels)
+                bar.update(len(indices) + len(unreadable))
+
+
+class _Photos(Dataset):
+    def __init__(self, source: Source, config: ImageEncoderConfig) -> None:
+        self.source, self.config = source, config
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, index: int) -> tuple[int, Tensor | str]:
+        try:
+            return index, to_pixels(self.source.image(index, self.config.size), self.config)
+        except UnreadableImage as error:
+            return index, error.reason
+
+
+def _collate(samples: Sequence[tuple[int, Tensor | str]]) -> tuple[Tensor, list[int], list[tuple[int, str]]]:
+    read = [(index, pixels) for index, pixels in samples if isinstance(pixels, Tensor)]
+    unreadable = [(index, reason) for index, reason in samples if isinstance(reason, str)]
+    pixels = torch.stack([p for _, p in read]) if read else torch.empty(0, dtype=torch.uint8)
+    return pixels, [index for index, _ in read], unreadable

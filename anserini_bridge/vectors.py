@@ -18,7 +18,7 @@ _SLICE_POSTINGS = 2**22
 def check_vocabulary(words: Sequence[str]) -> tuple[str, ...]:
     """Returns the words as a tuple; raises BadVectors for one that is empty, repeated or not storable."""
     words = tuple(words)
-    _check_strings(words, "word", "of the vocabulary")
+    _check_strings(words, "word", "the vocabulary")
     for position, word in enumerate(words):
         if "\n" in word:
             raise BadVectors(f"Word {position} of the vocabulary, {word!r}, has a line break: remove it.")
@@ -32,13 +32,13 @@ def check_ids(ids: Sequence[str], rows: int | None = None) -> list[str]:
     ids = list(ids)
     if rows is not None and len(ids) != rows:
         raise BadVectors(f"There are {len(ids)} ids for {rows} vectors: give one id a row.")
-    _check_strings(ids, "id", "of the batch")
+    _check_strings(ids, "id", "the batch")
     return ids
 
 
 def _check_strings(strings: Sequence[str], kind: str, where: str) -> None:
     for position, string in enumerate(strings):
-        name = f"{kind.capitalize()} {position} {where}"
+        name = f"{kind.capitalize()} {position} of {where}"
         if not isinstance(string, str):
             raise BadVectors(f"{name} is {string!r}, a {type(string).__name__}: give a string.")
         if not string:
@@ -51,7 +51,7 @@ def _check_strings(strings: Sequence[str], kind: str, where: str) -> None:
             raise BadVectors(f"{name} has {size} bytes: shorten it to {MAX_STRING_BYTES}.")
     if len(set(strings)) < len(strings):
         twice = Counter(strings).most_common(1)[0][0]
-        raise BadVectors(f"The {kind} {twice!r} occurs twice {where}: keep one.")
+        raise BadVectors(f"The {kind} {twice!r} occurs twice in {where}: keep one.")
 
 
 def check_vectors(vectors: Any, width: int) -> csr_matrix:

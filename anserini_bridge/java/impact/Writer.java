@@ -41,7 +41,10 @@ public final class Writer {
     IndexWriterConfig config = new IndexWriterConfig();
     config.setOpenMode(
         create ? IndexWriterConfig.OpenMode.CREATE : IndexWriterConfig.OpenMode.APPEND);
-    config.setMergePolicy(new LogByteSizeMergePolicy()); // merges neighbours only: keeps the order
+    LogByteSizeMergePolicy merges = new LogByteSizeMergePolicy(); // neighbours only: keeps the order
+    merges.setNoCFSRatio(0); // else a single segment is written twice
+    config.setMergePolicy(merges);
+    config.setUseCompoundFile(false);
     config.setRAMBufferSizeMB(memoryMb);
     writer = new IndexWriter(directory, config);
   }

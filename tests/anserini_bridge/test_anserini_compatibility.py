@@ -1,0 +1,67 @@
+"""Stock Anserini reads our indexes, and makes the same index from what we export."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bridge_corpus import Corpus, brute_force, random_vectors
+from scipy.sparse import csr_matrix
+
+from anserini_bridge import BadVectors, ImpactSearcher, find_jar, find_java, write_json_vectors
+from anserini_bridge.jvm import java_class
+
+
+def stock_search(lucene: Path, query: csr_matrix, words: list[str], k: int) -> list[tuple[str, int]]:
+    searcher = java_class("io.anserini.search.SimpleImpactSearcher")(str(lucene))
+    weights = java_class("java.util.HashMap")()
+    for column, weight in zip(query.indices, query.data, strict=True):
+        weights.put(words[column], java_class("java.lang.Integer")(int(weight)))
+    hits = searcher.search(weights, k)
+    searcher.close()
+    # Anserini lowers tied scores by a millionth each, to keep their order in run files.
+    return [(hit.docid, round(hit.score)) for hit in hits]
+
+
+def test_anserinis_own_searcher_reads_the_index(index: Path, corpus: Corpus) -> None:
+    queries = random_vectors(rows=5, width=200, density=0.05, top=3, seed=7)
+    with ImpactSearcher(index) as searcher:
+        _, scores = searcher.search(queries, k=20)
+    truth = (queries @ corpus.vectors.T).toarray()
+    for row in range(5):
+        hits = stock_search(index / "data-1" / "lucene", queries[row], corpus.words, k=20)
+        assert [score for _, score in hits] == scores[row].tolist()
+        assert [truth[row, corpus.ids.index(name)] for name, _ in hits] == scores[row].tolist()
+
+
+def test_stock_anserini_indexes_the_export_to_the_same_scores(tmp_path: Path, corpus: Corpus) -> None:
+    ids, vectors = corpus.ids[:300], corpus.vectors[:300]
+    (tmp_path / "export").mkdir()
+    write_json_vectors(tmp_path / "export" / "corpus.jsonl", ids, vectors, corpus.words)
+    java = find_java().path / "bin" / "java"
+    command = [java, "-cp", find_jar(), "io.anserini.index.IndexCollection", "-impact", "-pretokenized"]
+    command += ["-collection", "JsonVectorCollection", "-generator", "DefaultLuceneDocumentGenerator"]
+    command += ["-input", tmp_path / "export", "-index", tmp_path / "index", "-threads", "1"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    query = random_vectors(rows=1, width=200, density=0.1, top=3, seed=8)
+    hits = stock_search(tmp_path / "index", query, corpus.words, k=300)
+    [(expected_ids, expected_scores)] = brute_force(query, vectors, ids, k=300)
+    assert [score for _, score in hits] == expected_scores
+    assert dict(hits) == dict(zip(expected_ids, expected_scores, strict=True))
+
+
+def test_the_export_line_by_line(tmp_path: Path) -> None:
+    words = ["|", "##ing", "日本", '"']
+    write_json_vectors(tmp_path / "a.jsonl", ["x", "ü"], csr_matrix([[0, 2, 1, 3], [0, 0, 0, 0]]), words)
+    lines = (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": "x", "contents": "", "vector": {"##ing": 2, "日本": 1, '"': 3}},
+        {"id": "ü", "contents": "", "vector": {}},
+    ]
+
+
+def test_a_bad_export_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(BadVectors, match="There are 1 ids for 2 vectors"):
+        write_json_vectors(tmp_path / "a.jsonl", ["x"], csr_matrix(np.eye(2, dtype=int)), ["a", "b"])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,174 @@
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bridge_corpus import SETTINGS, Corpus, brute_force, random_vectors
+from scipy.sparse import csr_matrix
+
+from anserini_bridge import (
+    BadVectors,
+    BridgeError,
+    ImpactSearcher,
+    ImpactWriter,
+    UnknownId,
+    VocabularyMismatch,
+)
+
+
+@pytest.mark.parametrize("k", [1, 10, 20_000])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_search_equals_brute_force_with_ties_in_insertion_order(
+    index: Path, corpus: Corpus, k: int, threads: int
+) -> None:
+    queries = random_vectors(rows=30, width=200, density=0.05, top=3, seed=1)
+    with ImpactSearcher(index) as searcher:
+        ids, scores = searcher.search(queries, k=k, threads=threads)
+    expected = brute_force(queries, corpus.vectors, corpus.ids, k)
+    assert [(i, s.tolist()) for i, s in zip(ids, scores, strict=True)] == expected
+    assert all(s.dtype == np.int64 for s in scores)
+
+
+def test_one_query_and_the_default_k(index: Path, corpus: Corpus) -> None:
+    query = random_vectors(rows=1, width=200, density=0.1, top=5, seed=2)
+    with ImpactSearcher(index, corpus.words) as searcher:
+        ids, scores = searcher.search(query)
+    assert [(ids[0], scores[0].tolist())] == brute_force(query, corpus.vectors, corpus.ids, 10)
+
+
+def test_empty_rows_have_no_hits(index: Path) -> None:
+    queries = csr_matrix((3, 200), dtype=np.int32)
+    with ImpactSearcher(index) as searcher:
+        ids, scores = searcher.search(queries, threads=2)
+        assert ids == [[], [], []]
+        assert [len(row) for row in scores] == [0, 0, 0]
+        assert searcher.search(queries[:0]) == ([], [])
+
+
+def test_more_hits_than_one_call_returns(
+    index: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anserini_bridge.searcher._MAX_HITS", 25)
+    queries = random_vectors(rows=7, width=200, density=0.05, top=3, seed=3)
+    with ImpactSearcher(index) as searcher:
+        ids, _ = searcher.search(queries, k=10)
+    assert ids == [names for names, _ in brute_force(queries, corpus.vectors, corpus.ids, 10)]
+
+
+def test_scores_are_exact_beyond_what_float32_holds(tmp_path: Path) -> None:
+    top = 2**31 - 1
+    vectors = csr_matrix(np.array([[2**24, 1, 0], [2**24, 0, 0], [0, 2**24 + 1, 0], [0, 0, top]]))
+    with ImpactWriter(tmp_path / "i", ["a", "b", "c"], **SETTINGS) as writer:
+        writer.add(["d0", "d1", "d2", "d3"], vectors)
+    with ImpactSearcher(tmp_path / "i") as searcher:
+        ids, scores = searcher.search(csr_matrix([[1, 1, 0], [0, 0, top]]))
+        assert ids == [["d0", "d2", "d1"], ["d3"]]
+        assert [row.tolist() for row in scores] == [[2**24 + 1, 2**24 + 1, 2**24], [top * top]]
+        assert searcher.contributions(csr_matrix([[0, 0, top]]), ["d3"])[0, 2] == top * top
+
+
+def test_odd_words_and_ids(tmp_path: Path) -> None:
+    words = ["|", "##ing", "a b", "naïve", "日本", "🐈", "\u2028", "\x1f", "\r", " "]
+    ids = [f"photos/{word}" for word in words]
+    with ImpactWriter(tmp_path / "índex 🐈", words, **SETTINGS) as writer:
+        writer.add(ids, csr_matrix(np.eye(len(words), dtype=int) * 5))
+    with ImpactSearcher(tmp_path / "índex 🐈", words) as searcher:
+        assert searcher.search(csr_matrix(np.eye(len(words), dtype=int)))[0] == [[name] for name in ids]
+        assert searcher.vocabulary == tuple(words)
+
+
+def test_contributions_sum_to_the_score(index: Path, corpus: Corpus) -> None:
+    query = random_vectors(rows=1, width=200, density=0.1, top=5, seed=4)
+    with ImpactSearcher(index) as searcher:
+        ids, scores = searcher.search(query, k=50)
+        found = searcher.contributions(query, ids[0])
+    rows = [corpus.ids.index(name) for name in ids[0]]
+    assert found.shape == (50, 200)
+    assert found.sum(axis=1).ravel().tolist()[0] == scores[0].tolist()
+    assert (found != corpus.vectors[rows].multiply(query.toarray())).nnz == 0
+
+
+def test_vectors_come_back_as_they_went_in(index: Path, corpus: Corpus) -> None:
+    rows = [9_999, 17, 3, 4_096, 3]
+    with ImpactSearcher(index) as searcher:
+        found = searcher.vectors([corpus.ids[row] for row in rows])
+        assert (found != corpus.vectors[rows]).nnz == 0
+        assert searcher.vectors([]).shape == (0, 200)
+
+
+def test_metadata_and_length(index: Path, corpus: Corpus) -> None:
+    with ImpactSearcher(index) as searcher:
+        assert len(searcher) == searcher.metadata.documents == 10_000
+        assert searcher.metadata.postings == corpus.vectors.nnz
+        assert searcher.metadata.quantization == SETTINGS["quantization"]
+
+
+def test_refresh_sees_an_update_and_a_rebuild(small: Path) -> None:
+    query = csr_matrix([[1, 0, 0]])
+    with ImpactSearcher(small) as searcher:
+        assert not searcher.refresh()
+        with ImpactWriter(small, ["a", "b", "c"], mode="update", **SETTINGS) as writer:
+            writer.delete(["z"])
+        assert searcher.search(query)[0] == [["x", "z"]]
+        assert searcher.refresh()
+        assert (searcher.search(query)[0], len(searcher)) == ([["x"]], 2)
+        with ImpactWriter(small, ["a", "d"], **SETTINGS) as writer:
+            writer.add(["new"], csr_matrix([[1, 1]]))
+        assert searcher.search(query)[0] == [["x"]]  # its files are deleted, and still open
+        assert searcher.refresh()
+        assert searcher.search(csr_matrix([[1, 0]]))[0] == [["new"]]
+        assert searcher.vocabulary == ("a", "d")
+        assert not searcher.refresh()
+
+
+def test_refresh_refuses_another_vocabulary_and_keeps_the_old_index(small: Path) -> None:
+    with ImpactSearcher(small, ["a", "b", "c"]) as searcher:
+        with ImpactWriter(small, ["a", "d"], **SETTINGS) as writer:
+            writer.add(["new"], csr_matrix([[1, 1]]))
+        with pytest.raises(VocabularyMismatch):
+            searcher.refresh()
+        assert searcher.search(csr_matrix([[1, 0, 0]]))[0] == [["x", "z"]]
+
+
+def test_searches_run_while_the_index_is_refreshed(small: Path) -> None:
+    query = csr_matrix([[1, 0, 0]])
+    with ImpactSearcher(small) as searcher, ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(searcher.search, query) for _ in range(100)]
+        for number in range(3):
+            with ImpactWriter(small, ["a", "b", "c"], mode="update", **SETTINGS) as writer:
+                writer.upsert([f"n{number}"], csr_matrix([[9, 0, 0]]))
+            running += [pool.submit(searcher.search, query) for _ in range(100)]
+            searcher.refresh()
+        assert {tuple(one.result()[0][0][-2:]) for one in running} == {("x", "z")}
+        assert searcher.search(query)[0] == [["n0", "n1", "n2", "x", "z"]]
+
+
+def test_wrong_vocabulary_names_both(small: Path) -> None:
+    with pytest.raises(VocabularyMismatch, match=r"of 3 words \(\w{12}\), not with this one of 2 words"):
+        ImpactSearcher(small, ["a", "b"])
+    with pytest.raises(VocabularyMismatch):
+        ImpactSearcher(small, ["b", "a", "c"])
+
+
+def test_bad_requests(small: Path) -> None:
+    with ImpactSearcher(small) as searcher:
+        for k in (0, -1, 1.5):
+            with pytest.raises(BadVectors, match=f"k is {k}: give a whole number of at least 1"):
+                searcher.search(csr_matrix([[1, 0, 0]]), k=k)  # type: ignore[arg-type]
+        with pytest.raises(BadVectors, match="threads is 0"):
+            searcher.search(csr_matrix([[1, 0, 0]]), threads=0)
+        with pytest.raises(BadVectors, match="have 2 columns, and the vocabulary 3 words"):
+            searcher.search(csr_matrix([[1, 0]]))
+        with pytest.raises(BadVectors, match=r"weight 0\.5 in row 0, column 1"):
+            searcher.search(csr_matrix([[1, 0.5, 0]]))
+        with pytest.raises(BadVectors, match="There are 2 queries: give one row"):
+            searcher.contributions(csr_matrix([[1, 0, 0], [1, 0, 0]]), ["x"])
+        with pytest.raises(UnknownId, match="holds no document with the id 'nobody'"):
+            searcher.contributions(csr_matrix([[1, 0, 0]]), ["x", "nobody"])
+
+
+def test_a_closed_searcher_says_so(small: Path) -> None:
+    searcher = ImpactSearcher(small)
+    searcher.close()
+    with pytest.raises(BridgeError, match=f"The index at {small} was closed: open it again"):
+        searcher.search(csr_matrix([[1, 0, 0]]))

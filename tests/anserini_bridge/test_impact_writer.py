@@ -1,0 +1,308 @@
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bridge_corpus import ROOT, SETTINGS, Corpus
+from scipy.sparse import csr_array, csr_matrix
+
+from anserini_bridge import (
+    BadVectors,
+    BridgeError,
+    ImpactSearcher,
+    ImpactWriter,
+    IndexLocked,
+    IndexMismatch,
+    IndexNotFound,
+    VocabularyMismatch,
+    read_metadata,
+)
+
+WORDS = ["a", "b", "c"]
+A = csr_matrix([[1, 0, 0]])
+
+
+def hits(path: Path, query: csr_matrix = A) -> dict[str, int]:
+    with ImpactSearcher(path, WORDS) as searcher:
+        ids, scores = searcher.search(query)
+    return dict(zip(ids[0], scores[0].tolist(), strict=True))
+
+
+def update(path: Path, **changes: Any) -> ImpactWriter:
+    return ImpactWriter(path, WORDS, mode="update", **{**SETTINGS, **changes})
+
+
+def test_upsert_and_delete(small: Path) -> None:
+    with update(small) as writer:
+        writer.upsert(["x", "new"], csr_matrix([[7, 0, 0], [8, 0, 0]]))
+        writer.delete(["z", "nobody"])
+        writer.add(["z"], csr_matrix([[5, 0, 0]]))  # deleted, so it is new again
+    assert hits(small) == {"new": 8, "x": 7, "z": 5}
+    assert read_metadata(small).documents == 4
+
+
+def test_documents_without_words_count_and_can_be_deleted(small: Path) -> None:
+    with update(small) as writer:
+        writer.add(["blank"], csr_matrix((1, 3), dtype=int))
+    with ImpactSearcher(small) as searcher:
+        assert len(searcher) == 4
+        assert searcher.vectors(["blank"]).nnz == 0
+        with update(small) as writer:
+            writer.delete(["blank"])
+        assert searcher.refresh()
+        assert len(searcher) == 3
+
+
+def test_an_update_keeps_the_metadata_and_may_replace_extra(small: Path) -> None:
+    before = read_metadata(small)
+    with update(small, extra={"photos": 3}) as writer:
+        writer.delete(["x"])
+    after = read_metadata(small)
+    assert (after.created, after.directory, after.encoder) == (before.created, "data-1", "test")
+    assert (after.documents, after.extra) == (2, {"photos": 3})
+
+
+def test_whole_floats_zeros_repeated_positions_and_sparse_arrays_are_accepted(tmp_path: Path) -> None:
+    repeated = csr_matrix((np.array([1.0, 2.0, 0.0]), np.array([0, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
+        writer.add(["f"], repeated)
+        writer.add(["a"], csr_array([[2, 0, 0]], dtype=np.uint8))
+    assert hits(tmp_path / "i") == {"f": 3, "a": 2}
+    assert repeated.nnz == 3  # the caller's matrix stays as it was
+    assert read_metadata(tmp_path / "i").postings == 2
+
+
+def test_an_empty_index_answers(tmp_path: Path) -> None:
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS):
+        pass
+    assert hits(tmp_path / "i") == {}
+
+
+def test_many_small_batches_keep_the_order(tmp_path: Path) -> None:
+    """Small buffers make many segments, which merges must not shuffle."""
+    ids = [f"{number}" for number in range(4_000)]
+    with ImpactWriter(tmp_path / "i", WORDS, memory_mb=0.1, **SETTINGS) as writer:
+        for start in range(0, 4_000, 100):
+            writer.add(ids[start : start + 100], csr_matrix(np.ones((100, 3), dtype=int)))
+    for start in range(0, 200, 20):
+        with update(tmp_path / "i") as writer:
+            writer.add([f"u{start + i}" for i in range(20)], csr_matrix(np.ones((20, 3), dtype=int)))
+    with ImpactSearcher(tmp_path / "i") as searcher:
+        found, _ = searcher.search(A, k=5_000)
+    assert found[0] == ids + [f"u{number}" for number in range(200)]
+
+
+def test_slices_of_a_large_batch(tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anserini_bridge.vectors._SLICE_POSTINGS", 6_400)
+    with ImpactWriter(tmp_path / "i", corpus.words, **SETTINGS) as writer:
+        writer.add(corpus.ids[:450], corpus.vectors[:450])
+    with ImpactSearcher(tmp_path / "i") as searcher:
+        assert (searcher.vectors(corpus.ids[:450]) != corpus.vectors[:450]).nnz == 0
+
+
+def test_an_exception_undoes_an_update(small: Path) -> None:
+    before = hits(small)
+    writer = update(small).__enter__()
+    writer.delete(["x"])
+    writer.upsert(["z"], csr_matrix([[99, 0, 0]]))
+    writer.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert hits(small) == before
+    with update(small) as writer:
+        writer.delete(["x"])
+    assert hits(small) == {"z": 1}
+
+
+def test_an_exception_undoes_a_rebuild(small: Path) -> None:
+    before = hits(small)
+    with pytest.raises(BadVectors), ImpactWriter(small, WORDS, **SETTINGS) as writer:
+        writer.add(["one", "two"], A)
+    assert hits(small) == before
+    assert sorted(entry.name for entry in small.iterdir()) == ["data-1", "index.json", "writer.lock"]
+
+
+def test_a_first_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    with pytest.raises(BadVectors), ImpactWriter(path, WORDS, **SETTINGS) as writer:
+        writer.add([""], A)
+    assert not path.exists()
+    path.mkdir()
+    with pytest.raises(BadVectors), ImpactWriter(path, WORDS, **SETTINGS) as writer:
+        writer.add([""], A)
+    assert list(path.iterdir()) == []
+
+
+KILLED = """
+import sys, time, numpy as np
+from scipy.sparse import csr_matrix
+from anserini_bridge import ImpactWriter
+path, mode, settings = sys.argv[1], sys.argv[2], eval(sys.argv[3])
+with ImpactWriter(path, ["a", "b", "c"], mode=mode, memory_mb=0.5, **settings) as writer:
+    writer.upsert([str(i) for i in range(2_000)], csr_matrix(np.full((2_000, 3), 9)))
+    print("ready", flush=True)
+    time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("mode", ["create", "update"])
+def test_a_killed_writer_leaves_the_old_index(small: Path, mode: str) -> None:
+    before = hits(small)
+    arguments = [sys.executable, "-c", KILLED, str(small), mode, repr(SETTINGS)]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert hits(small) == before
+        with pytest.raises(IndexLocked, match=f"Another process is writing to the index at {small}"):
+            update(small).__enter__()
+        process.send_signal(signal.SIGKILL)
+    assert hits(small) == before
+    assert (small / "data-2").exists() == (mode == "create")
+    with update(small) as writer:
+        writer.add(["w"], csr_matrix([[4, 0, 0]]))
+    assert hits(small) == {**before, "w": 4}
+    assert [entry.name for entry in small.glob("data-*")] == ["data-1"]
+
+
+def test_a_killed_first_build_is_no_index_and_can_be_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    arguments = [sys.executable, "-c", KILLED, str(path), "create", repr(SETTINGS)]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGKILL)
+    with pytest.raises(IndexNotFound):
+        hits(path)
+    with ImpactWriter(path, WORDS, **SETTINGS) as writer:
+        writer.add(["x"], A)
+    assert hits(path) == {"x": 1}
+    assert len(list(path.glob("data-*"))) == 1
+
+
+def test_a_second_writer_is_refused(small: Path) -> None:
+    with update(small) as first:
+        with pytest.raises(IndexLocked), update(small):
+            pass
+        with pytest.raises(IndexLocked), ImpactWriter(small, WORDS, **SETTINGS):
+            pass
+        first.delete(["x"])
+    assert hits(small) == {"z": 1}
+
+
+def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "data-7").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    message = f"{tmp_path} holds other files, such as data-7, and no index: give a new or an empty folder"
+    with pytest.raises(IndexNotFound, match=message), ImpactWriter(tmp_path, WORDS, **SETTINGS):
+        pass
+    (tmp_path / "index.json").write_text("{}")
+    with pytest.raises(IndexNotFound, match=message), ImpactWriter(tmp_path, WORDS, **SETTINGS):
+        pass
+    with pytest.raises(IndexNotFound, match="is a file"):
+        ImpactWriter(tmp_path / "notes.txt", WORDS, **SETTINGS).__enter__()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["data-7", "index.json", "notes.txt"]
+
+
+def test_a_rebuild_leaves_files_that_are_not_the_indexs(small: Path) -> None:
+    (small / "data-set").mkdir()
+    (small / "notes.txt").write_text("mine")
+    with ImpactWriter(small, WORDS, **SETTINGS) as writer:
+        writer.add(["x"], A)
+    names = sorted(entry.name for entry in small.iterdir())
+    assert names == ["data-2", "data-set", "index.json", "notes.txt", "writer.lock"]
+
+
+def test_a_rebuild_replaces_an_index_that_cannot_be_read(small: Path) -> None:
+    (small / "index.json").write_text("garbage")
+    with ImpactWriter(small, WORDS, **SETTINGS) as writer:
+        writer.add(["x"], A)
+    assert hits(small) == {"x": 1}
+    assert [entry.name for entry in small.glob("data-*")] == ["data-2"]
+
+
+def test_an_update_needs_an_index(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFound, match=f"There is no index at {tmp_path}/none"):
+        update(tmp_path / "none").__enter__()
+    assert not (tmp_path / "none").exists()
+
+
+def test_an_update_needs_the_same_vocabulary_and_settings(small: Path) -> None:
+    with pytest.raises(VocabularyMismatch, match="of 3 words"):
+        ImpactWriter(small, ["a", "b"], mode="update", **SETTINGS).__enter__()
+    for name, value in [("encoder", "other"), ("topk", 64), ("normalize", True), ("quantization", {})]:
+        with pytest.raises(IndexMismatch, match=f"was made with {name} .*, not {value!r}: use the same"):
+            update(small, **{name: value}).__enter__()
+    assert hits(small) == {"x": 3, "z": 1}
+    with update(small, quantization={"scheme": "linear", "scale": 100}) as writer:
+        writer.delete(["x"])
+
+
+def test_ids_must_be_new_to_add(small: Path) -> None:
+    with pytest.raises(BadVectors, match="holds the id 'x' already: use upsert"), update(small) as writer:
+        writer.add(["x"], A)
+    with update(small) as writer:
+        writer.add(["n"], A)
+        with pytest.raises(BadVectors, match="holds the id 'n' already"):
+            writer.add(["n"], A)
+
+
+@pytest.mark.parametrize(
+    ("ids", "vectors", "message"),
+    [
+        (["i", "j"], A, "There are 2 ids for 1 vectors: give one id a row"),
+        (["i", "i"], csr_matrix((2, 3), dtype=int), "The id 'i' occurs twice in the batch: keep one"),
+        ([""], A, "Id 0 of the batch is empty"),
+        ([5], A, "Id 0 of the batch is 5, a int: give a string"),
+        (["\ud800"], A, "Id 0 of the batch.* is not valid Unicode"),
+        (["i" * 40_000], A, "Id 0 of the batch has 40000 bytes: shorten it to 32766"),
+        ("i", A, "The ids are the string 'i': give a sequence of strings"),
+        (["i"], np.ones((1, 3)), "The vectors are a ndarray: give a scipy.sparse.csr_matrix"),
+        (["i"], csr_matrix([[1, 0]]), "The vectors have 2 columns, and the vocabulary 3 words"),
+        (["i"], csr_matrix([[True, False, False]]), "The weights have the type bool: give whole numbers"),
+        (["i"], csr_matrix([[0, -2, 0]]), "The weight -2 in row 0, column 1 is not a whole number"),
+        (["i"], csr_matrix([[0, 0.5, 0]]), r"The weight 0\.5 in row 0, column 1 is not a whole number"),
+        (["i"], csr_matrix([[0, np.nan, 0]]), "The weight nan in row 0"),
+        (["i"], csr_matrix([[0, 2**31, 0]]), "The weight 2147483648 in row 0"),
+        (["i"], csr_matrix([[2**30, 2**30, 0]]), "weights of row 0 sum to 2147483648, above 2147483647"),
+    ],
+)
+def test_bad_batches(tmp_path: Path, ids: Any, vectors: Any, message: str) -> None:
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
+        with pytest.raises(BadVectors, match=message):
+            writer.add(ids, vectors)
+        writer.add(["good"], A)
+    assert hits(tmp_path / "i") == {"good": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a", "a"], "The word 'a' occurs twice in the vocabulary"),
+        (["a", ""], "Word 1 of the vocabulary is empty"),
+        (["a\n"], "Word 0 of the vocabulary.* has a line break"),
+    ],
+)
+def test_bad_vocabularies(tmp_path: Path, words: list[str], message: str) -> None:
+    with pytest.raises(BadVectors, match=message):
+        ImpactWriter(tmp_path / "i", words, **SETTINGS)
+
+
+def test_bad_settings_fail_before_the_build(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match='mode is \'append\': give "create" or "update"'):
+        ImpactWriter(tmp_path / "i", WORDS, mode="append", **SETTINGS)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        ImpactWriter(tmp_path / "i", WORDS, extra={"path": tmp_path}, **SETTINGS)
+
+
+def test_a_writer_must_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="is not open for writing: use `with ImpactWriter"):
+        ImpactWriter(tmp_path / "i", WORDS, **SETTINGS).add(["x"], A)
+
+
+def test_the_layout_on_disk(small: Path) -> None:
+    found = json.loads((small / "index.json").read_text())
+    assert (found["format_version"], found["directory"], found["documents"]) == (1, "data-1", 3)
+    assert (small / "data-1" / "vocabulary.txt").read_text() == "a\nb\nc\n"
+    assert list((small / "data-1" / "lucene").glob("segments_*"))

@@ -50,7 +50,11 @@ class PhotoVectors:
             photos, self.batch, collate_fn=_collate, num_workers=self.workers, multiprocessing_context=context
         )
         with tqdm(
-            total=len(photos), unit="photo", desc=self.progress, disable=self.progress is None or None, delay=1
+            total=len(photos),
+            unit="photo",
+            desc=self.progress,
+            disable=self.progress is None or None,
+            delay=1,
         ) as bar:
             for pixels, indices, unreadable in loader:
                 self.skipped += [Skipped(self.source.items[i].id, reason) for i, reason in unreadable]

@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FUNCTION_WORDS = frozenset(
-    """a about above across after against all along also although among an and another any are around as at
-    away back be because been before behind being below beneath beside between beyond both but by can could
-    did do does doing down during each either else even every few for from had has have having he her here
-    hers herself him himself his how i if in inside into is it its itself just like many may me might more
-    most much must my near neither no nor not of off on one onto or other others our out outside over own
-    per s same she should since so some such t than that the their them themselves then there these they
-    this those through to together too toward towards under underneath until up upon us very via was we
-    were what when where which while who whom whose why will with within without would you your""".split()
+    """
+    a about above across after against all along also although among an and another any are around as at
+    away back be because been before behind being below beneath beside between beyond both but by can
+    could did do does doing down during each either else even every few for from had has have having he
+    her here hers herself him himself his how i if in inside into is it its itself just like many may me
+    might more most much must my near neither no nor not of off on one onto or other others our out
+    outside over own per s same she should since so some such t than that the their them themselves then
+    there these they this those through to together too toward towards under underneath until up upon us
+    very via was we were what when where which while who whom whose why will with within without would
+    you your
+    """.split()
 )
 """Words that carry grammar rather than content; a hit on one does not count in words@10."""
 
@@ -106,7 +109,9 @@ class Vocabulary:
         counts = Counter(t for ids in tokenize_captions(tokenizer, captions) for t in ids)
         kept = [w for w, i in pieces if counts[i] >= config.min_count and is_content_word(w)]
         if not kept:
-            raise ModelError(f"no word occurs {config.min_count} times in the {len(captions)} training captions")
+            raise ModelError(
+                f"no word occurs {config.min_count} times in the {len(captions)} training captions"
+            )
         return cls.from_words(kept, tokenizer)
 
 

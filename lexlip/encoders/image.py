@@ -41,6 +41,10 @@ class ImageEncoder(nn.Module):
         ModelError: unknown model name, or weights that cannot be read or do not fit.
     """
 
+    mean: Tensor
+    std: Tensor
+    layers: nn.Module | None
+
     def __init__(self, config: ImageEncoderConfig, width: int, load_weights: bool = True) -> None:
         super().__init__()
         self.config = config
@@ -59,7 +63,7 @@ class ImageEncoder(nn.Module):
             self.eval()
             tokens = self._tokens(torch.zeros(1, 3, config.size, config.size))
         self.positions, self.width = tokens.shape[1:]
-        self.layers: nn.Module | None = None
+        self.layers = None
         if config.layers:
             self.reduce = nn.Linear(self.width, width)
             self.width = width
@@ -78,7 +82,7 @@ class ImageEncoder(nn.Module):
         return tokens
 
     def _tokens(self, pixels: Tensor) -> Tensor:
-        features = self.body.forward_features(pixels)
+        features = self.body.forward_features(pixels)  # type: ignore[operator]
         if features.ndim == 4:  # [B, C, H, W], or [B, H, W, C] for models such as Swin
             channels_last = features.shape[-1] == getattr(self.body, "num_features", None)
             if channels_last and features.shape[1] != features.shape[-1]:

@@ -96,7 +96,7 @@ class _MaxPooledLogits(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         hidden, decoder, winners = ctx.saved_tensors
         dtype = ctx.compute_dtype
-        batch, positions, width = hidden.shape
+        batch, positions, _ = hidden.shape
         with torch.autocast(hidden.device.type, enabled=False):
             weights = decoder.to(dtype)
             grad_hidden = torch.empty_like(hidden)

@@ -100,7 +100,9 @@ def evaluate(
         i2t = recall_at_k(found, [texts_of[ids[row]] for row in asking])
 
     tokenizer = model.text_encoder.tokenizer
-    tokens = [{t for line in tokenize_captions(tokenizer, captions_of[ids[row]]) for t in line} for row in asking]
+    tokens = [
+        {t for line in tokenize_captions(tokenizer, captions_of[ids[row]]) for t in line} for row in asking
+    ]
     return Report(
         images=len(ids),
         captions=len(texts),

@@ -33,7 +33,10 @@ def recall_at_k(
 
 
 def words_at_10(
-    images: csr_matrix, vocabulary: Vocabulary, caption_tokens: Sequence[Collection[int]], special: Collection[int]
+    images: csr_matrix,
+    vocabulary: Vocabulary,
+    caption_tokens: Sequence[Collection[int]],
+    special: Collection[int],
 ) -> float:
     """Of the 10 heaviest entries of an image, the share that its captions hold, averaged over images.
 

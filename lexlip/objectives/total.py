@@ -33,7 +33,9 @@ def total_loss(
     """
     images, texts = sparse_vector(outputs["image"]), sparse_vector(outputs["text"])
     bags, t = outputs["bag"], config.temperature
-    regular = (F.normalize(images, dim=1), F.normalize(texts, dim=1)) if config.flops_unit else (images, texts)
+    regular = (
+        (F.normalize(images, dim=1), F.normalize(texts, dim=1)) if config.flops_unit else (images, texts)
+    )
     warm = quadratic_warmup(progress, config.flops_warmup)
     terms = [
         ("contrastive", config.contrastive, lambda: contrastive(images, texts, image_of_text, t)),

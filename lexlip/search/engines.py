@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags_array
+
+from lexlip.sparse.quantize import Scheme, quantize, scale_of
+from lexlip.sparse.topk import topk
+
+if TYPE_CHECKING:
+    from anserini_bridge import ImpactSearcher
 
 Results = tuple[list[list[str]], list[np.ndarray]]
 """For each query the ids and the scores of its hits, best first; only documents that share a term."""
@@ -53,3 +60,67 @@ def exact_engine(ids: Sequence[str], vectors: csr_matrix) -> Iterator[ExactEngin
     """An ExactEngine whose scores order documents by their cosine with the query."""
     norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
     yield ExactEngine(ids, diags_array(1 / np.maximum(norms, 1e-12)) @ vectors)
+
+
+class LuceneEngine:
+    """An impact index: float queries are quantised as its documents were.
+
+    Args:
+        searcher: the open index.
+        query_topk: terms that a query keeps; None keeps all.
+        threads: queries searched at the same time.
+    """
+
+    def __init__(self, searcher: ImpactSearcher, query_topk: int | None = None, threads: int = 1) -> None:
+        self.searcher, self.query_topk, self.threads = searcher, query_topk, threads
+        self.scheme: Scheme = searcher.metadata.quantization["scheme"]
+        self.unit = scale_of(self.scheme) ** 2
+        """What a score of 1 is in the index's whole numbers: query scale times document scale."""
+
+    def quantized(self, queries: csr_matrix) -> csr_matrix:
+        """Whole weights, as the index takes them, of float queries [n, V]."""
+        return quantize(topk(queries, self.query_topk), self.scheme)
+
+    def search(self, queries: csr_matrix, k: int) -> Results:
+        ids, scores = self.searcher.search(self.quantized(queries), k, self.threads)
+        return ids, [row / self.unit for row in scores]
+
+
+@contextmanager
+def temporary_lucene_engine(
+    ids: Sequence[str],
+    vectors: csr_matrix,
+    words: Sequence[str],
+    scheme: Scheme = "unit",
+    query_topk: int | None = None,
+    threads: int = 1,
+) -> Iterator[LuceneEngine]:
+    """A LuceneEngine over an index that lasts as long as the `with` block.
+
+    Args:
+        ids: n ids.
+        vectors: float vectors [n, V], already cut to their top-K.
+        words: the V words.
+        scheme: see `lexlip.sparse.quantize`.
+        query_topk: terms that a query keeps.
+        threads: queries searched at the same time.
+    """
+    from anserini_bridge import ImpactSearcher, ImpactWriter
+
+    with tempfile.TemporaryDirectory(prefix="lexlip-") as folder:
+        with ImpactWriter(
+            folder,
+            words,
+            encoder="temporary",
+            quantization=describe(scheme),
+            topk=None,
+            normalize=scheme == "unit",
+        ) as writer:
+            writer.add(ids, quantize(vectors, scheme))
+        with ImpactSearcher(folder) as searcher:
+            yield LuceneEngine(searcher, query_topk, threads)
+
+
+def describe(scheme: Scheme) -> dict[str, str | int]:
+    """A quantisation as it is stored beside an index."""
+    return {"scheme": scheme, "scale": scale_of(scheme)}

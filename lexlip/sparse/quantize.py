@@ -36,7 +36,9 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
         rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
         norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
         impacts = np.rint(UNIT_SCALE * data / norms[rows])
-    result = csr_matrix((impacts.astype(np.int32), vectors.indices, vectors.indptr), shape=vectors.shape, copy=True)
+    result = csr_matrix(
+        (impacts.astype(np.int32), vectors.indices, vectors.indptr), shape=vectors.shape, copy=True
+    )
     result.eliminate_zeros()
     return result
 

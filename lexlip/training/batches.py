@@ -78,7 +78,9 @@ class Inputs:
         owner = np.repeat(np.arange(len(batch.all_captions)), [len(c) for c in batch.all_captions])
         counts = torch.zeros(len(batch.pixels), len(model.vocabulary))
         counts.index_add_(0, torch.from_numpy(owner), model.words_present(flat).float())
-        inputs = cls(batch.pixels, ids, mask, model.words_present(batch.captions), batch.image_of_text, counts)
+        inputs = cls(
+            batch.pixels, ids, mask, model.words_present(batch.captions), batch.image_of_text, counts
+        )
         return cls(**{name: tensor.to(model.device) for name, tensor in vars(inputs).items()})
 
     def split(self, images: int) -> list[Inputs]:

@@ -23,7 +23,12 @@ from lexlip.models.lexlip import LexLIP
 
 
 def save_checkpoint(
-    run: Path, step: int, model: LexLIP, optimizer: torch.optim.Optimizer, state: Mapping[str, Any], best: bool
+    run: Path,
+    step: int,
+    model: LexLIP,
+    optimizer: torch.optim.Optimizer,
+    state: Mapping[str, Any],
+    best: bool,
 ) -> Path:
     """Write a checkpoint, point `last` (and `best`) at it, and delete those that nothing points at."""
     folder = run / "checkpoints" / f"step-{step:08d}"
@@ -81,7 +86,9 @@ def set_random_state(state: list[int]) -> None:
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     states = optimizer.state_dict()["state"]
     return {
-        f"{index}.{name}": value.cpu().contiguous() for index, s in states.items() for name, value in s.items()
+        f"{index}.{name}": value.cpu().contiguous()
+        for index, s in states.items()
+        for name, value in s.items()
     }
 
 

@@ -83,7 +83,9 @@ def pretrain(config: Config, resume: bool = False) -> Path:
             scaler.unscale_(optimizer)
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.optim.clip)
             if not torch.isfinite(norm) and not scaler.is_enabled():
-                raise ModelError(f"the gradient is not finite at step {step}; lower optim.lr, or use precision=fp32")
+                raise ModelError(
+                    f"the gradient is not finite at step {step}; lower optim.lr, or use precision=fp32"
+                )
             scaler.step(optimizer)
             scaler.update()
             optimizer.zero_grad(set_to_none=True)
@@ -168,7 +170,11 @@ class Log:
             return
         now = time.perf_counter()
         values = {name: float(value) for name, value in parts.items()}
-        values |= {"lr": lr, "samples_per_s": self.samples / (now - self.started), "memory_mb": _peak_memory_mb()}
+        values |= {
+            "lr": lr,
+            "samples_per_s": self.samples / (now - self.started),
+            "memory_mb": _peak_memory_mb(),
+        }
         self.started, self.samples = now, 0
         self._metrics({"step": step, **values})
         self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in values.items()))
@@ -180,7 +186,8 @@ class Log:
             f"step {step:6d}  val  mean recall {score:.2f}"
             f"  T2I {t2i['R@1']:.1f} / {t2i['R@5']:.1f} / {t2i['R@10']:.1f}"
             f"  I2T {i2t['R@1']:.1f} / {i2t['R@5']:.1f} / {i2t['R@10']:.1f}"
-            f"  terms {report['terms_image']:.1f} / {report['terms_text']:.1f}  words@10 {report['words@10']:.3f}"
+            f"  terms {report['terms_image']:.1f} / {report['terms_text']:.1f}"
+            f"  words@10 {report['words@10']:.3f}"
         )
         self.started, self.samples = time.perf_counter(), 0
 
@@ -203,12 +210,18 @@ def _check_run(run: Path, config: Config, resume: bool) -> None:
     text = yaml.safe_dump(to_dict(config), sort_keys=False)
     if resume:
         if not (run / "last").exists():
-            raise ConfigError(f"there is nothing to resume in {run}: it has no checkpoint yet; leave out --resume")
+            raise ConfigError(
+                f"there is nothing to resume in {run}: it has no checkpoint yet; leave out --resume"
+            )
         if written.read_text(encoding="utf-8") != text:
-            raise ConfigError(f"{written} differs from this config; resume with what that file says, or use another out=")
+            raise ConfigError(
+                f"{written} differs from this config; resume with what that file says, or use another out="
+            )
         return
     if (run / "last").exists():
-        raise ConfigError(f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER")
+        raise ConfigError(
+            f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
+        )
     run.mkdir(parents=True, exist_ok=True)
     written.write_text(text, encoding="utf-8")
 

@@ -1,0 +1,118 @@
+"""Builds an index of photos: encode, keep the K heaviest words, quantise, write."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anserini_bridge import ImpactWriter
+from lexlip.data import Skipped, Source
+from lexlip.encoding import PhotoVectors
+from lexlip.errors import DataError
+from lexlip.models.lexlip import LexLIP
+from lexlip.search.engines import describe
+from lexlip.sparse.quantize import Scheme, quantize
+from lexlip.sparse.topk import topk
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """What was written."""
+
+    index: str
+    photos: int
+    postings: int
+    megabytes: float
+    seconds: float
+    skipped: list[Skipped]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "skipped": [skip._asdict() for skip in self.skipped]}
+
+
+def index_photos(
+    model: LexLIP,
+    model_name: str,
+    source: Source,
+    index: str | Path,
+    topk_terms: int | None = 32,
+    scheme: Scheme = "unit",
+    workers: int = 2,
+    progress: bool = False,
+) -> Indexed:
+    """Index the photos of a source; an index that is already there answers until the new one is complete.
+
+    Args:
+        model: the encoder.
+        model_name: by which a search finds the model again.
+        source: the photos.
+        index: the index's folder.
+        topk_terms: words that a photo keeps; None keeps all.
+        scheme: see `lexlip.sparse.quantize`.
+        workers: processes that decode photos.
+        progress: show a progress bar.
+
+    Raises:
+        DataError: none of the photos could be read; the old index stays.
+        BridgeError: no Java, or the folder cannot be written (see anserini_bridge.errors).
+    """
+    started = time.perf_counter()
+    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
+    batches = iter(photos)
+    batch = next(batches, None)  # forks the workers, before the writer starts a JVM
+    if batch is None:
+        reason = photos.skipped[0].reason
+        raise DataError(
+            f"none of the {len(source)} photos in {source.name} can be read (the first: {reason})"
+        )
+    index = Path(index)
+    with ImpactWriter(
+        index,
+        model.vocabulary.words,
+        encoder=model.identity,
+        quantization=describe(scheme),
+        topk=topk_terms,
+        normalize=scheme == "unit",
+        extra={"model": model_name, **locations(source, index)},
+    ) as writer:
+        while batch is not None:
+            ids, vectors = batch
+            writer.add(ids, quantize(topk(vectors, topk_terms), scheme))
+            batch = next(batches, None)
+    from anserini_bridge import read_metadata
+
+    written = read_metadata(index)
+    return Indexed(
+        index=str(index),
+        photos=written.documents,
+        postings=written.postings,
+        megabytes=sum(f.stat().st_size for f in index.rglob("*") if f.is_file()) / 1e6,
+        seconds=time.perf_counter() - started,
+        skipped=[*source.skipped, *photos.skipped],
+    )
+
+
+def locations(source: Source, index: Path) -> dict[str, Any]:
+    """Where each photo of a source lies: {"root": folder} where ids are paths below it, else {"paths": ...}.
+
+    The root is relative to the index where the index lies below it, so that both can be moved together.
+    """
+    paths = {item.id: source.path(number) for number, item in enumerate(source.items)}
+    first_id, first_path = next(iter(paths.items()))
+    root = first_path.removesuffix(first_id)
+    if any(path != root + id for id, path in paths.items()):
+        return {"paths": paths}
+    if root and index.resolve().is_relative_to(Path(root).resolve()):
+        return {"root": os.path.relpath(root, index.resolve()), "relative": True}
+    return {"root": root, "relative": False}
+
+
+def locate(id: str, extra: dict[str, Any], index: Path) -> str:
+    """The path of an indexed photo, from what `locations` stored."""
+    if "paths" in extra:
+        return str(extra["paths"].get(id, id))
+    root = (index.resolve() / extra["root"]).resolve() if extra["relative"] else Path(extra["root"])
+    return str(root / id)

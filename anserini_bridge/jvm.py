@@ -106,8 +106,8 @@ def _translate(error: Any, path: Path) -> BridgeError:
     message = " ".join((error.innermessage or kind).split())
     if kind == "LockObtainFailedException":
         return IndexLocked(f"Another process is writing to the index at {path}: wait until it has finished.")
-    unknown_codec = kind == "IllegalArgumentException" and "codec" in message.lower()
-    if kind in ("IndexFormatTooNewException", "IndexFormatTooOldException") or unknown_codec:
+    unknown = kind == "IllegalArgumentException" and ("codec" in message or "in the future" in message)
+    if kind in ("IndexFormatTooNewException", "IndexFormatTooOldException") or unknown:
         return IndexVersion(
             f"Lucene {lucene_version()} cannot read the index at {path} ({message}): "
             "install the pyserini that wrote it, or build the index again."

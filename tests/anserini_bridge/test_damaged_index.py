@@ -74,9 +74,13 @@ def test_an_unknown_format(small: Path, version: int, way_out: str) -> None:
         ImpactSearcher(small)
 
 
-def test_a_lucene_format_that_this_lucene_does_not_know(small: Path) -> None:
+@pytest.mark.parametrize(
+    "newer", [(rb"(Lucene\d+)\d", rb"\g<1>7"), (rb"(?s)(\x011).(..).", rb"\g<1>c\g<2>c")]
+)
+def test_a_lucene_that_is_newer_than_this_one(small: Path, newer: tuple[bytes, bytes]) -> None:
+    """Its codec, or the major version that made the index, is unknown here."""
     for file in (small / "data-1" / "lucene").glob("segments_*"):
-        content = re.sub(rb"(Lucene\d+)\d", rb"\g<1>7", file.read_bytes()[:-8])
+        content = re.sub(*newer, file.read_bytes()[:-8])
         file.write_bytes(content + zlib.crc32(content).to_bytes(8, "big"))
     with pytest.raises(IndexVersion, match=f"Lucene {lucene_version()} cannot read the index at {small}"):
         ImpactSearcher(small)

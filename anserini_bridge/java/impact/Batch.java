@@ -1,8 +1,7 @@
 package impact;
 
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.lucene.index.DirectoryReader;
@@ -45,29 +44,38 @@ final class Batch implements Callable<Void> {
     return null;
   }
 
-  byte[] pack() throws IOException {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    DataOutputStream out = new DataOutputStream(bytes);
+  byte[] pack() {
+    int hits = 0;
+    int length = 0;
+    for (byte[][] row : ids) {
+      hits += row.length;
+      for (byte[] id : row) {
+        length += id.length;
+      }
+    }
+    ByteBuffer out =
+        ByteBuffer.allocate(
+            scores.length * Integer.BYTES + hits * (Long.BYTES + Integer.BYTES) + length);
     for (long[] row : scores) {
-      out.writeInt(row.length);
+      out.putInt(row.length);
     }
     for (long[] row : scores) {
       for (long score : row) {
-        out.writeLong(score);
+        out.putLong(score);
       }
     }
     int end = 0;
     for (byte[][] row : ids) {
       for (byte[] id : row) {
         end += id.length;
-        out.writeInt(end);
+        out.putInt(end);
       }
     }
     for (byte[][] row : ids) {
       for (byte[] id : row) {
-        out.write(id);
+        out.put(id);
       }
     }
-    return bytes.toByteArray();
+    return out.array();
   }
 }

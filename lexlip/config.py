@@ -118,6 +118,9 @@ class Config:
     optim: OptimConfig = OptimConfig()
 
 
+DEFAULT_CONFIG = Path(__file__).parent / "scenes.yaml"
+"""The experiment that `lexlip pretrain` runs without a config."""
+
 T = TypeVar("T")
 
 

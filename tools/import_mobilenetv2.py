@@ -34,8 +34,8 @@ def convert(npz: Path) -> dict[str, torch.Tensor]:
             convolution.weight.copy_(torch.from_numpy(arrays[f"conv{number:02d}.weight"].astype(np.float32)))
             norm.bias.copy_(torch.from_numpy(arrays[f"conv{number:02d}.bias"]))
             norm.weight.fill_(1)
-            norm.running_mean.zero_()
-            norm.running_var.fill_(1 - norm.eps)
+            norm.reset_running_stats()
+            norm.state_dict()["running_var"].sub_(norm.eps)
     return model.state_dict()
 
 

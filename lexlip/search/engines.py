@@ -34,15 +34,19 @@ class ExactEngine:
     Args:
         ids: n ids.
         vectors: [n, V]; the score is the dot product, so normalise them first for a cosine.
+        query_topk: terms that a query keeps; None keeps all.
         rows: queries scored at a time; a block of [rows, n] scores is held.
     """
 
-    def __init__(self, ids: Sequence[str], vectors: csr_matrix, rows: int = 256) -> None:
+    def __init__(
+        self, ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None, rows: int = 256
+    ) -> None:
         self.ids = np.array(ids, dtype=object)
         self.columns = csr_matrix(vectors).T.tocsr()  # [V, n]
-        self.rows = rows
+        self.query_topk, self.rows = query_topk, rows
 
     def search(self, queries: csr_matrix, k: int) -> Results:
+        queries = topk(queries, self.query_topk)
         ids: list[list[str]] = []
         scores: list[np.ndarray] = []
         for start in range(0, queries.shape[0], self.rows):
@@ -56,10 +60,12 @@ class ExactEngine:
 
 
 @contextmanager
-def exact_engine(ids: Sequence[str], vectors: csr_matrix) -> Iterator[ExactEngine]:
+def exact_engine(
+    ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None
+) -> Iterator[ExactEngine]:
     """An ExactEngine whose scores order documents by their cosine with the query."""
     norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
-    yield ExactEngine(ids, diags_array(1 / np.maximum(norms, 1e-12)) @ vectors)
+    yield ExactEngine(ids, diags_array(1 / np.maximum(norms, 1e-12)) @ vectors, query_topk)
 
 
 class LuceneEngine:

@@ -27,6 +27,7 @@ from lexlip.objectives.total import total_loss
 from lexlip.search.engines import exact_engine
 from lexlip.training.batches import Batch, Inputs, open_configured, training_batches
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
+from lexlip.training.device import pick_device
 from lexlip.training.step import Loss, backward, make_optimizer, set_learning_rate
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
@@ -130,20 +131,6 @@ def inverse_document_frequency(model: LexLIP, captions: list[str]) -> Tensor:
     frequency = torch.tensor([counts[column] for column in range(len(model.vocabulary))])
     weights = torch.log1p(len(captions) / (1 + frequency))
     return weights / weights.mean()
-
-
-def pick_device(name: str) -> torch.device:
-    """ "auto" is a GPU where there is one.
-
-    Raises:
-        ConfigError: the device does not exist here.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.zeros(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"device '{name}' cannot be used here: {str(error).splitlines()[0]}") from error
 
 
 class Log:

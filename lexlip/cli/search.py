@@ -1,0 +1,79 @@
+"""lexlip search"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from lexlip.cli import options
+
+if TYPE_CHECKING:
+    from lexlip.models.lexlip import QueryEncoder
+    from lexlip.search.searching import Answer
+
+
+@click.command()
+@click.argument("query", required=False)
+@click.option("--image", metavar="FILE", help="Search with a picture instead of a sentence.")
+@click.option(
+    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits to show.", metavar="K"
+)
+@options.index_option
+@options.model_option(None, "Model to encode the query; default: the one that made the index.")
+@options.query_encoder_option
+@options.query_topk_option
+@click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
+@options.json_option
+def search(
+    query: str | None,
+    image: str | None,
+    k: int,
+    index_folder: str,
+    model: str | None,
+    query_encoder: QueryEncoder,
+    query_topk: int | None,
+    html: str | None,
+    as_json: bool,
+) -> None:
+    """Find photos by a sentence, or by a picture.
+
+    Each hit is shown with its score and the words that matched, heaviest first.
+    """
+    if (query is None) == (image is None):
+        raise click.UsageError('Give a sentence ("two dogs in snow") or --image FILE, one of the two.')
+    if query is not None and not query.strip():
+        raise click.UsageError("The query is empty.")
+
+    from lexlip.search.searching import PhotoSearch
+
+    with PhotoSearch(index_folder, model, query_encoder, query_topk) as photos:
+        answer = photos.image(image, k) if image is not None else photos.text(str(query), k)
+    if html:
+        from lexlip.search.contact_sheet import write_contact_sheet
+
+        write_contact_sheet(html, [answer])
+    if as_json:
+        click.echo(json.dumps(answer.to_dict()))
+    else:
+        show(answer)
+        if html:
+            click.echo(f"\ncontact sheet: {html}")
+
+
+def show(answer: Answer) -> None:
+    """Print the query's words and the ranked hits."""
+    if answer.unknown:
+        click.echo(f"note: not in the vocabulary: {', '.join(answer.unknown)}", err=True)
+    heaviest = list(answer.terms.items())[:10]
+    more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
+    click.echo(
+        "query words: " + (" ".join(f"{w}:{x:.2f}" for w, x in heaviest) + more if heaviest else "none")
+    )
+    if not answer.hits:
+        click.echo("no photo shares a word with the query; try other words")
+    for hit in answer.hits:
+        words = " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6])
+        click.echo(f"{hit.rank:3d}  {hit.score:.3f}  {hit.path}\n            {words}")
+    click.echo(f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms", err=True)

@@ -9,6 +9,7 @@ from lexlip.data.folder import FolderSource, Listing, walk
 from lexlip.data.images import SUFFIXES
 from lexlip.data.joined import JoinedSource
 from lexlip.data.karpathy import KarpathySource
+from lexlip.data.scenes import Scenes
 from lexlip.data.source import Source
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
@@ -22,6 +23,7 @@ def open_source(spec: str | Path, images: str | Path | None = None, split: str |
     - a tar, or a pattern of tars: "train-{0000..0002}.tar", "*.tar"
     - a table of photos and captions (.tsv, .csv, .txt), or a split file of Karpathy's (.json)
     - one photo
+    - scenes:COUNT:SEED, so many drawn scenes
 
     images and split are for tables and split files: where the photos are (a folder of photos or of tars, a
     tar, a pattern of tars; default: the folder of the file), and which photos to take (default: all).
@@ -29,6 +31,8 @@ def open_source(spec: str | Path, images: str | Path | None = None, split: str |
     Raises DataError if nothing is there, or nothing that can be used.
     """
     name, path = str(spec), Path(spec).expanduser()
+    if name.startswith("scenes:") and not path.exists():
+        return _draw_scenes(name, images, split)
     suffix = path.suffix.lower()
     if path.is_file() and suffix in (".json", *table.SUFFIXES):
         kind = KarpathySource if suffix == ".json" else table.TableSource
@@ -61,6 +65,15 @@ def open_sources(
     if not sources:
         raise DataError("no source of photos is given")
     return sources[0] if len(sources) == 1 else JoinedSource(sources)
+
+
+def _draw_scenes(name: str, images: str | Path | None, split: str | None) -> Source:
+    if images is not None or split is not None:
+        raise DataError(f"{name} is drawn: images and split are for tables and split files (.json)")
+    numbers = re.fullmatch(r"scenes:(\d+):(\d+)", name)
+    if numbers is None or int(numbers[1]) == 0:
+        raise DataError(f"{name} is not of the form scenes:COUNT:SEED, such as scenes:4000:0")
+    return Scenes(int(numbers[1]), int(numbers[2]))
 
 
 def _open_folder(path: Path, name: str) -> Source:

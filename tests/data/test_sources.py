@@ -80,6 +80,28 @@ def test_scenes_can_be_joined() -> None:
     assert [source.image(index).size[0] for index in range(5)] == [32, 32, 64, 64, 64]
 
 
+def test_scenes_by_name() -> None:
+    source = open_source("scenes:3:7")
+    assert isinstance(source, Scenes)
+    assert [item.captions for item in source.items] == [item.captions for item in Scenes(3, seed=7).items]
+    assert len(open_sources(["scenes:3:7", "scenes:2:8"])) == 5
+
+
+@pytest.mark.parametrize(
+    "name", ["scenes:", "scenes:4000", "scenes:0:1", "scenes:x:0", "scenes:1:2:3", "scenes:-1:0"]
+)
+def test_malformed_scenes(name: str) -> None:
+    with pytest.raises(
+        DataError, match=f"^{name} is not of the form scenes:COUNT:SEED, such as scenes:4000:0$"
+    ):
+        open_source(name)
+
+
+def test_scenes_have_no_splits() -> None:
+    with pytest.raises(DataError, match="scenes:3:7 is drawn"):
+        open_source("scenes:3:7", split="val")
+
+
 def test_one_source_is_not_joined(tmp_path: Path) -> None:
     write(tmp_path / "a.jpg", jpeg())
     assert not isinstance(open_sources([tmp_path]), JoinedSource)

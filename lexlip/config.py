@@ -20,6 +20,19 @@ import yaml
 from lexlip.errors import ConfigError
 
 
+def _check_positive(section: str, config: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not value > 0:
+            raise ConfigError(f"{section}{name} is {value}; it must be more than 0")
+
+
+def _check_not_negative(section: str, config: Any, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name) >= 0:
+            raise ConfigError(f"{section}{name} is {getattr(config, name)}; it must not be negative")
+
+
 @dataclass(frozen=True)
 class SourceConfig:
     """A set of photos with captions. In YAML a plain string stands for ``{path: string}``."""
@@ -39,6 +52,13 @@ class DataConfig:
     randaugment: tuple[int, int] = (0, 0)  # operations and magnitude; the paper's is (2, 9)
     workers: int = 2  # processes that decode photos; 0 decodes in the training process
 
+    def __post_init__(self) -> None:
+        for name in ("train", "val"):
+            if not getattr(self, name):
+                raise ConfigError(f"data.{name} names no photos; give it some, as in data.{name}=photos.tar")
+        _check_positive("data.", self, "captions_per_image", "crop")
+        _check_not_negative("data.", self, "workers")
+
 
 @dataclass(frozen=True)
 class ImageEncoderConfig:
@@ -51,6 +71,10 @@ class ImageEncoderConfig:
     std: tuple[float, float, float] = (0.5, 0.5, 0.5)
     layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders
 
+    def __post_init__(self) -> None:
+        _check_positive("model.image.", self, "size")
+        _check_not_negative("model.image.", self, "layers")
+
 
 @dataclass(frozen=True)
 class TextEncoderConfig:
@@ -58,6 +82,9 @@ class TextEncoderConfig:
     options: dict[str, Any] = field(default_factory=dict)  # overrides of the transformers config
     tokenizer: str | None = None  # None: that of `name`; "captions": whole words of the training captions
     max_tokens: int = 40
+
+    def __post_init__(self) -> None:
+        _check_positive("model.text.", self, "max_tokens")
 
 
 @dataclass(frozen=True)
@@ -88,6 +115,18 @@ class ObjectiveConfig:
     anchor_align: float = 0.0  # 1 - cosine of the text vector and its bag of words
     anchor_words: float = 0.0  # the image bottleneck (Eq. 8) predicts its captions' words
 
+    def __post_init__(self) -> None:
+        losses = [field.name for field in dataclasses.fields(self) if field.name not in _NO_LOSSES]
+        _check_not_negative("objective.", self, *losses, "flops_warmup")
+        _check_positive("objective.", self, "temperature")
+        if not any(getattr(self, name) for name in losses):
+            raise ConfigError(
+                f"all losses have weight 0; one of objective.{', '.join(losses)} must have more"
+            )
+
+
+_NO_LOSSES = ("temperature", "flops_warmup", "flops_unit")
+
 
 @dataclass(frozen=True)
 class OptimConfig:
@@ -100,6 +139,10 @@ class OptimConfig:
     warmup: float = 0.1  # share of the steps
     clip: float = 1.0
     precision: Literal["fp32", "bf16", "fp16"] = "bf16"
+
+    def __post_init__(self) -> None:
+        _check_positive("optim.", self, "epochs", "batch", "micro_batch", "lr", "clip")
+        _check_not_negative("optim.", self, "weight_decay", "warmup")
 
 
 @dataclass(frozen=True)
@@ -116,6 +159,9 @@ class Config:
     model: ModelConfig = ModelConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     optim: OptimConfig = OptimConfig()
+
+    def __post_init__(self) -> None:
+        _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
 
 
 DEFAULT_CONFIG = Path(__file__).parent / "scenes.yaml"

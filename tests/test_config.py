@@ -115,7 +115,7 @@ def test_impossible_values(tmp_path: Path, override: str, message: str) -> None:
 def test_impossible_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read the config .*nothing\.yaml: No such file"):
         load_config(tmp_path / "nothing.yaml")
-    with pytest.raises(ConfigError, match="cannot read the config .*: Is a directory"):
+    with pytest.raises(ConfigError, match=r"cannot read the config .*: Is a directory"):
         load_config(tmp_path)
     for text in ("a: [", "a: b: c", "\0"):
         with pytest.raises(ConfigError, match=r"experiment\.yaml is not YAML") as caught:

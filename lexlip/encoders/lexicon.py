@@ -38,7 +38,7 @@ class LexiconHead(nn.Module):
 
         Args:
             states: [B, P, D_in].
-            mask: bool [B, P]; at least one true in each row.
+            mask: bool [B, P]; a row without any position, such as an empty text, gets -inf: no terms.
 
         Returns:
             float32 [B, V]; `sparse_vector` of it is p in Eq. 3 and 6.
@@ -132,7 +132,8 @@ class BagOfWords(nn.Module):
     @torch.no_grad()
     def start_from(self, weights: Tensor) -> None:
         """Set the weights of the words, [V] > 0, such as inverse document frequencies."""
-        self.weight.copy_(torch.log(torch.expm1(weights.float().clamp(min=1e-3))))
+        weights = weights.float().clamp(min=1e-3)
+        self.weight.copy_(weights + torch.log(-torch.expm1(-weights)))  # the inverse of softplus
 
     def forward(self, present: Tensor) -> Tensor:
         """[T, V] vectors of texts; `present` is bool [T, V], whether the text holds the word."""

@@ -1,0 +1,63 @@
+"""The objectives as loops over single numbers."""
+
+import math
+from collections.abc import Sequence
+
+from torch import Tensor
+
+
+def cosine(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum() / (a.square().sum().sqrt() * b.square().sum().sqrt())
+
+
+def naive_contrastive(
+    images: Tensor, texts: Tensor, image_of_text: Sequence[int], temperature: float
+) -> Tensor:
+    """Eq. 15-16: -log P of each pair, both ways; the other captions of its image are left out."""
+    losses = []
+    for t, i in enumerate(image_of_text):
+        score = (cosine(images[i], texts[t]) / temperature).exp()
+        all_images = sum((cosine(image, texts[t]) / temperature).exp() for image in images)
+        all_texts = sum(
+            (cosine(images[i], text) / temperature).exp()
+            for other, text in enumerate(texts)
+            if other == t or image_of_text[other] != i
+        )
+        losses += [-(score / all_images).log(), -(score / all_texts).log()]
+    return sum(losses) / len(losses)
+
+
+def naive_flops(vectors: Tensor) -> float:
+    """Eq. 17."""
+    rows = vectors.tolist()
+    return sum((sum(row[v] for row in rows) / len(rows)) ** 2 for v in range(len(rows[0])))
+
+
+def naive_align(texts: Tensor, bags: Tensor) -> Tensor:
+    return sum(1 - cosine(text, bag) for text, bag in zip(texts, bags, strict=True)) / len(texts)
+
+
+def naive_predict_words(image_logits: Tensor, word_counts: Tensor) -> float:
+    """Cross-entropy of a = softmax(logits) (Eq. 8), averaged over the images whose captions hold any word."""
+    losses = []
+    for logits, counts in zip(image_logits.tolist(), word_counts.tolist(), strict=True):
+        if sum(counts) == 0:
+            continue
+        total = sum(math.exp(logit) for logit in logits)
+        losses.append(
+            sum(
+                -count / sum(counts) * math.log(math.exp(logit) / total)
+                for logit, count in zip(logits, counts, strict=True)
+            )
+        )
+    return sum(losses) / len(losses) if losses else 0.0
+
+
+def naive_learning_rate(peak: float, step: int, steps: int, warmup: float) -> float:
+    """Linear from 0 to the peak, which step `warmup * steps` (counted from 1) has, then linear to 0, which
+    the step after the last would have."""
+    top = max(1, round(warmup * steps))
+    number = step + 1
+    if number <= top:
+        return peak * number / top
+    return peak * (steps + 1 - number) / (steps + 1 - top)

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from lexlip.config import VocabularyConfig
+from lexlip.encoders.text import word_tokenizer
+from lexlip.errors import ModelError
+from lexlip.vocabulary import FUNCTION_WORDS, Vocabulary, is_content_word, is_sign, tokenize_captions
+from tests.tiny import CAPTIONS
+
+SPECIAL = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
+
+
+@pytest.fixture
+def tokenizer():
+    return word_tokenizer(CAPTIONS)
+
+
+def test_kind_all_has_every_entry_in_the_tokenizer_s_order(tokenizer) -> None:
+    vocabulary = Vocabulary.build(VocabularyConfig("all"), tokenizer, [])
+    assert len(vocabulary) == len(tokenizer)
+    assert list(vocabulary.token_ids) == list(range(len(tokenizer)))
+    assert vocabulary.words == tuple(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
+
+
+def test_kind_pieces_leaves_out_special_and_unused_entries(tokenizer) -> None:
+    tokenizer.add_tokens(["[unused7]", "unused7"])
+    vocabulary = Vocabulary.build(VocabularyConfig("pieces"), tokenizer, [])
+    assert set(tokenizer.get_vocab()) - set(vocabulary.words) == {*SPECIAL, "[unused7]"}
+    assert {",", "a", "unused7"} <= set(vocabulary.words)
+
+
+def test_kind_words_has_the_content_words_of_the_captions(tokenizer) -> None:
+    vocabulary = Vocabulary.build(VocabularyConfig("words"), tokenizer, CAPTIONS[:2])
+    assert set(vocabulary.words) == {"two", "dogs", "play", "snow", "brown", "dog", "jumps", "fence"}
+    twice = Vocabulary.build(VocabularyConfig("words", min_count=2), tokenizer, CAPTIONS)
+    assert set(twice.words) == {"play"}
+    with pytest.raises(ModelError, match="no word occurs 99 times in the 6 training captions"):
+        Vocabulary.build(VocabularyConfig("words", min_count=99), tokenizer, CAPTIONS)
+
+
+def test_columns(tokenizer) -> None:
+    vocabulary = Vocabulary.from_words(["fence", "two", "snow"], tokenizer)
+    [ids] = tokenize_captions(tokenizer, ["two two zebras in the snow, dogs"])
+    assert vocabulary.columns(ids) == [1, 1, 2]
+    assert vocabulary.columns([]) == []
+    assert vocabulary.token_ids.dtype == np.int64
+    for column, token in enumerate(vocabulary.token_ids):
+        assert vocabulary.column_of_token[token] == column
+
+
+def test_a_word_that_the_tokenizer_lacks(tokenizer) -> None:
+    with pytest.raises(ModelError, match="'zebra' of the vocabulary is no entry"):
+        Vocabulary.from_words(["two", "zebra"], tokenizer)
+
+
+def test_tokenize_captions_is_uncut_and_without_special_tokens(tokenizer) -> None:
+    [ids] = tokenize_captions(tokenizer, ["dog " * 1000])
+    assert ids == [tokenizer.get_vocab()["dog"]] * 1000
+    assert tokenize_captions(tokenizer, []) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "content", "sign"),
+    [
+        ("dog", True, False),
+        ("2", True, False),
+        ("the", False, False),
+        ("The", False, False),
+        ("##ing", False, False),
+        ("[CLS]", False, False),
+        (",", False, True),
+        ("##.", False, True),
+        ("café", True, False),
+        ("snow_", False, False),
+    ],
+)
+def test_kinds_of_entries(entry: str, content: bool, sign: bool) -> None:
+    assert is_content_word(entry) is content
+    assert is_sign(entry) is sign
+
+
+def test_function_words_include_those_of_the_measure() -> None:
+    assert set("a an the in on of with is are and its".split()) <= FUNCTION_WORDS

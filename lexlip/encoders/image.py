@@ -50,18 +50,26 @@ class ImageEncoder(nn.Module):
         self.config = config
         pretrained = load_weights and config.weights == "pretrained"
         try:
-            self.body = timm.create_model(config.name, pretrained=pretrained, num_classes=0, **config.options)
+            known, options = timm.get_pretrained_cfg(config.name), config.options
+            if known is not None and known.fixed_input_size:  # timm makes or resizes position embeddings
+                options = {"img_size": config.size, **options}
+            self.body = timm.create_model(config.name, pretrained=pretrained, num_classes=0, **options)
         except Exception as error:  # timm and the hub raise many kinds
-            raise ModelError(f"timm cannot make the image encoder '{config.name}': {error}") from error
+            why = " ".join(str(error).split())
+            raise ModelError(f"timm cannot make the image encoder '{config.name}': {why}") from error
         if load_weights and config.weights and not pretrained:
             _load_weights(self.body, config.weights)
         self.body.to(memory_format=torch.channels_last)
         self.register_buffer("mean", torch.tensor(config.mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(config.std).view(3, 1, 1), persistent=False)
         self.prefix_tokens = int(getattr(self.body, "num_prefix_tokens", 0))
-        with torch.no_grad():
-            self.eval()
-            tokens = self._tokens(torch.zeros(1, 3, config.size, config.size))
+        try:
+            with torch.no_grad():
+                self.eval()
+                tokens = self._tokens(torch.zeros(1, 3, config.size, config.size))
+        except (AssertionError, RuntimeError, ValueError) as error:
+            size = f"{config.size} x {config.size}"
+            raise ModelError(f"'{config.name}' takes no photos of {size} pixels: {error}") from error
         self.positions, self.width = tokens.shape[1:]
         self.layers = None
         if config.layers:
@@ -102,7 +110,8 @@ def _load_weights(body: nn.Module, path: str) -> None:
     try:
         weights = load_file(path)
     except Exception as error:
-        raise ModelError(f"cannot read the image encoder's weights from {path}: {error}") from error
+        why = " ".join(str(error).split())
+        raise ModelError(f"cannot read the image encoder's weights from {path}: {why}") from error
     expected = body.state_dict()
     missing = [key for key in expected if key not in weights]
     wrong = [key for key in expected if key in weights and weights[key].shape != expected[key].shape]

@@ -53,8 +53,9 @@ class TextEncoder(nn.Module):
             else:
                 options = {"vocab_size": len(tokenizer), **config.options}
                 self.body = AutoModel.from_config(AutoConfig.for_model("bert", **options))
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise ModelError(f"transformers cannot make the text encoder '{config.name}': {error}") from error
+        except Exception as error:  # transformers and the hub raise many kinds
+            why = " ".join(str(error).split())
+            raise ModelError(f"transformers cannot make the text encoder '{config.name}': {why}") from error
         if getattr(self.body, "pooler", None) is not None:
             self.body.pooler = None
         self.width: int = self.body.config.hidden_size
@@ -113,8 +114,9 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"transformers cannot read the tokenizer '{name}': {error}") from error
+    except Exception as error:  # tokenizers raises plain Exception, the hub many kinds
+        why = " ".join(str(error).split())
+        raise ModelError(f"transformers cannot read the tokenizer '{name}': {why}") from error
     return tokenizer
 
 

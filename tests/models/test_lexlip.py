@@ -1,0 +1,240 @@
+import json
+import shutil
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lexlip.config import ImageEncoderConfig, VocabularyConfig
+from lexlip.encoders.lexicon import sparse_vector
+from lexlip.errors import ModelError
+from lexlip.models.lexlip import LexLIP, model_folder
+from tests.reference.pooling import naive_sparse_vector
+from tests.tiny import CAPTIONS, TINY, tiny_model, tiny_photos
+
+CONVOLUTIONAL = replace(TINY, image=ImageEncoderConfig(name="mobilenetv2_035", size=32, layers=1))
+
+
+@pytest.fixture(scope="module")
+def model() -> LexLIP:
+    return tiny_model()
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    tiny_model().save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def head_to_the_letter(head, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    hidden = head.norm(torch.nn.functional.gelu(head.dense(head.project(states))))
+    return naive_sparse_vector(hidden, head.decoder, head.bias, mask)
+
+
+def test_image_vectors_are_equation_3(model: LexLIP) -> None:
+    photos = tiny_photos(3)
+    states = model.image_encoder(photos)
+    mask = torch.ones(3, 17, dtype=torch.bool)
+    mask[:, 0] = False  # [CLS]
+    expected = head_to_the_letter(model.image_head, states, mask)
+    found = model.encode_image(photos)
+    np.testing.assert_allclose(found.toarray(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+    assert found.shape == (3, len(model.vocabulary))
+    assert found.dtype == np.float32
+    assert 0 < found.nnz < found.shape[0] * found.shape[1]
+
+
+def test_text_vectors_are_equation_6(model: LexLIP) -> None:
+    for text in CAPTIONS:
+        ids, mask = model.text_encoder.tokenize([text])
+        mask[:, [0, -1]] = False  # [CLS], [SEP]
+        states = model.text_encoder(ids, torch.ones_like(mask))
+        expected = head_to_the_letter(model.text_head, states, mask)
+        found = model.encode_text([text]).toarray()
+        np.testing.assert_allclose(found, expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_special_positions_are_pooled_on_request(model: LexLIP) -> None:
+    pooled = tiny_model(special_positions=True)
+    pooled.load_state_dict(model.state_dict())
+    photos = tiny_photos(2)
+    states = model.image_encoder(photos)
+    everywhere = head_to_the_letter(pooled.image_head, states, torch.ones(2, 17, dtype=torch.bool))
+    np.testing.assert_allclose(pooled.encode_image(photos).toarray(), everywhere.detach().numpy(), rtol=1e-4)
+    wider, narrower = pooled.encode_text(CAPTIONS).toarray(), model.encode_text(CAPTIONS).toarray()
+    assert (wider >= narrower - 1e-6).all()
+    assert (wider > narrower + 1e-3).any()
+
+
+def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(model: LexLIP) -> None:
+    texts = [" ".join(CAPTIONS[i % 6].split()[: 1 + i % 9]) for i in range(150)]  # more than one length group
+    together = model.encode_text(texts).toarray()
+    alone = np.concatenate([model.encode_text([text]).toarray() for text in texts])
+    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.encode_text(texts, batch=7).toarray(), alone, rtol=1e-4, atol=1e-5)
+    order = np.random.default_rng(0).permutation(len(texts))
+    shuffled = model.encode_text([texts[i] for i in order]).toarray()
+    np.testing.assert_allclose(shuffled, alone[order], rtol=1e-4, atol=1e-5)
+
+
+def test_texts_without_a_known_word_have_no_terms(model: LexLIP) -> None:
+    vectors = model.encode_text(["", "zebra", CAPTIONS[0]])
+    assert np.diff(vectors.indptr)[:2].tolist() == [0, 0]
+    assert vectors[2].nnz > 0
+    assert model.encode_text([]).shape == (0, len(model.vocabulary))
+
+
+def test_word_queries(model: LexLIP) -> None:
+    model.bag_of_words.start_from(torch.arange(1.0, 1 + len(model.vocabulary)))
+    vectors = model.encode_text(
+        ["Two dogs, two zebras in the snow", "the", CAPTIONS[1]], encoder="words", batch=2
+    )
+    assert vectors.dtype == np.float32
+    row = vectors[0].tocoo()
+    named = {model.vocabulary.words[c]: weight for c, weight in zip(row.col, row.data, strict=True)}
+    assert named == {
+        word: pytest.approx(1 + model.vocabulary.words.index(word)) for word in ("two", "dogs", "snow")
+    }
+    assert vectors[1].nnz == 0
+    assert vectors.shape[0] == 3
+
+
+def test_forward_gives_what_the_objectives_take(model: LexLIP) -> None:
+    ids, mask = model.text_encoder.tokenize(CAPTIONS)
+    present = model.words_present(CAPTIONS)
+    outputs = model(tiny_photos(4), ids, mask, present)
+    v = len(model.vocabulary)
+    assert {name: tuple(o.shape) for name, o in outputs.items()} == {
+        "image": (4, v),
+        "text": (6, v),
+        "bag": (6, v),
+    }
+    assert {o.dtype for o in outputs.values()} == {torch.float32}
+    np.testing.assert_allclose(
+        sparse_vector(outputs["text"]).detach().numpy(), model.encode_text(CAPTIONS).toarray(), atol=1e-5
+    )
+    for row, caption in enumerate(CAPTIONS):
+        held = {w for w, p in zip(model.vocabulary.words, present[row], strict=True) if p}
+        assert held == set(caption.replace(",", "").split()) & set(model.vocabulary.words)
+
+
+@pytest.mark.parametrize("config", [TINY, CONVOLUTIONAL], ids=["ViT", "convolutional"])
+def test_a_saved_model_gives_the_same_vectors(config, tmp_path: Path) -> None:
+    model = tiny_model(config)
+    model.save(tmp_path / "new" / "saved")
+    loaded = LexLIP.from_pretrained(tmp_path / "new" / "saved")
+    assert not loaded.training
+    assert loaded.identity == model.identity
+    assert loaded.vocabulary.words == model.vocabulary.words
+    assert loaded.config == config
+    photos = tiny_photos(3)
+    assert (loaded.encode_image(photos) != model.encode_image(photos)).nnz == 0
+    assert (loaded.encode_text(CAPTIONS) != model.encode_text(CAPTIONS)).nnz == 0
+    words = loaded.encode_text(CAPTIONS, "words") != model.encode_text(CAPTIONS, "words")
+    assert words.nnz == 0
+
+
+def test_a_small_file_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
+    model = tiny_model(CONVOLUTIONAL)
+    model.save(tmp_path / "full")
+    model.save(tmp_path / "small", small=True)
+    full, small = (tmp_path / name / "model.safetensors" for name in ("full", "small"))
+    assert small.stat().st_size < 0.35 * full.stat().st_size
+    loaded = LexLIP.from_pretrained(tmp_path / "small")
+    assert {weight.dtype for weight in loaded.state_dict().values()} == {torch.float32, torch.int64}
+    for found, expected in [
+        (loaded.encode_image(tiny_photos(3)), model.encode_image(tiny_photos(3))),
+        (loaded.encode_text(CAPTIONS), model.encode_text(CAPTIONS)),
+        (loaded.encode_text(CAPTIONS, "words"), model.encode_text(CAPTIONS, "words")),
+    ]:
+        np.testing.assert_allclose(found.toarray(), expected.toarray(), atol=0.05)
+
+
+def test_loading_needs_no_network(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("asked for the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    LexLIP.from_pretrained(saved)
+
+
+def test_a_folder_holds_no_pickle_and_no_path(tmp_path: Path) -> None:
+    weights = tmp_path / "secret" / "weights.safetensors"
+    weights.parent.mkdir()
+    model = tiny_model()
+    model.config = replace(model.config, image=replace(model.config.image, weights=str(weights)))
+    weights.touch()
+    model.save(tmp_path / "saved")
+    files = {path.name for path in (tmp_path / "saved").iterdir()}
+    assert {"config.json", "vocabulary.txt", "model.safetensors", "tokenizer.json"} <= files
+    assert {Path(name).suffix for name in files} <= {".json", ".txt", ".safetensors"}
+    assert "secret" not in (tmp_path / "saved" / "config.json").read_text()
+
+
+def test_the_identity_follows_the_weights(tmp_path: Path) -> None:
+    identities = []
+    for seed in (0, 0, 1):
+        model = tiny_model(seed=seed)
+        model.save(tmp_path)
+        identities.append(model.identity)
+    assert identities[0] == identities[1] != identities[2]
+
+
+@pytest.mark.parametrize("kind", ["all", "pieces", "words"])
+def test_every_kind_of_vocabulary_is_saved(kind, tmp_path: Path) -> None:
+    model = tiny_model(vocabulary=VocabularyConfig(kind))
+    model.save(tmp_path)
+    assert LexLIP.from_pretrained(tmp_path).vocabulary.words == model.vocabulary.words
+
+
+def edit(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "model.safetensors").unlink(), r"is damaged: .*No such file"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 100), "is damaged"),
+        (lambda f: (f / "vocabulary.txt").unlink(), r"is damaged: .*vocabulary\.txt"),
+        (lambda f: (f / "vocabulary.txt").write_text("dog\n"), "is damaged: .*size mismatch"),
+        (lambda f: (f / "vocabulary.txt").write_text("zebra\n"), "'zebra' of the vocabulary is no entry"),
+        (lambda f: (f / "vocabulary.txt").write_bytes(b"\xff\xfe"), "is damaged"),
+        (lambda f: (f / "config.json").write_text("{"), "is damaged"),
+        (lambda f: (f / "config.json").write_text("[]"), "is damaged"),
+        (lambda f: (f / "config.json").write_text("{}"), "is damaged: .*format"),
+        (lambda f: edit(f / "config.json", format=99), "has format 99; this version reads 1"),
+        (lambda f: edit(f / "config.json", model={"imge": {}}), "unknown config key model.imge"),
+        (
+            lambda f: edit(f / "config.json", text_architecture={"model_type": "no such"}),
+            "cannot make the text",
+        ),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "cannot read the tokenizer"),
+        (lambda f: (f / "tokenizer.json").unlink(), "cannot read the tokenizer"),
+    ],
+)
+def test_damaged_folders(saved: Path, damage, message: str) -> None:
+    damage(saved)
+    with pytest.raises(ModelError, match=message) as caught:
+        LexLIP.from_pretrained(saved)
+    assert "\n" not in str(caught.value)
+    assert str(saved) in str(caught.value) or "vocabulary" in str(caught.value) or "text" in str(caught.value)
+
+
+def test_missing_models(tmp_path: Path) -> None:
+    for name in (tmp_path, tmp_path / "nothing", "nothing"):
+        with pytest.raises(ModelError, match=r"neither a folder with a config\.json nor a packaged model"):
+            LexLIP.from_pretrained(name)
+
+
+def test_packaged_models_by_name(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.move(saved, tmp_path / "weights" / "small")
+    monkeypatch.setattr("lexlip.models.lexlip.PACKAGED", tmp_path / "weights")
+    monkeypatch.chdir(tmp_path)
+    assert model_folder("small") == tmp_path / "weights" / "small"
+    with pytest.raises(ModelError, match=r"packaged model \(small\)$"):
+        model_folder("large")

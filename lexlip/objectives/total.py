@@ -38,15 +38,18 @@ def total_loss(
     )
     warm = quadratic_warmup(progress, config.flops_warmup)
     terms = [
-        ("contrastive", config.contrastive, lambda: contrastive(images, texts, image_of_text, t)),
-        ("flops_image", config.flops_image * warm, lambda: flops(regular[0])),
-        ("flops_text", config.flops_text * warm, lambda: flops(regular[1])),
-        ("anchor", config.anchor_contrastive, lambda: contrastive(images, bags, image_of_text, t)),
-        ("align", config.anchor_align, lambda: align(texts, bags)),
-        ("words", config.anchor_words, lambda: predict_words(outputs["image"], word_counts)),
+        ("contrastive", config.contrastive, 1.0, lambda: contrastive(images, texts, image_of_text, t)),
+        ("flops_image", config.flops_image, warm, lambda: flops(regular[0])),
+        ("flops_text", config.flops_text, warm, lambda: flops(regular[1])),
+        ("anchor", config.anchor_contrastive, 1.0, lambda: contrastive(images, bags, image_of_text, t)),
+        ("align", config.anchor_align, 1.0, lambda: align(texts, bags)),
+        ("words", config.anchor_words, 1.0, lambda: predict_words(outputs["image"], word_counts)),
     ]
-    parts = {name: compute() for name, weight, compute in terms if weight > 0}
-    loss = sum((weight * parts[name] for name, weight, _ in terms if weight > 0), images.new_zeros(()))
+    parts, loss = {}, images.new_zeros(())
+    for name, weight, factor, compute in terms:
+        if weight > 0:
+            parts[name] = compute()
+            loss = loss + weight * factor * parts[name]
     parts["loss"] = loss
     parts["terms_image"] = (images > 0).sum(dim=1).float().mean()
     parts["terms_text"] = (texts > 0).sum(dim=1).float().mean()

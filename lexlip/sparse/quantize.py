@@ -30,12 +30,12 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
         raise ConfigError(f"quantization is '{scheme}'; it must be one of {', '.join(SCHEMES)}")
     data = vectors.data.astype(np.float64)
     if scheme == "paper":
-        # p in float32 may lie a hair below the decimal that it stands for
-        impacts = np.floor(PAPER_SCALE * data + 1e-6)
+        # p in float32 may lie up to 2^-24 of itself below the decimal that it stands for, as 0.29 does
+        impacts = np.floor(PAPER_SCALE * data * (1 + 2**-23))
     else:
         rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
         norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
-        impacts = np.rint(UNIT_SCALE * data / norms[rows])
+        impacts = np.rint(UNIT_SCALE * data / np.maximum(norms[rows], 1e-12))  # stored zeros have no length
     result = csr_matrix(
         (impacts.astype(np.int32), vectors.indices, vectors.indptr), shape=vectors.shape, copy=True
     )

@@ -150,7 +150,9 @@ def test_a_small_file_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
         (loaded.encode_text(CAPTIONS), model.encode_text(CAPTIONS)),
         (loaded.encode_text(CAPTIONS, "words"), model.encode_text(CAPTIONS, "words")),
     ]:
-        np.testing.assert_allclose(found.toarray(), expected.toarray(), atol=0.05)
+        a, b = found.toarray(), expected.toarray()
+        cosines = (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+        assert cosines.min() > 0.98
 
 
 def test_loading_needs_no_network(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,14 @@ class PhotoVectors:
         # a forked copy of a process that runs a JVM is not safe to use
         context = "spawn" if self.workers and "jnius" in sys.modules else None
         loader = DataLoader(
-            photos, self.batch, collate_fn=_collate, num_workers=self.workers, multiprocessing_context=context
+            photos,
+            self.batch,
+            collate_fn=_collate,
+            num_workers=self.workers,
+            multiprocessing_context=context,
+            generator=torch.Generator(),  # leaves torch's own, which dropout draws from, alone
         )
+        self.skipped.clear()
         with tqdm(
             total=len(photos),
             unit="photo",

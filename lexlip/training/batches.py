@@ -201,5 +201,11 @@ def training_batches(source: Source, config: Config, first: int) -> tuple[Iterab
     steps = max(1, int(config.optim.epochs * (len(photos) // batch)))
     order = Order(photos, batch, steps, first, config.seed)
     dataset = TrainingPhotos(source, config)
-    loader = DataLoader(dataset, batch_sampler=order, collate_fn=collate, num_workers=config.data.workers)  # type: ignore[arg-type]
+    loader = DataLoader(
+        dataset,
+        batch_sampler=order,  # type: ignore[arg-type]
+        collate_fn=collate,
+        num_workers=config.data.workers,
+        generator=torch.Generator(),  # starting to iterate draws a number, and not from dropout's generator
+    )
     return loader, steps

@@ -73,14 +73,19 @@ def load_checkpoint(run: Path, model: LexLIP, optimizer: torch.optim.Optimizer) 
     return state
 
 
-def random_state() -> list[int]:
-    """The state of torch's generator, for `set_random_state`."""
-    state: list[int] = torch.get_rng_state().tolist()
+def random_state(device: torch.device) -> dict[str, list[int]]:
+    """The states of torch's generators that training on `device` draws from, for `set_random_state`."""
+    state = {"random": torch.get_rng_state().tolist()}
+    if device.type == "cuda":
+        state["random_cuda"] = torch.cuda.get_rng_state(device).tolist()
     return state
 
 
-def set_random_state(state: list[int]) -> None:
-    torch.set_rng_state(torch.tensor(state, dtype=torch.uint8))
+def set_random_state(state: Mapping[str, Any], device: torch.device) -> None:
+    """Go on with the generators as `random_state` found them."""
+    torch.set_rng_state(torch.tensor(state["random"], dtype=torch.uint8))
+    if device.type == "cuda" and "random_cuda" in state:  # a run that was begun without a GPU has none
+        torch.cuda.set_rng_state(torch.tensor(state["random_cuda"], dtype=torch.uint8), device)
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -49,6 +49,9 @@ def pretrain(config: Config, resume: bool = False) -> Path:
         LexLIPError: photos, encoders or the config are unusable, or RUN exists already (or does not,
             with `resume`).
     """
+    # Products of denormal numbers are over a hundred times slower on some CPUs. Set before the first
+    # parallel operation, whose threads inherit it.
+    torch.set_flush_denormal(True)
     run = Path(config.out or f"runs/{config.name}")
     _check_run(run, config, resume)
     device = pick_device(config.device)
@@ -60,7 +63,7 @@ def pretrain(config: Config, resume: bool = False) -> Path:
     state: dict[str, Any] = {"step": 0, "best": -1.0, "best_step": 0}
     if resume:
         state = load_checkpoint(run, model, optimizer)
-        set_random_state(state["random"])
+        set_random_state(state, device)
         scaler.load_state_dict(state["scaler"])
     first = state["step"]
     batches, steps = training_batches(train, config, first)
@@ -102,7 +105,7 @@ def pretrain(config: Config, resume: bool = False) -> Path:
                 state.update(best=score, best_step=done)
         is_best = state["best_step"] == done
         if is_best or done % config.checkpoint_every == 0 or done == steps:
-            saved = {**state, "random": random_state(), "scaler": scaler.state_dict()}
+            saved = {**state, **random_state(device), "scaler": scaler.state_dict()}
             del saved["step"]
             save_checkpoint(run, done, model, optimizer, saved, best=is_best)
     log.close()
@@ -110,9 +113,16 @@ def pretrain(config: Config, resume: bool = False) -> Path:
 
 
 def make_model(config: Config, train: Source) -> LexLIP:
-    """The model at the start of a run: from `init`, or new with a vocabulary from the captions."""
+    """The model at the start of a run: from `init`, or new with a vocabulary from the captions.
+
+    Raises:
+        LexLIPError: it cannot be made, or `init` is another model than the config describes.
+    """
     if config.init is not None:
-        return LexLIP.from_pretrained(config.init)
+        model = LexLIP.from_pretrained(config.init)
+        _check_agreement(config, model)
+        model.name = config.name
+        return model
     captions = [caption for item in train.items for caption in item.captions]
     if not captions:
         raise DataError(f"{train.name} has no captions to train on")
@@ -121,6 +131,18 @@ def make_model(config: Config, train: Source) -> LexLIP:
     model = LexLIP(config.model, tokenizer, vocabulary, name=config.name)
     model.bag_of_words.start_from(inverse_document_frequency(model, captions))
     return model
+
+
+def _check_agreement(config: Config, model: LexLIP) -> None:
+    """The model section must be that of `init`, but for where weights and tokenizer came from."""
+    asked, saved = to_dict(config.model), to_dict(model.config)
+    for section, origins in (("image", ["weights"]), ("text", ["name", "tokenizer"]), ("vocabulary", [])):
+        for key in asked[section].keys() - origins:
+            if asked[section][key] != saved[section][key]:
+                raise ConfigError(
+                    f"model.{section}.{key} is {asked[section][key]}, but init={config.init} was trained"
+                    f" with {saved[section][key]}"
+                )
 
 
 def inverse_document_frequency(model: LexLIP, captions: list[str]) -> Tensor:
@@ -138,8 +160,8 @@ class Log:
 
     def __init__(self, run: Path, first: int, steps: int) -> None:
         self.path = run / "metrics.jsonl"
-        kept = [line for line in _lines(self.path) if json.loads(line)["step"] <= first]
-        self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        kept = [line for line in _whole_lines(self.path) if json.loads(line)["step"] <= first]
+        self.path.write_text("".join(kept), encoding="utf-8")
         self.bar = tqdm(total=steps, initial=first, unit="step", desc="pretrain", disable=None)
         self.started, self.samples = time.perf_counter(), 0
 
@@ -213,9 +235,11 @@ def _check_run(run: Path, config: Config, resume: bool) -> None:
     written.write_text(text, encoding="utf-8")
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _whole_lines(path: Path) -> Iterator[str]:
+    """Lines with their ends; one that a killed run left unfinished is not among them."""
     if path.exists():
-        yield from path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        yield from (line for line in lines if line.endswith("\n"))
 
 
 def _millions(model: torch.nn.Module) -> str:

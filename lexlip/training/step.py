@@ -52,7 +52,7 @@ def backward(
         used = []
         for name, output in outputs.items():
             grad = whole[name].grad
-            if grad is not None:
+            if grad is not None and output.requires_grad:  # neither unused nor frozen
                 used.append((output, grad[starts[name] : starts[name] + len(output)]))
             starts[name] += len(output)
         torch.autograd.backward([output for output, _ in used], [grad for _, grad in used])

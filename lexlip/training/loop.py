@@ -17,7 +17,7 @@ import yaml
 from torch import Tensor
 from tqdm import tqdm
 
-from lexlip.config import Config, ObjectiveConfig, to_dict
+from lexlip.config import Config, ObjectiveConfig, load_config, to_dict
 from lexlip.data import Source
 from lexlip.encoders.text import load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError
@@ -216,13 +216,12 @@ def _loss(config: ObjectiveConfig, progress: float) -> Loss:
 
 def _check_run(run: Path, config: Config, resume: bool) -> None:
     written = run / "config.yaml"
-    text = yaml.safe_dump(to_dict(config), sort_keys=False)
     if resume:
         if not (run / "last").exists():
             raise ConfigError(
                 f"there is nothing to resume in {run}: it has no checkpoint yet; leave out --resume"
             )
-        if written.read_text(encoding="utf-8") != text:
+        if load_config(written) != config:
             raise ConfigError(
                 f"{written} differs from this config; resume with what that file says, or use another out="
             )
@@ -232,7 +231,7 @@ def _check_run(run: Path, config: Config, resume: bool) -> None:
             f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
         )
     run.mkdir(parents=True, exist_ok=True)
-    written.write_text(text, encoding="utf-8")
+    written.write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
 
 
 def _whole_lines(path: Path) -> Iterator[str]:

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, random_array
+
+from lexlip.search.engines import ExactEngine, LuceneEngine, describe, exact_engine, temporary_lucene_engine
+from lexlip.sparse.topk import topk
+
+N, V = 300, 80
+IDS = [f"{number * 7 % N}.jpg" for number in range(N)]
+WORDS = [f"w{column}" for column in range(V)]
+
+
+def random_vectors(rows: int, seed: int, density: float = 0.15) -> csr_matrix:
+    vectors = random_array((rows, V), density=density, rng=np.random.default_rng(seed), dtype=np.float32)
+    return csr_matrix(vectors * 2)
+
+
+def unit(vectors: csr_matrix) -> np.ndarray:
+    dense = vectors.toarray().astype(np.float64)
+    return dense / np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
+
+
+DOCUMENTS, QUERIES = random_vectors(N, 0), random_vectors(20, 1)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 256])
+def test_exact_is_the_sorted_dot_product(rows: int) -> None:
+    ids, scores = ExactEngine(IDS, DOCUMENTS, rows=rows).search(QUERIES, 25)
+    expected = QUERIES.toarray() @ DOCUMENTS.toarray().T
+    for found, found_scores, row in zip(ids, scores, expected, strict=True):
+        order = np.argsort(-row, kind="stable")[:25]
+        assert found == [IDS[i] for i in order]
+        np.testing.assert_allclose(found_scores, row[order], rtol=1e-5)
+
+
+def test_only_documents_that_share_a_term_are_found() -> None:
+    documents = csr_matrix(np.array([[0, 1], [1, 0], [2, 1]], dtype=np.float32))
+    queries = csr_matrix(np.array([[1, 0], [0, 0]], dtype=np.float32))
+    ids, scores = ExactEngine(["a", "b", "c"], documents).search(queries, 10)
+    assert ids == [["c", "b"], []]
+    assert [list(row) for row in scores] == [[2, 1], []]
+
+
+def test_exact_engine_orders_by_cosine() -> None:
+    documents = csr_matrix(np.array([[3, 4], [1, 0], [0, 0]], dtype=np.float32))
+    with exact_engine(["a", "b", "c"], documents) as engine:
+        ids, scores = engine.search(csr_matrix(np.array([[2, 0]], dtype=np.float32)), 3)
+    assert ids == [["b", "a"]]
+    np.testing.assert_allclose(scores[0], [2, 1.2], rtol=1e-6)
+
+
+def check(ids: list[list[str]], scores: list[np.ndarray], expected: np.ndarray, within: float) -> None:
+    """Every hit has its exact score, up to quantisation, and none that is left out is clearly better."""
+    for found, found_scores, row in zip(ids, scores, expected, strict=True):
+        of = dict(zip(IDS, row, strict=True))
+        np.testing.assert_allclose(found_scores, [of[id] for id in found], atol=within)
+        left_out = [score for id, score in of.items() if id not in set(found)]
+        assert max(left_out) <= of[found[-1]] + 2 * within
+        assert list(found_scores) == sorted(found_scores, reverse=True)
+
+
+def test_lucene_agrees_with_cosines_within_quantisation() -> None:
+    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS) as engine:
+        ids, scores = engine.search(QUERIES, 25)
+        check(ids, scores, unit(QUERIES) @ unit(DOCUMENTS).T, within=0.002)
+        with exact_engine(IDS, DOCUMENTS) as exact:
+            plain, _ = exact.search(csr_matrix(unit(QUERIES)), 25)
+    same = [len(set(a) & set(b)) / 25 for a, b in zip(ids, plain, strict=True)]
+    assert np.mean(same) > 0.99
+
+
+def test_lucene_with_the_paper_s_scale() -> None:
+    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS, scheme="paper") as engine:
+        ids, scores = engine.search(QUERIES, 25)
+    expected = np.floor(QUERIES.toarray() * 100) @ np.floor(DOCUMENTS.toarray() * 100).T / 1e4
+    check(ids, scores, expected, within=1e-6)
+
+
+def test_lucene_gives_whole_numbers_in_its_unit() -> None:
+    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS) as engine:
+        assert isinstance(engine, LuceneEngine)
+        _, scores = engine.search(QUERIES, 5)
+        exact = [row * engine.unit for row in scores]
+    assert all(np.allclose(row, np.rint(row), atol=1e-3) for row in exact)
+    assert engine.unit == 1_000_000
+
+
+def test_queries_keep_their_heaviest_terms() -> None:
+    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS, query_topk=3) as engine:
+        assert np.diff(engine.quantized(QUERIES).indptr).max() == 3
+        cut, _ = engine.search(QUERIES, 10)
+    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS) as engine:
+        assert engine.search(topk(QUERIES, 3), 10)[0] == cut
+
+
+def test_threads_and_empty_queries() -> None:
+    queries = csr_matrix((3, V), dtype=np.float32)
+    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS, threads=2) as engine:
+        assert engine.search(queries, 5)[0] == [[], [], []]
+        ids, _ = engine.search(QUERIES, 5)
+    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS) as engine:
+        assert engine.search(QUERIES, 5)[0] == ids
+
+
+def test_description() -> None:
+    assert describe("unit") == {"scheme": "unit", "scale": 1000}
+    assert describe("paper") == {"scheme": "paper", "scale": 100}

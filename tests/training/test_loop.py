@@ -1,0 +1,230 @@
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from PIL import Image
+from safetensors.torch import load_file
+
+from lexlip.config import (
+    Config,
+    DataConfig,
+    ObjectiveConfig,
+    OptimConfig,
+    SourceConfig,
+    from_dict,
+    to_dict,
+)
+from lexlip.data import Scenes
+from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.models.lexlip import LexLIP
+from lexlip.training.loop import Log, inverse_document_frequency, make_model, pick_device, pretrain
+from tests.tiny import TINY, tiny_model
+
+SMALL = Config(
+    name="small",
+    seed=5,
+    validate_every=5,
+    checkpoint_every=4,
+    log_every=1,
+    data=DataConfig(
+        train=(SourceConfig("scenes:24:0"),),
+        val=(SourceConfig("scenes:8:9"),),
+        captions_per_image=2,
+        crop=0.6,
+        workers=0,
+    ),
+    model=replace(TINY, image=replace(TINY.image, layers=1)),
+    objective=ObjectiveConfig(anchor_contrastive=0.5, anchor_words=0.3),
+    optim=OptimConfig(epochs=4, batch=8, lr=1e-3, micro_batch=5),
+)
+STEPS = 12
+
+KILLED = """
+import json, os, signal, sys
+from lexlip.config import Config, from_dict
+from lexlip.training import loop
+
+step = loop.Log.step
+def step_and_die(self, number, *arguments):
+    step(self, number, *arguments)
+    if number == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+loop.Log.step = step_and_die
+loop.pretrain(from_dict(Config, json.loads(sys.argv[1])))
+"""
+
+
+def with_data(config: Config, **changes: Any) -> Config:
+    return replace(config, data=replace(config.data, **changes))
+
+
+def metrics(run: Path) -> list[dict[str, Any]]:
+    """What a run has measured, without what depends on the machine."""
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k not in ("samples_per_s", "memory_mb")} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    return pretrain(replace(SMALL, out=str(tmp_path_factory.mktemp("runs") / "finished")))
+
+
+@pytest.mark.parametrize(("workers", "killed_at"), [(0, 6), (1, 11)])
+def test_a_killed_run_goes_on_bit_for_bit(
+    finished: Path, tmp_path: Path, workers: int, killed_at: int
+) -> None:
+    config = with_data(replace(SMALL, out=str(tmp_path / "run")), workers=workers)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, json.dumps(to_dict(config)), str(killed_at)],
+        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    run = pretrain(config, resume=True)
+    assert metrics(run) == metrics(finished)
+    for link in ("last", "best"):
+        ours, theirs = (load_file(r / link / "model.safetensors") for r in (run, finished))
+        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+        assert (run / link).resolve().name == (finished / link).resolve().name
+
+
+def test_what_a_run_leaves(finished: Path) -> None:
+    assert from_dict(Config, yaml.safe_load((finished / "config.yaml").read_text())) == replace(
+        SMALL, out=str(finished)
+    )
+    rows = metrics(finished)
+    steps = [row["step"] for row in rows if "val" not in row]
+    assert steps == list(range(1, STEPS + 1))
+    assert [row["step"] for row in rows if "val" in row] == [5, 10, 12]
+    logged = {
+        "contrastive",
+        "flops_image",
+        "flops_text",
+        "anchor",
+        "words",
+        "loss",
+        "terms_image",
+        "terms_text",
+    }
+    assert all(set(row) == {"step", "lr", "grad", *logged} for row in rows if "val" not in row)
+    assert all(math.isfinite(value) for row in rows if "val" not in row for value in row.values())
+    assert set(rows[-1]["val"]) == {
+        "images",
+        "captions",
+        "t2i",
+        "i2t",
+        "terms_image",
+        "terms_text",
+        "words@10",
+    }
+    best = max(
+        (row for row in rows if "val" in row),
+        key=lambda row: sum([*row["val"]["t2i"].values(), *row["val"]["i2t"].values()]),
+    )
+    assert (finished / "best").resolve().name == f"step-{best['step']:08d}"
+    assert (finished / "last").resolve().name == f"step-{STEPS:08d}"
+    assert LexLIP.from_pretrained(finished / "best").name == "small"
+
+
+def test_a_finished_run_is_left_as_it_is(finished: Path) -> None:
+    before = metrics(finished)
+    assert pretrain(replace(SMALL, out=str(finished)), resume=True) == finished
+    assert metrics(finished) == before
+    with pytest.raises(ConfigError, match="holds a run already; go on with --resume"):
+        pretrain(replace(SMALL, out=str(finished)))
+
+
+def test_resuming_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is nothing to resume in"):
+        pretrain(replace(SMALL, out=str(tmp_path / "run")), resume=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_resuming_with_another_config(finished: Path) -> None:
+    with pytest.raises(ConfigError, match=r"config\.yaml differs from this config"):
+        pretrain(replace(SMALL, out=str(finished), seed=6), resume=True)
+
+
+def test_an_unreadable_photo_is_reported_and_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(8):
+        Image.new("RGB", (40, 30), (30 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
+        (tmp_path / f"{number}.txt").write_text(f"photo of a red {'dog' if number % 2 else 'cat'}\n")
+    (tmp_path / "3.jpg").write_bytes(b"no photo")
+    config = replace(
+        SMALL, out=str(tmp_path / "run"), optim=replace(SMALL.optim, epochs=1, batch=4, micro_batch=None)
+    )
+    photos = (SourceConfig(str(tmp_path)),)
+    pretrain(with_data(config, train=photos, val=photos))
+    assert f"skipped {tmp_path}/3.jpg: not an image" in capsys.readouterr().err
+
+
+def test_photos_without_captions_cannot_be_trained_on(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (40, 30)).save(tmp_path / "photos" / "a.jpg")
+    config = with_data(
+        replace(SMALL, out=str(tmp_path / "run")), train=(SourceConfig(str(tmp_path / "photos")),)
+    )
+    with pytest.raises(DataError, match="photos has no captions to train on"):
+        pretrain(config)
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "lexlip.training.loop.total_loss", lambda outputs, *_: (outputs["image"].sum() * math.nan, {})
+    )
+    with pytest.raises(ModelError, match=r"the gradient is not finite at step 0; lower optim\.lr"):
+        pretrain(replace(SMALL, out=str(tmp_path / "run")))
+
+
+def test_starting_from_a_checkpoint(finished: Path, tmp_path: Path) -> None:
+    config = replace(SMALL, name="second", init=str(finished / "best"))
+    model = make_model(config, Scenes(4, seed=0))
+    first = LexLIP.from_pretrained(finished / "best")
+    assert all(torch.equal(weight, first.state_dict()[name]) for name, weight in model.state_dict().items())
+    assert model.name == "second"
+    other = replace(config, model=replace(SMALL.model, image=replace(SMALL.model.image, size=64)))
+    with pytest.raises(ConfigError, match=r"model\.image\.size is 64, but init=.* was trained with 32"):
+        make_model(other, Scenes(4, seed=0))
+
+
+def test_words_start_from_their_rarity() -> None:
+    model = tiny_model()
+    weights = inverse_document_frequency(model, ["two dogs", "two dogs play", "two", "two cats"])
+    of = dict(zip(model.vocabulary.words, weights.tolist(), strict=True))
+    mean = sum(math.log(1 + 4 / (1 + {"two": 4, "dogs": 2, "play": 1}.get(w, 0))) for w in of) / len(of)
+    assert of["two"] == pytest.approx(math.log(1 + 4 / 5) / mean)
+    assert of["dogs"] == pytest.approx(math.log(1 + 4 / 3) / mean)
+    assert of["two"] < of["dogs"] < of["play"] < of["snow"]
+
+
+def test_a_line_that_a_killed_run_left_unfinished_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 4}\n{"step": 9}\n{"ste')
+    Log(tmp_path, first=4, steps=10).close()
+    assert path.read_text() == '{"step": 1}\n{"step": 4}\n'
+
+
+def test_devices() -> None:
+    assert pick_device("cpu").type == "cpu"
+    with pytest.raises(ConfigError, match="device 'warp' cannot be used here") as caught:
+        pick_device("warp")
+    assert "\n" not in str(caught.value)
+    if not torch.cuda.is_available():
+        assert pick_device("auto").type == "cpu"
+        with pytest.raises(ConfigError, match="device 'cuda' cannot be used here"):
+            pick_device("cuda")

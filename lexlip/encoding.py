@@ -1,4 +1,4 @@
-"""From the photos of a source to batches of the exchange type: ids with a CSR matrix [n, V]."""
+"""From photos and captions to the exchange type: ids with a CSR matrix [n, V]."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
@@ -14,7 +14,7 @@ from tqdm import tqdm
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, UnreadableImage
 from lexlip.encoders.image import to_pixels
-from lexlip.models.lexlip import LexLIP
+from lexlip.models.lexlip import LexLIP, QueryEncoder
 
 FEW = 64  # photos for which starting worker processes costs more than it saves
 
@@ -55,18 +55,34 @@ class PhotoVectors:
             generator=torch.Generator(),  # leaves torch's own, which dropout draws from, alone
         )
         self.skipped.clear()
-        with tqdm(
-            total=len(photos),
-            unit="photo",
-            desc=self.progress,
-            disable=self.progress is None or None,
-            delay=1,
-        ) as bar:
+        self.skipped = []
+        with _bar(len(photos), "photo", self.progress) as bar:
             for pixels, indices, unreadable in loader:
                 self.skipped += [Skipped(self.source.items[i].id, reason) for i, reason in unreadable]
                 if indices:
                     yield [self.source.items[i].id for i in indices], self.model.encode_image(pixels)
                 bar.update(len(indices) + len(unreadable))
+
+
+def encode_captions(
+    model: LexLIP,
+    captions: Sequence[str],
+    encoder: QueryEncoder = "network",
+    batch: int = 256,
+    progress: str | None = None,
+) -> csr_matrix:
+    """Vectors p of one caption or more, float32 [T, V]; the arguments are as for `PhotoVectors`."""
+    rows = []
+    with _bar(len(captions), "caption", progress) as bar:
+        for start in range(0, len(captions), batch):
+            rows.append(model.encode_text(captions[start : start + batch], encoder))
+            bar.update(rows[-1].shape[0])
+    return vstack(rows, format="csr")
+
+
+def _bar(total: int, unit: str, text: str | None) -> tqdm:
+    """A progress bar on stderr, if that is a terminal and the work takes more than a second."""
+    return tqdm(total=total, unit=unit, desc=text, disable=text is None or None, delay=1)
 
 
 class _Photos(Dataset):

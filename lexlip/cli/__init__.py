@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -20,6 +21,15 @@ class _UserError(click.ClickException):
 
 class _Commands(click.Group):
     """Prints errors that a user can mend as one sentence, and exits with 2."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        for arg in args:
+            try:
+                arg.encode()
+            except UnicodeEncodeError:
+                readable = os.fsencode(arg).decode("utf-8", "backslashreplace")
+                raise click.UsageError(f"'{readable}' is not UTF-8.", context) from None
+        return super().parse_args(context, args)
 
     def invoke(self, context: click.Context) -> object:
         try:

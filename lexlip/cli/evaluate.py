@@ -54,11 +54,16 @@ def evaluate(
 
     from lexlip.cli.index import show_skipped
     from lexlip.data import open_source
+    from lexlip.errors import DataError
+
+    photos = open_source(source, images, split)
+    if not any(item.captions for item in photos.items):  # known now, not after all photos are encoded
+        raise DataError(f"no photo of {source} has a caption: there is nothing to measure with")
+
     from lexlip.evaluation.evaluate import evaluate as measure
     from lexlip.models.lexlip import LexLIP
     from lexlip.search.engines import exact_engine, temporary_lucene_engine
 
-    photos = open_source(source, images, split)
     encoder = LexLIP.from_pretrained(model)
     engine_of = (
         partial(exact_engine, query_topk=query_topk)
@@ -72,10 +77,10 @@ def evaluate(
         )
     )
     report = measure(encoder, photos, engine_of, topk, query_encoder, workers, progress=not as_json)
+    show_skipped(report.skipped)
     if as_json:
         click.echo(json.dumps(report.to_dict()))
         return
-    show_skipped(report.skipped)
     click.echo(f"{report.images} images, {report.captions} captions, {engine} engine, top-{topk}")
     for name, recalls in (("text to image", report.t2i), ("image to text", report.i2t)):
         click.echo(f"  {name}   " + "   ".join(f"{k} {value:5.1f}" for k, value in recalls.items()))

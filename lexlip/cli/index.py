@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lexlip.cli import options
+from lexlip.cli.interruption import interruptible
 
 if TYPE_CHECKING:
     from lexlip.data import Skipped
@@ -48,41 +49,33 @@ def index(
 
     from anserini_bridge import find_jar, find_java
     from lexlip.data import open_source
-    from lexlip.models.lexlip import LexLIP, model_folder
-    from lexlip.search.indexing import index_photos
 
-    find_java(), find_jar()  # fail before the work, not after it
-    photos = open_source(source, images, split)
-    folder = model_folder(model)
-    # a folder is remembered by its place, a packaged model by its name
-    remembered = str(folder.resolve()) if folder == Path(model) else model
-    encoder = LexLIP.from_pretrained(folder)
-    try:
+    with interruptible("nothing was changed; run the same command again to index"):
+        find_java(), find_jar()  # fail before the work, and before the seconds that loading torch takes
+        photos = open_source(source, images, split)
+
+        from lexlip.models.lexlip import LexLIP, model_folder
+        from lexlip.search.indexing import index_photos
+
+        folder = model_folder(model)
+        # a folder is remembered by its place, a packaged model by its name
+        remembered = str(folder.resolve()) if folder == Path(model) else model
+        encoder = LexLIP.from_pretrained(folder)
         done = index_photos(
-            encoder,
-            remembered,
-            photos,
-            index_folder,
-            topk,
-            quantization,
-            workers,
-            progress=not as_json,
+            encoder, remembered, photos, index_folder, topk, quantization, workers, progress=not as_json
         )
-    except KeyboardInterrupt:
-        raise click.ClickException(
-            "interrupted: nothing was changed; run the same command again to index"
-        ) from None
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return
-    show_skipped(done.skipped)
+    show_skipped(done.skipped, " (--json lists all)")
+    size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     click.echo(
-        f"{done.photos} photos, {done.postings} postings, {done.megabytes:.1f} MB in {done.index},"
+        f"{done.photos} photos, {done.postings} postings, {size} in {done.index},"
         f" {done.seconds:.1f} s ({done.photos / done.seconds:.0f} photos/s)"
     )
 
 
-def show_skipped(skipped: Sequence[Skipped]) -> None:
+def show_skipped(skipped: Sequence[Skipped], hint: str = "") -> None:
     """Say on stderr which files were left out, and why."""
     if not skipped:
         return
@@ -90,4 +83,4 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
     for id, reason in skipped[:SHOWN]:
         click.echo(f"  {id}: {reason}", err=True)
     if len(skipped) > SHOWN:
-        click.echo(f"  … and {len(skipped) - SHOWN} more (--json lists all)", err=True)
+        click.echo(f"  … and {len(skipped) - SHOWN} more{hint}", err=True)

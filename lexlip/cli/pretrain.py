@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from lexlip.cli.interruption import interruptible
+
 
 @click.command()
 @click.argument("config", required=False)
@@ -16,15 +18,12 @@ def pretrain(config: str | None, overrides: tuple[str, ...], resume: bool) -> No
     optim.lr=1e-4. Without a CONFIG, a small model learns in two minutes from scenes that are drawn.
     """
     from lexlip.config import DEFAULT_CONFIG, load_config
-    from lexlip.training.loop import pretrain as train
 
     if config is not None and "=" in config:
         overrides, config = (config, *overrides), None
     settings = load_config(config or DEFAULT_CONFIG, overrides)
-    try:
+    with interruptible("go on from the last checkpoint with the same command and --resume"):
+        from lexlip.training.loop import pretrain as train
+
         run = train(settings, resume)
-    except KeyboardInterrupt:
-        raise click.ClickException(
-            "interrupted: go on from the last checkpoint with the same command and --resume"
-        ) from None
     click.echo(f"best model: {run / 'best'} (lexlip evaluate SOURCE --model {run / 'best'})")

@@ -46,6 +46,10 @@ def search(
     if query is not None and not query.strip():
         raise click.UsageError("The query is empty.")
 
+    from anserini_bridge import read_metadata
+
+    read_metadata(index_folder)  # fail before the seconds that loading torch takes
+
     from lexlip.search.searching import PhotoSearch
 
     with PhotoSearch(index_folder, model, query_encoder, query_topk) as photos:

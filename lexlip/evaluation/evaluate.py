@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.data import Skipped, Source
-from lexlip.encoding import PhotoVectors
+from lexlip.encoding import PhotoVectors, encode_captions
 from lexlip.errors import DataError
 from lexlip.evaluation.recall import recall_at_k, words_at_10
 from lexlip.models.lexlip import LexLIP, QueryEncoder
@@ -90,7 +90,7 @@ def evaluate(
         texts_of[owner].add(text_id)
 
     images = vstack([vectors for _, vectors in encoded], format="csr")
-    captions = model.encode_text(texts, query_encoder)
+    captions = encode_captions(model, texts, query_encoder, progress="captions" if progress else None)
     with engine_of(ids, topk(images, topk_terms)) as engine:
         found, _ = engine.search(captions, 10)
         t2i = recall_at_k(found, [{owner} for owner in owners])

@@ -56,32 +56,34 @@ def index_photos(
         progress: show a progress bar.
 
     Raises:
-        DataError: none of the photos could be read; the old index stays.
-        BridgeError: no Java, or the folder cannot be written (see anserini_bridge.errors).
+        DataError: none of the photos could be read, or the folder cannot be written; the old index stays.
+        BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
     started = time.perf_counter()
+    index = Path(index)
+    extra = {"model": model_name, **locations(source, index)}
     photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
     batches = iter(photos)
     batch = next(batches, None)  # forks the workers, before the writer starts a JVM
     if batch is None:
-        reason = photos.skipped[0].reason
-        raise DataError(
-            f"none of the {len(source)} photos in {source.name} can be read (the first: {reason})"
-        )
-    index = Path(index)
-    with ImpactWriter(
-        index,
-        model.vocabulary.words,
-        encoder=model.identity,
-        quantization=describe(scheme),
-        topk=topk_terms,
-        normalize=scheme == "unit",
-        extra={"model": model_name, **locations(source, index)},
-    ) as writer:
-        while batch is not None:
-            ids, vectors = batch
-            writer.add(ids, quantize(topk(vectors, topk_terms), scheme))
-            batch = next(batches, None)
+        id, reason = photos.skipped[0]
+        raise DataError(f"no photo in {source.name} can be read ({len(source)} tried; {id}: {reason})")
+    try:
+        with ImpactWriter(
+            index,
+            model.vocabulary.words,
+            encoder=model.identity,
+            quantization=describe(scheme),
+            topk=topk_terms,
+            normalize=scheme == "unit",
+            extra=extra,
+        ) as writer:
+            while batch is not None:
+                ids, vectors = batch
+                writer.add(ids, quantize(topk(vectors, topk_terms), scheme))
+                batch = next(batches, None)
+    except OSError as error:
+        raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error
     from anserini_bridge import read_metadata
 
     written = read_metadata(index)
@@ -99,14 +101,21 @@ def locations(source: Source, index: Path) -> dict[str, Any]:
     """Where each photo of a source lies: {"root": folder} where ids are paths below it, else {"paths": ...}.
 
     The root is relative to the index where the index lies below it, so that both can be moved together.
+
+    Raises:
+        DataError: a name that is not UTF-8, which the index could not store.
     """
     paths = {item.id: source.path(number) for number, item in enumerate(source.items)}
     first_id, first_path = next(iter(paths.items()))
     root = first_path.removesuffix(first_id)
+    try:
+        f"{root}{index.absolute()}".encode()
+    except UnicodeEncodeError:
+        raise DataError(f"a folder above {source.name} or {index} has a name that is not UTF-8") from None
     if any(path != root + id for id, path in paths.items()):
         return {"paths": paths}
     if root and index.resolve().is_relative_to(Path(root).resolve()):
-        return {"root": os.path.relpath(root, index.resolve()), "relative": True}
+        return {"root": os.path.relpath(Path(root).resolve(), index.resolve()), "relative": True}
     return {"root": root, "relative": False}
 
 

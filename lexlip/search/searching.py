@@ -17,7 +17,7 @@ from lexlip.errors import DataError, ModelError
 from lexlip.models.lexlip import LexLIP, QueryEncoder
 from lexlip.search.engines import LuceneEngine
 from lexlip.search.indexing import locate
-from lexlip.vocabulary import is_content_word
+from lexlip.vocabulary import is_content_word, tokenize_captions
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,15 @@ class PhotoSearch:
             raise ModelError(
                 f"{index} does not say which model made it ({metadata.encoder}): name one with --model"
             )
-        self.model = LexLIP.from_pretrained(name)
+        try:
+            self.model = LexLIP.from_pretrained(name)
+        except ModelError as error:
+            if model is not None:
+                raise
+            raise ModelError(
+                f"the index {index} was made with {metadata.encoder}, which cannot be loaded: {error};"
+                " say with --model where it is, or index again"
+            ) from error
         if self.model.identity != metadata.encoder:
             raise ModelError(
                 f"the index {index} was made with {metadata.encoder}, but {name} is {self.model.identity}:"
@@ -96,9 +104,7 @@ class PhotoSearch:
         started = time.perf_counter()
         vector = self.model.encode_text([query], self.query_encoder)
         words = [word for word in re.findall(r"[^\W_]+", query.lower()) if is_content_word(word)]
-        known = self.model.words_present(words).any(dim=1).tolist() if words else []
-        unknown = [word for word, is_known in zip(words, known, strict=True) if not is_known]
-        return self._answer(query, vector, k, started, unknown)
+        return self._answer(query, vector, k, started, [word for word in words if not self._knows(word)])
 
     def image(self, path: str | Path, k: int = 10) -> Answer:
         """The k photos that are most like a picture.
@@ -117,6 +123,13 @@ class PhotoSearch:
         except DataError as error:
             raise DataError(f"cannot read the picture {path}: {error}") from error
         return self._answer(str(path), self.model.encode_image(pixels[None]), k, started, [])
+
+    def _knows(self, word: str) -> bool:
+        """Whether all of a word is in the vocabulary; some of its pieces alone would not carry its sense."""
+        tokenizer = self.model.text_encoder.tokenizer
+        (tokens,) = tokenize_captions(tokenizer, [word])
+        columns = self.model.vocabulary.columns(tokens)
+        return tokenizer.unk_token_id not in tokens and len(columns) == len(tokens) > 0
 
     def _answer(self, query: str, vector: csr_matrix, k: int, started: float, unknown: list[str]) -> Answer:
         encoded = time.perf_counter()

@@ -21,6 +21,7 @@ from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead, sparse_vector
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
+from lexlip.models.compression import compress, expand
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
 FORMAT = 1
@@ -149,12 +150,17 @@ class LexLIP(nn.Module):
 
     # ---- folders ----
 
-    def save(self, folder: str | Path, dtype: torch.dtype = torch.float32) -> None:
-        """Write config.json, vocabulary.txt, model.safetensors and the tokenizer's files."""
+    def save(self, folder: str | Path, small: bool = False) -> None:
+        """Write config.json, vocabulary.txt, model.safetensors and the tokenizer's files.
+
+        Args:
+            folder: made if it is not there.
+            small: as int8, at a quarter of the size (see lexlip.models.compression).
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        weights = {k: v.to(dtype).cpu().contiguous() for k, v in self.state_dict().items()}
-        save_file(weights, folder / "model.safetensors")
+        weights = {name: weight.cpu().contiguous() for name, weight in self.state_dict().items()}
+        save_file(compress(weights) if small else weights, folder / "model.safetensors")
         self.text_encoder.tokenizer.save_pretrained(str(folder))
         (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary.words) + "\n", encoding="utf-8")
         digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
@@ -195,9 +201,17 @@ class LexLIP(nn.Module):
                 architecture=description["text_architecture"],
                 name=description["name"],
             )
-            model.load_state_dict(load_file(folder / "model.safetensors"))
+            model.load_state_dict(expand(load_file(folder / "model.safetensors")))
             model.identity = description["identity"]
-        except (OSError, SafetensorError, ValueError, KeyError, RuntimeError, ConfigError) as error:
+        except (
+            OSError,
+            SafetensorError,
+            ValueError,
+            KeyError,
+            TypeError,
+            RuntimeError,
+            ConfigError,
+        ) as error:
             raise ModelError(f"the model in {folder} is damaged: {' '.join(str(error).split())}") from error
         return model.eval()
 

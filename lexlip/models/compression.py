@@ -1,0 +1,42 @@
+"""Small weight files: matrices as int8 with one scale a row, the rest in half precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+INT8, SCALE = ".int8", ".scale"
+
+
+def compress(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A state dictionary at about a quarter of its size.
+
+    A float tensor of at least two dimensions becomes NAME.int8 and NAME.scale, row r being
+    int8[r] · scale[r] with the row's largest magnitude at 127; other floats become float16.
+    """
+    compressed = {}
+    for name, weight in weights.items():
+        if not weight.is_floating_point():
+            compressed[name] = weight
+        elif weight.ndim < 2:
+            compressed[name] = weight.half()
+        else:
+            rows = weight.float().flatten(1)
+            scale = rows.abs().amax(dim=1).clamp(min=1e-12) / 127
+            compressed[name + INT8] = (rows / scale[:, None]).round().to(torch.int8).view(weight.shape)
+            compressed[name + SCALE] = scale
+    return compressed
+
+
+def expand(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The state dictionary that `compress` was given, up to rounding; others pass as they are."""
+    weights = {}
+    for name, tensor in tensors.items():
+        if name.endswith(INT8):
+            scale = tensors[name.removesuffix(INT8) + SCALE]
+            weights[name.removesuffix(INT8)] = tensor * scale.view(-1, *[1] * (tensor.ndim - 1))
+        elif not name.endswith(SCALE):
+            weights[name] = tensor
+    return weights

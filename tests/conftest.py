@@ -1,14 +1,105 @@
 import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:  # the tests of the bridge run without what these need
+    from click.testing import Result
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
 def shared() -> Path:
     """The folder of real photos, which is not part of the repository."""
-    beside = Path(__file__).parents[2] / "shared"
+    beside = ROOT.parent / "shared"
     folder = Path(os.environ.get("LEXLIP_SHARED", beside)) / "data"
     if not folder.is_dir():
         pytest.skip(f"no real photos: {folder} does not exist (LEXLIP_SHARED names the folder above it)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random model on disk, not to be changed."""
+    from tests.tiny import tiny_model
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model().save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def other_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another one of the same vocabulary, not to be changed."""
+    from tests.tiny import tiny_model
+
+    folder = tmp_path_factory.mktemp("models") / "other"
+    tiny_model(seed=1).save(folder)
+    return folder
+
+
+def write_photos(folder: Path, number: int = 6) -> Path:
+    """Drawn photos 0.jpg, 1.jpg, ... with a caption each, of words that the tiny model knows."""
+    from lexlip.data import Scenes
+    from tests.tiny import CAPTIONS
+
+    folder.mkdir(parents=True, exist_ok=True)
+    scenes = Scenes(number, seed=0)
+    for index in range(number):
+        scenes.image(index).save(folder / f"{index}.jpg")
+        (folder / f"{index}.txt").write_text(CAPTIONS[index % len(CAPTIONS)] + "\n")
+    return folder
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A folder of six photos with captions, which a test may change."""
+    return write_photos(tmp_path / "photos")
+
+
+@pytest.fixture
+def lexlip(
+    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., "Result"]]:
+    """Runs the command line in a folder of the test's own; the tiny model has the packaged one's name."""
+    from click.testing import CliRunner
+
+    import lexlip.models.lexlip
+    from lexlip.cli import main
+
+    (tmp_path / "packaged").mkdir()
+    (tmp_path / "packaged" / "mini").symlink_to(model_folder)
+    monkeypatch.setattr(lexlip.models.lexlip, "PACKAGED", tmp_path / "packaged")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, code: int = 0) -> "Result":
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        return result
+
+    yield run
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a Python of its own in the test's folder."""
+
+    def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run

@@ -25,16 +25,20 @@ _PAGE = """<!doctype html>
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }}
-h2 {{ margin: 2.5rem 0 .25rem; }}
+h1 {{ font-size: 1rem; font-weight: 500; opacity: .7; }}
+h2 {{ margin: 2.5rem 0 .25rem; overflow-wrap: anywhere; }}
 p {{ margin: .25rem 0 1rem; }}
-ol {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: 1.25rem;
+ol {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: 1.5rem 1.25rem;
      list-style: none; padding: 0; }}
 figure {{ margin: 0; }}
-img {{ width: 100%; aspect-ratio: 1; object-fit: cover; border-radius: .5rem; background: #8882; }}
+.photo {{ display: block; width: 100%; aspect-ratio: 1; object-fit: contain; border-radius: .5rem;
+         background: #8882; }}
+.gone {{ display: grid; place-content: center; font-size: .85rem; opacity: .7; }}
 figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
-.word {{ display: inline-block; padding: 0 .45em; margin: .1em .15em .1em 0; border-radius: 1em;
+.name {{ display: flex; gap: .5em; margin: .25em 0; }}
+.score {{ font-variant-numeric: tabular-nums; opacity: .7; margin-left: auto; }}
+.word {{ display: inline-block; padding: 0 .45em; margin: .1em 0; border-radius: 1em;
         background: color-mix(in srgb, #2a7 calc(var(--share) * 70%), #8883); }}
-.score {{ font-variant-numeric: tabular-nums; opacity: .75; }}
 </style>
 <h1>LexLIP contact sheet</h1>
 {sections}
@@ -43,7 +47,7 @@ figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
 
 
 def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
-    """Write one page that needs no other file; photos that are gone are shown as an empty frame.
+    """Write one page that needs no other file; a photo that is gone leaves an empty frame.
 
     Raises:
         DataError: the page cannot be written.
@@ -60,35 +64,43 @@ def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
 
 
 def _section(answer: Answer) -> str:
-    hits = "\n".join(_figure(hit) for hit in answer.hits) or "<li>no photo shares a word with the query</li>"
     title = f"<h2>{html.escape(answer.query)}</h2>\n<p>{_words(answer.terms, 12)}</p>"
+    if not answer.hits:
+        return f"<section>{title}\n<p>No photo shares a word with the query.</p></section>"
+    hits = "\n".join(_figure(hit) for hit in answer.hits)
     return f"<section>{title}\n<ol>{hits}</ol></section>"
 
 
 def _figure(hit: Hit) -> str:
-    name = html.escape(Path(hit.id).name)
+    name, path = html.escape(hit.id), html.escape(hit.path)
+    thumbnail = _thumbnail(hit.path)
+    photo = (
+        f'<img class="photo" alt="{name}" title="{path}" src="{thumbnail}">'
+        if thumbnail
+        else f'<div class="photo gone" title="{path}">cannot be read any more</div>'
+    )
     return (
-        f'<li><figure><img alt="{name}" src="{_thumbnail(hit.path)}">'
-        f'<figcaption>{hit.rank}. {name} <span class="score">{hit.score:.3f}</span><br>'
+        f"<li><figure>{photo}<figcaption>"
+        f'<div class="name">{hit.rank}. {name} <span class="score">{hit.score:.3f}</span></div>'
         f"{_words(hit.words, WORDS)}</figcaption></figure></li>"
     )
 
 
 def _words(words: dict[str, float], most: int) -> str:
     top = max(words.values(), default=1.0)
-    return "".join(
+    return " ".join(
         f'<span class="word" style="--share:{weight / top:.2f}" title="{weight:.4f}">'
         f"{html.escape(word)}</span>"
         for word, weight in list(words.items())[:most]
     )
 
 
-def _thumbnail(location: str) -> str:
-    """A photo as a data URL; an empty picture where it cannot be read any more."""
+def _thumbnail(location: str) -> str | None:
+    """A photo as a data URL; None where it cannot be read any more."""
     try:
         photo = decode(read_location(location), SIDE)
     except DataError:
-        return "data:,"
+        return None
     photo.thumbnail((SIDE * 2, SIDE * 2))
     buffer = io.BytesIO()
     photo.save(buffer, "JPEG", quality=80)

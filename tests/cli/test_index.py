@@ -1,0 +1,239 @@
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anserini_bridge import ImpactSearcher, read_metadata
+from tests.conftest import write_photos
+
+Run = Callable[..., Any]
+
+
+def error(result: Any) -> str:
+    """The one sentence that a failed command prints."""
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    return str(line.removeprefix("Error: "))
+
+
+def test_index_says_what_it_wrote(lexlip: Run, photos: Path) -> None:
+    result = lexlip("index", "photos")
+    written = read_metadata(".lexlip")
+    assert written.documents == 6
+    assert result.stdout.startswith(f"6 photos, {written.postings} postings, ")
+    assert " kB in .lexlip, " in result.stdout
+    assert result.stdout.endswith("photos/s)\n")
+    assert result.stderr == ""
+
+
+def test_without_a_source_it_is_the_current_folder(
+    lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(photos)
+    assert lexlip("index").stdout.startswith("6 photos, ")
+    assert lexlip("index").stdout.startswith("6 photos, ")  # the index is no photo
+
+
+def test_json(lexlip: Run, photos: Path) -> None:
+    (photos / "bad.jpg").write_text("no photo")
+    result = lexlip("index", "photos", "--json", "--index", "there")
+    done = json.loads(result.stdout)
+    assert list(done) == ["index", "photos", "postings", "megabytes", "seconds", "skipped"]
+    assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]
+    assert (done["index"], done["photos"]) == ("there", 6)
+    assert done["postings"] == read_metadata("there").postings
+    assert done["megabytes"] == pytest.approx(
+        sum(file.stat().st_size for file in Path("there").rglob("*") if file.is_file()) / 1e6
+    )
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_topk_is_the_number_of_words_a_photo_keeps(lexlip: Run, photos: Path, k: int) -> None:
+    lexlip("index", "photos", "--topk", k)
+    with ImpactSearcher(".lexlip") as index:
+        vectors = index.vectors([f"{number}.jpg" for number in range(6)])
+    assert vectors.getnnz(axis=1).max() == k
+    assert read_metadata(".lexlip").topk == k
+
+
+def test_the_papers_quantization(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos", "--quantization", "paper")
+    found = read_metadata(".lexlip")
+    assert (found.quantization, found.normalize) == ({"scheme": "paper", "scale": 100}, False)
+    assert json.loads(lexlip("search", "dog", "--json").stdout)["hits"]
+
+
+def test_photos_that_cannot_be_read_are_skipped_and_listed(lexlip: Run, photos: Path) -> None:
+    whole = (photos / "0.jpg").read_bytes()
+    (photos / "a.jpg").write_bytes(whole[: len(whole) // 2])
+    (photos / "b.jpg").write_bytes(whole[:2] + bytes(100))
+    (photos / "c.jpg").write_text("only text")
+    (photos / "d.jpg").touch()
+    (photos / "e.jpg").symlink_to("nothing")
+    (photos / "f.jpg").mkdir()
+    result = lexlip("index", "photos")
+    assert result.stdout.startswith("6 photos, ")
+    lines = result.stderr.splitlines()
+    assert lines[0] == "5 skipped:"
+    assert sorted(lines[1:]) == [
+        "  a.jpg: truncated",
+        "  b.jpg: not an image",
+        "  c.jpg: not an image",
+        "  d.jpg: empty file",
+        "  e.jpg: a link to nothing",
+    ]
+
+
+def test_of_many_skipped_photos_ten_are_named(lexlip: Run, photos: Path) -> None:
+    for number in range(13):
+        (photos / f"bad{number:02}.jpg").touch()
+    lines = lexlip("index", "photos").stderr.splitlines()
+    assert (len(lines), lines[0]) == (12, "13 skipped:")
+    assert lines[-1] == "  … and 3 more (--json lists all)"
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("nothing", "nothing does not exist"),
+        ("empty", "no photos below empty: looked for .jpg, "),
+        ("bad", "no photo in bad can be read (2 tried; 1.jpg: empty file)"),
+        (
+            "notes.md",
+            "notes.md is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)",
+        ),
+        ("*.tar", "no tar matches *.tar"),
+    ],
+)
+def test_a_source_without_photos_leaves_the_old_index(
+    lexlip: Run, photos: Path, source: str, says: str
+) -> None:
+    Path("empty").mkdir()
+    Path("notes.md").touch()
+    Path("bad").mkdir()
+    for name in ("1.jpg", "2.jpg"):
+        (Path("bad") / name).touch()
+    lexlip("index", "photos")
+    before = sorted(Path(".lexlip").rglob("*")), Path(".lexlip/index.json").read_bytes()
+    assert error(lexlip("index", source, code=2)).startswith(says)
+    assert (sorted(Path(".lexlip").rglob("*")), Path(".lexlip/index.json").read_bytes()) == before
+    assert error(lexlip("index", source, "--index", "new", code=2)).startswith(says)
+    assert not Path("new").exists()
+
+
+def test_a_model_that_is_not_there(lexlip: Run, photos: Path) -> None:
+    says = error(lexlip("index", "photos", "--model", "maxi", code=2))
+    assert says == "no model 'maxi': neither a folder with a config.json nor a packaged model (mini)"
+    assert not Path(".lexlip").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("model.safetensors", None, "the model in damaged is damaged: No such file"),
+        ("model.safetensors", b"short", "the model in damaged is damaged: Error while deserializing"),
+        ("config.json", b"{", "the model in damaged is damaged: Expecting"),
+        ("config.json", b"[]", "the model in damaged is damaged: "),
+        ("config.json", b"{}", "the model in damaged is damaged: "),
+        ("vocabulary.txt", None, "the model in damaged is damaged: "),
+        (
+            "vocabulary.txt",
+            b"dog\nnoword\n",
+            "'noword' of the vocabulary is no entry of the model's tokenizer",
+        ),
+        ("vocabulary.txt", b"dog\n", "the model in damaged is damaged: "),
+        ("tokenizer.json", b"{", ""),
+    ],
+)
+def test_a_damaged_model(
+    lexlip: Run, photos: Path, model_folder: Path, file: str, content: bytes | None, says: str
+) -> None:
+    shutil.copytree(model_folder, "damaged")
+    (Path("damaged") / file).unlink()
+    if content is not None:
+        (Path("damaged") / file).write_bytes(content)
+    assert says in error(lexlip("index", "photos", "--model", "damaged", code=2))
+    assert not Path(".lexlip").exists()
+
+
+def test_a_folder_of_other_files_is_not_written_to(lexlip: Run, photos: Path) -> None:
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine")
+    says = error(lexlip("index", "photos", "--index", "mine", code=2))
+    assert says.endswith(
+        "mine holds other files, such as notes.txt, and no index: give a new or an empty folder."
+    )
+    assert os.listdir("mine") == ["notes.txt"]
+    assert "is a file" in error(lexlip("index", "photos", "--index", "mine/notes.txt", code=2))
+
+
+def test_an_index_folder_that_cannot_be_made(lexlip: Run, photos: Path) -> None:
+    Path("file").touch()
+    says = error(lexlip("index", "photos", "--index", "file/index", code=2))
+    assert says == "cannot write the index file/index: Not a directory"
+    if Path("/proc").is_dir():
+        says = error(lexlip("index", "photos", "--index", "/proc/index", code=2))
+        assert says == "cannot write the index /proc/index: No such file or directory"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_index_folder_without_permission(lexlip: Run, photos: Path) -> None:
+    Path("closed").mkdir(mode=0o500)
+    says = error(lexlip("index", "photos", "--index", "closed/index", code=2))
+    assert says == "cannot write the index closed/index: Permission denied"
+
+
+def test_two_writers(lexlip: Run, photos: Path, model_folder: Path) -> None:
+    from anserini_bridge import ImpactWriter
+
+    with ImpactWriter(".lexlip", ["a"], encoder="x", quantization={}, topk=None, normalize=False):
+        says = error(lexlip("index", "photos", code=2))
+    assert "Another process is writing to the index" in says
+
+
+@pytest.mark.parametrize(
+    "name", ["with space", "größe 写真", "-dash", "100% {x}", "tab\there", "quo\"te's", "*?[a]"]
+)
+def test_names_of_all_kinds(lexlip: Run, tmp_path: Path, name: str) -> None:
+    write_photos(tmp_path / name / name, 2)
+    (tmp_path / name / name / "0.jpg").rename(tmp_path / name / name / f"{name}.jpg")
+    lexlip("index", "--index", f"ix {name}/", "--", name)
+    answer = json.loads(lexlip("search", "--json", "--index", f"ix {name}", "dog cat boat").stdout)
+    paths = {tmp_path / name / name / "1.jpg", tmp_path / name / name / f"{name}.jpg"}
+    assert {Path(hit["path"]) for hit in answer["hits"]} == paths
+
+
+def test_a_folder_whose_name_is_not_utf8(
+    lexlip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        write_photos(folder, 1)
+    except OSError:
+        pytest.skip("this file system has only UTF-8 names")
+    monkeypatch.chdir(folder)
+    assert error(lexlip("index", code=2)) == "a folder above . or .lexlip has a name that is not UTF-8"
+
+
+def test_an_index_can_be_replaced_by_one_of_another_model(
+    lexlip: Run, photos: Path, other_model: Path
+) -> None:
+    lexlip("index", "photos")
+    lexlip("index", "photos", "--model", other_model)
+    assert (
+        read_metadata(".lexlip").encoder == json.loads((other_model / "config.json").read_text())["identity"]
+    )
+    assert json.loads(lexlip("search", "dog cat boat", "--json").stdout)["hits"]
+
+
+def test_a_damaged_index_can_be_built_again(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos")
+    Path(".lexlip/index.json").write_text("{")
+    lexlip("index", "photos")
+    assert json.loads(lexlip("search", "dog cat boat", "--json").stdout)["hits"]

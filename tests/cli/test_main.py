@@ -1,0 +1,76 @@
+"""What all commands share: help at once, one sentence for what a user can mend."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+COMMANDS = ["index", "search", "evaluate", "pretrain", "doctor"]
+
+Run = Callable[..., Any]
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_help_imports_nothing_heavy(run_python: RunPython) -> None:
+    code = f"""
+import json, sys
+from click.testing import CliRunner
+from lexlip.cli import main
+pages = [CliRunner().invoke(main, [*command, "--help"]) for command in [[], *[[c] for c in {COMMANDS}]]]
+heavy = {{name.split(".")[0] for name in sys.modules}} & set(
+    "torch numpy scipy transformers timm torchvision PIL tqdm yaml jnius anserini_bridge".split())
+print(json.dumps([sorted(heavy), [page.exit_code for page in pages], [page.output for page in pages]]))
+"""
+    heavy, codes, pages = json.loads(run_python("-c", code).stdout)
+    assert heavy == []
+    assert codes == [0] * 6
+    assert all(command in pages[0] for command in COMMANDS)
+    assert all(f"Usage: main {command}" in page for command, page in zip(COMMANDS, pages[1:], strict=True))
+
+
+def test_python_m_lexlip(run_python: RunPython) -> None:
+    result = run_python("-m", "lexlip", "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith("Usage: lexlip [OPTIONS] COMMAND")
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["inde"], "No such command 'inde'. Did you mean 'index'?"),
+        (["index", "--foo"], "No such option '--foo'"),
+        (["index", "a", "b"], "unexpected extra argument"),
+        (["index", "--topk", "0"], "'--topk': 0 is not in the range x>=1"),
+        (["index", "--topk", "many"], "'--topk': 'many' is not a valid int"),
+        (["index", "--quantization", "none"], "'--quantization': 'none' is not one of 'unit', 'paper'"),
+        (["index", "--workers", "-1"], "'--workers': -1 is not in the range x>=0"),
+        (["search", "cat", "-k", "0"], "'-k': 0 is not in the range x>=1"),
+        (["search", "cat", "--query-topk", "0"], "'--query-topk': 0 is not in the range x>=1"),
+        (["search", ""], "The query is empty."),
+        (["search", " \t"], "The query is empty."),
+        (["search"], "or --image FILE, one of the two."),
+        (["search", "cat", "--image", "cat.jpg"], "or --image FILE, one of the two."),
+        (["search", os.fsdecode(b"chat noir\xff")], r"'chat noir\xff' is not UTF-8."),
+        (["evaluate"], "Missing argument 'SOURCE'"),
+        (["evaluate", ".", "--engine", "faiss"], "'faiss' is not one of 'lucene', 'exact'"),
+    ],
+)
+def test_misuse(lexlip: Run, arguments: list[str], says: str) -> None:
+    result = lexlip(*arguments, code=2)
+    assert says in result.stderr.splitlines()[-1]
+    assert result.stdout == ""
+
+
+def test_an_error_that_is_not_the_users_is_not_hidden(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lexlip import data
+
+    def fail(*arguments: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(data, "open_source", fail)
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        lexlip("evaluate", ".")

@@ -1,0 +1,325 @@
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from anserini_bridge import ImpactSearcher, read_metadata
+from lexlip.data.locations import read_location
+from lexlip.models.lexlip import LexLIP
+from lexlip.sparse.quantize import quantize
+from tests.cli.test_index import error
+from tests.conftest import write_photos
+
+Run = Callable[..., Any]
+ALL = "two dogs play with a white cat on the boat near the beach"  # shares a word with every photo
+
+
+def search(lexlip: Run, *arguments: object) -> dict[str, Any]:
+    result = lexlip("search", "--json", *arguments)
+    answer: dict[str, Any] = json.loads(result.stdout)
+    assert result.stdout.count("\n") == 1
+    return answer
+
+
+@pytest.fixture
+def indexed(lexlip: Run, photos: Path) -> Run:
+    """The command line, where .lexlip has the six photos."""
+    lexlip("index", "photos")
+    return lexlip
+
+
+def test_json(indexed: Run, photos: Path) -> None:
+    answer = search(indexed, ALL)
+    assert list(answer) == ["query", "terms", "hits", "ms"]
+    assert answer["query"] == ALL
+    assert list(answer["terms"].values()) == sorted(answer["terms"].values(), reverse=True)
+    assert [hit["rank"] for hit in answer["hits"]] == [1, 2, 3, 4, 5, 6]
+    scores = [hit["score"] for hit in answer["hits"]]
+    assert scores == sorted(scores, reverse=True)
+    for hit in answer["hits"]:
+        assert list(hit) == ["rank", "id", "path", "score", "words"]
+        assert hit["path"] == str(photos / hit["id"])
+        assert Path(hit["path"]).is_file()
+        assert sum(hit["words"].values()) == pytest.approx(hit["score"], abs=1e-9)
+        assert list(hit["words"].values()) == sorted(hit["words"].values(), reverse=True)
+        assert set(hit["words"]) <= set(answer["terms"])
+    assert list(answer["ms"]) == ["encode", "search"]
+    assert all(value > 0 for value in answer["ms"].values())
+
+
+@pytest.mark.parametrize("scheme", ["unit", "paper"])
+@pytest.mark.parametrize("query_encoder", ["network", "words"])
+def test_scores_are_those_of_brute_force_over_the_stored_vectors(
+    lexlip: Run, photos: Path, model_folder: Path, scheme: Any, query_encoder: Any
+) -> None:
+    lexlip("index", "photos", "--quantization", scheme)
+    answer = search(lexlip, "a dog in the snow", "--query-encoder", query_encoder)
+    ids = [f"{number}.jpg" for number in range(6)]
+    with ImpactSearcher(".lexlip") as index:
+        stored = index.vectors(ids)
+    model = LexLIP.from_pretrained(model_folder)
+    query = quantize(model.encode_text(["a dog in the snow"], query_encoder), scheme)
+    scores = (stored @ query.T.astype(np.int64)).toarray()[:, 0]
+    expected = sorted(((score, id) for score, id in zip(scores, ids, strict=True) if score), reverse=True)
+    unit = 1e6 if scheme == "unit" else 1e4
+    assert [hit["score"] for hit in answer["hits"]] == pytest.approx([score / unit for score, _ in expected])
+    assert {hit["id"] for hit in answer["hits"]} == {id for _, id in expected}
+    words = model.vocabulary.words
+    assert answer["terms"] == pytest.approx(
+        {words[c]: weight / unit**0.5 for c, weight in zip(query.indices, query.data, strict=True)}
+    )
+
+
+def test_k_and_query_topk(indexed: Run) -> None:
+    whole = search(indexed, ALL)
+    few = search(indexed, ALL, "-k", 2)
+    assert [hit["id"] for hit in few["hits"]] == [hit["id"] for hit in whole["hits"]][:2]
+    assert len(search(indexed, ALL, "-k", 10**9)["hits"]) == 6
+    assert list(search(indexed, ALL, "--query-topk", 2)["terms"]) == list(whole["terms"])[:2]
+
+
+def test_text(indexed: Run, photos: Path) -> None:
+    answer = search(indexed, ALL, "-k", 3)
+    result = indexed("search", ALL, "-k", 3)
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("query words: " + f"{next(iter(answer['terms']))}:")
+    assert lines[0].endswith(f" … {len(answer['terms']) - 10} more")
+    for number, hit in enumerate(answer["hits"]):
+        assert lines[1 + 2 * number] == f"{hit['rank']:3d}  {hit['score']:.3f}  {hit['path']}"
+        word, weight = next(iter(hit["words"].items()))
+        assert lines[2 + 2 * number].startswith(f"            {word}:{weight:.3f}")
+    assert len(lines) == 7
+    assert result.stderr.startswith("encode ")
+
+
+def test_a_picture_finds_itself(indexed: Run, photos: Path) -> None:
+    answer = search(indexed, "--image", photos / "3.jpg", "--query-topk", 32)
+    assert answer["query"] == str(photos / "3.jpg")
+    best = answer["hits"][0]
+    assert best["score"] == pytest.approx(1, abs=0.01)  # a cosine
+    assert "3.jpg" in {hit["id"] for hit in answer["hits"] if hit["score"] == best["score"]}
+
+
+def test_unknown_words_are_named(indexed: Run) -> None:
+    result = indexed("search", "the Quokka and a dog of Zürich")
+    assert result.stderr.splitlines()[0] == "note: not in the vocabulary: quokka, zürich"
+    assert "note" not in indexed("search", "A dog, with the cat!").stderr
+
+
+def test_a_query_of_unknown_words_alone(indexed: Run) -> None:
+    result = indexed("search", "quokka", "--query-encoder", "words")
+    assert result.stdout == "query words: none\nno photo shares a word with the query; try other words\n"
+    answer = search(indexed, "quokka", "--query-encoder", "words")
+    assert (answer["terms"], answer["hits"]) == ({}, [])
+    assert indexed("search", "quokka").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["?!", "the of and", "-dash", "a\nb\tc", "'\"<b>&", "dog " * 5000, "犬", "🐕"]
+)
+def test_odd_queries(indexed: Run, query: str) -> None:
+    for encoder in ("network", "words"):
+        result = indexed("search", "--json", "--query-encoder", encoder, "--", query)
+        assert json.loads(result.stdout)["query"] == query
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nothing.jpg", "No such file or directory"),
+        ("photos", "Is a directory"),
+        ("empty.jpg", "empty file"),
+        ("text.jpg", "not an image"),
+        ("half.jpg", "truncated"),
+    ],
+)
+def test_a_picture_that_cannot_be_read(indexed: Run, photos: Path, name: str, says: str) -> None:
+    Path("empty.jpg").touch()
+    Path("text.jpg").write_text("text")
+    whole = (photos / "0.jpg").read_bytes()
+    Path("half.jpg").write_bytes(whole[: len(whole) // 2])
+    assert error(indexed("search", "--image", name, code=2)) == f"cannot read the picture {name}: {says}"
+
+
+def test_no_index(lexlip: Run, tmp_path: Path) -> None:
+    assert error(lexlip("search", "dog", code=2)).startswith("There is no index at .lexlip; build one")
+    (tmp_path / "notes.txt").touch()
+    says = error(lexlip("search", "dog", "--index", tmp_path, code=2))
+    assert says.startswith(f"{tmp_path} is not an index: it holds no index.json")
+    says = error(lexlip("search", "dog", "--index", "notes.txt", code=2))
+    assert says.startswith("notes.txt is a file, not an index")
+
+
+def test_damaged_index_files(indexed: Run) -> None:
+    lucene = Path(".lexlip") / read_metadata(".lexlip").directory / "lucene"
+    whole = Path(".lexlip/index.json").read_bytes()
+    for path in [*lucene.glob("*.doc"), *lucene.glob("segments_*")]:
+        content = path.read_bytes()
+        path.write_bytes(content[:10])
+        assert "is damaged" in error(indexed("search", "dog", code=2))
+        path.write_bytes(content)
+    Path(".lexlip/index.json").write_bytes(whole[:50])
+    assert "index.json is not JSON" in error(indexed("search", "dog", code=2))
+    Path(".lexlip/index.json").write_bytes(whole)
+    (lucene.parent / "vocabulary.txt").write_text("other\n")
+    assert "was changed after the index was built" in error(indexed("search", "dog", code=2))
+
+
+def test_an_index_of_another_model(indexed: Run, model_folder: Path, other_model: Path) -> None:
+    made_with, other = (
+        json.loads((folder / "config.json").read_text())["identity"] for folder in (model_folder, other_model)
+    )
+    says = error(indexed("search", "dog", "--model", other_model, code=2))
+    assert says.startswith(f"the index .lexlip was made with {made_with}, but {other_model} is {other}: ")
+    assert says.endswith("search with the model that made it (--model), or index again")
+
+
+def test_an_index_of_another_vocabulary(lexlip: Run, photos: Path, model_folder: Path) -> None:
+    """The same model by its name, and other words by number."""
+    shutil.copytree(model_folder, "copy")
+    lexlip("index", "photos", "--model", "copy")
+    words = (Path("copy") / "vocabulary.txt").read_text().splitlines()
+    (Path("copy") / "vocabulary.txt").write_text("\n".join(reversed(words)) + "\n")
+    says = error(lexlip("search", "dog", code=2))
+    assert f"was made with a vocabulary of {len(words)} words" in says
+
+
+def test_a_model_that_was_moved(lexlip: Run, photos: Path, tmp_path: Path, model_folder: Path) -> None:
+    shutil.copytree(model_folder, "mine")
+    lexlip("index", "photos", "--model", "mine")
+    Path("mine").rename("moved")
+    says = error(lexlip("search", "dog", code=2))
+    identity = json.loads((Path("moved") / "config.json").read_text())["identity"]
+    assert says.startswith(f"the index .lexlip was made with {identity}, which cannot be loaded: no model")
+    assert says.endswith("say with --model where it is, or index again")
+    assert search(lexlip, ALL, "--model", "moved")["hits"]
+    assert error(lexlip("search", "dog", "--model", "gone", code=2)).startswith("no model 'gone': ")
+
+
+def test_an_index_with_its_model_answers_from_any_folder(
+    lexlip: Run, photos: Path, tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(model_folder, "model")
+    lexlip("index", "photos", "--model", "model")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    hits = search(lexlip, ALL, "--index", "../.lexlip/")["hits"]
+    assert all(Path(hit["path"]).is_file() for hit in hits)
+
+
+def test_photos_of_one_name_in_two_folders(lexlip: Run, tmp_path: Path) -> None:
+    write_photos(tmp_path / "photos" / "a", 2)
+    write_photos(tmp_path / "photos" / "b", 4)
+    lexlip("index", "photos")
+    hits = search(lexlip, ALL)["hits"]
+    names = ["a/0.jpg", "a/1.jpg", "b/0.jpg", "b/1.jpg", "b/2.jpg", "b/3.jpg"]
+    assert sorted(hit["id"] for hit in hits) == names
+    assert sorted(hit["path"] for hit in hits) == [str(tmp_path / "photos" / name) for name in names]
+
+
+def test_links_to_folders(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "album").mkdir()
+    (tmp_path / "album" / "linked").symlink_to(photos)
+    (photos / "loop").symlink_to(tmp_path / "album")
+    (tmp_path / "link").symlink_to(tmp_path / "album")
+    lexlip("index", "link")
+    hits = search(lexlip, ALL)["hits"]
+    assert sorted(hit["id"] for hit in hits) == [f"linked/{number}.jpg" for number in range(6)]
+    assert all(Path(hit["path"]).is_file() for hit in hits)
+
+
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_an_index_among_its_photos_moves_with_them(
+    lexlip: Run, photos: Path, tmp_path: Path, through_a_link: bool
+) -> None:
+    (tmp_path / "link").symlink_to(photos)
+    source = "link" if through_a_link else "photos"
+    lexlip("index", source, "--index", f"{source}/.index")
+    (tmp_path / "link").unlink()
+    (tmp_path / "new").mkdir()
+    photos.rename(tmp_path / "new" / "place")
+    hits = search(lexlip, ALL, "--index", "new/place/.index")["hits"]
+    assert {Path(hit["path"]) for hit in hits} == set((tmp_path / "new" / "place").glob("*.jpg"))
+
+
+def test_tars(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "tars" / "sub").mkdir(parents=True)
+    for shard in ("one.tar", "sub/two.tar"):
+        with tarfile.open(tmp_path / "tars" / shard, "w") as tar:
+            for number in (0, 1):
+                tar.add(photos / f"{number}.jpg", f"key {number}.jpg")
+                tar.add(photos / f"{number}.txt", f"key {number}.txt")
+    lexlip("index", "tars")
+    hits = search(lexlip, ALL)["hits"]
+    names = [f"{shard}/key {number}.jpg" for shard in ("one.tar", "sub/two.tar") for number in (0, 1)]
+    assert sorted(hit["id"] for hit in hits) == names
+    for hit in hits:
+        assert hit["path"] == str(tmp_path / "tars" / hit["id"])
+        assert read_location(hit["path"]) == (photos / f"{hit['path'][-5]}.jpg").read_bytes()
+    lexlip("index", "tars/{one,sub/two}.tar")
+    assert sorted(hit["id"] for hit in search(lexlip, ALL)["hits"]) == names
+
+
+def test_karpathys_json_with_images_elsewhere(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    (photos / "deep").mkdir()
+    (photos / "1.jpg").rename(photos / "deep" / "1.jpg")
+    (tmp_path / "lists").mkdir()
+    images = [
+        {"filename": "0.jpg", "filepath": "gone", "split": "val", "sentences": [{"raw": "two dogs"}]},
+        {"filename": "1.jpg", "filepath": "deep", "split": "val", "sentences": [{"raw": "a dog"}]},
+        {"filename": "2.jpg", "split": "test", "sentences": [{"raw": "a cat"}]},
+    ]
+    (tmp_path / "lists" / "dataset.json").write_text(json.dumps({"images": images}))
+    lexlip("index", "lists/dataset.json", "--images", "photos", "--split", "val")
+    hits = {hit["id"]: hit["path"] for hit in search(lexlip, ALL)["hits"]}
+    assert hits == {"gone/0.jpg": str(photos / "0.jpg"), "deep/1.jpg": str(photos / "deep" / "1.jpg")}
+    says = error(lexlip("index", "lists/dataset.json", "--images", "nowhere", code=2))
+    assert "nowhere" in says
+    says = error(lexlip("index", "lists/dataset.json", "--images", "photos", "--split", "dev", code=2))
+    assert says == "lists/dataset.json has no split 'dev': it has test, val"
+
+
+def test_one_photo(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos/2.jpg")
+    (hit,) = search(lexlip, ALL)["hits"]
+    assert (hit["id"], hit["path"]) == ("2.jpg", str(photos / "2.jpg"))
+
+
+def test_the_contact_sheet(indexed: Run) -> None:
+    result = indexed("search", ALL, "--html", "sheet.html")
+    assert result.stdout.endswith("\ncontact sheet: sheet.html\n")
+    assert Path("sheet.html").read_text().count("<figure>") == 6
+    assert "hits" in json.loads(indexed("search", ALL, "--html", "sheet.html", "--json").stdout)
+
+
+def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> None:
+    for place, why in (("none/sheet.html", "No such file or directory"), ("photos", "Is a directory")):
+        before = sorted(os.listdir())
+        says = error(indexed("search", ALL, "--html", place, code=2))
+        assert says == f"cannot write the contact sheet {place}: {why}"
+        assert sorted(os.listdir()) == before
+
+
+def test_real_photos_with_the_packaged_model(run_python: Callable[..., Any], tmp_path: Path) -> None:
+    import lexlip.models.lexlip
+
+    if not (lexlip.models.lexlip.PACKAGED / "mini" / "config.json").exists():
+        pytest.skip("no model is packaged")
+    data = pytest.importorskip("skimage").data_dir
+    (tmp_path / "photos").mkdir()
+    for name in ("chelsea", "coffee", "rocket", "astronaut"):
+        with Image.open(Path(data) / f"{name}.{'jpg' if name == 'rocket' else 'png'}") as photo:
+            photo.convert("RGB").save(tmp_path / "photos" / f"{name}.jpg")
+    result = run_python("-m", "lexlip", "index", "photos")
+    assert (result.returncode, result.stderr) == (0, "")
+    result = run_python("-m", "lexlip", "search", "a cat", "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    hits = json.loads(result.stdout)["hits"]
+    assert hits[0]["id"] == "chelsea.jpg"

@@ -15,12 +15,14 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from lexlip.config import (
+    DEFAULT_CONFIG,
     Config,
     DataConfig,
     ObjectiveConfig,
     OptimConfig,
     SourceConfig,
     from_dict,
+    load_config,
     to_dict,
 )
 from lexlip.data import Scenes
@@ -79,26 +81,85 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pretrain(replace(SMALL, out=str(tmp_path_factory.mktemp("runs") / "finished")))
 
 
-@pytest.mark.parametrize(("workers", "killed_at"), [(0, 6), (1, 11)])
-def test_a_killed_run_goes_on_bit_for_bit(
-    finished: Path, tmp_path: Path, workers: int, killed_at: int
+def check_same(run: Path, finished: Path) -> None:
+    """Both runs logged the same numbers and ended with the same weights, bit for bit."""
+    assert metrics(run) == metrics(finished)
+    for link in ("last", "best"):
+        assert (run / link).resolve().name == (finished / link).resolve().name
+        ours, theirs = (load_file(r / link / "model.safetensors") for r in (run, finished))
+        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize("stopped_at", [4, 6])
+def test_a_stopped_run_goes_on_bit_for_bit(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped_at: int
 ) -> None:
-    config = with_data(replace(SMALL, out=str(tmp_path / "run")), workers=workers)
+    def stop(self: Log, number: int, *arguments: Any) -> None:
+        log_step(self, number, *arguments)
+        if number > stopped_at:
+            raise KeyboardInterrupt
+
+    log_step, config = Log.step, replace(SMALL, out=str(tmp_path / "run"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "step", stop)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(config)
+    check_same(pretrain(config, resume=True), finished)
+
+
+def test_a_killed_run_goes_on_bit_for_bit_with_another_process_that_reads(
+    finished: Path, tmp_path: Path
+) -> None:
+    config = with_data(replace(SMALL, out=str(tmp_path / "run")), workers=1)
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, json.dumps(to_dict(config)), str(killed_at)],
+        [sys.executable, "-c", KILLED, json.dumps(to_dict(config)), "11"],
         env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    run = pretrain(config, resume=True)
-    assert metrics(run) == metrics(finished)
-    for link in ("last", "best"):
-        ours, theirs = (load_file(r / link / "model.safetensors") for r in (run, finished))
-        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-        assert (run / link).resolve().name == (finished / link).resolve().name
+    check_same(pretrain(config, resume=True), finished)
+
+
+LEARNING = Config(
+    name="learning",
+    validate_every=1000,
+    checkpoint_every=1000,
+    log_every=4,
+    data=DataConfig((SourceConfig("scenes:640:0"),), (SourceConfig("scenes:100:9"),), 2, workers=0),
+    model=replace(
+        TINY,
+        image=replace(
+            TINY.image, options={"patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 2}, size=48
+        ),
+        text=replace(TINY.text, options={**TINY.text.options, "hidden_size": 64, "intermediate_size": 128}),
+    ),
+    objective=ObjectiveConfig(anchor_contrastive=0.5, anchor_words=0.5),
+    optim=OptimConfig(epochs=3, batch=32, lr=2e-3, precision="fp32"),
+)
+
+
+def test_a_run_learns_to_describe_scenes_it_has_never_seen(tmp_path: Path) -> None:
+    run = pretrain(replace(LEARNING, out=str(tmp_path / "run")))
+    *steps, last = metrics(run)
+    first, final = (sum(row["loss"] for row in rows) / len(rows) for rows in (steps[:5], steps[-5:]))
+    assert final < 0.8 * first
+    chance = (1 + 5 + 10) / 3  # mean of R@1, R@5 and R@10 among 100 photos
+    recalls = [*last["val"]["t2i"].values(), *last["val"]["i2t"].values()]
+    assert sum(recalls) / 6 > 4 * chance
+    assert last["val"]["words@10"] > 0.2
+
+
+@pytest.mark.slow
+def test_the_experiment_that_runs_without_a_config(tmp_path: Path) -> None:
+    """A few minutes; scenes.yaml says what it reaches."""
+    run = pretrain(load_config(DEFAULT_CONFIG, [f"out={tmp_path / 'run'}"]))
+    reached = metrics(run)[-1]["val"]
+    assert reached["t2i"]["R@1"] > 20  # chance is 0.25
+    assert reached["i2t"]["R@1"] > 20
+    assert reached["words@10"] > 0.3
 
 
 def test_what_a_run_leaves(finished: Path) -> None:

@@ -1,7 +1,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +63,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def lexlip(
-    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., "Result"]]:
+def lexlip(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Result"]:
     """Runs the command line in a folder of the test's own; the tiny model has the packaged one's name."""
     from click.testing import CliRunner
 
@@ -85,7 +83,7 @@ def lexlip(
         assert "Traceback" not in result.output
         return result
 
-    yield run
+    return run
 
 
 @pytest.fixture

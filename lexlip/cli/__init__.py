@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
 from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
+from lexlip.cli.failures import UserError, is_for_the_user
 from lexlip.cli.index import index
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
-from lexlip.errors import LexLIPError
-
-
-class _UserError(click.ClickException):
-    exit_code = 2
 
 
 class _Commands(click.Group):
@@ -35,14 +30,9 @@ class _Commands(click.Group):
         try:
             return super().invoke(context)
         except Exception as error:
-            if not _is_for_the_user(error):
+            if not is_for_the_user(error):
                 raise
-            raise _UserError(str(error)) from error
-
-
-def _is_for_the_user(error: Exception) -> bool:
-    bridge = sys.modules.get("anserini_bridge.errors")  # not loaded: then it did not raise
-    return isinstance(error, LexLIPError) or (bridge is not None and isinstance(error, bridge.BridgeError))
+            raise UserError(str(error)) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

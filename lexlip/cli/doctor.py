@@ -7,27 +7,23 @@ from collections.abc import Callable
 import click
 
 from lexlip.cli import options
+from lexlip.cli.failures import is_for_the_user
 
 
 @click.command()
 @options.index_option
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
 def doctor(index_folder: str, model: str) -> None:
-    """Say what is found, what is missing, and how to mend it."""
-    from lexlip.errors import LexLIPError
-
-    failed = 0
+    """Say what is found, what is missing or damaged, and how to mend it; exit with 1 if anything is."""
+    failed = False
     for name, check in _checks(index_folder, model):
         try:
             click.echo(f"  ok      {name:8s} {check()}")
-        except (ImportError, OSError, LexLIPError) as error:
-            failed += 1
-            click.echo(f"  missing {name:8s} {error}")
         except Exception as error:
-            if type(error).__module__ != "anserini_bridge.errors":
+            if not (isinstance(error, ImportError | OSError) or is_for_the_user(error)):
                 raise
-            failed += 1
-            click.echo(f"  missing {name:8s} {error}")
+            failed = True
+            click.echo(f"  failed  {name:8s} {error}")
     if failed:
         raise click.exceptions.Exit(1)
 

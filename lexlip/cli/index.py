@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lexlip.cli import options
-from lexlip.cli.interruption import interruptible
+from lexlip.cli.failures import interruptible
 
 if TYPE_CHECKING:
     from lexlip.data import Skipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from lexlip.cli.interruption import interruptible
+from lexlip.cli.failures import interruptible
 
 
 @click.command()

@@ -46,9 +46,9 @@ def search(
     if query is not None and not query.strip():
         raise click.UsageError("The query is empty.")
 
-    from anserini_bridge import read_metadata
+    from anserini_bridge import find_jar, find_java, read_metadata
 
-    read_metadata(index_folder)  # fail before the seconds that loading torch takes
+    find_java(), find_jar(), read_metadata(index_folder)  # fail before the seconds that loading torch takes
 
     from lexlip.search.searching import PhotoSearch
 

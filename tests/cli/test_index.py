@@ -169,7 +169,7 @@ def test_a_folder_of_other_files_is_not_written_to(lexlip: Run, photos: Path) ->
     assert says.endswith(
         "mine holds other files, such as notes.txt, and no index: give a new or an empty folder."
     )
-    assert os.listdir("mine") == ["notes.txt"]
+    assert list(Path("mine").iterdir()) == [Path("mine/notes.txt")]
     assert "is a file" in error(lexlip("index", "photos", "--index", "mine/notes.txt", code=2))
 
 

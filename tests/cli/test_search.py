@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -301,10 +300,10 @@ def test_the_contact_sheet(indexed: Run) -> None:
 
 def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> None:
     for place, why in (("none/sheet.html", "No such file or directory"), ("photos", "Is a directory")):
-        before = sorted(os.listdir())
+        before = sorted(Path().iterdir())
         says = error(indexed("search", ALL, "--html", place, code=2))
         assert says == f"cannot write the contact sheet {place}: {why}"
-        assert sorted(os.listdir()) == before
+        assert sorted(Path().iterdir()) == before
 
 
 def test_real_photos_with_the_packaged_model(run_python: Callable[..., Any], tmp_path: Path) -> None:

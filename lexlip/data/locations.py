@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 
 from lexlip.data.images import UnreadableImage
 from lexlip.data.source import read_file
+from lexlip.data.webdataset import headers
 
 
 def read_location(location: str) -> bytes:
@@ -17,13 +19,24 @@ def read_location(location: str) -> bytes:
     """
     path = Path(location)
     for parent in path.parents:
-        if parent.suffix == ".tar" and parent.is_file():
-            try:
-                with tarfile.open(parent) as tar:
-                    member = tar.extractfile(path.relative_to(parent).as_posix())
-                    if member is None:
-                        raise UnreadableImage("not a file", location)
-                    return member.read()
-            except (KeyError, tarfile.TarError, OSError) as error:
-                raise UnreadableImage(str(error), location) from error
+        if parent.suffix.lower() == ".tar" and parent.is_file():
+            return _read_member(parent, path.relative_to(parent).as_posix())
     return read_file(path)
+
+
+def _read_member(tar: Path, name: str) -> bytes:
+    """The bytes of a tar's member; of two with one name the later counts, as for WebDatasetSource."""
+    found = None
+    try:
+        with (
+            tar.open("rb") as file,
+            suppress(tarfile.TarError, ValueError),
+        ):  # damage: what is before it counts
+            for member in headers(file):
+                if member.name.removeprefix("./") == name:
+                    found = member
+    except OSError as error:
+        raise UnreadableImage(error.strerror or str(error), str(tar)) from error
+    if found is None:
+        raise UnreadableImage("not in the tar", f"{tar}/{name}")
+    return read_file(tar, found.offset_data, found.size)

@@ -51,7 +51,7 @@ class WebDatasetSource(Source):
         try:
             with open(self.shards[number], "rb") as file:  # noqa: PTH123
                 try:
-                    for member in _headers(file):
+                    for member in headers(file):
                         name = member.name.removeprefix("./")
                         key, suffix = os.path.splitext(name)  # noqa: PTH122
                         where = Member(number, member.offset_data, member.size)
@@ -84,7 +84,7 @@ class WebDatasetSource(Source):
         return f"{self.root}/{self.items[index].id}"
 
 
-def _headers(file: BinaryIO) -> Iterator[tarfile.TarInfo]:
+def headers(file: BinaryIO) -> Iterator[tarfile.TarInfo]:
     """The members of a tar whose bytes are all there. Raises TarError at damage, after the last sound one."""
     end = os.fstat(file.fileno()).st_size
     with tarfile.open(fileobj=file, mode="r:") as tar:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from lexlip.cli import main as lexlip
 
 FOLDER = Path(".demo")
 SAMPLES = {
@@ -43,9 +44,13 @@ def sample_photos(folder: Path) -> Path:
 
 
 def run(*command: str) -> None:
-    """Run a command of the project, shown as a user would type it."""
+    """Run a command of the project, shown as it is typed; here, so that torch is loaded only once."""
     print("\n$ lexlip " + " ".join(f'"{word}"' if " " in word else word for word in command), flush=True)
-    subprocess.run([sys.executable, "-m", "lexlip", *command], check=True)
+    try:
+        lexlip(command, prog_name="lexlip")
+    except SystemExit as end:
+        if end.code:
+            raise
 
 
 def main(photos: str | None) -> None:

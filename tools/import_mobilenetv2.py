@@ -9,6 +9,7 @@ timm's "mobilenetv2_100" (made with pad_type="same"), each batch norm being the 
 from __future__ import annotations
 
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 
-def convert(npz: Path) -> dict[str, torch.Tensor]:
+def convert(npz: str | Path) -> dict[str, torch.Tensor]:
     """The timm state of the weights in an .npz file.
 
     Raises:
@@ -28,18 +29,28 @@ def convert(npz: Path) -> dict[str, torch.Tensor]:
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
     with np.load(npz) as arrays, torch.no_grad():
-        if sum(name.startswith("conv") for name in arrays) != 2 * len(convolutions):
-            raise ValueError(f"{npz} does not hold {len(convolutions)} convolutions with biases")
         for number, (convolution, norm) in enumerate(zip(convolutions, norms, strict=True)):
-            convolution.weight.copy_(torch.from_numpy(arrays[f"conv{number:02d}.weight"].astype(np.float32)))
-            norm.bias.copy_(torch.from_numpy(arrays[f"conv{number:02d}.bias"]))
+            for name, target in (("weight", convolution.weight), ("bias", norm.bias)):
+                name = f"conv{number:02d}.{name}"
+                found = arrays[name].shape if name in arrays else "nothing"
+                if found != tuple(target.shape):
+                    raise ValueError(f"expected {name} of shape {tuple(target.shape)}, found {found}")
+                target.copy_(torch.from_numpy(arrays[name].astype(np.float32)))
             norm.weight.fill_(1)
             norm.reset_running_stats()
             norm.state_dict()["running_var"].sub_(norm.eps)
     return model.state_dict()
 
 
+def main(npz: str, output: str) -> None:
+    try:
+        weights = convert(npz)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        sys.exit(f"cannot convert {npz}: {error}")
+    save_file(weights, output)
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: python tools/import_mobilenetv2.py INPUT.npz OUTPUT.safetensors")
-    save_file(convert(Path(sys.argv[1])), sys.argv[2])
+    main(*sys.argv[1:])

@@ -157,9 +157,9 @@ def test_the_experiment_that_runs_without_a_config(tmp_path: Path) -> None:
     """A few minutes; scenes.yaml says what it reaches."""
     run = pretrain(load_config(DEFAULT_CONFIG, [f"out={tmp_path / 'run'}"]))
     reached = metrics(run)[-1]["val"]
-    assert reached["t2i"]["R@1"] > 20  # chance is 0.25
-    assert reached["i2t"]["R@1"] > 20
-    assert reached["words@10"] > 0.3
+    assert reached["t2i"]["R@1"] > 30  # chance is 0.25
+    assert reached["i2t"]["R@1"] > 30
+    assert reached["words@10"] > 0.5
 
 
 def test_what_a_run_leaves(finished: Path) -> None:

@@ -54,7 +54,6 @@ class PhotoVectors:
             multiprocessing_context=context,
             generator=torch.Generator(),  # leaves torch's own, which dropout draws from, alone
         )
-        self.skipped.clear()
         self.skipped = []
         with _bar(len(photos), "photo", self.progress) as bar:
             for pixels, indices, unreadable in loader:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from PIL import Image
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_matrix, vstack
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig, from_dict, to_dict
-from lexlip.encoders.image import ImageEncoder
+from lexlip.encoders.image import ImageEncoder, to_pixels
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead, sparse_vector
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
@@ -118,9 +119,13 @@ class LexLIP(nn.Module):
         return self.bag_of_words.weight.device
 
     @torch.inference_mode()
-    def encode_image(self, pixels: Tensor) -> csr_matrix:
-        """Sparse vectors p (Eq. 3), float32 [B, V], of photos, uint8 [B, 3, size, size]."""
+    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
+        """Sparse vectors p (Eq. 3), float32 [B, V], of B photos: pictures, or uint8 [B, 3, size, size]."""
         self.eval()
+        if isinstance(photos, Tensor):
+            pixels = photos
+        else:
+            pixels = torch.stack([to_pixels(photo.convert("RGB"), self.config.image) for photo in photos])
         return csr_matrix(sparse_vector(self.image_logits(pixels.to(self.device))).cpu().numpy())
 
     @torch.inference_mode()

@@ -12,7 +12,6 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.data import decode
-from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError, ModelError
 from lexlip.models.lexlip import LexLIP, QueryEncoder
 from lexlip.search.engines import LuceneEngine
@@ -117,12 +116,11 @@ class PhotoSearch:
             data = Path(path).read_bytes()
         except OSError as error:
             raise DataError(f"cannot read the picture {path}: {error.strerror}") from error
-        config = self.model.config.image
         try:
-            pixels = to_pixels(decode(data, config.size), config)
+            photo = decode(data, self.model.config.image.size)
         except DataError as error:
             raise DataError(f"cannot read the picture {path}: {error}") from error
-        return self._answer(str(path), self.model.encode_image(pixels[None]), k, started, [])
+        return self._answer(str(path), self.model.encode_image([photo]), k, started, [])
 
     def _knows(self, word: str) -> bool:
         """Whether all of a word is in the vocabulary; some of its pieces alone would not carry its sense."""

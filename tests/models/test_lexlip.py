@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from lexlip.config import ImageEncoderConfig, VocabularyConfig
 from lexlip.encoders.lexicon import sparse_vector
@@ -45,6 +46,12 @@ def test_image_vectors_are_equation_3(model: LexLIP) -> None:
     assert found.shape == (3, len(model.vocabulary))
     assert found.dtype == np.float32
     assert 0 < found.nnz < found.shape[0] * found.shape[1]
+
+
+def test_pictures_are_encoded_like_their_pixels(model: LexLIP) -> None:
+    pixels = tiny_photos(2)
+    pictures = [Image.fromarray(photo.permute(1, 2, 0).numpy()) for photo in pixels]
+    assert (model.encode_image(pictures) != model.encode_image(pixels)).nnz == 0
 
 
 def test_text_vectors_are_equation_6(model: LexLIP) -> None:

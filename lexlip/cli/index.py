@@ -24,6 +24,9 @@ SHOWN = 10  # skipped files named on the screen
 @options.index_option
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
 @options.quantization_option
+@click.option(
+    "--pseudo-documents", metavar="FILE", help="Write the documents for Anserini too (JsonVectorCollection)."
+)
 @options.images_option
 @options.split_option
 @options.workers_option
@@ -34,6 +37,7 @@ def index(
     index_folder: str,
     model: str,
     quantization: Scheme,
+    pseudo_documents: str | None,
     images: str | None,
     split: str | None,
     workers: int,
@@ -62,7 +66,15 @@ def index(
         remembered = str(folder.resolve()) if folder == Path(model) else model
         encoder = LexLIP.from_pretrained(folder)
         done = index_photos(
-            encoder, remembered, photos, index_folder, topk, quantization, workers, progress=not as_json
+            encoder,
+            remembered,
+            photos,
+            index_folder,
+            topk,
+            quantization,
+            pseudo_documents,
+            workers,
+            progress=not as_json,
         )
     if as_json:
         click.echo(json.dumps(done.to_dict()))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge import ImpactWriter
+from scipy.sparse import csr_matrix, vstack
+
+from anserini_bridge import ImpactWriter, read_metadata, write_json_vectors
 from lexlip.data import Skipped, Source
 from lexlip.encoding import PhotoVectors
 from lexlip.errors import DataError
@@ -40,6 +43,7 @@ def index_photos(
     index: str | Path,
     topk_terms: int | None = 32,
     scheme: Scheme = "unit",
+    pseudo_documents: str | Path | None = None,
     workers: int = 2,
     progress: bool = False,
 ) -> Indexed:
@@ -52,6 +56,8 @@ def index_photos(
         index: the index's folder.
         topk_terms: words that a photo keeps; None keeps all.
         scheme: see `lexlip.sparse.quantize`.
+        pseudo_documents: a .jsonl file to write the same documents to, in the format of Anserini's
+            JsonVectorCollection; they are held in memory for it.
         workers: processes that decode photos.
         progress: show a progress bar.
 
@@ -78,14 +84,18 @@ def index_photos(
             normalize=scheme == "unit",
             extra=extra,
         ) as writer:
+            documents: list[tuple[list[str], csr_matrix]] = []
             while batch is not None:
                 ids, vectors = batch
-                writer.add(ids, quantize(topk(vectors, topk_terms), scheme))
+                impacts = quantize(topk(vectors, topk_terms), scheme)
+                writer.add(ids, impacts)
+                if pseudo_documents is not None:
+                    documents.append((ids, impacts))
                 batch = next(batches, None)
+            if pseudo_documents is not None:
+                _write_pseudo_documents(pseudo_documents, documents, model.vocabulary.words)
     except OSError as error:
         raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error
-    from anserini_bridge import read_metadata
-
     written = read_metadata(index)
     return Indexed(
         index=str(index),
@@ -95,6 +105,17 @@ def index_photos(
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
     )
+
+
+def _write_pseudo_documents(
+    path: str | Path, documents: list[tuple[list[str], csr_matrix]], words: Sequence[str]
+) -> None:
+    ids = [id for batch, _ in documents for id in batch]
+    impacts = vstack([rows for _, rows in documents], format="csr")
+    try:
+        write_json_vectors(path, ids, impacts, words)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def locations(source: Source, index: Path) -> dict[str, Any]:

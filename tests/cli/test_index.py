@@ -62,6 +62,24 @@ def test_topk_is_the_number_of_words_a_photo_keeps(lexlip: Run, photos: Path, k:
     assert read_metadata(".lexlip").topk == k
 
 
+def test_pseudo_documents_are_what_is_indexed(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos", "--pseudo-documents", "documents.jsonl")
+    documents = [json.loads(line) for line in Path("documents.jsonl").read_text().splitlines()]
+    ids = [document["id"] for document in documents]
+    assert ids == [f"{number}.jpg" for number in range(6)]
+    with ImpactSearcher(".lexlip") as index:
+        vectors, words = index.vectors(ids), index.vocabulary
+    for document, row in zip(documents, vectors, strict=True):
+        assert document["vector"] == {words[c]: w for c, w in zip(row.indices, row.data, strict=True)}
+
+
+def test_pseudo_documents_that_cannot_be_written_leave_the_old_index(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos", "--topk", 3)
+    result = lexlip("index", "photos", "--pseudo-documents", "nowhere/documents.jsonl", code=2)
+    assert error(result) == "cannot write nowhere/documents.jsonl: No such file or directory"
+    assert read_metadata(".lexlip").topk == 3
+
+
 def test_the_papers_quantization(lexlip: Run, photos: Path) -> None:
     lexlip("index", "photos", "--quantization", "paper")
     found = read_metadata(".lexlip")

@@ -13,19 +13,19 @@ INT8, SCALE = ".int8", ".scale"
 def compress(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A state dictionary at about a quarter of its size.
 
-    A float tensor of at least two dimensions becomes NAME.int8 and NAME.scale, row r being
-    int8[r] · scale[r] with the row's largest magnitude at 127; other floats become float16.
+    A float matrix becomes NAME.int8 and NAME.scale, row r being int8[r] · scale[r] with the row's
+    largest magnitude at 127; other floats, convolutions among them, become float16: one scale a
+    filter costs a MobileNetV2 with folded batch norms nearly a point of R@1.
     """
     compressed = {}
     for name, weight in weights.items():
         if not weight.is_floating_point():
             compressed[name] = weight
-        elif weight.ndim < 2:
+        elif weight.ndim != 2:
             compressed[name] = weight.half()
         else:
-            rows = weight.float().flatten(1)
-            scale = rows.abs().amax(dim=1).clamp(min=1e-12) / 127
-            compressed[name + INT8] = (rows / scale[:, None]).round().to(torch.int8).view(weight.shape)
+            scale = weight.float().abs().amax(dim=1).clamp(min=1e-12) / 127
+            compressed[name + INT8] = (weight.float() / scale[:, None]).round().to(torch.int8)
             compressed[name + SCALE] = scale
     return compressed
 
@@ -36,7 +36,7 @@ def expand(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if name.endswith(INT8):
             scale = tensors[name.removesuffix(INT8) + SCALE]
-            weights[name.removesuffix(INT8)] = tensor * scale.view(-1, *[1] * (tensor.ndim - 1))
+            weights[name.removesuffix(INT8)] = tensor * scale[:, None]
         elif not name.endswith(SCALE):
             weights[name] = tensor
     return weights

@@ -160,7 +160,7 @@ class LexLIP(nn.Module):
 
         Args:
             folder: made if it is not there.
-            small: as int8, at a quarter of the size (see lexlip.models.compression).
+            small: matrices as int8, at about a quarter of the size (see lexlip.models.compression).
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

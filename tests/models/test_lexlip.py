@@ -149,7 +149,7 @@ def test_a_small_file_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
     model.save(tmp_path / "full")
     model.save(tmp_path / "small", small=True)
     full, small = (tmp_path / name / "model.safetensors" for name in ("full", "small"))
-    assert small.stat().st_size < 0.35 * full.stat().st_size
+    assert small.stat().st_size < 0.5 * full.stat().st_size
     loaded = LexLIP.from_pretrained(tmp_path / "small")
     assert {weight.dtype for weight in loaded.state_dict().values()} == {torch.float32, torch.int64}
     for found, expected in [

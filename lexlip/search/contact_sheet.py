@@ -36,7 +36,7 @@ figure {{ margin: 0; }}
 .gone {{ display: grid; place-content: center; font-size: .85rem; opacity: .7; }}
 figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
 .name {{ display: flex; gap: .5em; margin: .25em 0; }}
-.score {{ font-variant-numeric: tabular-nums; opacity: .7; margin-left: auto; }}
+.score {{ font-variant-numeric: tabular-nums; opacity: .7; margin-left: auto; flex: none; }}
 .word {{ display: inline-block; padding: 0 .45em; margin: .1em 0; border-radius: 1em;
         background: color-mix(in srgb, #2a7 calc(var(--share) * 70%), #8883); }}
 </style>

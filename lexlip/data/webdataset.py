@@ -1,25 +1,18 @@
 """Photos in tar files, as img2dataset and webdataset write them: KEY.jpg, KEY.txt, KEY.json."""
 
 import glob
-import json
 import os
 import re
-import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
-from lexlip.data.images import SUFFIXES, UnreadableImage
-from lexlip.data.source import Item, Skipped, Source, caption_lines, clean_captions, read_file
+import numpy as np
+
+from lexlip.data.images import UnreadableImage
+from lexlip.data.shard import ShardItems
+from lexlip.data.shard_listing import list_shards
+from lexlip.data.source import Skipped, Source, read_file
 from lexlip.errors import DataError
-
-
-class Member(NamedTuple):
-    """Where a file's bytes lie in a tar."""
-
-    shard: int
-    offset: int
-    size: int
 
 
 class WebDatasetSource(Source):
@@ -31,105 +24,55 @@ class WebDatasetSource(Source):
     Raises DataError if no photo is in any of them.
     """
 
-    def __init__(self, shards: Sequence[Path], name: str) -> None:
+    def __init__(self, tars: Sequence[Path], name: str) -> None:
         self.name = name
-        self.shards = [str(shard.absolute()) for shard in shards]
-        self.root = os.path.commonpath([os.path.dirname(shard) for shard in self.shards])  # noqa: PTH120
-        self.items: list[Item] = []
-        self.skipped = []
-        self.members: list[Member] = []
-        for number in range(len(self.shards)):
-            self._list(number)
+        self.tars = [str(tar.absolute()) for tar in tars]
+        self.root = os.path.commonpath([os.path.dirname(tar) for tar in self.tars])  # noqa: PTH120
+        self._shards = list_shards(self.tars)
+        names = [os.path.relpath(tar, self.root) for tar in self.tars]
+        self._photos = ShardItems([f"{name}/" for name in names], self._shards)
+        self.items = self._photos
+        self.skipped = [
+            Skipped(f"{name}/{skip.id}" if skip.id else name, skip.reason)
+            for name, shard in zip(names, self._shards, strict=True)
+            for skip in shard.skipped
+        ]
         if not self.items:
             why = f" ({self.skipped[0].id}: {self.skipped[0].reason})" if self.skipped else ""
             raise DataError(f"no photos in the tars of {name}{why}")
 
-    def _list(self, number: int) -> None:
-        shard = os.path.relpath(self.shards[number], self.root)
-        photos: dict[str, Member] = {}  # by name; of two members with one name the later counts, as in tar
-        texts: dict[str, dict[str, Member]] = {}  # by key and suffix
-        try:
-            with open(self.shards[number], "rb") as file:  # noqa: PTH123
-                try:
-                    for member in headers(file):
-                        name = member.name.removeprefix("./")
-                        key, suffix = os.path.splitext(name)  # noqa: PTH122
-                        where = Member(number, member.offset_data, member.size)
-                        if not member.isreg() or os.path.basename(name).startswith("."):  # noqa: PTH119
-                            continue
-                        if suffix.lower() in SUFFIXES:
-                            photos[name] = where
-                        elif suffix in (".txt", ".json"):
-                            texts.setdefault(key, {})[suffix] = where
-                except (tarfile.TarError, ValueError) as error:
-                    self.skipped.append(Skipped(shard, f"{error}; {len(photos)} photos before that are kept"))
-                keys = set()
-                for name, where in photos.items():
-                    key = os.path.splitext(name)[0]  # noqa: PTH122
-                    keys.add(key)
-                    self.items.append(Item(f"{shard}/{name}", _captions(file, texts.get(key, {}))))
-                    self.members.append(where)
-                self.skipped += [Skipped(f"{shard}/{key}", "no image") for key in texts if key not in keys]
-        except OSError as error:
-            self.skipped.append(Skipped(shard, error.strerror or str(error)))
-
     def read(self, index: int) -> bytes:
-        shard, offset, size = self.members[index]
+        number, within = self._photos.locate(index)
+        shard = self._shards[number]
         try:
-            return read_file(self.shards[shard], offset, size)
+            return read_file(self.tars[number], int(shard.offsets[within]), int(shard.sizes[within]))
         except UnreadableImage as error:
             raise UnreadableImage(error.reason, self.path(index)) from error
 
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"
 
-
-def headers(file: BinaryIO) -> Iterator[tarfile.TarInfo]:
-    """The members of a tar whose bytes are all there. Raises TarError at damage, after the last sound one."""
-    end = os.fstat(file.fileno()).st_size
-    with tarfile.open(fileobj=file, mode="r:") as tar:
-        while (member := tar.next()) is not None:
-            if member.offset_data + member.size > end:
-                raise tarfile.ReadError(f"truncated in {member.name}")
-            yield member
-            tar.members = []  # type: ignore[attr-defined]  # it would keep them all
-        # tarfile stops at a damaged header just as at the end: tell them apart
-        file.seek(tar.offset)
-        block = file.read(tarfile.BLOCKSIZE)
-    if len(block) < tarfile.BLOCKSIZE:
-        raise tarfile.ReadError("truncated: no end mark")
-    if block.strip(b"\0"):
-        raise tarfile.ReadError(f"damaged at byte {tar.offset:,}")
-
-
-def _captions(file: BinaryIO, texts: dict[str, Member]) -> tuple[str, ...]:
-    def content(suffix: str) -> bytes:
-        if suffix not in texts:
-            return b""
-        file.seek(texts[suffix].offset)
-        return file.read(texts[suffix].size)
-
-    try:
-        fields = json.loads(content(".json") or b"{}")
-    except ValueError:
-        fields = {}
-    if isinstance(fields, dict):
-        captions = clean_captions(fields.get("captions")) or clean_captions([fields.get("caption")])
-        if captions:
-            return captions
-    return caption_lines(content(".txt"))
+    def captioned(self) -> np.ndarray:
+        return self._photos.captioned()
 
 
 def match_tars(pattern: str) -> list[Path]:
     """The tars that a pattern names, in order. Braces may hold a range or a list: {000..012}, {train,val}.
 
-    Raises DataError if there is none, or if one that braces spell out is missing."""
+    Raises DataError if there is none, or if some that braces spell out are missing."""
     paths: dict[Path, None] = {}
+    missing = []
     for name in expand_braces(pattern):
         found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (a pattern may be absolute)
         if not found and not glob.has_magic(name):
-            raise DataError(f"{name} does not exist (named by {pattern})")
+            missing.append(name)
         paths.update((Path(path), None) for path in found if path.lower().endswith(".tar"))
+    if len(missing) == 1:
+        raise DataError(f"{missing[0]} does not exist (named by {pattern})")
+    if missing:
+        first = ", ".join(os.path.basename(name) for name in missing[:5])  # noqa: PTH119
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise DataError(f"{len(missing)} of the tars that {pattern} names do not exist: {first}{more}")
     if not paths:
         raise DataError(f"no tar matches {pattern}")
     return list(paths)

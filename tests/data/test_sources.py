@@ -58,21 +58,28 @@ def test_joined_sources(tmp_path: Path) -> None:
     write(tmp_path / "y" / "b.jpg", jpeg((12, 10)))
     write(tmp_path / "y" / "b.txt", "a dog")
     source = open_sources([str(tmp_path / "x"), str(tmp_path / "y")])
-    assert [(item.id, item.captions) for item in source.items] == [("a.jpg", ()), ("b.jpg", ("a dog",))]
+    assert [(item.id, item.captions) for item in source.items] == [("x/a.jpg", ()), ("y/b.jpg", ("a dog",))]
     assert [source.image(index).size for index in range(2)] == [(11, 10), (12, 10)]
     assert source.path(1) == f"{tmp_path}/y/b.jpg"
-    assert source.read(1) == jpeg((12, 10))
+    assert source.read(1) == source.read(-1) == jpeg((12, 10))
+    assert source.captioned().tolist() == [1]
     with pytest.raises(IndexError):
         source.read(2)
 
 
-def test_joined_ids_are_prefixed_only_if_they_clash(tmp_path: Path) -> None:
+def test_joined_ids_are_numbered_only_if_the_names_are_alike(tmp_path: Path) -> None:
     for folder in ("x/photos", "y/photos", "z"):
         write(tmp_path / folder / "a.jpg", jpeg())
-    clash = open_sources([tmp_path / "x" / "photos", tmp_path / "z"])
-    assert [item.id for item in clash.items] == ["photos/a.jpg", "z/a.jpg"]
+    different = open_sources([tmp_path / "x" / "photos", tmp_path / "z"])
+    assert [item.id for item in different.items] == ["photos/a.jpg", "z/a.jpg"]
     alike = open_sources([tmp_path / "x" / "photos", tmp_path / "y" / "photos"])
     assert [item.id for item in alike.items] == ["1-photos/a.jpg", "2-photos/a.jpg"]
+
+
+def test_captioned_photos(sources: list[Source]) -> None:
+    for source in sources:
+        expected = [index for index, item in enumerate(source.items) if item.captions]
+        assert source.captioned().tolist() == expected
 
 
 def test_scenes_can_be_joined() -> None:

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from lexlip.data import Skipped, open_source
+from lexlip.data import Item, Skipped, UnreadableImage, open_source
 from lexlip.errors import DataError
 
-from .pictures import jpeg, write_tar
+from .pictures import jpeg, write, write_tar
 
 
 def test_captions_come_from_the_list_then_the_string_then_the_text(tmp_path: Path) -> None:
@@ -102,6 +102,34 @@ def test_a_pattern_that_names_nothing(tmp_path: Path) -> None:
     write_tar(tmp_path / "train-00.tar", {"0.jpg": jpeg()})
     with pytest.raises(DataError, match=r"train-01\.tar does not exist"):
         open_source(f"{tmp_path}/train-{{00..01}}.tar")
+    message = r"^2 of the tars that .*\.tar names do not exist: train-01\.tar, train-02\.tar$"
+    with pytest.raises(DataError, match=message):
+        open_source(f"{tmp_path}/train-{{00..02}}.tar")
+    with pytest.raises(DataError, match=r"9 of the tars .*train-05\.tar and 4 more$"):
+        open_source(f"{tmp_path}/train-{{00..09}}.tar")
+
+
+def test_what_img2dataset_writes(tmp_path: Path) -> None:
+    """Beside the tars it leaves tables and statistics; a photo may have no caption, or not be one."""
+    fields = {"url": "https://example.org/1.jpg", "key": "000000001", "status": "success"}
+    described = {"caption": "a dog", "error_message": None, **fields}
+    files = {
+        "000000001.jpg": jpeg(),
+        "000000001.json": json.dumps(described).encode(),
+        "000000001.txt": b"a dog",
+        "000000002.jpg": jpeg()[:300],
+        "000000002.json": json.dumps({**described, "caption": None}).encode(),
+        "000000002.txt": b"",
+    }
+    write_tar(tmp_path / "cc3m" / "00000.tar", files)
+    write(tmp_path / "cc3m" / "00000.parquet", b"PAR1")
+    write(tmp_path / "cc3m" / "00000_stats.json", json.dumps({"count": 2, "successes": 2}))
+    source = open_source(tmp_path / "cc3m")
+    assert source.items == [Item("00000.tar/000000001.jpg", ("a dog",)), Item("00000.tar/000000002.jpg", ())]
+    assert source.captioned().tolist() == [0]
+    assert source.skipped == []
+    with pytest.raises(UnreadableImage, match=r"00000\.tar/000000002\.jpg: truncated$"):
+        source.image(1)
 
 
 def test_a_tar_that_vanishes(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""Sums of files, as md5sum and sha256sum write and check them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tqdm import tqdm
+
+from lexlip.errors import DataError
+
+_LINE = re.compile(r"\\?([0-9a-fA-F]+) [ *](.+)")
+_ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}  # by hexadecimal digits
+
+
+def checksum(path: Path, algorithm: str = "sha256") -> str:
+    """The sum of a file in hexadecimal, with a progress bar if it takes more than two seconds.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    hasher = hashlib.new(algorithm, usedforsecurity=False)
+    size = path.stat().st_size
+    with (
+        path.open("rb") as file,
+        tqdm(
+            total=size,
+            desc=f"checking {path.name}",
+            unit="B",
+            unit_scale=True,
+            disable=None,
+            delay=2,
+            leave=False,
+        ) as bar,
+    ):
+        while block := file.read(1 << 22):
+            hasher.update(block)
+            bar.update(len(block))
+    return hasher.hexdigest()
+
+
+def read_checksums(path: Path) -> dict[str, str]:
+    """What a file of sums says, by file name without folders.
+
+    Raises:
+        DataError: it is not such a file.
+    """
+    sums = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise DataError(f"the checksums {path} cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        found = _LINE.fullmatch(line)
+        if found is not None and len(found[1]) in _ALGORITHMS:
+            sums[found[2].rpartition("/")[2]] = found[1].lower()
+        elif line.strip() and not line.startswith("#"):
+            raise DataError(f"{path} line {number} is not of the form 'SUM  FILE' of md5sum or sha256sum")
+    return sums
+
+
+def verify_checksums(files: Iterable[Path], path: Path) -> None:
+    """Compares files with the sums in the file `path`.
+
+    Raises:
+        DataError: a sum differs, or the sum of a file is not there.
+    """
+    sums = read_checksums(path)
+    for file in files:
+        expected = sums.get(file.name)
+        if expected is None:
+            raise DataError(f"{path} has no sum of {file.name}; add it, or leave --checksums out")
+        algorithm = _ALGORITHMS[len(expected)]
+        try:
+            found = checksum(file, algorithm)
+        except OSError as error:
+            raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
+        if found != expected:
+            raise DataError(
+                f"{file} is damaged: its {algorithm} sum is {found}, {path} says {expected};"
+                " download it again"
+            )
+
+
+def write_checksums(path: Path, sums: Mapping[str, str]) -> None:
+    """Writes a file that `sha256sum -c` checks, replacing an old one at once. Raises OSError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text("".join(f"{sums[name]}  {name}\n" for name in sorted(sums)), encoding="utf-8")
+    temporary.replace(path)

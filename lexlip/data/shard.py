@@ -1,0 +1,147 @@
+"""The photos of one tar, listed by its headers and kept in little memory."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from lexlip.data.images import SUFFIXES
+from lexlip.data.lazy_items import LazyItems
+from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
+from lexlip.data.tar_headers import Member, members
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shard:
+    r"""The n photos of a tar. A few large objects rather than millions of small ones: forked processes go on
+    sharing them, because nothing counts references inside.
+
+    texts:   of each photo NAME \0 CAPTION \n CAPTION ..., in UTF-8
+    ends:    where each photo's text ends, int64 [n]
+    offsets: where each photo's bytes begin in the tar, int64 [n]
+    sizes:   how many they are, int64 [n]
+    skipped: what is unusable, by its name in the tar; the tar itself has none
+    """
+
+    texts: bytes
+    ends: np.ndarray
+    offsets: np.ndarray
+    sizes: np.ndarray
+    skipped: list[Skipped]
+
+    @classmethod
+    def of(cls, photos: Sequence[tuple[Member, tuple[str, ...]]], skipped: list[Skipped]) -> Shard:
+        """Packs photos and their captions."""
+        texts = [
+            (member.name + "\0" + "\n".join(captions)).encode(errors="replace") for member, captions in photos
+        ]
+        return cls(
+            b"".join(texts),
+            np.cumsum([len(text) for text in texts], dtype=np.int64),
+            np.array([member.offset for member, _ in photos], dtype=np.int64),
+            np.array([member.size for member, _ in photos], dtype=np.int64),
+            skipped,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def item(self, index: int, prefix: str) -> Item:
+        """A photo, with `prefix` before its name."""
+        start = int(self.ends[index - 1]) if index else 0
+        name, _, captions = self.texts[start : int(self.ends[index])].decode().partition("\0")
+        return Item(prefix + name, tuple(captions.split("\n")) if captions else ())
+
+    def captioned(self) -> np.ndarray:
+        """Indices of the photos that have captions, int64 [m]."""
+        last = np.frombuffer(self.texts, dtype=np.uint8)[self.ends - 1]
+        return np.flatnonzero(last)  # without captions a text ends with the zero byte
+
+
+class ShardItems(LazyItems):
+    """The photos of shards; each shard's prefix comes before their names."""
+
+    def __init__(self, prefixes: Sequence[str], shards: Sequence[Shard]) -> None:
+        super().__init__([len(shard) for shard in shards])
+        self._prefixes, self._shards = prefixes, shards
+
+    def _item(self, part: int, index: int) -> Item:
+        return self._shards[part].item(index, self._prefixes[part])
+
+    def _captioned(self, part: int) -> np.ndarray:
+        return self._shards[part].captioned()
+
+
+def list_shard(path: str | Path) -> Shard:
+    """The photos of a tar, with `captions` (a list) or `caption` of KEY.json, else the lines of KEY.txt.
+
+    Damage is among what is skipped; the photos before it are kept. Of two files with one name the later
+    counts, as in tar.
+
+    Raises:
+        OSError: the tar cannot be read.
+    """
+    photos: dict[str, Member] = {}  # by name
+    texts: dict[str, dict[str, Member]] = {}  # by key and suffix
+    skipped: list[Skipped] = []
+    with Path(path).open("rb") as file:
+        try:
+            for member in members(file):
+                _sort_in(member._replace(name=member.name.removeprefix("./")), photos, texts, skipped)
+        except (tarfile.TarError, ValueError) as error:
+            skipped.append(Skipped("", f"{error}; {len(photos)} photos before that are kept"))
+        captioned = [
+            (member, _captions(file, texts.get(name.rpartition(".")[0], {})))
+            for name, member in photos.items()
+        ]
+    keys = {name.rpartition(".")[0] for name in photos}
+    skipped += [Skipped(key, "no image") for key in texts if key not in keys]
+    return Shard.of(captioned, skipped)
+
+
+def _sort_in(
+    member: Member, photos: dict[str, Member], texts: dict[str, dict[str, Member]], skipped: list[Skipped]
+) -> None:
+    key, _, suffix = member.name.rpartition(".")
+    if key.rpartition("/")[2].startswith(".") or not key:  # what macOS puts beside a file, hidden files
+        return
+    suffix = f".{suffix}"
+    if suffix.lower() in SUFFIXES:
+        if member.name.isascii() or _is_storable(member.name):
+            photos[member.name] = member
+        else:
+            readable = member.name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            skipped.append(Skipped(readable, "the name is not UTF-8"))
+    elif suffix in (".txt", ".json"):
+        texts.setdefault(key, {})[suffix] = member
+
+
+def _is_storable(name: str) -> bool:
+    try:
+        return b"\0" not in name.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _captions(file: BinaryIO, texts: dict[str, Member]) -> tuple[str, ...]:
+    def content(suffix: str) -> bytes:
+        if suffix not in texts:
+            return b""
+        file.seek(texts[suffix].offset)
+        return file.read(texts[suffix].size)
+
+    try:
+        fields = json.loads(content(".json") or b"{}")
+    except (ValueError, RecursionError):
+        fields = {}
+    if isinstance(fields, dict):
+        captions = clean_captions(fields.get("captions")) or clean_captions([fields.get("caption")])
+        if captions:
+            return captions
+    return caption_lines(content(".txt"))

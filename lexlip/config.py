@@ -33,6 +33,12 @@ def _check_not_negative(section: str, config: Any, *names: str) -> None:
             raise ConfigError(f"{section}{name} is {getattr(config, name)}; it must not be negative")
 
 
+def _check_share(section: str, config: Any, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(config, name) <= 1:
+            raise ConfigError(f"{section}{name} is {getattr(config, name)}; it must be between 0 and 1")
+
+
 @dataclass(frozen=True)
 class SourceConfig:
     """A set of photos with captions. In YAML a plain string stands for ``{path: string}``."""
@@ -50,7 +56,8 @@ class DataConfig:
     crop: float = 1.0  # smallest area of the random crop, as a share of the photo; 1 is no crop
     flip: bool = False  # mirror half of the photos
     randaugment: tuple[int, int] = (0, 0)  # operations and magnitude; the paper's is (2, 9)
-    workers: int = 2  # processes that decode photos; 0 decodes in the training process
+    sizes: tuple[int, ...] = ()  # pixels, one drawn for each step (phase 2); none: model.image.size
+    workers: int = 2  # processes, for each training process, that decode photos; 0: none but itself
 
     def __post_init__(self) -> None:
         for name in ("train", "val"):
@@ -58,6 +65,8 @@ class DataConfig:
                 raise ConfigError(f"data.{name} names no photos; give it some, as in data.{name}=photos.tar")
         _check_positive("data.", self, "captions_per_image", "crop")
         _check_not_negative("data.", self, "workers")
+        if any(size <= 0 for size in self.sizes):
+            raise ConfigError(f"data.sizes is {list(self.sizes)}; sizes must be more than 0")
 
 
 @dataclass(frozen=True)
@@ -95,63 +104,114 @@ class VocabularyConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
+    kind: Literal["lexlip", "dense"] = "lexlip"  # dense: a [CLS] vector instead of weighted words
     image: ImageEncoderConfig = ImageEncoderConfig()
     text: TextEncoderConfig = TextEncoderConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
     special_positions: bool = False  # pool [CLS] and [SEP] too, as the public code does
+    pooling: Literal["cls", "mean"] = "cls"  # of kind dense: the state of [CLS], or the mean of all tokens
 
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """Weights of the losses; 0 leaves one out."""
+    """Weights of the losses; 0 leaves one out. Equations are the LexLIP paper's."""
 
-    contrastive: float = 1.0  # L_baco, Eq. 15-16
+    contrastive: float = 1.0  # L_baco, Eq. 15-16; with a queue the momentum contrast, Eq. 19-22
     temperature: float = 0.05
+    same_image_negatives: bool = False  # captions of one image are negatives of it, as in the public code
+    queue: int = 0  # keys that each of the two queues holds; 0: the batch is contrasted with itself
+    momentum: float = 0.99  # of the key encoders, Eq. 19
+    topk: tuple[int, ...] = ()  # the contrastive loss also on documents cut to these numbers of terms
+    topk_contrastive: float = 1.0  # weight of that, averaged over `topk`
     flops_image: float = 0.002  # Eq. 17
     flops_text: float = 0.002
     flops_warmup: float = 0.3  # share of the run over which the FLOPS weight grows quadratically
     flops_unit: bool = False  # FLOPS on unit vectors, as the public code does
+    mlm: float = 0.0  # L_self, Eq. 7
+    image_to_text: float = 0.0  # L_i2t, Eq. 8-13: the caption decoded from the image's bottleneck
+    text_to_text: float = 0.0  # L_t2t, Eq. 14: the same from the masked caption's bottleneck
+    mask_encoder: float = 0.3  # share of the words masked for the text encoder
+    mask_decoder: float = 0.5  # and for the decoders
+    share_decoder: bool = False  # one decoder for images and texts, as in the public code
     anchor_contrastive: float = 0.0  # image against the caption's bag of words
     anchor_align: float = 0.0  # 1 - cosine of the text vector and its bag of words
     anchor_words: float = 0.0  # the image bottleneck (Eq. 8) predicts its captions' words
 
     def __post_init__(self) -> None:
-        losses = [field.name for field in dataclasses.fields(self) if field.name not in _NO_LOSSES]
-        _check_not_negative("objective.", self, *losses, "flops_warmup")
+        _check_not_negative("objective.", self, *LOSSES, "topk_contrastive", "queue", "flops_warmup")
         _check_positive("objective.", self, "temperature")
-        if not any(getattr(self, name) for name in losses):
+        _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder")
+        if self.mask_encoder > self.mask_decoder:
             raise ConfigError(
-                f"all losses have weight 0; one of objective.{', '.join(losses)} must have more"
+                f"objective.mask_decoder is {self.mask_decoder}; what is masked for the encoder is masked for"
+                f" the decoders too, so it must be at least mask_encoder={self.mask_encoder}"
+            )
+        if any(k <= 0 for k in self.topk):
+            raise ConfigError(f"objective.topk is {list(self.topk)}; numbers of terms must be more than 0")
+        if not any(getattr(self, name) for name in LOSSES):
+            raise ConfigError(
+                f"all losses have weight 0; one of objective.{', '.join(LOSSES)} must have more"
             )
 
+    @property
+    def decodes(self) -> bool:
+        """Whether phase 1's bottlenecked decoders are trained."""
+        return self.image_to_text > 0 or self.text_to_text > 0
 
-_NO_LOSSES = ("temperature", "flops_warmup", "flops_unit")
+    @property
+    def masks(self) -> bool:
+        """Whether captions are masked."""
+        return self.mlm > 0 or self.decodes
+
+    @property
+    def anchors(self) -> bool:
+        """Whether bags of words are needed."""
+        return self.anchor_contrastive > 0 or self.anchor_align > 0 or self.anchor_words > 0
+
+
+LOSSES = (
+    *("contrastive", "flops_image", "flops_text", "mlm", "image_to_text", "text_to_text"),
+    *("anchor_contrastive", "anchor_align", "anchor_words"),
+)
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "fixed": {},  # the defaults above
+    "faithful": {
+        "model": {"special_positions": True, "vocabulary": {"kind": "all"}},
+        "objective": {"same_image_negatives": True, "flops_unit": True, "flops_warmup": 0},
+    },
+}
+"""What a config starts from, by `preset`: what the project recommends, or what the authors' code does."""
 
 
 @dataclass(frozen=True)
 class OptimConfig:
     epochs: float = 10.0
-    batch: int = 64  # images a step
-    micro_batch: int | None = None  # images encoded at a time; the gradient does not depend on it
+    steps: int | None = None  # length of the run, instead of epochs
+    batch: int = 64  # images a step, over all processes
+    micro_batch: int | None = None  # images a process encodes at a time; the gradient does not depend on it
     lr: float = 5e-5
     lr_scale: dict[str, float] = field(default_factory=dict)  # factor by prefix of the parameter's name
     weight_decay: float = 0.01
     warmup: float = 0.1  # share of the steps
     clip: float = 1.0
     precision: Literal["fp32", "bf16", "fp16"] = "bf16"
+    checkpoint_activations: bool = False  # compute them twice instead of keeping them
+    compile: bool = False  # torch.compile both encoders
 
     def __post_init__(self) -> None:
-        _check_positive("optim.", self, "epochs", "batch", "micro_batch", "lr", "clip")
+        _check_positive("optim.", self, "epochs", "steps", "batch", "micro_batch", "lr", "clip")
         _check_not_negative("optim.", self, "weight_decay", "warmup")
 
 
 @dataclass(frozen=True)
 class Config:
     name: str = "scenes"
+    preset: Literal["fixed", "faithful"] = "fixed"  # see PRESETS; what a config says itself counts more
     seed: int = 0
     out: str | None = None  # None: runs/NAME
     device: str = "auto"
-    init: str | None = None  # checkpoint to start the weights from; the model section must agree
+    init: str | None = None  # checkpoint to start from; the model section must agree, but for the size
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
     log_every: int = 10  # steps
@@ -162,6 +222,14 @@ class Config:
 
     def __post_init__(self) -> None:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
+        if self.model.kind == "dense":
+            lexical = ["flops_image", "flops_text", "anchor_contrastive", "anchor_align", "anchor_words"]
+            for name in [*lexical, "topk"]:
+                if getattr(self.objective, name):
+                    raise ConfigError(
+                        f"objective.{name} is for weighted words, and model.kind=dense has none; set it to"
+                        f" {'[]' if name == 'topk' else 0}"
+                    )
 
 
 DEFAULT_CONFIG = Path(__file__).parent / "scenes.yaml"
@@ -173,11 +241,22 @@ T = TypeVar("T")
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML config and apply ``key=value`` overrides.
 
+    ``extends: FILE`` at its top names another config, beside it, that it adds to or changes.
+
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.
     """
+    tree = _read_tree(Path(path))
+    for override in overrides:
+        _apply_override(tree, override)
+    return from_dict(Config, _merge(PRESETS.get(str(tree.get("preset")), {}), tree))
+
+
+def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    if path in above:
+        raise ConfigError(f"{path} extends itself")
     try:
-        tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -186,9 +265,17 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         tree = {}
     if not isinstance(tree, dict):
         raise ConfigError(f"{path} must hold keys and values, as in 'optim: {{lr: 1e-4}}'")
-    for override in overrides:
-        _apply_override(tree, override)
-    return from_dict(Config, tree)
+    below = tree.pop("extends", None)
+    return _merge(_read_tree(path.parent / str(below), (*above, path)), tree) if below is not None else tree
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both trees; where both say something, what `above` says."""
+    merged = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
+            merged[key] = _merge(below[key], above[key])
+    return merged
 
 
 def from_dict(cls: type[T], tree: Mapping[str, Any], where: str = "") -> T:

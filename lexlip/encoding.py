@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -13,8 +12,9 @@ from tqdm import tqdm
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, UnreadableImage
+from lexlip.data.workers import worker_context
 from lexlip.encoders.image import to_pixels
-from lexlip.models.lexlip import LexLIP, QueryEncoder
+from lexlip.models.dual_encoder import DualEncoder, QueryEncoder
 
 FEW = 64  # photos for which starting worker processes costs more than it saves
 
@@ -34,7 +34,12 @@ class PhotoVectors:
     """
 
     def __init__(
-        self, model: LexLIP, source: Source, batch: int = 32, workers: int = 2, progress: str | None = None
+        self,
+        model: DualEncoder,
+        source: Source,
+        batch: int = 32,
+        workers: int = 2,
+        progress: str | None = None,
     ) -> None:
         self.model, self.source, self.batch = model, source, batch
         self.workers = workers if len(source) > FEW else 0
@@ -44,14 +49,12 @@ class PhotoVectors:
     def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
         """Yields ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
         photos = _Photos(self.source, self.model.config.image)
-        # a forked copy of a process that runs a JVM is not safe to use
-        context = "spawn" if self.workers and "jnius" in sys.modules else None
         loader = DataLoader(
             photos,
             self.batch,
             collate_fn=_collate,
             num_workers=self.workers,
-            multiprocessing_context=context,
+            multiprocessing_context=worker_context() if self.workers else None,
             generator=torch.Generator(),  # leaves torch's own, which dropout draws from, alone
         )
         self.skipped = []
@@ -64,7 +67,7 @@ class PhotoVectors:
 
 
 def encode_captions(
-    model: LexLIP,
+    model: DualEncoder,
     captions: Sequence[str],
     encoder: QueryEncoder = "network",
     batch: int = 256,

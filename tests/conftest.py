@@ -27,6 +27,14 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def cache_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
+
+
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny random model on disk, not to be changed."""
@@ -71,12 +79,12 @@ def lexlip(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """Runs the command line in a folder of the test's own; the tiny model has the packaged one's name."""
     from click.testing import CliRunner
 
-    import lexlip.models.lexlip
+    import lexlip.models.dual_encoder
     from lexlip.cli import main
 
     (tmp_path / "packaged").mkdir()
     (tmp_path / "packaged" / "mini").symlink_to(model_folder)
-    monkeypatch.setattr(lexlip.models.lexlip, "PACKAGED", tmp_path / "packaged")
+    monkeypatch.setattr(lexlip.models.dual_encoder, "PACKAGED", tmp_path / "packaged")
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object, code: int = 0) -> "Result":

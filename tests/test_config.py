@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ from lexlip.config import (
     Config,
     DataConfig,
     ModelConfig,
+    ObjectiveConfig,
     OptimConfig,
     SourceConfig,
     from_dict,
@@ -103,6 +105,17 @@ def test_overrides(tmp_path: Path) -> None:
         ("objective.temperature=0", "objective.temperature is 0.0; it must be more than 0"),
         ("objective.flops_text=-1", "objective.flops_text is -1.0; it must not be negative"),
         ("data.workers=-1", "data.workers is -1; it must not be negative"),
+        ("data.sizes=[112, 0]", "data.sizes is \\[112, 0\\]; sizes must be more than 0"),
+        ("data.captions_per_image=0", "data.captions_per_image is 0; it must be more than 0"),
+        ("objective.queue=-1", "objective.queue is -1; it must not be negative"),
+        ("objective.momentum=1.5", "objective.momentum is 1.5; it must be between 0 and 1"),
+        ("objective.mask_decoder=2", "objective.mask_decoder is 2.0; it must be between 0 and 1"),
+        ("objective.mask_encoder=0.6", "mask_decoder is 0.5; .* at least mask_encoder=0.6"),
+        ("objective.topk=[16, 0]", "objective.topk is \\[16, 0\\]; numbers of terms must be more than 0"),
+        ("objective.topk_contrastive=-1", "objective.topk_contrastive is -1.0; it must not be negative"),
+        ("objective.mlm=-0.1", "objective.mlm is -0.1; it must not be negative"),
+        ("model.kind=colbert", "model.kind is 'colbert'; it must be one of 'lexlip', 'dense'"),
+        ("preset=public", "preset is 'public'; it must be one of 'fixed', 'faithful'"),
         ("objective={contrastive: 0, flops_image: 0, flops_text: 0}", "all losses have weight 0"),
     ],
 )
@@ -110,6 +123,95 @@ def test_impossible_values(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load(tmp_path, "seed: 0", override)
     assert "\n" not in str(caught.value)
+
+
+FAITHFUL = {
+    ("model", "special_positions"): True,
+    ("model", "vocabulary", "kind"): "all",
+    ("objective", "same_image_negatives"): True,
+    ("objective", "flops_unit"): True,
+    ("objective", "flops_warmup"): 0,
+}
+
+
+def flat(tree: dict[str, Any], *above: str) -> dict[tuple[str, ...], Any]:
+    """A config's values by their path."""
+    values = {}
+    for key, value in tree.items():
+        values |= flat(value, *above, key) if isinstance(value, dict) else {(*above, key): value}
+    return values
+
+
+def test_presets(tmp_path: Path) -> None:
+    fixed, faithful = (flat(to_dict(load(tmp_path, f"preset: {name}"))) for name in ("fixed", "faithful"))
+    assert fixed == flat(to_dict(Config()))
+    assert faithful == {**fixed, **FAITHFUL, ("preset",): "faithful"}
+    assert all(fixed[key] != value for key, value in FAITHFUL.items())
+
+
+def test_what_a_config_says_itself_counts_more_than_its_preset(tmp_path: Path) -> None:
+    text = """
+        preset: faithful
+        model: {vocabulary: {min_count: 3}}
+        objective: {flops_unit: false, temperature: 0.1}
+    """
+    config = load(tmp_path, text)
+    assert (config.model.vocabulary.kind, config.model.vocabulary.min_count) == ("all", 3)
+    assert config.model.special_positions is True
+    assert config.objective.flops_unit is False
+    assert config.objective.same_image_negatives is True
+    assert config.objective.temperature == 0.1
+    overridden = load(tmp_path, text, "model.vocabulary.kind=words", "objective.flops_warmup=0.2")
+    assert overridden.model.vocabulary.kind == "words"
+    assert overridden.objective.flops_warmup == 0.2
+    assert overridden.objective.same_image_negatives is True
+    assert load(tmp_path, text, "preset=fixed").objective.same_image_negatives is False
+    assert load(tmp_path, "seed: 1", "preset=faithful").objective.same_image_negatives is True
+
+
+def test_a_config_with_a_preset_survives_yaml(tmp_path: Path) -> None:
+    """A run's config.yaml holds every value, and is read again to resume."""
+    config = load(tmp_path, "preset: faithful", "objective.flops_unit=false")
+    path = tmp_path / "written.yaml"
+    path.write_text(yaml.safe_dump(to_dict(config)))
+    assert load_config(path) == config
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("flops_image", 0.1),
+        ("flops_text", 0.1),
+        ("anchor_contrastive", 0.1),
+        ("anchor_align", 0.1),
+        ("anchor_words", 0.1),
+        ("topk", [16]),
+    ],
+)
+def test_losses_of_words_are_not_for_a_dense_model(tmp_path: Path, key: str, value: object) -> None:
+    dense = ["model.kind=dense", "objective.flops_image=0", "objective.flops_text=0"]
+    assert load(tmp_path, "", *dense).model.kind == "dense"
+    zero = "\\[\\]" if key == "topk" else "0"
+    with pytest.raises(
+        ConfigError, match=f"objective.{key} is for weighted words.* set it to {zero}"
+    ) as caught:
+        load(tmp_path, "", *dense, f"objective.{key}={value}")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match=r"objective\.flops_image is for weighted words"):
+        load(tmp_path, "", "model.kind=dense")
+
+
+def test_what_objectives_need() -> None:
+    def needs(**weights: float) -> tuple[bool, bool, bool]:
+        objective = ObjectiveConfig(**weights)
+        return objective.masks, objective.decodes, objective.anchors
+
+    assert needs() == (False, False, False)
+    assert needs(mlm=1) == (True, False, False)
+    assert needs(image_to_text=1) == needs(text_to_text=1) == (True, True, False)
+    assert (
+        needs(anchor_align=1) == needs(anchor_words=1) == needs(anchor_contrastive=1) == (False, False, True)
+    )
 
 
 def test_impossible_files(tmp_path: Path) -> None:
@@ -136,7 +238,51 @@ def test_a_config_survives_yaml() -> None:
     assert from_dict(ModelConfig, to_dict(config.model)) == config.model
 
 
-@pytest.mark.parametrize("path", [DEFAULT_CONFIG, *CONFIGS], ids=lambda path: path.name)
-def test_shipped_configs_load(path: Path) -> None:
+SHIPPED = [DEFAULT_CONFIG, *CONFIGS]
+
+
+def load_shipped(path: Path) -> Config:
     photos = ["data.train=photos.tar", "data.val=photos.tar"] if path != DEFAULT_CONFIG else []
-    assert load_config(path, photos).name == path.stem
+    return load_config(path, photos)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_shipped_configs_load(path: Path) -> None:
+    named = load_shipped(path).name
+    assert path.stem.startswith(named) or path.stem == "base"  # which others extend
+
+
+def test_shipped_configs_are_of_runs_of_their_own() -> None:
+    names = [load_shipped(path).name for path in SHIPPED if path.stem != "base"]
+    assert len(set(names)) == len(names)
+
+
+def test_a_config_that_extends_another(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("preset: faithful\noptim: {lr: 0.1, batch: 8}\nseed: 3\n")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "middle.yaml").write_text("extends: ../base.yaml\noptim: {batch: 9}\nname: middle\n")
+    text = "extends: deep/middle.yaml\noptim: {epochs: 2}\nobjective: {flops_unit: false}\n"
+    config = load(tmp_path, text, "seed=4")
+    assert (config.optim.lr, config.optim.batch, config.optim.epochs) == (0.1, 9, 2)
+    assert (config.name, config.seed) == ("middle", 4)
+    assert config.objective.same_image_negatives is True  # of the preset that the lowest names
+    assert config.objective.flops_unit is False
+    assert load_config(tmp_path / "base.yaml").seed == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("extends: nothing.yaml", r"cannot read the config .*nothing\.yaml: No such file"),
+        ("extends: experiment.yaml", r"experiment\.yaml extends itself"),
+        ("extends: other.yaml", r"experiment\.yaml extends itself"),
+        ("extends: ../{folder}/experiment.yaml", r"experiment\.yaml"),
+        ("extends: list.yaml", r"list\.yaml must hold keys and values"),
+    ],
+)
+def test_impossible_extensions(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "other.yaml").write_text("extends: experiment.yaml")
+    (tmp_path / "list.yaml").write_text("- a")
+    with pytest.raises(ConfigError, match=message) as caught:
+        load(tmp_path, text.replace("{folder}", tmp_path.name))
+    assert "\n" not in str(caught.value)

@@ -37,6 +37,7 @@ MUST_NOT_IMPORT = {
     "lexlip/search": ("lexlip.training", "lexlip.evaluation", "lexlip.cli"),
     "lexlip/evaluation": ("lexlip.training", "lexlip.cli"),
     "lexlip/training": ("lexlip.cli", "anserini_bridge"),
+    "lexlip/benchmark": ("lexlip.cli",),
 }
 
 

@@ -6,9 +6,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig, VocabularyConfig
+from lexlip.config import (
+    Config,
+    ImageEncoderConfig,
+    ModelConfig,
+    ObjectiveConfig,
+    TextEncoderConfig,
+    VocabularyConfig,
+)
 from lexlip.encoders.text import load_tokenizer
+from lexlip.models.dense import Dense
+from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
+from lexlip.training.batches import Batch, Collate, Key, Sample
+from lexlip.training.trainee import Trainee
 from lexlip.vocabulary import Vocabulary
 
 CAPTIONS = [
@@ -40,6 +51,15 @@ TINY = ModelConfig(
 )
 
 
+WITHOUT_DROPOUT = replace(
+    TINY,
+    text=replace(
+        TINY.text,
+        options={**TINY.text.options, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0},
+    ),
+)
+
+
 def tiny_model(config: ModelConfig = TINY, seed: int = 0, **changes: Any) -> LexLIP:
     """A random model whose vocabulary is made of CAPTIONS; `changes` replace sections of the config."""
     config = replace(config, **changes)
@@ -58,3 +78,49 @@ def tiny_photos(number: int, size: int = 32, seed: int = 0) -> Tensor:
     """Noise, uint8 [number, 3, size, size]."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(0, 256, (number, 3, size, size), dtype=torch.uint8, generator=generator)
+
+
+def tiny_dense(config: ModelConfig = TINY, seed: int = 0) -> Dense:
+    """A random model of vectors, of 16 real numbers each."""
+    config = replace(config, kind="dense")
+    torch.manual_seed(seed)
+    return Dense(config, load_tokenizer(config.text, CAPTIONS)).eval()
+
+
+def tiny_trainee(objective: ObjectiveConfig, model: DualEncoder | None = None, seed: int = 0) -> Trainee:
+    """A tiny model to train on some objectives."""
+    model = tiny_model() if model is None else model
+    torch.manual_seed(seed)
+    return Trainee(model, words_of(model), objective)
+
+
+def words_of(model: DualEncoder) -> Vocabulary:
+    """Its own lexicon, or for a dense model the words of CAPTIONS."""
+    return model.vocabulary or Vocabulary.build(TINY.vocabulary, model.text_encoder.tokenizer, CAPTIONS)
+
+
+def tiny_batch(
+    trainee: Trainee,
+    owners: tuple[int, ...] = (0, 0, 1, 2, 2, 3, 4),
+    epoch: int = 0,
+    first_photo: int = 10,
+    size: int = 32,
+) -> Batch:
+    """Photos of noise with captions of CAPTIONS, as a trainee's data loader gives them.
+
+    Args:
+        trainee: for whom.
+        owners: the row of each caption's photo, ascending.
+        epoch: of the masks.
+        first_photo: index of the first photo in its source.
+        size: pixels.
+    """
+    model = trainee.model
+    config = Config(model=replace(model.config, kind="lexlip"), objective=trainee.config)
+    photos = tiny_photos(max(owners) + 1, size, seed=first_photo)
+    samples = []
+    for row, pixels in enumerate(photos):
+        captions = tuple(CAPTIONS[(first_photo + t) % 6] for t, owner in enumerate(owners) if owner == row)
+        chosen = list(range(len(captions)))
+        samples.append(Sample(Key(epoch, first_photo + row, size), pixels, chosen, captions))
+    return Collate(config, model.text_encoder.tokenizer, words_of(model))(samples)

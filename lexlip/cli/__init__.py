@@ -6,12 +6,14 @@ import os
 
 import click
 
+from lexlip.cli.bench import bench
 from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
 from lexlip.cli.failures import UserError, is_for_the_user
 from lexlip.cli.index import index
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
+from lexlip.cli.table import table
 
 
 class _Commands(click.Group):
@@ -48,5 +50,5 @@ def main() -> None:
     """
 
 
-for command in (index, search, evaluate, pretrain, doctor):
+for command in (index, search, evaluate, table, pretrain, bench, doctor):
     main.add_command(command)

@@ -58,7 +58,8 @@ def index(
         find_java(), find_jar()  # fail before the work, and before the seconds that loading torch takes
         photos = open_source(source, images, split)
 
-        from lexlip.models.lexlip import LexLIP, model_folder
+        from lexlip.models.dual_encoder import model_folder
+        from lexlip.models.lexlip import LexLIP
         from lexlip.search.indexing import index_photos
 
         folder = model_folder(model)

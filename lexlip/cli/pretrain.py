@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from lexlip.cli.failures import interruptible
@@ -16,6 +18,8 @@ def pretrain(config: str | None, overrides: tuple[str, ...], resume: bool) -> No
 
     CONFIG is a YAML file such as those in configs/; KEY=VALUE changes one of its entries, as in
     optim.lr=1e-4. Without a CONFIG, a small model learns in two minutes from scenes that are drawn.
+
+    Several processes: torchrun --nproc-per-node=N -m lexlip pretrain …
     """
     from lexlip.config import DEFAULT_CONFIG, load_config
 
@@ -26,4 +30,5 @@ def pretrain(config: str | None, overrides: tuple[str, ...], resume: bool) -> No
         from lexlip.training.loop import pretrain as train
 
         run = train(settings, resume)
-    click.echo(f"best model: {run / 'best'} (lexlip evaluate SOURCE --model {run / 'best'})")
+    if int(os.environ.get("RANK", 0)) == 0:  # of those that torchrun started
+        click.echo(f"best model: {run / 'best'} (lexlip evaluate SOURCE --model {run / 'best'})")

@@ -10,7 +10,7 @@ import click
 from lexlip.cli import options
 
 if TYPE_CHECKING:
-    from lexlip.models.lexlip import QueryEncoder
+    from lexlip.models.dual_encoder import QueryEncoder
     from lexlip.search.searching import Answer
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import warnings
+from dataclasses import replace
+from typing import Any
+
 import timm
 import torch
 from PIL import Image, ImageOps
 from safetensors.torch import load_file
+from timm.layers import resample_abs_pos_embed, resize_rel_pos_bias_table
+from timm.models.beit import Attention, Beit, gen_relative_position_index
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torchvision.transforms.functional import pil_to_tensor
 
 from lexlip.config import ImageEncoderConfig
@@ -26,8 +35,15 @@ def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
     return pil_to_tensor(square(photo, config))
 
 
+_INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm's modules that interpolate positions in forward
+
+
 class ImageEncoder(nn.Module):
     """A timm model without its classifier; a convolutional feature map becomes a list of tokens.
+
+    Photos may have another size than `config.size` where the model allows it: ViT, EVA, BEiT and
+    convolutional ones do. What is stored about positions is then interpolated for that forward pass, as
+    timm does when it loads weights into a model of another size, and its gradient flows back.
 
     Batch norms always use their stored statistics: with batch statistics the vector of a photo, and
     so the gradient, would depend on which others share its micro-batch or its process.
@@ -41,24 +57,35 @@ class ImageEncoder(nn.Module):
         ModelError: unknown model name, or weights that cannot be read or do not fit.
     """
 
+    body: Any  # a timm model
     mean: Tensor
     std: Tensor
-    layers: nn.Module | None
+    layers: nn.TransformerEncoder | None
 
     def __init__(self, config: ImageEncoderConfig, width: int, load_weights: bool = True) -> None:
         super().__init__()
         self.config = config
+        self.checkpointing = False
         pretrained = load_weights and config.weights == "pretrained"
+        if config.options.get("img_size", config.size) != config.size:
+            raise ModelError(
+                f"'{config.name}' takes no photos of {_pixels(config.size)}: its options ask for img_size "
+                f"({config.options['img_size']})"
+            )
         try:
             known, options = timm.get_pretrained_cfg(config.name), config.options
             if known is not None and known.fixed_input_size:  # timm makes or resizes position embeddings
                 options = {"img_size": config.size, **options}
+                if timm.models.is_model_in_modules(config.name, _INTERPOLATING):
+                    options = {"dynamic_img_size": True, **options}
             self.body = timm.create_model(config.name, pretrained=pretrained, num_classes=0, **options)
         except Exception as error:  # timm and the hub raise many kinds
             why = " ".join(str(error).split())
             raise ModelError(f"timm cannot make the image encoder '{config.name}': {why}") from error
         if load_weights and config.weights and not pretrained:
             _load_weights(self.body, config.weights)
+        if isinstance(self.body, Beit):
+            _interpolate_relative_positions(self.body)
         self.body.to(memory_format=torch.channels_last)
         self.register_buffer("mean", torch.tensor(config.mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(config.std).view(3, 1, 1), persistent=False)
@@ -68,8 +95,7 @@ class ImageEncoder(nn.Module):
                 self.eval()
                 tokens = self._tokens(torch.zeros(1, 3, config.size, config.size))
         except (AssertionError, RuntimeError, ValueError) as error:
-            size = f"{config.size} x {config.size}"
-            raise ModelError(f"'{config.name}' takes no photos of {size} pixels: {error}") from error
+            raise self._wrong_size(config.size, error) from error
         self.positions, self.width = tokens.shape[1:]
         self.layers = None
         if config.layers:
@@ -82,15 +108,77 @@ class ImageEncoder(nn.Module):
             self.layers = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Token states [B, P, D_image] of photos, uint8 [B, 3, size, size]."""
-        normalised = (pixels.float() / 255 - self.mean) / self.std
-        tokens = self._tokens(normalised.contiguous(memory_format=torch.channels_last))
-        if self.layers is not None:
-            tokens = self.layers(self.reduce(tokens) + self.position)
-        return tokens
+        """Token states [B, P, D_image] of photos, uint8 [B, 3, S, S]; P depends on S.
+
+        Raises:
+            ModelError: the model takes no photos of S x S pixels.
+        """
+        size = pixels.shape[-1]
+        try:
+            normalised = (pixels.float() / 255 - self.mean) / self.std
+            tokens = self._tokens(normalised.contiguous(memory_format=torch.channels_last))
+            if self.layers is None:
+                return tokens
+            position = _resample(self.position, tokens.shape[1], self.prefix_tokens)
+        except (AssertionError, RuntimeError, ValueError) as error:
+            if size == self.config.size or isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise self._wrong_size(size, error) from error
+        states: Tensor = self.reduce(tokens) + position
+        if not (self.checkpointing and torch.is_grad_enabled()):
+            deep: Tensor = self.layers(states)
+            return deep
+        for layer in self.layers.layers:
+            states = checkpoint(layer, states, use_reentrant=False)
+        return states
+
+    def resized(self, size: int) -> ImageEncoder:
+        """An encoder with these weights whose own size is another, to go on training at that size.
+
+        What is stored about positions is interpolated once; the result is as `forward` at that size.
+
+        Args:
+            size: pixels of the square input.
+
+        Raises:
+            ModelError: the model takes no photos of that size, or timm has no way to resize its weights.
+        """
+        options = dict(self.config.options)
+        if "img_size" in options:
+            options["img_size"] = size
+        config = replace(self.config, size=size, options=options)
+        encoder = ImageEncoder(config, self.width, load_weights=False)
+        weights = self.state_dict()
+        try:
+            for name, weight in encoder.state_dict().items():
+                if weights[name].shape != weight.shape:
+                    weights[name] = _resized_weight(name, weights[name], weight.shape, encoder)
+        except ValueError as error:
+            raise self._wrong_size(size, error) from error
+        encoder.load_state_dict(weights)
+        for old, new in zip(self.parameters(), encoder.parameters(), strict=True):
+            new.requires_grad_(old.requires_grad)
+        if self.checkpointing:
+            encoder.checkpoint_activations()
+        return encoder.to(self.mean.device).train(self.training)
+
+    def checkpoint_activations(self, enabled: bool = True) -> None:
+        """Keep the inputs of blocks alone in training and compute the rest again: less memory, more time.
+
+        Raises:
+            ModelError: timm cannot do so with this model.
+        """
+        try:
+            self.body.set_grad_checkpointing(enabled)
+        except (AssertionError, AttributeError) as error:
+            raise ModelError(
+                f"timm cannot checkpoint the activations of '{self.config.name}'; take a smaller micro-batch "
+                "to save memory"
+            ) from error
+        self.checkpointing = enabled
 
     def _tokens(self, pixels: Tensor) -> Tensor:
-        features = self.body.forward_features(pixels)  # type: ignore[operator]
+        features = self.body.forward_features(pixels)
         if features.ndim == 4:  # [B, C, H, W], or [B, H, W, C] for models such as Swin
             channels_last = features.shape[-1] == getattr(self.body, "num_features", None)
             if channels_last and features.shape[1] != features.shape[-1]:
@@ -98,12 +186,102 @@ class ImageEncoder(nn.Module):
             return features.flatten(2).transpose(1, 2)
         return features
 
+    def _wrong_size(self, size: int, error: Exception) -> ModelError:
+        why = " ".join(str(error).split())
+        return ModelError(f"'{self.config.name}' takes no photos of {_pixels(size)}: {why}")
+
     def train(self, mode: bool = True) -> ImageEncoder:
         super().train(mode)
         for module in self.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.eval()
         return self
+
+
+class _AnySizeAttention(Attention):
+    """BEiT's attention at any size: the relative positions of its own grid, stretched over another.
+
+    Which grid is told by the number of tokens, so that checkpointed blocks see the same one again.
+    """
+
+    def forward(self, x: Tensor, shared_rel_pos_bias: Tensor | None = None) -> Tensor:
+        self.grid = math.isqrt(x.shape[1] - 1)  # all but [CLS]
+        states: Tensor = super().forward(x, shared_rel_pos_bias)
+        return states
+
+    def _get_rel_pos_bias(self) -> Tensor:
+        own = self.window_size[0]
+        if self.grid == own:
+            bias: Tensor = super()._get_rel_pos_bias()
+            return bias
+        table = self.relative_position_bias_table  # [distances, heads]
+        stretch, index = _relative_positions(own, self.grid, table.device)
+        with torch.autocast(table.device.type, enabled=False):
+            return (stretch @ table)[index].permute(2, 0, 1).unsqueeze(0)  # [1, heads, P, P]
+
+
+def _interpolate_relative_positions(body: Beit) -> None:
+    if body.pos_embed is None and body.rel_pos_bias is None:  # as in all BEiTs that timm has
+        for block in body.blocks:
+            block.attn.__class__ = _AnySizeAttention
+        body.patch_embed.strict_img_size = False
+
+
+@functools.lru_cache(maxsize=16)
+def _relative_positions(own: int, grid: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """What BEiT's position biases need on another grid than their own.
+
+    timm's geometric interpolation is linear in the table, so what it makes of a unit matrix is its own
+    matrix, through which a gradient can flow, and which takes no detour through the CPU at each step.
+
+    Returns:
+        Matrix float32 [distances of `grid`, distances of `own`], and int64 [P, P]: the distance, a row of
+        the resized table, between each two tokens.
+    """
+    with torch.inference_mode(False), torch.no_grad():  # the cache outlives the mode of its first caller
+        index = gen_relative_position_index((grid, grid))
+        distances = (2 * own - 1) ** 2 + 3
+        stretch = _resized_table(torch.eye(distances), grid, int(index.max()) + 1)
+        return stretch.to(device), index.to(device)
+
+
+def _resized_table(table: Tensor, grid: int, distances: int) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, on how timm indexes
+        resized: Tensor = resize_rel_pos_bias_table(table, (grid, grid), (distances, table.shape[1]))
+    return resized
+
+
+def _resample(position: Tensor, tokens: int, prefix: int) -> Tensor:
+    """Position embeddings [P, D] of a square grid as [tokens, D] of another; the first `prefix` stay."""
+    if len(position) == tokens:
+        return position
+    before, after = math.isqrt(len(position) - prefix), math.isqrt(tokens - prefix)
+    if before**2 + prefix != len(position) or after**2 + prefix != tokens:
+        raise ValueError(f"its {tokens} tokens are no square")
+    resampled: Tensor = resample_abs_pos_embed(
+        position[None], [after, after], [before, before], num_prefix_tokens=prefix
+    )
+    return resampled[0]
+
+
+def _resized_weight(name: str, weight: Tensor, shape: torch.Size, to: ImageEncoder) -> Tensor:
+    """A weight of an encoder in the shape that it has in one of another size."""
+    if name == "position":
+        return _resample(weight, shape[0], to.prefix_tokens)
+    if name == "body.pos_embed":
+        return _resample(weight[0], shape[1], shape[1] - to.body.patch_embed.num_patches)[None]
+    owner, _, kind = name.rpartition(".")
+    if kind == "relative_position_bias_table":
+        attention: Any = to.get_submodule(owner)
+        return _resized_table(weight, attention.window_size[0], shape[0])
+    raise ModelError(
+        f"'{to.config.name}' cannot be resized to {_pixels(to.config.size)}: nothing is known of its {name}"
+    )
+
+
+def _pixels(size: int) -> str:
+    return f"{size} x {size} pixels"
 
 
 def _load_weights(body: nn.Module, path: str) -> None:

@@ -9,8 +9,10 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 from transformers import (
+    MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     AutoModel,
+    AutoModelForMaskedLM,
     AutoTokenizer,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
@@ -82,14 +84,118 @@ class TextEncoder(nn.Module):
         return batch["input_ids"], batch["attention_mask"].bool()
 
     def special_tokens(self, ids: Tensor) -> Tensor:
-        """bool [T, L]: positions of special tokens ([CLS], [SEP], padding)."""
-        special = torch.tensor(self.tokenizer.all_special_ids, device=ids.device)
-        return torch.isin(ids, special)
+        """bool [T, L]: positions of special tokens ([CLS], [SEP], padding), but not of [MASK]."""
+        special = [i for i in self.tokenizer.all_special_ids if i != self.tokenizer.mask_token_id]
+        return torch.isin(ids, torch.tensor(special, device=ids.device))
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Token states [T, L, D] of token ids [T, L]."""
         states: Tensor = self.body(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         return states
+
+    def embed(self, ids: Tensor, first: Tensor | None = None) -> Tensor:
+        """What the first layer takes: word, position and type embeddings, through LayerNorm and dropout.
+
+        Args:
+            ids: int64 [T, L].
+            first: [T, D], such as the bottleneck of Eq. 8-10. It stands in for the word embedding of the
+                first token, [CLS], as in Eq. 11-14; position and type are added to it as to any word.
+
+        Returns:
+            [T, L, D].
+
+        Raises:
+            ModelError: the architecture has no such layer, or one of another width than its states.
+        """
+        layer, words = getattr(self.body, "embeddings", None), self.body.get_input_embeddings()
+        kind = self.body.config.model_type
+        if layer is None or getattr(layer, "position_embeddings", None) is None:
+            raise ModelError(
+                f"a text encoder of type '{kind}' adds no positions to its word embeddings, which a decoder "
+                "needs; take one like BERT, RoBERTa, MPNet or DistilBERT"
+            )
+        if words.embedding_dim != self.width:
+            raise ModelError(
+                f"a text encoder of type '{kind}' has word embeddings of width {words.embedding_dim} and "
+                f"states of width {self.width}, which a decoder cannot share; take one with equal widths"
+            )
+
+        def with_first(module: nn.Module, inputs: tuple[Tensor], states: Tensor) -> Tensor | None:
+            if first is None:
+                return None
+            return torch.cat([first[:, None].to(states.dtype), states[:, 1:]], dim=1)
+
+        # a hook, not inputs_embeds: RoBERTa counts positions by the ids
+        with words.register_forward_hook(with_first):
+            states: Tensor = layer(ids)
+        return states
+
+    def checkpoint_activations(self, enabled: bool = True) -> None:
+        """Keep the inputs of layers alone in training and compute the rest again: less memory, more time.
+
+        Raises:
+            ModelError: transformers cannot do so with this model.
+        """
+        old = not hasattr(self.body, "activation_checkpointing_enable")  # its name in late transformers 5
+        switches = "gradient_checkpointing" if old else "activation_checkpointing"
+        try:
+            if enabled:
+                getattr(self.body, f"{switches}_enable")({"use_reentrant": False})
+            elif self.body.supports_gradient_checkpointing:
+                getattr(self.body, f"{switches}_disable")()
+        except ValueError as error:
+            raise ModelError(
+                "transformers cannot checkpoint the activations of a text encoder of type "
+                f"'{self.body.config.model_type}'; take a smaller micro-batch to save memory"
+            ) from error
+
+
+# where checkpoints keep the head's dense layer, its LayerNorm and the output bias
+_MLM_HEADS = [
+    (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.bias",
+    ),  # BERT
+    ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),  # RoBERTa, XLM-R, MPNet
+    ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),  # DistilBERT
+]
+
+
+def load_mlm_head(name: str) -> dict[str, Tensor] | None:
+    """The masked-language-model head that a text encoder was trained with, without its decoder.
+
+    Its logits are decoder(LayerNorm(GELU(dense(states)))) + bias, where the decoder is the word embeddings.
+
+    Args:
+        name: a transformers name or folder, as in TextEncoderConfig.
+
+    Returns:
+        float32 {"dense.weight": [D, D], "dense.bias": [D], "norm.weight": [D], "norm.bias": [D],
+        "bias": [tokenizer entries]}, or None where the checkpoint has no such head, as those of
+        sentence-transformers.
+
+    Raises:
+        ModelError: the checkpoint cannot be found or read.
+    """
+    try:
+        architecture = AutoConfig.from_pretrained(name)
+        if type(architecture) not in MODEL_FOR_MASKED_LM_MAPPING:
+            return None
+        model, report = AutoModelForMaskedLM.from_pretrained(name, output_loading_info=True)
+    except Exception as error:  # transformers and the hub raise many kinds
+        why = " ".join(str(error).split())
+        raise ModelError(f"transformers cannot read the text encoder '{name}': {why}") from error
+    weights, random = model.state_dict(), set(report["missing_keys"])
+    for dense, norm, bias in _MLM_HEADS:
+        places = {
+            **{f"dense.{part}": f"{dense}.{part}" for part in ("weight", "bias")},
+            **{f"norm.{part}": f"{norm}.{part}" for part in ("weight", "bias")},
+            "bias": bias,
+        }
+        if all(place in weights and place not in random for place in places.values()):
+            return {ours: weights[place].float().clone() for ours, place in places.items()}
+    return None
 
 
 def load_tokenizer(config: TextEncoderConfig, captions: Sequence[str]) -> PreTrainedTokenizerBase:

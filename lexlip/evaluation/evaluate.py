@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix
+from tqdm import tqdm
 
 from lexlip.data import Skipped, Source
-from lexlip.encoding import PhotoVectors, encode_captions
-from lexlip.errors import DataError
+from lexlip.errors import ModelError
+from lexlip.evaluation.encoded import Encoded, encode_source
 from lexlip.evaluation.recall import recall_at_k, words_at_10
-from lexlip.models.lexlip import LexLIP, QueryEncoder
 from lexlip.search.engines import Engine
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import tokenize_captions
+
+if TYPE_CHECKING:
+    from lexlip.models.dual_encoder import DualEncoder, QueryEncoder
 
 EngineOf = Callable[[Sequence[str], csr_matrix], AbstractContextManager[Engine]]
 """Makes an engine that holds the documents with these ids and these (top-K) vectors."""
 
+QUERIES = 256  # searched between two moves of the progress bar
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One direction: what each query found, best first, and what it should have found.
+
+    Attributes:
+        queries: n ids.
+        found: n lists of document ids.
+        scores: n arrays, the score of each document found; they do not rise.
+        relevant: n sets of document ids.
+    """
+
+    queries: list[str]
+    found: list[list[str]]
+    scores: list[np.ndarray]
+    relevant: list[set[str]]
+
 
 @dataclass(frozen=True)
 class Report:
-    """What `evaluate` measures: recalls in percent, mean numbers of terms before top-K, words@10."""
+    """What `evaluate` measures: recalls in percent, mean numbers of terms, words@10.
+
+    terms_image and terms_text are those of whole vectors, terms_kept those of an image's after top-K; like
+    words@10 they are None of a dense model, which has no terms. rankings are by "t2i" and "i2t".
+    """
 
     images: int
     captions: int
     t2i: dict[str, float]
     i2t: dict[str, float]
-    terms_image: float
-    terms_text: float
-    words_at_10: float
+    terms_image: float | None
+    terms_text: float | None
+    words_at_10: float | None
     skipped: list[Skipped]
+    terms_kept: float | None = None
+    rankings: dict[str, Ranking] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def mean_recall(self) -> float:
@@ -47,69 +74,134 @@ class Report:
             "captions": self.captions,
             "t2i": self.t2i,
             "i2t": self.i2t,
+            "mean_recall": self.mean_recall,
             "terms_image": self.terms_image,
             "terms_text": self.terms_text,
+            "terms_kept": self.terms_kept,
             "words@10": self.words_at_10,
         }
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Report:
+        """What `to_dict` made of a report, without its rankings and skipped photos.
+
+        Raises:
+            KeyError: an entry is missing.
+        """
+        return cls(
+            images=plain["images"],
+            captions=plain["captions"],
+            t2i=plain["t2i"],
+            i2t=plain["i2t"],
+            terms_image=plain["terms_image"],
+            terms_text=plain["terms_text"],
+            words_at_10=plain["words@10"],
+            skipped=[],
+            terms_kept=plain.get("terms_kept", plain["terms_image"]),  # a validation keeps all
+        )
+
 
 def evaluate(
-    model: LexLIP,
+    model: DualEncoder,
     source: Source,
     engine_of: EngineOf,
     topk_terms: int | None = None,
     query_encoder: QueryEncoder = "network",
     workers: int = 2,
     progress: bool = False,
+    depth: int = 10,
 ) -> Report:
     """Text-to-image: captions search the photos. Image-to-text: photos search the captions.
+
+    All photos are one pool, and so are all captions.
 
     Args:
         model: the encoders.
         source: photos with captions; photos without any are documents that no caption asks for.
         engine_of: makes the search engine for a set of documents.
         topk_terms: terms that a document keeps, as at index time; None keeps all.
-        query_encoder: how captions are encoded, see `LexLIP.encode_text`.
+        query_encoder: how captions are encoded, see `DualEncoder.encode_text`.
         workers: processes that decode photos.
-        progress: show a progress bar.
+        progress: show progress bars.
+        depth: documents that a query finds, ten or more.
 
     Raises:
         DataError: there are no captions, or no photo could be read.
+        ModelError: a dense model has no terms to keep.
     """
-    photos = PhotoVectors(model, source, workers=workers, progress="photos" if progress else None)
-    encoded = list(photos)
-    ids = [id for batch, _ in encoded for id in batch]
-    captions_of = {item.id: item.captions for item in source.items}
-    owners = [id for id in ids for _ in captions_of[id]]
-    texts = [caption for id in ids for caption in captions_of[id]]
-    if not texts:
-        raise DataError(f"{source.name} has no photo with captions to evaluate on")
-    text_ids = [f"{number}" for number in range(len(texts))]
-    texts_of: dict[str, set[str]] = {id: set() for id in ids}
-    for text_id, owner in zip(text_ids, owners, strict=True):
-        texts_of[owner].add(text_id)
+    _check_topk(model.vocabulary is not None, topk_terms)
+    encoded = encode_source(model, source, query_encoder, workers, progress)
+    return measure(encoded, engine_of, topk_terms, progress, depth)
 
-    images = vstack([vectors for _, vectors in encoded], format="csr")
-    captions = encode_captions(model, texts, query_encoder, progress="captions" if progress else None)
-    with engine_of(ids, topk(images, topk_terms)) as engine:
-        found, _ = engine.search(captions, 10)
-        t2i = recall_at_k(found, [{owner} for owner in owners])
-    asking = [row for row, id in enumerate(ids) if texts_of[id]]
-    with engine_of(text_ids, topk(captions, topk_terms)) as engine:
-        found, _ = engine.search(images[asking], 10)
-        i2t = recall_at_k(found, [texts_of[ids[row]] for row in asking])
 
-    tokenizer = model.text_encoder.tokenizer
-    tokens = [
-        {t for line in tokenize_captions(tokenizer, captions_of[ids[row]]) for t in line} for row in asking
-    ]
+def measure(
+    encoded: Encoded,
+    engine_of: EngineOf,
+    topk_terms: int | None = None,
+    progress: bool = False,
+    depth: int = 10,
+) -> Report:
+    """`evaluate` for photos and captions that are encoded already; the arguments are the same."""
+    _check_topk(encoded.has_words, topk_terms)
+    asking = [row for row, texts in enumerate(encoded.texts_of) if texts]
+    documents = _documents(encoded.images, topk_terms)
+    with engine_of(encoded.image_ids, documents) as engine:
+        found, scores = _search(engine, encoded.captions, depth, "text to image" if progress else None)
+    t2i = Ranking(encoded.text_ids, found, scores, [{owner} for owner in encoded.owners])
+    with engine_of(encoded.text_ids, _documents(encoded.captions, topk_terms)) as engine:
+        found, scores = _search(engine, encoded.images[asking], depth, "image to text" if progress else None)
+    i2t = Ranking(
+        [encoded.image_ids[row] for row in asking], found, scores, [encoded.texts_of[row] for row in asking]
+    )
+    has_words = encoded.has_words
     return Report(
-        images=len(ids),
-        captions=len(texts),
-        t2i=t2i,
-        i2t=i2t,
-        terms_image=images.nnz / images.shape[0],
-        terms_text=captions.nnz / captions.shape[0],
-        words_at_10=words_at_10(images[asking], model.vocabulary, tokens, tokenizer.all_special_ids),
-        skipped=photos.skipped,
+        images=len(encoded.image_ids),
+        captions=len(encoded.text_ids),
+        t2i=recall_at_k(t2i.found, t2i.relevant),
+        i2t=recall_at_k(i2t.found, i2t.relevant),
+        terms_image=_mean_terms(encoded.images) if has_words else None,
+        terms_text=_mean_terms(encoded.captions) if has_words else None,
+        words_at_10=_words_at_10(encoded, asking) if has_words else None,
+        skipped=encoded.skipped,
+        terms_kept=_mean_terms(documents) if has_words else None,
+        rankings={"t2i": t2i, "i2t": i2t},
+    )
+
+
+def _check_topk(has_words: bool, topk_terms: int | None) -> None:
+    if topk_terms is not None and not has_words:
+        raise ModelError(f"a dense model has no words, so no top-{topk_terms} of them can be kept")
+
+
+def _documents(vectors: csr_matrix, topk_terms: int | None) -> csr_matrix:
+    return vectors if topk_terms is None else topk(vectors, topk_terms)
+
+
+def _mean_terms(vectors: csr_matrix) -> float:
+    return float(vectors.nnz / vectors.shape[0])
+
+
+def _search(
+    engine: Engine, queries: csr_matrix, k: int, text: str | None
+) -> tuple[list[list[str]], list[np.ndarray]]:
+    """What the engine finds; `text` is what the progress bar says, None shows none."""
+    ids: list[list[str]] = []
+    scores: list[np.ndarray] = []
+    total = queries.shape[0]
+    with tqdm(total=total, unit="query", desc=text, disable=text is None or None, delay=2) as bar:
+        for start in range(0, total, QUERIES):
+            found, found_scores = engine.search(queries[start : start + QUERIES], k)
+            ids += found
+            scores += found_scores
+            bar.update(len(found))
+    return ids, scores
+
+
+def _words_at_10(encoded: Encoded, asking: Sequence[int]) -> float:
+    assert encoded.vocabulary is not None
+    return words_at_10(
+        encoded.images[asking],
+        encoded.vocabulary,
+        [encoded.tokens_of[row] for row in asking],
+        encoded.special_tokens,
     )

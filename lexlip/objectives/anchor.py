@@ -7,7 +7,6 @@ query encoder that needs no network (`lexlip.encoders.lexicon.BagOfWords`).
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -22,9 +21,11 @@ def predict_words(image_logits: Tensor, word_counts: Tensor) -> Tensor:
 
     Args:
         image_logits: [B, V] raw max-pooled logits; a = softmax of them.
-        word_counts: [B, V] how many of the image's captions hold the word; an empty row counts nothing.
+        word_counts: [B, V] how many of the image's captions hold the word; an empty row has loss 0.
+
+    Returns:
+        A scalar, the mean over the B images.
     """
     totals = word_counts.sum(dim=1, keepdim=True)
     target = word_counts / totals.clamp(min=1)
-    losses = -(target * F.log_softmax(image_logits.float(), dim=1)).sum(dim=1)
-    return losses.sum() / torch.count_nonzero(totals).clamp(min=1)
+    return -(target * F.log_softmax(image_logits.float(), dim=1)).sum(dim=1).mean()

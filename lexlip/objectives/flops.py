@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 
 
-def flops(vectors: Tensor) -> Tensor:
-    """Sum over the vocabulary of (mean over the batch of p_v)², a scalar, of vectors [B, V]."""
-    return vectors.mean(dim=0).square().sum()
+def flops(mean: Tensor) -> Tensor:
+    """Sum over the vocabulary of (mean over the batch of p_v)² (Eq. 17), a scalar; `mean` is [V]."""
+    return mean.square().sum()
 
 
 def quadratic_warmup(progress: float, length: float) -> float:

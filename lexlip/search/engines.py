@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from scipy.sparse import csr_matrix, diags_array
 
+from lexlip.errors import ModelError
 from lexlip.sparse.quantize import Scheme, quantize, scale_of
 from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
     from anserini_bridge import ImpactSearcher
+    from lexlip.models.dual_encoder import DualEncoder
 
 Results = tuple[list[list[str]], list[np.ndarray]]
 """For each query the ids and the scores of its hits, best first; only documents that share a term."""
+
+FULL = 0.25  # share of entries that are not zero, from which on BLAS beats a sparse product
 
 
 class Engine(Protocol):
@@ -29,7 +33,10 @@ class Engine(Protocol):
 
 
 class ExactEngine:
-    """Brute force over float vectors: what an index is measured against.
+    """Brute force over float vectors: what an index is measured against, and what dense vectors need.
+
+    Weights may be negative, as a dense model's are, and so may scores; a document that shares no term with
+    the query scores 0 and is not found.
 
     Args:
         ids: n ids.
@@ -42,21 +49,32 @@ class ExactEngine:
         self, ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None, rows: int = 256
     ) -> None:
         self.ids = np.array(ids, dtype=object)
-        self.columns = csr_matrix(vectors).T.tocsr()  # [V, n]
+        columns = csr_matrix(vectors).T  # [V, n]
+        self.is_full = columns.nnz > FULL * np.prod(columns.shape)
+        self.columns = columns.toarray() if self.is_full else columns.tocsr()
         self.query_topk, self.rows = query_topk, rows
 
     def search(self, queries: csr_matrix, k: int) -> Results:
-        queries = topk(queries, self.query_topk)
+        if self.query_topk is not None:
+            queries = topk(queries, self.query_topk)
         ids: list[list[str]] = []
         scores: list[np.ndarray] = []
         for start in range(0, queries.shape[0], self.rows):
-            block = (queries[start : start + self.rows] @ self.columns).toarray()  # [rows, n]
+            block = self._scores(queries[start : start + self.rows])
+            block[block == 0] = -np.inf  # behind the negative ones
             order = np.argsort(-block, axis=1, kind="stable")[:, :k]
             for row, best in zip(block, order, strict=True):
-                best = best[row[best] > 0]
+                best = best[row[best] > -np.inf]
                 ids.append(list(self.ids[best]))
                 scores.append(row[best])
         return ids, scores
+
+    def _scores(self, queries: csr_matrix) -> np.ndarray:
+        """[rows, n]"""
+        if self.is_full:
+            full: np.ndarray = queries.toarray() @ self.columns
+            return full
+        return (queries @ self.columns).toarray()
 
 
 @contextmanager
@@ -125,6 +143,20 @@ def temporary_lucene_engine(
             writer.add(ids, quantize(vectors, scheme))
         with ImpactSearcher(folder) as searcher:
             yield LuceneEngine(searcher, query_topk, threads)
+
+
+def words_of(model: DualEncoder) -> tuple[str, ...]:
+    """The words that an index of a model's vectors stores.
+
+    Raises:
+        ModelError: a dense model has none.
+    """
+    if model.vocabulary is None:
+        raise ModelError(
+            f"the {model.kind} model '{model.name}' has no words, which are what a Lucene index holds;"
+            " measure it with the exact engine"
+        )
+    return model.vocabulary.words
 
 
 def describe(scheme: Scheme) -> dict[str, str | int]:

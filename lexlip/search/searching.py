@@ -13,7 +13,8 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
-from lexlip.models.lexlip import LexLIP, QueryEncoder
+from lexlip.models.dual_encoder import QueryEncoder
+from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines import LuceneEngine
 from lexlip.search.indexing import locate
 from lexlip.vocabulary import is_content_word, tokenize_captions

@@ -1,211 +1,239 @@
-"""Batches of photos and captions, in an order and with an augmentation that depend on the seed alone.
+"""Batches of photos and captions, with an augmentation and a masking that depend on the seed alone.
 
-What a photo looks like in an epoch is a function of (seed, epoch, index): a resumed run sees what an
-uninterrupted one would have seen, however many workers there are.
+What a photo looks like in an epoch, and which words of a caption are masked, is a function of (seed,
+epoch, index): a resumed run sees what an uninterrupted one would have seen, however many workers and
+processes there are. Worker processes do all of it: decoding, augmentation, tokenization, masking.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 from torchvision import transforms
 from torchvision.transforms.functional import pil_to_tensor
+from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import Config, SourceConfig
-from lexlip.data import Source, UnreadableImage, open_source
-from lexlip.data.joined import JoinedSource
+from lexlip.config import Config, ImageEncoderConfig
+from lexlip.data import Source, UnreadableImage
 from lexlip.encoders.image import square
-from lexlip.errors import DataError
-from lexlip.models.lexlip import LexLIP
+from lexlip.training.masking import NOT_MASKED, Masking, mask_words
+from lexlip.vocabulary import Vocabulary, tokenize_captions
 
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked after captions are tokenized
-
-Key = tuple[int, int]  # epoch, index of the photo
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
 
 
-def open_configured(configs: Sequence[SourceConfig]) -> Source:
-    """The photos of a config's list of sources.
+class Key(NamedTuple):
+    """One photo of one step."""
 
-    Raises:
-        DataError: a source is missing or holds nothing.
-    """
-    sources = [open_source(c.path, c.images, c.split) for c in configs]
-    return sources[0] if len(sources) == 1 else JoinedSource(sources)
+    epoch: int
+    photo: int  # its index in the source
+    size: int  # pixels
 
 
 @dataclass(frozen=True)
 class Batch:
-    """B photos with T captions.
+    """B photos with T captions of L tokens, those of one photo together, photos in order.
 
     Attributes:
         pixels: uint8 [B, 3, S, S].
-        captions: T texts, those of one photo together, photos in order.
-        image_of_text: int64 [T].
-        all_captions: for each photo, all of its captions.
+        photos: int64 [B], their indices in the source.
+        image_of_text: int64 [T], the row of each caption's photo.
+        ids: int64 [T, L] token ids.
+        mask: bool [T, L], where `ids` are no padding.
+        text_words: int64 [2, n], (caption, column of the vocabulary) for each word a caption holds.
+        photo_words: int64 [2, m], (photo, column) for each word of each caption of a photo.
+        encoder_ids, decoder_ids: int64 [T, L], `ids` as masked for the text encoder and the decoders.
+        encoder_labels, decoder_labels: int64 [T, L], columns of the masked words, NOT_MASKED elsewhere.
         unreadable: what could not be read and was left out.
     """
 
     pixels: Tensor
-    captions: list[str]
+    photos: Tensor
     image_of_text: Tensor
-    all_captions: list[tuple[str, ...]]
-    unreadable: list[str]
+    ids: Tensor
+    mask: Tensor
+    text_words: Tensor
+    photo_words: Tensor
+    encoder_ids: Tensor
+    encoder_labels: Tensor
+    decoder_ids: Tensor
+    decoder_labels: Tensor
+    unreadable: tuple[str, ...] = ()
 
+    def to(self, device: torch.device) -> Batch:
+        """The batch on a device."""
+        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
 
-@dataclass(frozen=True)
-class Inputs:
-    """A batch as tensors: what `LexLIP.forward` takes, and what the objectives need besides."""
+    def pin_memory(self) -> Batch:
+        """The batch in page-locked memory, for the data loader."""
+        return self._map(Tensor.pin_memory)
 
-    pixels: Tensor  # uint8 [B, 3, S, S]
-    ids: Tensor  # int64 [T, L]
-    mask: Tensor  # bool [T, L]
-    present: Tensor  # bool [T, V]
-    image_of_text: Tensor  # int64 [T]
-    word_counts: Tensor  # float [B, V]
+    def _map(self, function: object) -> Batch:
+        tensors = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "unreadable"}
+        return replace(self, **{name: function(tensor) for name, tensor in tensors.items()})  # type: ignore[operator]
 
-    @classmethod
-    def of(cls, batch: Batch, model: LexLIP) -> Inputs:
-        """Tokenize a batch and move it to the model's device."""
-        ids, mask = model.text_encoder.tokenize(batch.captions)
-        flat = [caption for captions in batch.all_captions for caption in captions]
-        owner = np.repeat(np.arange(len(batch.all_captions)), [len(c) for c in batch.all_captions])
-        counts = torch.zeros(len(batch.pixels), len(model.vocabulary))
-        counts.index_add_(0, torch.from_numpy(owner), model.words_present(flat).float())
-        inputs = cls(
-            batch.pixels, ids, mask, model.words_present(batch.captions), batch.image_of_text, counts
-        )
-        return cls(**{name: tensor.to(model.device) for name, tensor in vars(inputs).items()})
-
-    def split(self, images: int) -> list[Inputs]:
-        """Parts of at most so many photos with their captions, in order."""
+    def split(self, images: int) -> list[Batch]:
+        """Parts of at most so many photos with their captions, in order; without `photo_words`."""
         parts = []
         for start in range(0, len(self.pixels), images):
-            texts = (self.image_of_text >= start) & (self.image_of_text < start + images)
-            rows = slice(start, start + images)
+            texts = torch.nonzero((self.image_of_text >= start) & (self.image_of_text < start + images))[:, 0]
+            first, last = (int(texts[0]), int(texts[-1]) + 1) if len(texts) else (0, 0)
+            rows, owners = slice(first, last), self.text_words[0]
+            words = self.text_words[:, (owners >= first) & (owners < last)]
             parts.append(
                 replace(
                     self,
-                    pixels=self.pixels[rows],
-                    ids=self.ids[texts],
-                    mask=self.mask[texts],
-                    present=self.present[texts],
-                    image_of_text=self.image_of_text[texts] - start,
-                    word_counts=self.word_counts[rows],
+                    pixels=self.pixels[start : start + images],
+                    photos=self.photos[start : start + images],
+                    image_of_text=self.image_of_text[rows] - start,
+                    text_words=torch.stack([words[0] - first, words[1]]),
+                    photo_words=self.photo_words[:, :0],
+                    **{
+                        name: getattr(self, name)[rows]
+                        for name in ("ids", "mask", "encoder_ids", "encoder_labels")
+                        + ("decoder_ids", "decoder_labels")
+                    },
                 )
             )
         return parts
 
 
-Sample = tuple[Tensor, list[str], tuple[str, ...]]  # pixels, chosen captions, all captions
+class Sample(NamedTuple):
+    """A photo as `Photos` gives it."""
+
+    key: Key
+    pixels: Tensor  # uint8 [3, S, S]
+    chosen: list[int]  # of its captions
+    captions: tuple[str, ...]
 
 
-class TrainingPhotos(Dataset):
-    """Augmented photos with some of their captions, addressed by (epoch, index)."""
+class Photos(Dataset):
+    """Augmented photos with some of their captions, addressed by Key; a text says what is unreadable."""
 
     def __init__(self, source: Source, config: Config) -> None:
         self.source, self.seed = source, config.seed
         self.captions_per_image = config.data.captions_per_image
-        self.size = config.model.image.size
-        self.augment = augmentation(config)
+        sizes = {config.model.image.size, *config.data.sizes}
+        self.augment = {size: augmentation(config, size) for size in sizes}
 
     def __getitem__(self, key: Key) -> Sample | str:
-        epoch, index = key
         try:
-            photo = self.source.image(index, self.size)
+            photo = self.source.image(key.photo, key.size)
         except UnreadableImage as error:
             return str(error)
-        numbers = np.random.default_rng((self.seed, epoch, index))
-        captions = self.source.items[index].captions
-        chosen = numbers.permutation(len(captions))[: self.captions_per_image]
+        numbers = np.random.default_rng((self.seed, key.epoch, key.photo))
+        captions = self.source.items[key.photo].captions
+        chosen = numbers.permutation(len(captions))[: self.captions_per_image].tolist()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(numbers.integers(2**62)))
-            pixels = self.augment(photo)
-        return pixels, [captions[i] for i in chosen], captions
+            pixels = self.augment[key.size](photo)
+        return Sample(key, pixels, chosen, captions)
 
 
-def augmentation(config: Config) -> transforms.Compose:
-    """PIL photo -> uint8 [3, S, S], as `config.data` says: random crop, mirroring, RandAugment."""
-    image, data = config.model.image, config.data
+def augmentation(config: Config, size: int) -> transforms.Compose:
+    """PIL photo -> uint8 [3, size, size], as `config.data` says: random crop, mirroring, RandAugment."""
+    image: ImageEncoderConfig = replace(config.model.image, size=size)
     steps: list[object] = [partial(square, config=image)]
-    if data.crop < 1:
+    if config.data.crop < 1:
         bicubic = transforms.InterpolationMode.BICUBIC
-        steps = [transforms.RandomResizedCrop(image.size, (data.crop, 1.0), interpolation=bicubic)]
-    if data.flip:
+        steps = [transforms.RandomResizedCrop(size, (config.data.crop, 1.0), interpolation=bicubic)]
+    if config.data.flip:
         steps.append(transforms.RandomHorizontalFlip())
-    if data.randaugment[0]:
-        steps.append(transforms.RandAugment(*data.randaugment))
+    if config.data.randaugment[0]:
+        steps.append(transforms.RandAugment(*config.data.randaugment))
     return transforms.Compose([*steps, pil_to_tensor])
 
 
-def collate(samples: Sequence[Sample | str]) -> Batch:
-    """Samples, or the reasons why photos could not be read, as a batch."""
-    good = [sample for sample in samples if not isinstance(sample, str)]
-    pixels = [pixels for pixels, _, _ in good]
-    return Batch(
-        torch.stack(pixels) if pixels else torch.empty(0, dtype=torch.uint8),
-        [caption for _, captions, _ in good for caption in captions],
-        torch.repeat_interleave(torch.tensor([len(captions) for _, captions, _ in good], dtype=torch.int64)),
-        [all_captions for _, _, all_captions in good],
-        [sample for sample in samples if isinstance(sample, str)],
-    )
-
-
-class Order:
-    """Which photos each step sees: a new permutation an epoch, drawn from the seed; the rest is dropped.
+class Collate:
+    """Samples, or the reasons why photos could not be read, as a Batch.
 
     Args:
-        photos: indices of the photos to train on.
-        batch: photos a step.
-        steps: steps of the whole run.
-        first: the step to begin with; the steps before it were done by an earlier process.
-        seed: of the permutations.
+        config: which captions are masked, and how much.
+        tokenizer: the text encoder's.
+        vocabulary: the lexicon, whose columns are the words and the labels.
     """
 
-    def __init__(self, photos: Sequence[int], batch: int, steps: int, first: int, seed: int) -> None:
-        self.photos, self.batch, self.steps, self.first, self.seed = photos, batch, steps, first, seed
-
-    def __len__(self) -> int:
-        return self.steps - self.first
-
-    def __iter__(self) -> Iterator[list[Key]]:
-        per_epoch = len(self.photos) // self.batch
-        epoch = -1
-        for step in range(self.first, self.steps):
-            if epoch != step // per_epoch:
-                epoch = step // per_epoch
-                shuffled = np.random.default_rng((self.seed, epoch)).permutation(self.photos)
-            start = (step % per_epoch) * self.batch
-            yield [(epoch, int(index)) for index in shuffled[start : start + self.batch]]
-
-
-def training_batches(source: Source, config: Config, first: int) -> tuple[Iterable[Batch], int]:
-    """The batches from step `first` on, and the number of steps of the whole run.
-
-    Raises:
-        DataError: fewer captioned photos than a batch.
-    """
-    photos = [index for index, item in enumerate(source.items) if item.captions]
-    batch = config.optim.batch
-    if len(photos) < batch:
-        raise DataError(
-            f"{source.name} has {len(photos)} photos with captions, fewer than a batch;"
-            f" lower optim.batch={batch} or give more photos"
+    def __init__(self, config: Config, tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary) -> None:
+        self.tokenizer, self.vocabulary = tokenizer, vocabulary
+        self.max_tokens, self.seed, self.objective = (
+            config.model.text.max_tokens,
+            config.seed,
+            config.objective,
         )
-    steps = max(1, int(config.optim.epochs * (len(photos) // batch)))
-    order = Order(photos, batch, steps, first, config.seed)
-    dataset = TrainingPhotos(source, config)
-    loader = DataLoader(
-        dataset,
-        batch_sampler=order,  # type: ignore[arg-type]
-        collate_fn=collate,
-        num_workers=config.data.workers,
-        generator=torch.Generator(),  # starting to iterate draws a number, and not from dropout's generator
-    )
-    return loader, steps
+        self.masking = Masking.of(config.objective, tokenizer)
+
+    def __call__(self, samples: Sequence[Sample | str]) -> Batch:
+        good = [sample for sample in samples if isinstance(sample, Sample)]
+        captions = [sample.captions[i] for sample in good for i in sample.chosen]
+        owners = np.repeat(np.arange(len(good)), [len(sample.chosen) for sample in good])
+        ids, mask = self._tokenize(captions)
+        nothing = torch.empty(2, 0, dtype=torch.int64)
+        text_words = photo_words = nothing
+        if self.objective.anchors:
+            text_words = self._words([[caption] for caption in captions])
+            photo_words = self._words([sample.captions for sample in good])
+        return Batch(
+            torch.stack([s.pixels for s in good]) if good else torch.empty(0, dtype=torch.uint8),
+            torch.tensor([sample.key.photo for sample in good], dtype=torch.int64),
+            torch.from_numpy(owners),
+            ids,
+            mask,
+            text_words,
+            photo_words,
+            *self._mask(good, ids),
+            tuple(sample for sample in samples if isinstance(sample, str)),
+        )
+
+    def _tokenize(self, captions: list[str]) -> tuple[Tensor, Tensor]:
+        if not captions:
+            return torch.empty(0, 0, dtype=torch.int64), torch.empty(0, 0, dtype=torch.bool)
+        batch = self.tokenizer(
+            captions, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
+        )
+        return batch["input_ids"], batch["attention_mask"].bool()
+
+    def _words(self, captions_of: Sequence[Sequence[str]]) -> Tensor:
+        """int64 [2, n]: (row, column) of the distinct words of each caption; rows are those of the lists."""
+        owners = [row for row, captions in enumerate(captions_of) for _ in captions]
+        tokens = tokenize_captions(
+            self.tokenizer, [caption for captions in captions_of for caption in captions]
+        )
+        found = [
+            (row, column)
+            for row, ids in zip(owners, tokens, strict=True)
+            for column in sorted(set(self.vocabulary.columns(ids[: self.max_tokens])))
+        ]
+        return torch.tensor(found, dtype=torch.int64).reshape(-1, 2).t().contiguous()
+
+    def _mask(self, good: list[Sample], ids: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        labels = torch.full_like(ids, NOT_MASKED)
+        if self.masking is None or not len(ids):
+            return ids, labels, ids, labels
+        streams = [
+            np.random.default_rng((self.seed, sample.key.epoch, sample.key.photo, caption))
+            for sample in good
+            for caption in sample.chosen
+        ]
+        masked = [
+            mask_words(row, self.masking, numbers) for row, numbers in zip(ids.numpy(), streams, strict=True)
+        ]
+        encoder_ids, encoder_chosen, decoder_ids, decoder_chosen = (
+            torch.from_numpy(np.stack(part)) for part in zip(*masked, strict=True)
+        )
+        columns = torch.from_numpy(self.vocabulary.column_of_token)
+        known = torch.where(ids < len(columns), columns[ids.clamp(max=len(columns) - 1)], NOT_MASKED)
+        known = torch.where(known >= 0, known, NOT_MASKED)
+        return (
+            encoder_ids,
+            torch.where(encoder_chosen, known, NOT_MASKED),
+            decoder_ids,
+            torch.where(decoder_chosen, known, NOT_MASKED),
+        )

@@ -1,6 +1,7 @@
 """Checkpoints: a model folder plus what resuming needs; written whole or not at all; never a pickle.
 
-RUN/checkpoints/step-00001200/   the model (see LexLIP.save), optimizer.safetensors, trainer.json
+RUN/checkpoints/step-00001200/   the model (see DualEncoder.save); for resuming: left_behind.safetensors
+                                 (see Trainee), optimizer.safetensors, trainer.json
 RUN/last, RUN/best               links to the newest and the best of them
 """
 
@@ -19,13 +20,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lexlip.errors import ModelError
-from lexlip.models.lexlip import LexLIP
+from lexlip.models.dual_encoder import read_words
+from lexlip.training.processes import Processes
+from lexlip.training.trainee import Trainee
 
 
 def save_checkpoint(
     run: Path,
     step: int,
-    model: LexLIP,
+    trainee: Trainee,
     optimizer: torch.optim.Optimizer,
     state: Mapping[str, Any],
     best: bool,
@@ -34,8 +37,9 @@ def save_checkpoint(
     folder = run / "checkpoints" / f"step-{step:08d}"
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
-    model.save(temporary)
-    save_file(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
+    trainee.model.save(temporary)
+    _save(trainee.left_behind(), temporary / "left_behind.safetensors")
+    _save(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
     (temporary / "trainer.json").write_text(json.dumps({"step": step, **state}), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
@@ -51,8 +55,8 @@ def save_checkpoint(
     return folder
 
 
-def load_checkpoint(run: Path, model: LexLIP, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Load `RUN/last` into a model and an optimizer of the same config.
+def load_checkpoint(run: Path, trainee: Trainee, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Load `RUN/last` into a trainee and an optimizer of the same config.
 
     Returns:
         The state that was saved with it, "step" included.
@@ -63,38 +67,48 @@ def load_checkpoint(run: Path, model: LexLIP, optimizer: torch.optim.Optimizer) 
     folder = run / "last"
     try:
         state: dict[str, Any] = json.loads((folder / "trainer.json").read_text(encoding="utf-8"))
-        words = (folder / "vocabulary.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
-        if tuple(words) != model.vocabulary.words:
+        model = trainee.model
+        words = folder / "vocabulary.txt"
+        if model.vocabulary is not None and tuple(read_words(words)) != model.vocabulary.words:
             raise ModelError(f"{folder} has another vocabulary than this config and data make")
         model.load_state_dict(load_file(folder / "model.safetensors"))
+        left_behind = load_file(folder / "left_behind.safetensors")
+        if left_behind.keys() != trainee.left_behind().keys():
+            raise ModelError(f"{folder} was trained on other objectives than this config's")
+        trainee.load_state_dict(left_behind, strict=False)
         _restore_optimizer(optimizer, load_file(folder / "optimizer.safetensors"))
     except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"cannot resume from {folder}: {' '.join(str(error).split())}") from error
     return state
 
 
-def random_state(device: torch.device) -> dict[str, list[int]]:
-    """The states of torch's generators that training on `device` draws from, for `set_random_state`."""
-    state = {"random": torch.get_rng_state().tolist()}
-    if device.type == "cuda":
-        state["random_cuda"] = torch.cuda.get_rng_state(device).tolist()
+def random_state(processes: Processes) -> dict[str, list[list[int]]]:
+    """The states of torch's generators in each process, for `set_random_state`; all must call it."""
+    state = {"random": processes.collect(torch.get_rng_state().tolist())}
+    if processes.device.type == "cuda":
+        state["random_cuda"] = processes.collect(torch.cuda.get_rng_state(processes.device).tolist())
     return state
 
 
-def set_random_state(state: Mapping[str, Any], device: torch.device) -> None:
-    """Go on with the generators as `random_state` found them."""
-    torch.set_rng_state(torch.tensor(state["random"], dtype=torch.uint8))
-    if device.type == "cuda" and "random_cuda" in state:  # a run that was begun without a GPU has none
-        torch.cuda.set_rng_state(torch.tensor(state["random_cuda"], dtype=torch.uint8), device)
+def set_random_state(state: Mapping[str, Any], processes: Processes) -> bool:
+    """Go on with the generators as `random_state` found them; False if there were other processes then."""
+    if len(state["random"]) != processes.world:
+        return False
+    torch.set_rng_state(torch.tensor(state["random"][processes.rank], dtype=torch.uint8))
+    if processes.device.type == "cuda" and "random_cuda" in state:  # not if it was begun without a GPU
+        states = state["random_cuda"]
+        torch.cuda.set_rng_state(torch.tensor(states[processes.rank], dtype=torch.uint8), processes.device)
+    return True
+
+
+def _save(tensors: Mapping[str, Tensor], path: Path) -> None:
+    # clones: safetensors refuses tensors that share memory, such as those of one shared decoder
+    save_file({name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}, path)
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     states = optimizer.state_dict()["state"]
-    return {
-        f"{index}.{name}": value.cpu().contiguous()
-        for index, s in states.items()
-        for name, value in s.items()
-    }
+    return {f"{index}.{name}": value for index, s in states.items() for name, value in s.items()}
 
 
 def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:

@@ -8,32 +8,39 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import yaml
 from torch import Tensor
 from tqdm import tqdm
+from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import Config, ObjectiveConfig, load_config, to_dict
+from lexlip.config import Config, load_config, to_dict
 from lexlip.data import Source
 from lexlip.encoders.text import load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.evaluation.evaluate import evaluate
+from lexlip.models import KINDS
+from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
-from lexlip.objectives.total import total_loss
 from lexlip.search.engines import exact_engine
-from lexlip.training.batches import Batch, Inputs, open_configured, training_batches
+from lexlip.training.batches import Batch
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
-from lexlip.training.device import pick_device
-from lexlip.training.step import Loss, backward, make_optimizer, set_learning_rate
+from lexlip.training.loading import open_configured, training_batches
+from lexlip.training.processes import Processes
+from lexlip.training.step import make_optimizer, set_learning_rate, train_step
+from lexlip.training.trainee import Trainee
 from lexlip.vocabulary import Vocabulary, tokenize_captions
+
+COUNTED_PHOTOS = 500_000  # enough to know the words of any larger collection
 
 
 def pretrain(config: Config, resume: bool = False) -> Path:
-    """Train a model as a config says.
+    """Train a model as a config says, alone or with the processes that torchrun started.
 
     Writes RUN/config.yaml, RUN/metrics.jsonl, RUN/last and RUN/best (see lexlip.training.checkpoint),
     where RUN is `config.out` or runs/NAME. The best is chosen by the mean of the recalls on `data.val`.
@@ -53,96 +60,143 @@ def pretrain(config: Config, resume: bool = False) -> Path:
     # parallel operation, whose threads inherit it.
     torch.set_flush_denormal(True)
     run = Path(config.out or f"runs/{config.name}")
-    _check_run(run, config, resume)
-    device = pick_device(config.device)
-    torch.manual_seed(config.seed)
-    train, val = open_configured(config.data.train), open_configured(config.data.val)
-    model = make_model(config, train).to(device)
-    optimizer = make_optimizer(model, config.optim)
-    scaler = torch.amp.GradScaler(device.type, enabled=config.optim.precision == "fp16")
-    state: dict[str, Any] = {"step": 0, "best": -1.0, "best_step": 0}
-    if resume:
-        state = load_checkpoint(run, model, optimizer)
-        set_random_state(state, device)
-        scaler.load_state_dict(state["scaler"])
-    first = state["step"]
-    batches, steps = training_batches(train, config, first)
-    log = Log(run, first, steps)
-    for skipped in [*train.skipped, *val.skipped]:
-        log.write(f"skipped {skipped.id}: {skipped.reason}")
-    log.write(
-        f"{len(train)} photos, V = {len(model.vocabulary)}, {_millions(model)}, {steps} steps on {device}"
-        + (f", going on at step {first}" if resume else "")
-    )
-
-    model.train()
-    for step, batch in enumerate(batches, first):
-        progress = step / steps
-        lr = set_learning_rate(optimizer, config.optim, step, steps)
-        log.report_unreadable(batch)
-        if batch.captions:
-            inputs = Inputs.of(batch, model)
-            micro, precision = config.optim.micro_batch, config.optim.precision
-            parts = backward(model, inputs, _loss(config.objective, progress), micro, precision, scaler)
-            scaler.unscale_(optimizer)
-            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.optim.clip)
-            if not torch.isfinite(norm) and not scaler.is_enabled():
-                raise ModelError(
-                    f"the gradient is not finite at step {step}; lower optim.lr, or use precision=fp32"
-                )
-            scaler.step(optimizer)
-            scaler.update()
-            optimizer.zero_grad(set_to_none=True)
-            log.step(step + 1, {**parts, "grad": norm}, lr, len(inputs.pixels), config.log_every)
-
-        done = step + 1
-        if done % config.validate_every == 0 or done == steps:
-            report = evaluate(model, val, exact_engine, workers=config.data.workers)
-            model.train()
-            score = report.mean_recall
-            log.validation(done, report.to_dict(), score)
-            if score > state["best"]:
-                state.update(best=score, best_step=done)
-        is_best = state["best_step"] == done
-        if is_best or done % config.checkpoint_every == 0 or done == steps:
-            saved = {**state, **random_state(device), "scaler": scaler.state_dict()}
-            del saved["step"]
-            save_checkpoint(run, done, model, optimizer, saved, best=is_best)
-    log.close()
+    processes = Processes(config.device)
+    try:
+        if processes.first:
+            _check_run(run, config, resume)
+        _train(config, run, resume, processes)
+    finally:
+        processes.close()
     return run
 
 
-def make_model(config: Config, train: Source) -> LexLIP:
+def _train(config: Config, run: Path, resume: bool, processes: Processes) -> None:
+    torch.manual_seed(config.seed)
+    train, val = open_configured(config.data.train), open_configured(config.data.val)
+    model, vocabulary = make_model(config, train)
+    model.to(processes.device)
+    if config.optim.checkpoint_activations:
+        model.checkpoint_activations()
+    trainee = Trainee(model, vocabulary, config.objective).to(processes.device)
+    processes.same_weights(trainee)
+    optimizer = make_optimizer(trainee, config.optim)
+    scaler = torch.amp.GradScaler(processes.device.type, enabled=config.optim.precision == "fp16")
+    state: dict[str, Any] = {"step": 0, "best": -1.0, "best_step": 0}
+    torch.manual_seed(config.seed + processes.rank)  # dropout differs from process to process
+    if resume:
+        state = load_checkpoint(run, trainee, optimizer)
+        resumed = set_random_state(state, processes)
+        scaler.load_state_dict(state["scaler"])
+    if config.optim.compile:
+        model.compile_encoders()
+    first = state["step"]
+    tokenizer = model.text_encoder.tokenizer
+    batches, steps = training_batches(train, config, tokenizer, vocabulary, first, processes)
+    log = Log(run, first, steps, processes)
+    for skipped in [*train.skipped, *val.skipped]:
+        log.write(f"skipped {skipped.id}: {skipped.reason}")
+    bare = np.setdiff1d(np.arange(len(train)), train.captioned())
+    if len(bare):
+        log.write(f"{len(bare)} photos have no caption, such as {train.items[int(bare[0])].id}: left out")
+    log.write(
+        f"{len(train)} photos, V = {len(vocabulary)}, {_millions(model)}, {steps} steps on"
+        f" {f'{processes.world} x ' if processes.world > 1 else ''}{processes.device.type}"
+        + (f", going on at step {first}" if resume else "")
+    )
+    if resume and not resumed:
+        log.write("another number of processes than before: dropout will differ from an uninterrupted run")
+
+    trainee.train()
+    for step, batch in enumerate(batches, first):
+        lr = set_learning_rate(optimizer, config.optim, step, steps)
+        log.report_unreadable(batch)
+        batch = batch.to(processes.device)
+        parts = train_step(trainee, batch, optimizer, scaler, config.optim, step / steps, processes)
+        if parts is not None:
+            if not torch.isfinite(parts["grad"]) and not scaler.is_enabled():
+                raise ModelError(
+                    f"the gradient is not finite at step {step}; lower optim.lr, or use precision=fp32"
+                )
+            log.step(step + 1, parts, lr, len(batch.photos), config.log_every)
+
+        done = step + 1
+        if done % config.validate_every == 0 or done == steps:
+            if processes.first:
+                report = evaluate(model, val, exact_engine, workers=config.data.workers)
+                log.validation(done, report.to_dict(), report.mean_recall)
+                if report.mean_recall > state["best"]:
+                    state.update(best=report.mean_recall, best_step=done)
+            trainee.train()
+        is_best = state["best_step"] == done
+        if is_best or done % config.checkpoint_every == 0 or done == steps:
+            saved = {**state, **random_state(processes), "scaler": scaler.state_dict()}
+            del saved["step"]
+            if processes.first:
+                save_checkpoint(run, done, trainee, optimizer, saved, best=is_best)
+    processes.wait()
+    log.close()
+
+
+def make_model(config: Config, train: Source) -> tuple[DualEncoder, Vocabulary]:
     """The model at the start of a run: from `init`, or new with a vocabulary from the captions.
+
+    Returns:
+        The model, and the words that masked captions are predicted among: its own where it has any.
 
     Raises:
         LexLIPError: it cannot be made, or `init` is another model than the config describes.
     """
     if config.init is not None:
-        model = LexLIP.from_pretrained(config.init)
+        model = KINDS[config.model.kind].from_pretrained(config.init)
         _check_agreement(config, model)
+        if model.config.image.size != config.model.image.size:
+            model.resize(config.model.image.size)
         model.name = config.name
-        return model
-    captions = [caption for item in train.items for caption in item.captions]
+        if model.vocabulary is not None:
+            return model, model.vocabulary
+        return model, _vocabulary(config, model.text_encoder.tokenizer, _captions(config, train))
+    captions = _captions(config, train)
+    tokenizer = load_tokenizer(config.model.text, captions)
+    vocabulary = _vocabulary(config, tokenizer, captions)
+    model = KINDS[config.model.kind](config.model, tokenizer, vocabulary, name=config.name)
+    if isinstance(model, LexLIP):
+        model.bag_of_words.start_from(inverse_document_frequency(model, captions))
+    return model, vocabulary
+
+
+def _captions(config: Config, train: Source) -> list[str]:
+    """What words are counted in: all captions, or those of COUNTED_PHOTOS photos drawn from the seed."""
+    rows: Iterable[int] = range(len(train))
+    if len(train) > COUNTED_PHOTOS:
+        numbers = np.random.default_rng(config.seed)
+        rows = np.sort(numbers.choice(len(train), COUNTED_PHOTOS, replace=False)).tolist()
+    captions = [caption for row in rows for caption in train.items[row].captions]
     if not captions:
         raise DataError(f"{train.name} has no captions to train on")
-    tokenizer = load_tokenizer(config.model.text, captions)
-    vocabulary = Vocabulary.build(config.model.vocabulary, tokenizer, captions)
-    model = LexLIP(config.model, tokenizer, vocabulary, name=config.name)
-    model.bag_of_words.start_from(inverse_document_frequency(model, captions))
-    return model
+    return captions
 
 
-def _check_agreement(config: Config, model: LexLIP) -> None:
-    """The model section must be that of `init`, but for where weights and tokenizer came from."""
-    asked, saved = to_dict(config.model), to_dict(model.config)
-    for section, origins in (("image", ["weights"]), ("text", ["name", "tokenizer"]), ("vocabulary", [])):
-        for key in asked[section].keys() - origins:
-            if asked[section][key] != saved[section][key]:
-                raise ConfigError(
-                    f"model.{section}.{key} is {asked[section][key]}, but init={config.init} was trained"
-                    f" with {saved[section][key]}"
-                )
+def _vocabulary(config: Config, tokenizer: PreTrainedTokenizerBase, captions: list[str]) -> Vocabulary:
+    return Vocabulary.build(config.model.vocabulary, tokenizer, captions)
+
+
+def _check_agreement(config: Config, model: DualEncoder) -> None:
+    """The model section must be that of `init`, but for the photos' size and for where weights and
+    tokenizer came from."""
+    asked, saved = _leaves(to_dict(config.model)), _leaves(to_dict(model.config))
+    for key in asked.keys() - {"image.weights", "image.size", "text.name", "text.tokenizer"}:
+        if asked[key] != saved[key]:
+            raise ConfigError(
+                f"model.{key} is {asked[key]}, but init={config.init} was trained with {saved[key]}"
+            )
+
+
+def _leaves(model: dict[str, Any]) -> dict[str, Any]:
+    """The model section with its subsections' keys as "image.size"."""
+    leaves: dict[str, Any] = {}
+    for key, value in model.items():
+        leaves |= {f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+    return leaves
 
 
 def inverse_document_frequency(model: LexLIP, captions: list[str]) -> Tensor:
@@ -158,45 +212,53 @@ def inverse_document_frequency(model: LexLIP, captions: list[str]) -> Tensor:
 class Log:
     """Progress bar, one line every so many steps, and RUN/metrics.jsonl."""
 
-    def __init__(self, run: Path, first: int, steps: int) -> None:
-        self.path = run / "metrics.jsonl"
+    def __init__(self, run: Path, first: int, steps: int, processes: Processes) -> None:
+        self.path, self.processes = run / "metrics.jsonl", processes
+        self.started, self.samples = time.perf_counter(), 0
+        self.bar = tqdm(
+            total=steps, initial=first, unit="step", desc="pretrain", disable=not processes.first or None
+        )
+        if not processes.first:
+            return
         kept = [line for line in _whole_lines(self.path) if json.loads(line)["step"] <= first]
         self.path.write_text("".join(kept), encoding="utf-8")
-        self.bar = tqdm(total=steps, initial=first, unit="step", desc="pretrain", disable=None)
-        self.started, self.samples = time.perf_counter(), 0
 
     def write(self, line: str) -> None:
-        tqdm.write(line, file=sys.stderr)
+        if self.processes.first:
+            tqdm.write(line, file=sys.stderr)
 
     def report_unreadable(self, batch: Batch) -> None:
-        for reason in batch.unreadable:
-            self.write(f"skipped {reason}")
+        for reason in batch.unreadable:  # each process has its own
+            tqdm.write(f"skipped {reason}", file=sys.stderr)
 
     def step(self, step: int, parts: Mapping[str, Tensor], lr: float, samples: int, every: int) -> None:
         self.bar.update()
         self.samples += samples
         if step % every:
             return
-        now = time.perf_counter()
-        values = {name: float(value) for name, value in parts.items()}
-        values |= {
-            "lr": lr,
-            "samples_per_s": self.samples / (now - self.started),
-            "memory_mb": _peak_memory_mb(),
-        }
-        self.started, self.samples = now, 0
-        self._metrics({"step": step, **values})
+        # each process has its share of every part
+        numbers = [*(float(value) for value in parts.values()), float(self.samples)]
+        *sums, encoded = self.processes.sum(numbers)
+        seconds = time.perf_counter() - self.started
+        values = dict(zip(parts, sums, strict=True))
+        values |= {"lr": lr, "samples_per_s": encoded / seconds, "memory_mb": _peak_memory_mb()}
+        self.started, self.samples = time.perf_counter(), 0
+        if self.processes.first:
+            self._metrics({"step": step, **values})
         self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in values.items()))
 
     def validation(self, step: int, report: Mapping[str, Any], score: float) -> None:
         self._metrics({"step": step, "val": report})
         t2i, i2t = report["t2i"], report["i2t"]
+        words = ""
+        if report["words@10"] is not None:
+            terms = f"{report['terms_image']:.1f} / {report['terms_text']:.1f}"
+            words = f"  terms {terms}  words@10 {report['words@10']:.3f}"
         self.write(
             f"step {step:6d}  val  mean recall {score:.2f}"
             f"  T2I {t2i['R@1']:.1f} / {t2i['R@5']:.1f} / {t2i['R@10']:.1f}"
             f"  I2T {i2t['R@1']:.1f} / {i2t['R@5']:.1f} / {i2t['R@10']:.1f}"
-            f"  terms {report['terms_image']:.1f} / {report['terms_text']:.1f}"
-            f"  words@10 {report['words@10']:.3f}"
+            f"{words}"
         )
         self.started, self.samples = time.perf_counter(), 0
 
@@ -206,12 +268,6 @@ class Log:
     def _metrics(self, row: Mapping[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-
-
-def _loss(config: ObjectiveConfig, progress: float) -> Loss:
-    return lambda outputs, inputs: total_loss(
-        outputs, inputs.image_of_text, inputs.word_counts, config, progress
-    )
 
 
 def _check_run(run: Path, config: Config, resume: bool) -> None:

@@ -2,70 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lexlip.config import OptimConfig
-from lexlip.models.lexlip import LexLIP
-from lexlip.training.batches import Inputs
+from lexlip.training.batches import Batch
+from lexlip.training.loss import Totals, batch_loss, masked_loss
+from lexlip.training.processes import Processes
+from lexlip.training.trainee import Tensors, Trainee
 
-Loss = Callable[[dict[str, Tensor], Inputs], tuple[Tensor, dict[str, Tensor]]]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def backward(
-    model: LexLIP,
-    inputs: Inputs,
-    loss_of: Loss,
-    micro_batch: int | None,
-    precision: str,
+def train_step(
+    trainee: Trainee,
+    batch: Batch,
+    optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
-) -> dict[str, Tensor]:
-    """Add the gradient of the loss to the model's parameters; return the loss's parts.
+    config: OptimConfig,
+    progress: float,
+    processes: Processes,
+) -> Tensors | None:
+    """Gradient, clipping, optimizer, key encoders and queues, once each.
 
-    The contrastive loss and FLOPS see the whole batch. With `micro_batch` photos encoded at a time,
+    Returns:
+        This process's shares of the loss's parts, and the gradient's norm as "grad"; None if a process
+        has no photo that could be read, and all go on to the next step.
+    """
+    totals = Totals.of(batch, processes)
+    if totals.ready < processes.world:
+        return None
+    parts, keys = backward(trainee, batch, config, progress, processes, totals, scaler)
+    processes.sum_gradients(trainee.parameters())
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(trainee.parameters(), config.clip)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+    if keys is not None:
+        trainee.follow()
+        photos = processes.gather(batch.photos)[0]
+        photos_of_texts = processes.gather(batch.photos[batch.image_of_text])[0]
+        trainee.image_queue.enqueue(processes.gather(keys["image"])[0], photos)
+        trainee.text_queue.enqueue(processes.gather(keys["text"])[0], photos_of_texts)
+    return {**parts, "grad": norm / processes.world}
+
+
+def backward(
+    trainee: Trainee,
+    batch: Batch,
+    config: OptimConfig,
+    progress: float,
+    processes: Processes,
+    totals: Totals,
+    scaler: torch.amp.GradScaler,
+) -> tuple[Tensors, Tensors | None]:
+    """Add the gradient of this process's share of the loss to the parameters.
+
+    The contrastive losses and FLOPS see the whole batch. With `micro_batch` photos encoded at a time,
     every part is encoded twice: first without a graph, to compute the loss on all vectors and its
     gradient with respect to them, then with one, to carry that gradient on (Gao et al., 2021,
     "GradCache"). The result is that of one large batch.
-    """
-    if micro_batch is None or micro_batch >= len(inputs.pixels):
-        loss, parts = loss_of(_encode(model, inputs, precision), inputs)
-        scaler.scale(loss).backward()
-        return parts
 
-    chunks = inputs.split(micro_batch)
-    generators, encoded = [], []
-    with torch.no_grad():
+    Returns:
+        The parts of the loss, and the keys to enqueue (None without queues).
+    """
+    device, objective = batch.pixels.device, trainee.config
+    few = config.micro_batch is None or config.micro_batch >= len(batch.photos)
+    chunks = [batch] if few else batch.split(config.micro_batch or 1)
+    autocast = torch.autocast(
+        device.type, AUTOCAST.get(config.precision, torch.bfloat16), enabled=config.precision in AUTOCAST
+    )
+    keys = None
+    if objective.queue:
+        with autocast:
+            keys = _join([trainee.key_vectors(chunk) for chunk in chunks])
+
+    if few:
+        with autocast:
+            raw, sums = trainee(batch)
+        loss, parts = batch_loss(raw, keys, batch, trainee, progress, processes, totals)
+        masked, masked_parts = masked_loss(sums, objective, totals)
+        scaler.scale(loss + masked).backward()
+        return _detached({**parts, **masked_parts, "loss": loss + masked}), keys
+
+    states, encoded = [], []
+    with torch.no_grad(), autocast:
         for chunk in chunks:
-            generators.append(_generator_state(model.device))
-            encoded.append(_encode(model, chunk, precision))
-    after = _generator_state(model.device)
-    whole = {name: torch.cat([part[name] for part in encoded]).requires_grad_() for name in encoded[0]}
-    loss, parts = loss_of(whole, inputs)
-    scaler.scale(loss).backward()
+            states.append(_generator_state(device))
+            encoded.append(trainee.raw(chunk))
+    after = _generator_state(device)
+    whole = {name: value.requires_grad_() for name, value in _join(encoded).items()}
+    loss, parts = batch_loss(whole, keys, batch, trainee, progress, processes, totals)
+    if loss.requires_grad:
+        scaler.scale(loss).backward()
+    parts = {**parts, "loss": loss}
     starts = dict.fromkeys(whole, 0)
-    for chunk, state in zip(chunks, generators, strict=True):
-        _set_generator_state(model.device, state)  # the same dropout as the first time
-        outputs = _encode(model, chunk, precision)
-        used = []
-        for name, output in outputs.items():
+    for chunk, state in zip(chunks, states, strict=True):
+        _set_generator_state(device, state)  # the same dropout as the first time
+        with autocast:
+            raw, sums = trainee(chunk)
+        masked, masked_parts = masked_loss(sums, objective, totals)
+        for name, part in [*masked_parts.items(), ("loss", masked)]:
+            parts[name] = parts.get(name, 0.0) + torch.as_tensor(part).detach()
+        outputs: list[tuple[Tensor, Tensor | None]] = []
+        if isinstance(masked, Tensor):
+            outputs.append((scaler.scale(masked), None))
+        for name, output in raw.items():
             grad = whole[name].grad
             if grad is not None and output.requires_grad:  # neither unused nor frozen
-                used.append((output, grad[starts[name] : starts[name] + len(output)]))
+                outputs.append((output, grad[starts[name] : starts[name] + len(output)]))
             starts[name] += len(output)
-        torch.autograd.backward([output for output, _ in used], [grad for _, grad in used])
-    _set_generator_state(model.device, after)
-    return parts
+        torch.autograd.backward([output for output, _ in outputs], [grad for _, grad in outputs])
+    _set_generator_state(device, after)
+    return _detached(parts), keys
 
 
-def _encode(model: LexLIP, inputs: Inputs, precision: str) -> dict[str, Tensor]:
-    with torch.autocast(
-        model.device.type, AUTOCAST.get(precision, torch.bfloat16), enabled=precision in AUTOCAST
-    ):
-        outputs: dict[str, Tensor] = model(inputs.pixels, inputs.ids, inputs.mask, inputs.present)
-    return outputs
+def _join(parts: list[Tensors]) -> Tensors:
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def _detached(parts: Tensors) -> Tensors:
+    return {name: part.detach() for name, part in parts.items()}
 
 
 def _generator_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
@@ -78,13 +136,17 @@ def _set_generator_state(device: torch.device, state: tuple[Tensor, Tensor | Non
         torch.cuda.set_rng_state(state[1], device)
 
 
-def make_optimizer(model: LexLIP, config: OptimConfig) -> torch.optim.AdamW:
+def make_optimizer(trainee: Trainee, config: OptimConfig) -> torch.optim.AdamW:
     """AdamW without weight decay on biases and norms; the learning rate scaled by the name's longest prefix.
 
+    Names are the model's ("image_encoder.body"), and those of what is left behind ("text_decoder").
     Parameters of scale 0 are frozen, and cost no gradient.
     """
     groups: dict[tuple[float, float], list[Tensor]] = {}
-    for name, parameter in model.named_parameters():
+    for name, parameter in trainee.named_parameters():
+        name = name.removeprefix("model.")
+        if name.startswith("keys."):
+            continue
         prefixes = [prefix for prefix in config.lr_scale if name.startswith(prefix)]
         scale = config.lr_scale[max(prefixes, key=len)] if prefixes else 1.0
         parameter.requires_grad_(scale > 0)

@@ -3,18 +3,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from lexlip.data import Scenes
+from lexlip.models.lexlip import LexLIP
 from tests.cli.test_index import error
+from tests.evaluation.dense import tiny_dense
+from tests.evaluation.test_trec import FILES, trec_eval
+from tests.reference.ranking import naive_recall, naive_topk
 
 Run = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def dense_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "dense"
+    tiny_dense().save(folder)
+    return folder
 
 
 def test_json(lexlip: Run, photos: Path) -> None:
     (photos / "bad.jpg").touch()
     result = lexlip("evaluate", "photos", "--json")
     report = json.loads(result.stdout)
-    assert list(report) == ["images", "captions", "t2i", "i2t", "terms_image", "terms_text", "words@10"]
+    assert list(report) == [
+        *("images", "captions", "t2i", "i2t", "mean_recall"),
+        *("terms_image", "terms_text", "terms_kept", "words@10"),
+    ]
+    assert report["mean_recall"] == pytest.approx(np.mean([*report["t2i"].values(), *report["i2t"].values()]))
     assert (report["images"], report["captions"]) == (6, 6)
     for way in ("t2i", "i2t"):
         recalls = report[way]
@@ -36,7 +54,9 @@ def test_text(lexlip: Run, photos: Path, engine: str) -> None:
         assert [float(part.split()[1]) for part in line.split("   ")[1:]] == [
             round(value, 1) for value in report[way].values()
         ]
-    assert lines[4] == f"  words@10 {report['words@10']:.3f}"
+    assert lines[3] == f"  mean recall {report['mean_recall']:.1f}"
+    assert lines[4].startswith(f"  terms an image {report['terms_image']:.1f}, a text ")
+    assert lines[5:] == [f"  words@10 {report['words@10']:.3f}"]
     assert not Path(".lexlip").exists()
 
 
@@ -47,6 +67,114 @@ def test_options_reach_the_measurement(lexlip: Run, photos: Path) -> None:
     assert words["terms_image"] == whole["terms_image"]
     for options in (["--topk", "1"], ["--query-topk", "1"], ["--quantization", "paper"], ["--workers", "0"]):
         assert json.loads(lexlip("evaluate", "photos", "--json", *options).stdout)["images"] == 6
+
+
+def write_karpathy(folder: Path, number: int = 12) -> Path:
+    """A split file of drawn scenes, every third of which is of split train, with five captions each."""
+    folder.mkdir()
+    scenes = Scenes(number, seed=5)
+    images = []
+    for index, item in enumerate(scenes.items):
+        scenes.image(index).save(folder / f"{index}.png")
+        sentences = [{"raw": caption} for caption in item.captions]
+        split = "train" if index % 3 == 0 else "test"
+        images.append({"filename": f"{index}.png", "split": split, "sentences": sentences})
+    Path("dataset.json").write_text(json.dumps({"images": images}))
+    return folder
+
+
+def test_a_karpathy_split_against_brute_force(lexlip: Run, tmp_path: Path, model_folder: Path) -> None:
+    folder = write_karpathy(tmp_path / "scenes")
+    options = ["--images", "scenes", "--split", "test", "--engine", "exact", "--topk", "5", "--json"]
+    report = json.loads(lexlip("evaluate", "dataset.json", *options).stdout)
+    model = LexLIP.from_pretrained(model_folder)
+    names = [index for index in range(12) if index % 3]
+    photos = [Image.open(folder / f"{index}.png") for index in names]
+    images = model.encode_image(photos).toarray()
+    texts = model.encode_text(
+        [c for index in names for c in Scenes(12, seed=5).items[index].captions]
+    ).toarray()
+    owners = np.repeat(np.arange(8), 5)
+    assert (report["images"], report["captions"]) == (8, 40)
+
+    def five_of_unit_length(vectors: np.ndarray) -> np.ndarray:
+        kept = naive_topk(vectors, 5)
+        return kept / np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1e-12)
+
+    t2i = texts @ five_of_unit_length(images).T
+    i2t = images @ five_of_unit_length(texts).T
+    for k in (1, 5, 10):
+        t2i_found = [[d for d in np.argsort(-row, kind="stable") if row[d] > 0] for row in t2i]
+        i2t_found = [[d for d in np.argsort(-row, kind="stable") if row[d] > 0] for row in i2t]
+        right = [{text for text in range(40) if owners[text] == image} for image in range(8)]
+        assert report["t2i"][f"R@{k}"] == pytest.approx(naive_recall(t2i_found, [{o} for o in owners], k))
+        assert report["i2t"][f"R@{k}"] == pytest.approx(naive_recall(i2t_found, right, k))
+    assert "has no split 'val': it has test, train" in error(
+        lexlip("evaluate", "dataset.json", "--images", "scenes", "--split", "val", code=2)
+    )
+
+
+@pytest.mark.parametrize("engine", ["lucene", "exact"])
+def test_run_files_hold_what_is_printed(lexlip: Run, tmp_path: Path, engine: str) -> None:
+    write_karpathy(tmp_path / "my scenes")
+    arguments = [
+        "evaluate",
+        "dataset.json",
+        "--images",
+        "my scenes",
+        "--engine",
+        engine,
+        "--run-files",
+        "a/b",
+    ]
+    report = json.loads(lexlip(*arguments, "--json").stdout)
+    assert report == json.loads(lexlip(*arguments[:-2], "--json").stdout)
+    for way in ("t2i", "i2t"):
+        assert trec_eval(Path("a/b"), way, "success") == pytest.approx(report[way])
+    assert sorted(path.name for path in Path("a/b").iterdir()) == FILES
+    lines = lexlip(*arguments).stdout.splitlines()
+    assert lines[-1] == "run files in a/b: trec_eval -c -m success.1,5,10 WAY.qrels WAY.run"
+
+
+def test_run_files_that_cannot_be_written(lexlip: Run, photos: Path) -> None:
+    Path("file").touch()
+    says = error(lexlip("evaluate", "photos", "--run-files", "file/runs", code=2))
+    assert says == f"cannot write run files to file/runs: {Path('file').absolute()} is a file"
+
+
+def test_a_dense_model(lexlip: Run, photos: Path, dense_model: Path) -> None:
+    arguments = ["evaluate", "photos", "--model", dense_model, "--engine", "exact"]
+    report = json.loads(lexlip(*arguments, "--json").stdout)
+    assert (report["words@10"], report["terms_image"], report["terms_kept"]) == (None, None, None)
+    assert report["t2i"]["R@10"] == 100  # six photos, all of which are found
+    lines = lexlip(*arguments).stdout.splitlines()
+    assert lines[0] == "6 images, 6 captions, exact engine, whole vectors"
+    assert lines[3:] == [f"  mean recall {report['mean_recall']:.1f}"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            [],
+            "the dense model 'cls' has no words, which are what a Lucene index holds;"
+            " measure it with the exact engine",
+        ),
+        (["--engine", "exact", "--topk", "8"], "a dense model has no words, so no top-8 of them can be kept"),
+        (
+            ["--engine", "exact", "--query-topk", "8"],
+            "the dense model 'cls' has no words; leave out --query-topk",
+        ),
+        (
+            ["--engine", "exact", "--query-encoder", "words"],
+            "the dense model 'cls' has no words; use the network query encoder",
+        ),
+    ],
+)
+def test_what_a_dense_model_cannot_do(
+    lexlip: Run, photos: Path, dense_model: Path, options: list[str], says: str
+) -> None:
+    assert error(lexlip("evaluate", "photos", "--model", dense_model, *options, code=2)) == says
 
 
 def test_without_captions(lexlip: Run, photos: Path) -> None:

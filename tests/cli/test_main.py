@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-COMMANDS = ["index", "search", "evaluate", "pretrain", "doctor"]
+COMMANDS = ["index", "search", "evaluate", "table", "pretrain", "bench", "doctor"]
 
 Run = Callable[..., Any]
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -26,7 +26,7 @@ print(json.dumps([sorted(heavy), [page.exit_code for page in pages], [page.outpu
 """
     heavy, codes, pages = json.loads(run_python("-c", code).stdout)
     assert heavy == []
-    assert codes == [0] * 6
+    assert codes == [0] * 8
     assert all(command in pages[0] for command in COMMANDS)
     assert all(f"Usage: main {command}" in page for command, page in zip(COMMANDS, pages[1:], strict=True))
 

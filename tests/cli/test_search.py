@@ -307,9 +307,9 @@ def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> N
 
 
 def test_real_photos_with_the_packaged_model(run_python: Callable[..., Any], tmp_path: Path) -> None:
-    import lexlip.models.lexlip
+    import lexlip.models.dual_encoder
 
-    if not (lexlip.models.lexlip.PACKAGED / "mini" / "config.json").exists():
+    if not (lexlip.models.dual_encoder.PACKAGED / "mini" / "config.json").exists():
         pytest.skip("no model is packaged")
     data = pytest.importorskip("skimage").data_dir
     (tmp_path / "photos").mkdir()

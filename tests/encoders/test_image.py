@@ -6,6 +6,9 @@ import timm
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from timm.models import beit, eva, vision_transformer
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.encoders.image import ImageEncoder, square, to_pixels
@@ -13,8 +16,16 @@ from lexlip.errors import ModelError
 from tests.tiny import TINY, tiny_photos
 
 CONVOLUTIONAL = ImageEncoderConfig(name="mobilenetv2_035", size=32)
+CONVNEXT = ImageEncoderConfig(
+    name="convnext_tiny", options={"depths": (1, 1, 1, 1), "dims": (8, 8, 16, 16)}, size=64
+)
 BEIT = ImageEncoderConfig(
     name="beit_base_patch16_224", options={"embed_dim": 24, "depth": 1, "num_heads": 2}, size=48
+)
+SWIN = ImageEncoderConfig(
+    name="swin_tiny_patch4_window7_224",
+    options={"embed_dim": 8, "depths": (1, 1, 1, 1), "num_heads": (1, 1, 1, 1)},
+    size=64,
 )
 
 
@@ -31,15 +42,7 @@ def make(config: ImageEncoderConfig, width: int = 16) -> ImageEncoder:
         (CONVOLUTIONAL, 0, (1, 1280)),
         (replace(CONVOLUTIONAL, size=64, layers=1), 0, (4, 16)),
         (replace(TINY.image, layers=2), 1, (17, 16)),
-        (
-            ImageEncoderConfig(
-                name="swin_tiny_patch4_window7_224",
-                options={"embed_dim": 8, "depths": (1, 1, 1, 1), "num_heads": (1, 1, 1, 1)},
-                size=64,
-            ),
-            0,
-            (4, 64),
-        ),
+        (SWIN, 0, (4, 64)),
     ],
     ids=["ViT", "BEiT", "convolutional", "convolutional with layers", "ViT with layers", "Swin"],
 )
@@ -140,6 +143,253 @@ def test_impossible_encoders(config: ImageEncoderConfig, message: str) -> None:
     with pytest.raises(ModelError, match=message) as caught:
         make(config)
     assert "\n" not in str(caught.value)
+
+
+# ---- other sizes than the encoder's own ----
+
+SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 2}
+TRANSFORMERS = {
+    "ViT": (ImageEncoderConfig(name="vit_tiny_patch16_224", options=SMALL, size=96), vision_transformer),
+    "ViT without positions of [CLS]": (
+        ImageEncoderConfig(name="deit3_small_patch16_224", options=SMALL, size=96),
+        vision_transformer,
+    ),
+    "EVA": (ImageEncoderConfig(name="eva02_tiny_patch14_224", options=SMALL, size=84), eva),
+    "BEiT": (ImageEncoderConfig(name="beit_base_patch16_224", options=SMALL, size=96), beit),
+    "BEiT v2": (ImageEncoderConfig(name="beitv2_base_patch16_224", options=SMALL, size=96), beit),
+}
+STRETCHED = ("pos_embed", "relative_position_bias_table")
+transformers = pytest.mark.parametrize(("config", "module"), TRANSFORMERS.values(), ids=TRANSFORMERS)
+
+
+def with_random_positions(config: ImageEncoderConfig, width: int = 16) -> ImageEncoder:
+    """An encoder whose positions matter: fresh ones are near zero, as is what a block of BEiT adds."""
+    encoder = make(config, width)
+    with torch.no_grad():
+        for name, weight in encoder.named_parameters():
+            if name.endswith((*STRETCHED, "position")):
+                weight.normal_()
+            elif "gamma" in name:
+                weight.fill_(1)
+            elif "attn" in name and weight.ndim == 2:
+                weight.normal_(std=0.2)
+    return encoder
+
+
+class TokenStates(nn.Module):
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.body.forward_features(pixels)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:timm")
+@transformers
+@pytest.mark.parametrize("patches", [3, 9])
+def test_another_size_is_as_timm_resizes_weights(config: ImageEncoderConfig, module, patches: int) -> None:
+    encoder = with_random_positions(config)
+    size = config.size // 6 * patches
+    photos = tiny_photos(2, size)
+    tokens = encoder(photos)
+
+    body = timm.create_model(config.name, num_classes=0, img_size=size, **config.options).eval()
+    stored = {name: weight.detach().requires_grad_() for name, weight in encoder.body.named_parameters()}
+    loaded = module.checkpoint_filter_fn(dict(stored), body)  # timm's own resizing, done differentiably
+    loaded = {f"body.{name}": weight for name, weight in loaded.items()}
+    expected = functional_call(TokenStates(body), loaded, (photos / 255 - 0.5) / 0.5)
+    torch.testing.assert_close(tokens, expected, rtol=1e-4, atol=1e-5)
+
+    weights = torch.randn_like(tokens)
+    (tokens * weights).sum().backward()
+    (expected * weights).sum().backward()
+    stretched = [name for name in stored if name.endswith(STRETCHED)]
+    assert len(stretched) == (2 if module is beit else 1)
+    for name in stretched:
+        gradient = encoder.body.get_parameter(name).grad
+        assert gradient.abs().max() > 1e-3
+        torch.testing.assert_close(gradient, stored[name].grad, rtol=1e-4, atol=1e-4)
+
+
+@transformers
+def test_a_size_of_ones_own_is_untouched(config: ImageEncoderConfig, module) -> None:
+    encoder = with_random_positions(config)
+    body = timm.create_model(config.name, num_classes=0, img_size=config.size, **config.options).eval()
+    body.load_state_dict(encoder.body.state_dict())
+    photos = tiny_photos(2, config.size)
+    expected = body.forward_features((photos / 255 - 0.5) / 0.5)
+    encoder(tiny_photos(1, config.size * 2))  # another size in between leaves nothing behind
+    torch.testing.assert_close(encoder(photos), expected)
+
+
+@transformers
+@pytest.mark.parametrize("layers", [0, 2])
+def test_resized(config: ImageEncoderConfig, module, layers: int) -> None:
+    encoder = with_random_positions(replace(config, layers=layers))
+    size = config.size * 3 // 2
+    photos = tiny_photos(2, size)
+    encoder.body.cls_token.requires_grad_(False)
+    resized = encoder.resized(size)
+    assert resized.config == replace(encoder.config, size=size)
+    fresh = make(replace(encoder.config, size=size)).state_dict()
+    assert {k: v.shape for k, v in resized.state_dict().items()} == {k: v.shape for k, v in fresh.items()}
+    torch.testing.assert_close(resized(photos), encoder(photos), rtol=1e-4, atol=1e-5)
+    assert not resized.training
+    assert not resized.body.cls_token.requires_grad
+    assert resized.body.cls_token is not encoder.body.cls_token
+    assert sum(p.requires_grad for p in resized.parameters()) == len(list(encoder.parameters())) - 1
+
+
+@pytest.mark.parametrize("config", [CONVOLUTIONAL, CONVNEXT], ids=["MobileNetV2", "ConvNeXt"])
+@pytest.mark.parametrize("layers", [0, 2])
+def test_convolutional_encoders_at_any_size(config: ImageEncoderConfig, layers: int) -> None:
+    encoder = with_random_positions(replace(config, size=64, layers=layers))
+    photos = tiny_photos(2, 160)
+    tokens = encoder(photos)
+    features = encoder.body.forward_features((photos / 255 - 0.5) / 0.5)  # [B, C, 5, 5]
+    expected = features.flatten(2).transpose(1, 2)
+    if layers:
+        grid = encoder.position.T.reshape(1, 16, 2, 2)
+        position = nn.functional.interpolate(grid, (5, 5), mode="bicubic", antialias=True)
+        expected = encoder.layers(encoder.reduce(expected) + position[0].flatten(1).T)
+        tokens.sum().backward()
+        assert encoder.position.grad.abs().min() > 0
+    torch.testing.assert_close(tokens, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(encoder.resized(160)(photos), tokens, rtol=1e-4, atol=1e-5)
+
+
+def test_prefix_tokens_keep_their_positions() -> None:
+    encoder = with_random_positions(replace(TINY.image, layers=1))  # [CLS] and 4 x 4
+    resized = encoder.resized(16)  # [CLS] and 2 x 2
+    grid = encoder.position[1:].T.reshape(1, 16, 4, 4)
+    expected = nn.functional.interpolate(grid, (2, 2), mode="bicubic", antialias=True)[0].flatten(1).T
+    torch.testing.assert_close(resized.position, torch.cat([encoder.position[:1], expected]))
+
+
+def test_swin_is_resized_but_takes_one_size_at_a_time() -> None:
+    encoder = with_random_positions(SWIN)
+    with pytest.raises(
+        ModelError, match="'swin_tiny_patch4_window7_224' takes no photos of 128 x 128 pixels"
+    ):
+        encoder(tiny_photos(1, 128))
+    fresh = timm.create_model(SWIN.name, num_classes=0, img_size=128, **SWIN.options)
+    resized = encoder.resized(128)
+    assert {k: v.shape for k, v in resized.body.state_dict().items()} == {
+        k: v.shape for k, v in fresh.state_dict().items()
+    }
+    assert resized(tiny_photos(1, 128)).shape == (1, 16, 64)
+
+
+@pytest.mark.parametrize("config", [TINY.image, BEIT, SWIN], ids=["ViT", "BEiT", "Swin"])
+def test_sizes_that_do_not_fit(config: ImageEncoderConfig) -> None:
+    encoder = make(config)
+    message = f"'{config.name}' takes no photos of 50 x 50 pixels"
+    with pytest.raises(ModelError, match=message):
+        encoder(tiny_photos(1, 50))
+    if config is not SWIN:  # which pads
+        with pytest.raises(ModelError, match=message):
+            encoder.resized(50)
+
+
+def test_a_model_that_cannot_be_resized() -> None:
+    encoder = make(ImageEncoderConfig(name="mixer_s16_224", options={"mlp_ratio": (0.1, 0.1)}, size=32))
+    with pytest.raises(ModelError, match=r"'mixer_s16_224' takes no photos of 64 x 64 pixels"):
+        encoder(tiny_photos(1, 64))
+    with pytest.raises(
+        ModelError, match=r"cannot be resized to 64 x 64 pixels: nothing is known of its body\."
+    ):
+        encoder.resized(64)
+
+
+def test_running_out_of_memory_is_no_wrong_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = make(TINY.image)
+
+    def fail(pixels: Tensor) -> Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(encoder.body, "forward_features", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        encoder(tiny_photos(1, 64))
+
+
+def test_a_size_seen_first_without_gradients_can_be_trained() -> None:
+    encoder = with_random_positions(replace(BEIT, size=64))
+    photos = tiny_photos(1, 176)
+    with torch.inference_mode():
+        encoder(photos)
+    encoder(photos).sum().backward()
+    assert encoder.body.blocks[0].attn.relative_position_bias_table.grad.isfinite().all()
+
+
+def test_relative_positions_stay_exact_under_autocast() -> None:
+    encoder = with_random_positions(BEIT)
+    attention = encoder.body.blocks[0].attn
+    encoder(tiny_photos(1, 96))
+    with torch.no_grad():
+        exact = attention._get_rel_pos_bias()
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.testing.assert_close(attention._get_rel_pos_bias(), exact, rtol=0, atol=0)
+
+
+# ---- activation checkpointing ----
+
+
+def saved_bytes(encoder: ImageEncoder, photos: Tensor) -> tuple[int, dict[str, Tensor]]:
+    """Bytes kept for the backward pass, and the gradients."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    encoder.zero_grad()
+    torch.manual_seed(1)  # of dropout
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        tokens = encoder(photos)
+    (tokens * torch.linspace(-1, 1, tokens.numel()).view_as(tokens)).sum().backward()
+    return sum(kept.values()), {
+        n: p.grad.clone() for n, p in encoder.named_parameters() if p.grad is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "factor"),
+    [(TRANSFORMERS["ViT"][0], 2), (TRANSFORMERS["BEiT"][0], 2), (replace(CONVOLUTIONAL, layers=2), 1)],
+    ids=["ViT", "BEiT", "convolutional with layers"],
+)
+def test_checkpointed_activations(config: ImageEncoderConfig, factor: int) -> None:
+    encoder = with_random_positions(config).train()
+    photos = tiny_photos(4, config.size * factor)
+    plain, expected = saved_bytes(encoder, photos)
+    encoder.checkpoint_activations()
+    less, gradients = saved_bytes(encoder, photos)
+    assert less < 0.8 * plain
+    assert gradients.keys() == expected.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-5, msg=name)
+    assert encoder.resized(config.size).checkpointing
+    encoder.checkpoint_activations(False)
+    assert saved_bytes(encoder, photos)[0] == plain
+
+
+def test_own_layers_are_checkpointed_too() -> None:
+    encoder = make(replace(TINY.image, layers=3)).train()
+    for parameter in encoder.body.parameters():
+        parameter.requires_grad_(False)
+    photos = tiny_photos(8)
+    plain, _ = saved_bytes(encoder, photos)
+    encoder.checkpoint_activations()
+    assert saved_bytes(encoder, photos)[0] < 0.3 * plain
+
+
+def test_bodies_that_cannot_be_checkpointed() -> None:
+    config = ImageEncoderConfig(name="pit_ti_224", options={"base_dims": (8, 8, 8), "depth": (1, 1, 1)})
+    encoder = make(config)
+    with pytest.raises(ModelError, match="timm cannot checkpoint the activations of 'pit_ti_224'"):
+        encoder.checkpoint_activations()
+    assert not encoder.checkpointing
 
 
 def test_square() -> None:

@@ -3,10 +3,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+)
 
 from lexlip.config import TextEncoderConfig
-from lexlip.encoders.text import TextEncoder, load_tokenizer, read_tokenizer, word_tokenizer
+from lexlip.encoders.text import TextEncoder, load_mlm_head, load_tokenizer, read_tokenizer, word_tokenizer
 from lexlip.errors import ModelError
 from tests.tiny import CAPTIONS, TINY
 
@@ -90,6 +99,164 @@ def test_a_word_tokenizer_depends_on_its_captions_alone(tmp_path: Path) -> None:
     assert first.get_vocab() == again.get_vocab()
     first.save_pretrained(tmp_path)
     assert read_tokenizer(str(tmp_path))(CAPTIONS)["input_ids"] == first(CAPTIONS)["input_ids"]
+
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 20,
+}
+
+
+def random_encoder(kind: str, **options: object) -> TextEncoder:
+    torch.manual_seed(0)
+    sizes = AutoConfig.for_model(kind, **{**SIZES, **options}).to_dict()  # DistilBERT has names of its own
+    return TextEncoder(TextEncoderConfig(), word_tokenizer(CAPTIONS), sizes).eval()
+
+
+def first_layer_input(encoder: TextEncoder, ids: Tensor, mask: Tensor) -> Tensor:
+    """[T, L, D], read from the running body."""
+    seen = []
+    layers = encoder.body.transformer if hasattr(encoder.body, "transformer") else encoder.body.encoder
+    with layers.layer[0].register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0])):
+        encoder(ids, mask)
+    return seen[0]
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta", "mpnet", "distilbert"])
+def test_embed_is_what_the_first_layer_takes(kind: str) -> None:
+    encoder = random_encoder(kind)
+    pad = encoder.body.config.pad_token_id
+    ids = torch.tensor([[4, 5, 6, 7, 8], [4, 9, 8, pad, pad]])
+    with torch.no_grad():
+        own = encoder.word_embeddings[ids[:, 0]]
+        torch.testing.assert_close(encoder.embed(ids), first_layer_input(encoder, ids, ids != pad))
+        torch.testing.assert_close(encoder.embed(ids, first=own), encoder.embed(ids))
+
+
+def test_embed_replaces_the_first_word_by_formula() -> None:
+    encoder = random_encoder("bert")
+    ids = torch.tensor([[4, 5, 6], [7, 8, 0]])
+    first = torch.randn(2, 16, requires_grad=True)
+    states = encoder.embed(ids, first=first)
+    layer = encoder.body.embeddings
+    words = layer.word_embeddings.weight[ids]
+    words = torch.stack([first, words[:, 1], words[:, 2]], dim=1)
+    expected = layer.LayerNorm(
+        words + layer.position_embeddings.weight[:3] + layer.token_type_embeddings.weight[0]
+    )
+    torch.testing.assert_close(states, expected)
+    weights = torch.randn_like(states)
+    (ours,) = torch.autograd.grad((states * weights).sum(), first)
+    (plain,) = torch.autograd.grad((expected * weights).sum(), first)
+    torch.testing.assert_close(ours, plain)
+    assert plain.abs().max() > 0.01
+    torch.testing.assert_close(encoder.embed(ids)[:, 1:], expected[:, 1:])  # the replacement does not stay
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("modernbert", {"pad_token_id": 0}, "type 'modernbert' adds no positions"),
+        ("xlm", {"emb_dim": 16, "n_layers": 1, "n_heads": 2}, "type 'xlm' adds no positions"),
+        (
+            "electra",
+            {"embedding_size": 8},
+            "type 'electra' has word embeddings of width 8 and states of width 16",
+        ),
+    ],
+)
+def test_encoders_that_no_decoder_can_stand_on(kind: str, options: dict[str, int], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        random_encoder(kind, **options).embed(torch.tensor([[4, 5]]))
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta", "mpnet", "distilbert"])
+def test_the_mlm_head_of_a_checkpoint(kind: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(AutoConfig.for_model(kind, **SIZES)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():  # biases start at 0
+            weight.normal_()
+    model.save_pretrained(tmp_path)
+    ids = torch.tensor([[4, 5, 6, 7]])
+    expected = model(ids).logits
+
+    head = load_mlm_head(str(tmp_path))
+    assert {name: tuple(weight.shape) for name, weight in head.items()} == {
+        "dense.weight": (16, 16),
+        "dense.bias": (16,),
+        "norm.weight": (16,),
+        "norm.bias": (16,),
+        "bias": (30,),
+    }
+    encoder = TextEncoder(TextEncoderConfig(name=str(tmp_path)), word_tokenizer(CAPTIONS)).eval()
+    hidden = F.gelu(encoder(ids, torch.ones_like(ids).bool()) @ head["dense.weight"].T + head["dense.bias"])
+    hidden = F.layer_norm(hidden, (16,), head["norm.weight"], head["norm.bias"], eps=1e-12)
+    logits = hidden @ encoder.word_embeddings.T + head["bias"]
+    torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "clip_text_model"])
+def test_a_checkpoint_without_an_mlm_head(kind: str, tmp_path: Path) -> None:
+    tokens = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+    AutoModel.from_config(AutoConfig.for_model(kind, **SIZES, **tokens)).save_pretrained(tmp_path)
+    assert load_mlm_head(str(tmp_path)) is None
+
+
+def test_an_mlm_head_that_is_damaged(tmp_path: Path) -> None:
+    model = AutoModelForMaskedLM.from_config(BertConfig(**SIZES))
+    state = model.state_dict()
+    del state["cls.predictions.transform.dense.weight"]
+    model.save_pretrained(tmp_path, state_dict=state)
+    assert load_mlm_head(str(tmp_path)) is None
+    for folder in (tmp_path, tmp_path / "nothing"):
+        (tmp_path / "model.safetensors").write_bytes(b"nonsense")
+        with pytest.raises(ModelError, match="transformers cannot read the text encoder") as caught:
+            load_mlm_head(str(folder))
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+def test_checkpointed_activations(kind: str) -> None:
+    ids = torch.tensor([[4, 5, 6, 7], [4, 9, 8, 2]])
+    encoder = random_encoder(kind, num_hidden_layers=3).train()
+
+    def step() -> tuple[int, dict[str, Tensor]]:
+        """Bytes kept for the backward pass, and the gradients."""
+        kept: dict[int, int] = {}
+
+        def keep(tensor: Tensor) -> Tensor:
+            kept[tensor.data_ptr()] = tensor.nbytes
+            return tensor
+
+        encoder.zero_grad()
+        torch.manual_seed(1)  # of dropout
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            states = encoder(ids, torch.ones_like(ids).bool())
+        (states * torch.linspace(-1, 1, states.numel()).view_as(states)).sum().backward()
+        gradients = {n: p.grad.clone() for n, p in encoder.named_parameters() if p.grad is not None}
+        return sum(kept.values()), gradients
+
+    plain, expected = step()
+    encoder.checkpoint_activations()
+    less, gradients = step()
+    assert less < 0.5 * plain
+    torch.testing.assert_close(gradients, expected)
+    encoder.checkpoint_activations(False)
+    assert step()[0] == plain
+
+
+def test_bodies_that_cannot_be_checkpointed() -> None:
+    encoder = random_encoder("mpnet")
+    with pytest.raises(
+        ModelError, match="cannot checkpoint the activations of a text encoder of type 'mpnet'"
+    ):
+        encoder.checkpoint_activations()
+    encoder.checkpoint_activations(False)
 
 
 def test_impossible_text_encoders(tmp_path: Path) -> None:

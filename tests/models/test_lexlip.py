@@ -12,7 +12,8 @@ from PIL import Image
 from lexlip.config import ImageEncoderConfig, VocabularyConfig
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.errors import ModelError
-from lexlip.models.lexlip import LexLIP, model_folder
+from lexlip.models.dual_encoder import model_folder
+from lexlip.models.lexlip import LexLIP
 from tests.reference.pooling import naive_sparse_vector
 from tests.tiny import CAPTIONS, TINY, tiny_model, tiny_photos
 
@@ -109,23 +110,34 @@ def test_word_queries(model: LexLIP) -> None:
     assert vectors.shape[0] == 3
 
 
-def test_forward_gives_what_the_objectives_take(model: LexLIP) -> None:
+def test_raw_outputs_are_what_the_objectives_take(model: LexLIP) -> None:
     ids, mask = model.text_encoder.tokenize(CAPTIONS)
-    present = model.words_present(CAPTIONS)
-    outputs = model(tiny_photos(4), ids, mask, present)
+    outputs = {"image": model.raw_image(tiny_photos(4)), "text": model.raw_text(ids, mask)}
     v = len(model.vocabulary)
-    assert {name: tuple(o.shape) for name, o in outputs.items()} == {
-        "image": (4, v),
-        "text": (6, v),
-        "bag": (6, v),
-    }
+    assert {name: tuple(o.shape) for name, o in outputs.items()} == {"image": (4, v), "text": (6, v)}
     assert {o.dtype for o in outputs.values()} == {torch.float32}
+    assert all((o < 0).any() for o in outputs.values())  # logits, before relu
     np.testing.assert_allclose(
         sparse_vector(outputs["text"]).detach().numpy(), model.encode_text(CAPTIONS).toarray(), atol=1e-5
     )
+    np.testing.assert_allclose(
+        model.vectors(outputs["image"]).detach().numpy(),
+        model.encode_image(tiny_photos(4)).toarray(),
+        atol=1e-5,
+    )
+
+
+def test_words_present(model: LexLIP) -> None:
+    present = model.words_present(CAPTIONS)
+    assert (present.shape, present.dtype) == ((6, len(model.vocabulary)), torch.bool)
     for row, caption in enumerate(CAPTIONS):
         held = {w for w, p in zip(model.vocabulary.words, present[row], strict=True) if p}
         assert held == set(caption.replace(",", "").split()) & set(model.vocabulary.words)
+    bags = model.bag_of_words(present)
+    assert torch.equal(bags > 0, present)
+    np.testing.assert_allclose(
+        bags.detach().numpy(), model.encode_text(CAPTIONS, "words").toarray(), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("config", [TINY, CONVOLUTIONAL], ids=["ViT", "convolutional"])
@@ -242,7 +254,7 @@ def test_missing_models(tmp_path: Path) -> None:
 
 def test_packaged_models_by_name(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.move(saved, tmp_path / "weights" / "small")
-    monkeypatch.setattr("lexlip.models.lexlip.PACKAGED", tmp_path / "weights")
+    monkeypatch.setattr("lexlip.models.dual_encoder.PACKAGED", tmp_path / "weights")
     monkeypatch.chdir(tmp_path)
     assert model_folder("small") == tmp_path / "weights" / "small"
     with pytest.raises(ModelError, match=r"packaged model \(small\)$"):

@@ -2,12 +2,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from lexlip.config import ObjectiveConfig
 from lexlip.objectives.anchor import align, predict_words
-from lexlip.objectives.contrastive import contrastive
+from lexlip.objectives.contrastive import contrastive, momentum_contrastive
 from lexlip.objectives.flops import flops, quadratic_warmup
-from lexlip.objectives.total import total_loss
-from tests.reference.losses import naive_align, naive_contrastive, naive_flops, naive_predict_words
+from lexlip.objectives.truncation import truncate
+from tests.reference.losses import (
+    naive_align,
+    naive_contrastive,
+    naive_flops,
+    naive_momentum_contrastive,
+    naive_predict_words,
+    naive_truncate,
+)
 
 B, V = 3, 8
 OWNERS = {
@@ -25,14 +31,27 @@ def vectors(rows: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
 @pytest.mark.parametrize("temperature", [0.05, 0.5])
-def test_contrastive_and_its_gradient(owners: list[int], temperature: float) -> None:
+@pytest.mark.parametrize("negatives", [False, True], ids=["", "same image negatives"])
+def test_contrastive_and_its_gradient(owners: list[int], temperature: float, negatives: bool) -> None:
     images, texts = vectors(B, 1), vectors(len(owners), 2)
-    loss = contrastive(images, texts, torch.tensor(owners), temperature)
+    loss = contrastive(images, texts, torch.tensor(owners), temperature, negatives)
     found = torch.autograd.grad(loss, (images, texts))
-    plain = naive_contrastive(images, texts, owners, temperature)
+    plain = naive_contrastive(images, texts, owners, temperature, negatives)
     expected = torch.autograd.grad(plain, (images, texts))
     torch.testing.assert_close(loss, plain, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
+@pytest.mark.parametrize("negatives", [False, True])
+def test_shares_of_the_contrastive_loss_add_up(owners: list[int], negatives: bool) -> None:
+    images, texts, of_text = vectors(B, 1), vectors(len(owners), 2), torch.tensor(owners)
+    whole = contrastive(images, texts, of_text, 0.1, negatives)
+    parts = [slice(0, 1), slice(1, 1), slice(1, len(owners))]
+    shares = [contrastive(images, texts, of_text, 0.1, negatives, rows) for rows in parts]
+    torch.testing.assert_close(sum(shares), whole)
+    found = torch.autograd.grad(sum(shares), (images, texts), retain_graph=True)
+    torch.testing.assert_close(found, torch.autograd.grad(whole, (images, texts)))
 
 
 def test_contrastive_is_blind_to_length() -> None:
@@ -51,12 +70,45 @@ def test_captions_of_the_same_photo_are_no_negatives() -> None:
     assert wrong > 1
 
 
+@pytest.mark.parametrize("queue_length", [0, 1, 7])
+@pytest.mark.parametrize("negatives", [False, True])
+@pytest.mark.parametrize("temperature", [0.05, 0.5])
+def test_momentum_contrastive_and_its_gradient(
+    queue_length: int, negatives: bool, temperature: float
+) -> None:
+    queries, keys = vectors(4, 1), vectors(4, 2).detach()
+    queue = torch.nn.functional.normalize(vectors(queue_length, 3).detach(), dim=1)
+    images, of_queue = [5, 5, 8, 9], [5, 8, 3, 8, 1, 5, 0][:queue_length]
+    same = None if negatives else torch.tensor(images)[:, None] == torch.tensor(of_queue).long()[None, :]
+    loss = momentum_contrastive(queries, keys, queue, same, temperature)
+    plain = naive_momentum_contrastive(queries, keys, queue, images, of_queue, temperature, negatives)
+    torch.testing.assert_close(loss, plain, rtol=1e-4, atol=1e-6)
+    found, expected = (torch.autograd.grad(value, queries) for value in (loss, plain))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_without_a_queue_there_is_nothing_to_tell_apart() -> None:
+    loss = momentum_contrastive(vectors(3, 1), vectors(3, 2), torch.zeros(0, V), None, 0.05)
+    assert loss.item() == 0
+
+
+@pytest.mark.parametrize("k", [1, 3, V - 1, V, V + 5])
+def test_truncate_and_its_gradient(k: int) -> None:
+    documents, weights = vectors(5, 1), torch.linspace(-1, 2, V)
+    found, plain = truncate(documents, k), naive_truncate(documents, k)
+    assert torch.equal(found, plain)
+    assert (found > 0).sum(dim=1).tolist() == [min(k, V)] * 5
+    gradients = [torch.autograd.grad((cut.square() * weights).sum(), documents)[0] for cut in (found, plain)]
+    assert torch.equal(*gradients)
+    assert ((gradients[0] != 0).sum(dim=1) == min(k, V)).all()  # what was cut off gets none
+
+
 def test_vectors_without_terms_have_finite_gradients() -> None:
     images, texts = vectors(B, 1), vectors(B, 2)
     with torch.no_grad():
         images[0], texts[1] = 0, 0
     loss = contrastive(torch.relu(images), torch.relu(texts), torch.arange(B), 0.05)
-    loss = loss + align(torch.relu(texts), torch.relu(images)) + flops(images)
+    loss = loss + align(torch.relu(texts), torch.relu(images)) + flops(images.mean(dim=0))
     loss.backward()
     assert loss.isfinite()
     for tensor in (images, texts):
@@ -67,10 +119,10 @@ def test_vectors_without_terms_have_finite_gradients() -> None:
 
 def test_flops() -> None:
     batch = vectors(5, 3)
-    assert flops(batch).item() == pytest.approx(naive_flops(batch), rel=1e-5)
+    assert flops(batch.mean(dim=0)).item() == pytest.approx(naive_flops(batch), rel=1e-5)
     spread, piled = torch.eye(4), torch.eye(4)[[0, 0, 0, 0]]
-    assert flops(spread).item() == pytest.approx(4 * (1 / 4) ** 2)
-    assert flops(piled).item() == pytest.approx(1)
+    assert flops(spread.mean(dim=0)).item() == pytest.approx(4 * (1 / 4) ** 2)
+    assert flops(piled.mean(dim=0)).item() == pytest.approx(1)
 
 
 def test_quadratic_warmup() -> None:
@@ -92,69 +144,5 @@ def test_predict_words() -> None:
         naive_predict_words(logits, counts), rel=1e-5
     )
     assert predict_words(logits, torch.zeros(3, V)).item() == 0
-
-
-def outputs() -> dict[str, Tensor]:
-    return {"image": vectors(B, 1) * 4 - 1, "text": vectors(4, 2) * 4 - 1, "bag": vectors(4, 3)}
-
-
-OWNER = torch.tensor([0, 1, 1, 2])
-COUNTS = torch.tensor([[1.0, 0, 0, 1, 0, 0, 0, 0], [0, 2, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 0]])
-
-
-@pytest.mark.parametrize("unit", [False, True])
-def test_the_total_is_the_weighted_sum(unit: bool) -> None:
-    config = ObjectiveConfig(
-        contrastive=1.5,
-        temperature=0.1,
-        flops_image=0.3,
-        flops_text=0.7,
-        flops_warmup=0.5,
-        flops_unit=unit,
-        anchor_contrastive=0.4,
-        anchor_align=0.2,
-        anchor_words=0.6,
-    )
-    given = outputs()
-    loss, parts = total_loss(given, OWNER, COUNTS, config, progress=0.25)
-    given = {name: tensor.detach() for name, tensor in given.items()}
-    images, texts = (torch.log(1 + torch.relu(given[name])) for name in ("image", "text"))
-    regular = [v / v.norm(dim=1, keepdim=True) if unit else v for v in (images, texts)]
-    expected = {
-        "contrastive": naive_contrastive(images, texts, OWNER.tolist(), 0.1),
-        "flops_image": naive_flops(regular[0]),
-        "flops_text": naive_flops(regular[1]),
-        "anchor": naive_contrastive(images, given["bag"], OWNER.tolist(), 0.1),
-        "align": naive_align(texts, given["bag"]),
-        "words": naive_predict_words(given["image"], COUNTS),
-        "terms_image": (given["image"] > 0).sum() / B,
-        "terms_text": (given["text"] > 0).sum() / 4,
-    }
-    weights = {"contrastive": 1.5, "flops_image": 0.3 / 4, "flops_text": 0.7 / 4}
-    weights |= {"anchor": 0.4, "align": 0.2, "words": 0.6}
-    expected["loss"] = sum(weight * expected[name] for name, weight in weights.items())
-    assert {k: float(v) for k, v in parts.items()} == pytest.approx(
-        {k: float(v) for k, v in expected.items()}, rel=1e-4
-    )
-    assert loss.item() == pytest.approx(float(expected["loss"]), rel=1e-4)
-    assert not any(part.requires_grad for part in parts.values())
-
-
-@pytest.mark.parametrize(
-    ("weight", "part"),
-    [
-        ("contrastive", "contrastive"),
-        ("flops_image", "flops_image"),
-        ("flops_text", "flops_text"),
-        ("anchor_contrastive", "anchor"),
-        ("anchor_align", "align"),
-        ("anchor_words", "words"),
-    ],
-)
-def test_a_loss_alone(weight: str, part: str) -> None:
-    """One loss can be trained on at any time, the first step included; the others are not computed."""
-    none = dict.fromkeys(("contrastive", "flops_image", "flops_text"), 0.0)
-    config = ObjectiveConfig(**{**none, weight: 1.0})
-    loss, parts = total_loss(outputs(), OWNER, COUNTS, config, progress=0.0)
-    assert set(parts) == {part, "loss", "terms_image", "terms_text"}
-    loss.backward()
+    without = predict_words(logits[[0, 2]], counts[[0, 2]])
+    assert predict_words(logits, counts).item() == pytest.approx(without.item() * 2 / 3, rel=1e-5)

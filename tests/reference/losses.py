@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 
@@ -11,9 +12,13 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
 
 
 def naive_contrastive(
-    images: Tensor, texts: Tensor, image_of_text: Sequence[int], temperature: float
+    images: Tensor,
+    texts: Tensor,
+    image_of_text: Sequence[int],
+    temperature: float,
+    same_image_negatives: bool = False,
 ) -> Tensor:
-    """Eq. 15-16: -log P of each pair, both ways; the other captions of its image are left out."""
+    """Eq. 15-16: -log P of each pair, both ways; the other captions of its image are left out, or not."""
     losses = []
     for t, i in enumerate(image_of_text):
         score = (cosine(images[i], texts[t]) / temperature).exp()
@@ -21,10 +26,51 @@ def naive_contrastive(
         all_texts = sum(
             (cosine(images[i], text) / temperature).exp()
             for other, text in enumerate(texts)
-            if other == t or image_of_text[other] != i
+            if other == t or image_of_text[other] != i or same_image_negatives
         )
         losses += [-(score / all_images).log(), -(score / all_texts).log()]
     return sum(losses) / len(losses)
+
+
+def naive_momentum_contrastive(
+    queries: Tensor,
+    keys: Tensor,
+    queue: Tensor,
+    images: Sequence[int],
+    images_of_queue: Sequence[int],
+    temperature: float,
+    same_image_negatives: bool = False,
+) -> Tensor:
+    """Eq. 20-22: -log P of each key among itself and those of the queue that are of another image."""
+    losses = []
+    for query, key, image in zip(queries, keys, images, strict=True):
+        positive = (cosine(query, key) / temperature).exp()
+        negatives = [
+            (cosine(query, other) / temperature).exp()
+            for other, its_image in zip(queue, images_of_queue, strict=True)
+            if its_image != image or same_image_negatives
+        ]
+        losses.append(-(positive / sum(negatives, start=positive)).log())
+    return sum(losses) / len(losses)
+
+
+def naive_truncate(vectors: Tensor, k: int) -> Tensor:
+    """The k largest entries of each row; the others are 0."""
+    rows = []
+    for row, values in zip(vectors, vectors.tolist(), strict=True):
+        ranked = sorted(range(len(values)), key=lambda v: -values[v])
+        rows.append(torch.stack([row[v] if v in ranked[:k] else 0 * row[v] for v in range(len(values))]))
+    return torch.stack(rows)
+
+
+def naive_bottleneck(logits: Sequence[float], embeddings: Sequence[Sequence[float]]) -> list[float]:
+    """Eq. 8-10 of one row: the words' embeddings, weighted by the softmax of the logits."""
+    total = sum(math.exp(logit) for logit in logits)
+    width = len(embeddings[0])
+    return [
+        sum(math.exp(logit) / total * word[d] for logit, word in zip(logits, embeddings, strict=True))
+        for d in range(width)
+    ]
 
 
 def naive_flops(vectors: Tensor) -> float:
@@ -38,10 +84,11 @@ def naive_align(texts: Tensor, bags: Tensor) -> Tensor:
 
 
 def naive_predict_words(image_logits: Tensor, word_counts: Tensor) -> float:
-    """Cross-entropy of a = softmax(logits) (Eq. 8), averaged over the images whose captions hold any word."""
+    """Cross-entropy of a = softmax(logits) (Eq. 8), averaged over all images: 0 for one without words."""
     losses = []
     for logits, counts in zip(image_logits.tolist(), word_counts.tolist(), strict=True):
         if sum(counts) == 0:
+            losses.append(0.0)
             continue
         total = sum(math.exp(logit) for logit in logits)
         losses.append(
@@ -50,7 +97,7 @@ def naive_predict_words(image_logits: Tensor, word_counts: Tensor) -> float:
                 for logit, count in zip(logits, counts, strict=True)
             )
         )
-    return sum(losses) / len(losses) if losses else 0.0
+    return sum(losses) / len(losses)
 
 
 def naive_learning_rate(peak: float, step: int, steps: int, warmup: float) -> float:

@@ -2,8 +2,19 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
-from lexlip.search.engines import ExactEngine, LuceneEngine, describe, exact_engine, temporary_lucene_engine
+from lexlip.errors import ModelError
+from lexlip.search import engines
+from lexlip.search.engines import (
+    ExactEngine,
+    LuceneEngine,
+    describe,
+    exact_engine,
+    temporary_lucene_engine,
+    words_of,
+)
 from lexlip.sparse.topk import topk
+from tests.evaluation.dense import tiny_dense
+from tests.tiny import tiny_model
 
 N, V = 300, 80
 IDS = [f"{number * 7 % N}.jpg" for number in range(N)]
@@ -39,6 +50,39 @@ def test_only_documents_that_share_a_term_are_found() -> None:
     ids, scores = ExactEngine(["a", "b", "c"], documents).search(queries, 10)
     assert ids == [["c", "b"], []]
     assert [list(row) for row in scores] == [[2, 1], []]
+
+
+@pytest.mark.parametrize("full", [0.0, 1.1])  # BLAS, and the sparse product
+@pytest.mark.parametrize("k", [5, N])
+def test_negative_scores_are_found_and_rank_below_the_others(
+    monkeypatch: pytest.MonkeyPatch, full: float, k: int
+) -> None:
+    monkeypatch.setattr(engines, "FULL", full)
+    rng = np.random.default_rng(2)
+    documents, queries = rng.normal(size=(N, 6)), rng.normal(size=(9, 6))
+    documents[::3] = 0
+    ids, scores = ExactEngine(IDS, csr_matrix(documents), rows=4).search(csr_matrix(queries), k)
+    for found, found_scores, row in zip(ids, scores, queries @ documents.T, strict=True):
+        order = [i for i in np.argsort(-row, kind="stable") if row[i] != 0][:k]
+        assert found == [IDS[i] for i in order]
+        np.testing.assert_allclose(found_scores, row[order])
+        assert k < N or found_scores[-1] < 0
+
+
+def test_documents_that_share_no_term_take_no_place() -> None:
+    documents = csr_matrix(np.array([[0, 5], [1, 0], [0, 7], [-1, 0], [0, 0.0]]))
+    ids, scores = ExactEngine(list("abcde"), documents).search(csr_matrix([[2.0, 0]]), 2)
+    assert (ids, [list(row) for row in scores]) == ([["b", "d"]], [[2, -2]])
+
+
+def test_exact_engine_with_full_vectors_orders_by_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    documents, queries = rng.normal(size=(40, 8)), rng.normal(size=(5, 8))
+    cosines = queries @ (documents / np.linalg.norm(documents, axis=1, keepdims=True)).T
+    with exact_engine(IDS[:40], csr_matrix(documents)) as engine:
+        assert engine.is_full
+        ids, _ = engine.search(csr_matrix(queries), 40)
+    assert ids == [[IDS[i] for i in np.argsort(-row)] for row in cosines]
 
 
 def test_exact_engine_orders_by_cosine() -> None:
@@ -100,6 +144,19 @@ def test_threads_and_empty_queries() -> None:
         ids, _ = engine.search(QUERIES, 5)
     with temporary_lucene_engine(IDS, DOCUMENTS, WORDS) as engine:
         assert engine.search(QUERIES, 5)[0] == ids
+
+
+def test_only_a_model_of_words_has_words_to_index() -> None:
+    model = tiny_model()
+    assert model.vocabulary is not None
+    assert words_of(model) == model.vocabulary.words
+    says = (
+        "the dense model 'cls' has no words, which are what a Lucene index holds;"
+        " measure it with the exact engine"
+    )
+    with pytest.raises(ModelError) as caught:
+        words_of(tiny_dense())
+    assert str(caught.value) == says
 
 
 def test_description() -> None:

@@ -1,137 +1,165 @@
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from PIL import Image
 
-from lexlip.config import Config, DataConfig, OptimConfig, SourceConfig
-from lexlip.data import Scenes, open_source
-from lexlip.errors import DataError
-from lexlip.training.batches import Order, TrainingPhotos, collate, open_configured, training_batches
-from tests.tiny import TINY
+from lexlip.config import Config, DataConfig, ObjectiveConfig
+from lexlip.data import Scenes
+from lexlip.training.batches import Batch, Collate, Key, Photos, Sample
+from lexlip.training.masking import NOT_MASKED, Masking, mask_words
+from tests.tiny import CAPTIONS, TINY, tiny_photos
+from tests.training.augmented import AUGMENTED, TOKENIZER, VOCABULARY, captions_of
 
-AUGMENTED = Config(
-    seed=3,
-    data=DataConfig(captions_per_image=2, crop=0.5, flip=True, randaugment=(2, 9), workers=0),
-    model=TINY,
-    optim=OptimConfig(epochs=2.5, batch=4),
-)
-
-
-def seen(config: Config, source, first: int = 0) -> list[tuple]:
-    """What a run sees from a step on: pixels, captions and owners of each batch."""
-    batches, _ = training_batches(source, config, first)
-    return [(b.pixels.numpy().tobytes(), b.captions, b.image_of_text.tolist()) for b in batches]
-
-
-def test_a_run_does_not_depend_on_workers() -> None:
-    source = Scenes(11, seed=0)
-    alone = seen(AUGMENTED, source)
-    assert len(alone) == 5  # 2.5 epochs of 2 whole batches
-    for workers in (1, 2):
-        config = replace(AUGMENTED, data=replace(AUGMENTED.data, workers=workers))
-        assert seen(config, source) == alone
+PIXELS = tiny_photos(3)
+SAMPLES = [
+    Sample(Key(0, 4, 32), PIXELS[0], [1, 0], tuple(CAPTIONS[:3])),
+    Sample(Key(0, 2, 32), PIXELS[1], [1], tuple(CAPTIONS[4:])),
+    Sample(
+        Key(1, 9, 32),
+        PIXELS[2],
+        [0, 1],
+        (CAPTIONS[1], "dogs and a brown dog and two dogs play football on green grass, near the blue sea"),
+    ),
+]
 
 
-def test_a_resumed_run_sees_the_rest() -> None:
-    source = Scenes(11, seed=0)
-    whole = seen(AUGMENTED, source)
-    for first in range(6):
-        assert seen(AUGMENTED, source, first) == whole[first:]
+def collate(samples: list[Sample | str], config: Config = AUGMENTED) -> Batch:
+    return Collate(config, TOKENIZER, VOCABULARY)(samples)
 
 
-def test_another_seed_sees_something_else() -> None:
-    source = Scenes(11, seed=0)
-    first, second = seen(AUGMENTED, source), seen(replace(AUGMENTED, seed=4), source)
-    assert all(a[0] != b[0] for a, b in zip(first, second, strict=True))
+def test_masks_are_those_of_seed_epoch_photo_and_caption() -> None:
+    batch, masking = collate(SAMPLES), Masking.of(AUGMENTED.objective, TOKENIZER)
+    assert masking is not None
+    row = 0
+    for sample in SAMPLES:
+        for caption in sample.chosen:
+            numbers = np.random.default_rng((3, sample.key.epoch, sample.key.photo, caption))
+            ids = TOKENIZER(sample.captions[caption])["input_ids"]
+            assert batch.ids[row].tolist() == ids + [0] * (batch.ids.shape[1] - len(ids))
+            parts = mask_words(batch.ids[row].numpy(), masking, numbers)
+            for masked_ids, labels, (expected, chosen) in (
+                (batch.encoder_ids, batch.encoder_labels, parts[:2]),
+                (batch.decoder_ids, batch.decoder_labels, parts[2:]),
+            ):
+                assert masked_ids[row].tolist() == expected.tolist()
+                words = TOKENIZER.convert_ids_to_tokens(batch.ids[row].tolist())
+                assert labels[row].tolist() == [
+                    VOCABULARY.words.index(w) if c and w in VOCABULARY.words else NOT_MASKED
+                    for w, c in zip(words, chosen, strict=True)
+                ]
+            row += 1
+    assert row == len(batch.ids)
+    assert (batch.encoder_labels >= 0).any()
+    assert {name for name in TOKENIZER.get_vocab() if name not in VOCABULARY.words} > {"the", "in"}
 
 
-def test_torch_s_own_generator_is_left_alone() -> None:
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    seen(AUGMENTED, Scenes(8, seed=0))
-    assert torch.equal(torch.get_rng_state(), before)
+def test_a_mask_does_not_depend_on_the_rest_of_the_batch() -> None:
+    together = collate(SAMPLES)
+    start = 0
+    for sample in SAMPLES:
+        alone = collate(["c.jpg: truncated", sample])
+        texts, length = len(sample.chosen), alone.ids.shape[1]
+        for name in ("ids", "mask", "encoder_ids", "encoder_labels", "decoder_ids", "decoder_labels"):
+            part = getattr(together, name)[start : start + texts]
+            assert torch.equal(part[:, :length], getattr(alone, name))
+        start += texts
 
 
-def test_epochs_differ_in_order_captions_and_augmentation() -> None:
-    photos = TrainingPhotos(Scenes(8, seed=0), AUGMENTED)
-    (pixels, captions, all_captions), again = photos[(0, 5)], photos[(0, 5)]
-    assert torch.equal(pixels, again[0])
-    assert captions == again[1]
-    assert len(set(captions)) == 2
-    assert set(captions) < set(all_captions)
-    others = [photos[(epoch, 5)] for epoch in range(1, 5)]
-    assert not any(torch.equal(pixels, other[0]) for other in others)
-    assert any(captions != other[1] for other in others)
+def test_masks_change_with_seed_epoch_photo_and_caption() -> None:
+    sample = SAMPLES[2]
+    first = collate([sample]).decoder_labels
+    longer = sample._replace(captions=(sample.captions[1],) * 2)
+    for other, config in (
+        (sample, replace(AUGMENTED, seed=8)),
+        (sample._replace(key=sample.key._replace(epoch=5)), AUGMENTED),
+        (sample._replace(key=sample.key._replace(photo=6)), AUGMENTED),
+    ):
+        assert not torch.equal(collate([other], config).decoder_labels, first)
+    same_text_twice = collate([longer]).decoder_ids
+    assert not torch.equal(same_text_twice[0], same_text_twice[1])
 
 
-def test_order_is_a_permutation_an_epoch() -> None:
-    photos = [3, 5, 8, 13, 21, 34, 55]
-    order = list(Order(photos, batch=2, steps=9, first=0, seed=1))
-    assert [len(batch) for batch in order] == [2] * 9
-    for epoch in range(3):
-        keys = [key for batch in order[3 * epoch : 3 * epoch + 3] for key in batch]
-        assert {e for e, _ in keys} == {epoch}
-        indices = [index for _, index in keys]
-        assert len(set(indices)) == 6
-        assert set(indices) <= set(photos)
-    assert order[0] != order[3]
-    assert len(Order(photos, 2, 9, 4, 1)) == 5
-    assert list(Order(photos, 2, 9, 4, 1)) == order[4:]
+def test_without_masked_objectives_captions_stay_whole() -> None:
+    batch = collate(SAMPLES, replace(AUGMENTED, objective=ObjectiveConfig()))
+    assert torch.equal(batch.encoder_ids, batch.ids)
+    assert torch.equal(batch.decoder_ids, batch.ids)
+    assert (batch.encoder_labels == NOT_MASKED).all()
+    assert (batch.decoder_labels == NOT_MASKED).all()
+    assert batch.text_words.shape == batch.photo_words.shape == (2, 0)
+
+
+def test_words_of_captions_and_of_photos() -> None:
+    """Of a photo's captions all count, not only those that were drawn; a caption holds a word once."""
+    batch = collate(SAMPLES)
+
+    def named(pairs: torch.Tensor) -> list[tuple[int, str]]:
+        return sorted((row, VOCABULARY.words[column]) for row, column in pairs.t().tolist())
+
+    known = [
+        [w for w in set(c.replace(",", "").split()) if w in VOCABULARY.words]
+        for c in (CAPTIONS[1], CAPTIONS[0], CAPTIONS[5], CAPTIONS[1], SAMPLES[2].captions[1])
+    ]
+    assert named(batch.text_words) == sorted((row, word) for row, words in enumerate(known) for word in words)
+    assert named(batch.photo_words) == sorted(
+        (row, word)
+        for row, sample in enumerate(SAMPLES)
+        for caption in sample.captions
+        for word in set(caption.replace(",", "").split())
+        if word in VOCABULARY.words
+    )
+    assert named(batch.photo_words).count((2, "dog")) == 2
+    assert named(batch.text_words).count((4, "dogs")) == 1
+
+
+def test_split_keeps_photos_and_captions_together() -> None:
+    batch = collate([*SAMPLES, "c.jpg: truncated"])
+    for images in (1, 2, 3):
+        parts = batch.split(images)
+        assert [len(part.pixels) for part in parts] == [
+            min(images, 3 - start) for start in range(0, 3, images)
+        ]
+        start = texts = 0
+        for part in parts:
+            size, captions = len(part.pixels), len(part.ids)
+            expected = [owner - start for owner in [0, 0, 1, 2, 2] if start <= owner < start + size]
+            assert part.image_of_text.tolist() == expected
+            held = [
+                (int(t) - texts, int(v))
+                for t, v in batch.text_words.t()
+                if texts <= int(t) < texts + captions
+            ]
+            assert [tuple(pair) for pair in part.text_words.t().tolist()] == held
+            start, texts = start + size, texts + captions
+        for name in ("pixels", "photos", "ids", "mask", "encoder_ids", "encoder_labels") + (
+            "decoder_ids",
+            "decoder_labels",
+        ):
+            assert torch.equal(torch.cat([getattr(part, name) for part in parts]), getattr(batch, name))
+
+
+def test_long_captions_are_cut() -> None:
+    config = replace(AUGMENTED, model=replace(TINY, text=replace(TINY.text, max_tokens=5)))
+    batch = collate(SAMPLES, config)
+    assert batch.ids.shape == batch.decoder_ids.shape == (5, 5)
+    assert captions_of(batch)[1] == "two dogs play"
 
 
 def test_without_augmentation_a_photo_is_what_the_encoder_gets() -> None:
     config = replace(AUGMENTED, data=DataConfig(workers=0))
     source = Scenes(4, seed=0)
-    pixels, _, _ = TrainingPhotos(source, config)[(0, 2)]
+    sample = Photos(source, config)[Key(0, 2, 32)]
+    assert isinstance(sample, Sample)
     expected = source.image(2).resize((32, 32), Image.Resampling.BICUBIC)
-    np.testing.assert_array_equal(pixels.numpy(), np.asarray(expected).transpose(2, 0, 1))
+    np.testing.assert_array_equal(sample.pixels.numpy(), np.asarray(expected).transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_unreadable_photos_are_reported_and_left_out(tmp_path: Path, workers: int) -> None:
-    lines = []
-    for number in range(6):
-        Image.new("RGB", (40, 30), (40 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
-        lines.append(f"{number}.jpg\tphoto {number}\n")
-    (tmp_path / "captions.tsv").write_text("".join(lines))
-    source = open_source(tmp_path / "captions.tsv")
-    (tmp_path / "2.jpg").write_bytes(b"no photo")
-    config = replace(AUGMENTED, data=DataConfig(workers=workers), optim=OptimConfig(epochs=1, batch=6))
-    [batch] = training_batches(source, config, 0)[0]
-    assert len(batch.pixels) == 5
-    assert sorted(batch.captions) == [f"photo {n}" for n in (0, 1, 3, 4, 5)]
-    assert batch.image_of_text.tolist() == [0, 1, 2, 3, 4]
-    assert batch.unreadable == [f"{tmp_path}/2.jpg: not an image"]
+NUMBERS = ("dog", "dogs", "cat", "boat", "sea", "fence")  # words that the tokenizer knows
 
 
 def test_a_batch_of_unreadable_photos_alone() -> None:
     batch = collate(["a.jpg: truncated", "b.jpg: truncated"])
     assert len(batch.pixels) == 0
-    assert batch.captions == []
+    assert len(batch.ids) == len(batch.photos) == len(batch.image_of_text) == 0
+    assert batch.encoder_labels.shape == batch.decoder_ids.shape == batch.ids.shape
     assert len(batch.unreadable) == 2
-
-
-def test_photos_without_captions_are_not_trained_on(tmp_path: Path) -> None:
-    for number in range(4):
-        Image.new("RGB", (40, 30)).save(tmp_path / f"{number}.jpg")
-    for number in (1, 3):
-        (tmp_path / f"{number}.txt").write_text(f"photo {number}\n")
-    config = replace(AUGMENTED, data=DataConfig(workers=0), optim=OptimConfig(epochs=1, batch=2))
-    [batch] = training_batches(open_source(tmp_path), config, 0)[0]
-    assert sorted(batch.captions) == ["photo 1", "photo 3"]
-
-
-def test_fewer_photos_than_a_batch() -> None:
-    with pytest.raises(
-        DataError, match="3 drawn scenes of seed 0 has 3 photos with captions, fewer than a batch"
-    ):
-        training_batches(Scenes(3, seed=0), AUGMENTED, 0)
-
-
-def test_several_sources_are_one() -> None:
-    source = open_configured([SourceConfig("scenes:3:0"), SourceConfig("scenes:2:5")])
-    assert len(source) == 5
-    assert source.items[3].captions == Scenes(1, seed=5).items[0].captions

@@ -1,58 +1,100 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from lexlip.config import OptimConfig
+from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
-from lexlip.training.step import make_optimizer
-from tests.tiny import CAPTIONS, tiny_model, tiny_photos
+from lexlip.training.processes import Processes
+from lexlip.training.step import make_optimizer, train_step
+from lexlip.training.trainee import Trainee
+from tests.tiny import CAPTIONS, tiny_batch, tiny_model, tiny_trainee
 
-CPU = torch.device("cpu")
-
-
-def trained(steps: int = 2, seed: int = 0) -> tuple[LexLIP, torch.optim.Optimizer]:
-    model = tiny_model(seed=seed)
-    optimizer = make_optimizer(model, OptimConfig(lr=1e-2))
-    for _ in range(steps):
-        step(model, optimizer)
-    return model, optimizer
+ALONE = Processes("cpu")
+OPTIM = OptimConfig(lr=1e-2, precision="fp32")
+OFF = torch.amp.GradScaler("cpu", enabled=False)
+OBJECTIVE = ObjectiveConfig(mlm=1.0, image_to_text=1.0, text_to_text=1.0, queue=9, anchor_words=1.0)
 
 
-def step(model: LexLIP, optimizer: torch.optim.Optimizer) -> None:
-    ids, mask = model.text_encoder.tokenize(CAPTIONS)
-    outputs = model(tiny_photos(2), ids, mask, model.words_present(CAPTIONS))
-    torch.stack([output.square().mean() for output in outputs.values()]).sum().backward()
-    optimizer.step()
-    optimizer.zero_grad()
+def trained(
+    steps: int = 2, seed: int = 0, objective: ObjectiveConfig = OBJECTIVE
+) -> tuple[Trainee, torch.optim.Optimizer]:
+    trainee = tiny_trainee(objective, tiny_model(seed=seed), seed).train()
+    optimizer = make_optimizer(trainee, OPTIM)
+    for number in range(steps):
+        step(trainee, optimizer, number)
+    return trainee, optimizer
+
+
+def step(trainee: Trainee, optimizer: torch.optim.Optimizer, number: int) -> None:
+    batch = tiny_batch(trainee, epoch=number, first_photo=10 * number)
+    assert train_step(trainee, batch, optimizer, OFF, OPTIM, 1.0, ALONE) is not None
 
 
 def save(run: Path, number: int, best: bool = False, **state: Any) -> Path:
-    model, optimizer = trained()
-    return save_checkpoint(run, number, model, optimizer, state, best)
+    trainee, optimizer = trained(steps=1)
+    return save_checkpoint(run, number, trainee, optimizer, state, best)
 
 
-def test_weights_and_optimizer_go_on_as_they_were(tmp_path: Path) -> None:
-    model, optimizer = trained()
-    save_checkpoint(tmp_path, 7, model, optimizer, {"best": 0.5, **random_state(CPU)}, best=False)
-    other, its_optimizer = trained(steps=0, seed=1)
+@pytest.mark.parametrize("share_decoder", [False, True])
+def test_weights_queues_and_optimizer_go_on_as_they_were(tmp_path: Path, share_decoder: bool) -> None:
+    objective = replace(OBJECTIVE, share_decoder=share_decoder)
+    trainee, optimizer = trained(objective=objective)
+    state = {"best": 0.5, **random_state(ALONE)}
+    save_checkpoint(tmp_path, 7, trainee, optimizer, state, best=False)
+    other, its_optimizer = trained(steps=0, seed=1, objective=objective)
     state = load_checkpoint(tmp_path, other, its_optimizer)
     assert (state["step"], state["best"]) == (7, 0.5)
-    for m, o in ((model, optimizer), (other, its_optimizer)):
-        set_random_state(state, CPU)
-        step(m.train(), o)
-    for name, weight in model.state_dict().items():
-        assert torch.equal(other.state_dict()[name], weight), name
+    assert int(other.image_queue.count) == 2 * 5
+    for t, o in ((trainee, optimizer), (other, its_optimizer)):
+        assert set_random_state(state, ALONE)
+        for number in (2, 3):
+            step(t, o, number)
+    assert other.state_dict().keys() == trainee.state_dict().keys()
+    for name, value in trainee.state_dict().items():
+        assert torch.equal(other.state_dict()[name], value), name
+    assert (other.image_decoder is other.text_decoder) == share_decoder
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"queue": 0},
+        {"image_to_text": 0.0, "text_to_text": 0.0},
+        {"queue": 11},
+    ],
+)
+def test_a_checkpoint_of_other_objectives(tmp_path: Path, changes: dict[str, Any]) -> None:
+    save(tmp_path, 1)
+    with pytest.raises(ModelError, match=r"cannot resume|was trained on other objectives") as caught:
+        load_checkpoint(tmp_path, *trained(steps=0, objective=replace(OBJECTIVE, **changes)))
+    assert "\n" not in str(caught.value)
+
+
+def test_objectives_that_leave_more_behind(tmp_path: Path) -> None:
+    trainee, optimizer = trained(objective=ObjectiveConfig())
+    save_checkpoint(tmp_path, 1, trainee, optimizer, {}, best=False)
+    with pytest.raises(ModelError, match="trained on other objectives than this config's"):
+        load_checkpoint(tmp_path, *trained(steps=0))
+
+
+def test_generators_of_another_number_of_processes_are_left_alone() -> None:
+    state = {"random": random_state(ALONE)["random"] * 2}
+    before = torch.get_rng_state()
+    assert not set_random_state(state, ALONE)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_checkpoint_is_a_model(tmp_path: Path) -> None:
     folder = save(tmp_path, 3, best=True)
     vectors = LexLIP.from_pretrained(tmp_path / "best").encode_text(CAPTIONS)
-    assert (vectors != trained()[0].encode_text(CAPTIONS)).nnz == 0
+    assert vectors.nnz > 0
+    assert (vectors != trained(steps=1)[0].model.encode_text(CAPTIONS)).nnz == 0
     assert {path.suffix for path in folder.iterdir()} <= {".json", ".txt", ".safetensors"}  # no pickle
 
 
@@ -69,7 +111,7 @@ def test_only_the_newest_and_the_best_stay(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000004"]
 
 
-@pytest.mark.parametrize("at", ["LexLIP.save", "save_file", "json.dumps"])
+@pytest.mark.parametrize("at", ["Trainee.left_behind", "save_file", "json.dumps"])
 def test_a_half_written_checkpoint_is_never_picked_up(tmp_path: Path, monkeypatch, at: str) -> None:
     save(tmp_path, 1, best=True)
 
@@ -100,7 +142,14 @@ def test_a_checkpoint_that_was_written_but_not_linked_is_written_again(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "file", ["trainer.json", "optimizer.safetensors", "model.safetensors", "vocabulary.txt"]
+    "file",
+    [
+        "trainer.json",
+        "optimizer.safetensors",
+        "model.safetensors",
+        "vocabulary.txt",
+        "left_behind.safetensors",
+    ],
 )
 def test_damaged_checkpoints(tmp_path: Path, file: str) -> None:
     folder = save(tmp_path, 1)

@@ -1,7 +1,6 @@
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +20,7 @@ from lexlip.config import (
     ObjectiveConfig,
     OptimConfig,
     SourceConfig,
+    VocabularyConfig,
     from_dict,
     load_config,
     to_dict,
@@ -28,8 +28,13 @@ from lexlip.config import (
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.loop import Log, inverse_document_frequency, make_model, pick_device, pretrain
-from tests.tiny import TINY, tiny_model
+from lexlip.training.device import pick_device
+from lexlip.training.loop import Log, _captions, inverse_document_frequency, make_model, pretrain
+from lexlip.training.processes import Processes
+from lexlip.training.trainee import Trainee
+from tests.tiny import TINY, tiny_model, tiny_photos
+
+PHASE_1 = {"mlm": 0.5, "image_to_text": 0.5, "text_to_text": 0.5}
 
 SMALL = Config(
     name="small",
@@ -48,6 +53,13 @@ SMALL = Config(
     objective=ObjectiveConfig(anchor_contrastive=0.5, anchor_words=0.3),
     optim=OptimConfig(epochs=4, batch=8, lr=1e-3, micro_batch=5),
 )
+WITH_DECODERS = replace(SMALL, objective=replace(SMALL.objective, **PHASE_1))
+WITH_QUEUES = replace(SMALL, objective=replace(SMALL.objective, queue=21, momentum=0.7, topk=(4,)))
+DENSE = replace(
+    SMALL,
+    model=replace(TINY, kind="dense"),
+    objective=ObjectiveConfig(flops_image=0, flops_text=0, **PHASE_1, queue=21),
+)
 STEPS = 12
 
 KILLED = """
@@ -56,12 +68,17 @@ from lexlip.config import Config, from_dict
 from lexlip.training import loop
 
 step = loop.Log.step
-def step_and_die(self, number, *arguments):
-    step(self, number, *arguments)
-    if number == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-loop.Log.step = step_and_die
-loop.pretrain(from_dict(Config, json.loads(sys.argv[1])))
+for config, last in json.loads(sys.argv[1]):
+    def step_and_die(self, number, *arguments):
+        step(self, number, *arguments)
+        if number == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+    loop.Log.step = step_and_die
+    child = os.fork()
+    if not child:
+        loop.pretrain(from_dict(Config, config))
+        os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 """
 
 
@@ -82,12 +99,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_same(run: Path, finished: Path) -> None:
-    """Both runs logged the same numbers and ended with the same weights, bit for bit."""
+    """Both runs logged the same numbers and ended with the same weights, keys and queues, bit for bit."""
     assert metrics(run) == metrics(finished)
     for link in ("last", "best"):
         assert (run / link).resolve().name == (finished / link).resolve().name
-        ours, theirs = (load_file(r / link / "model.safetensors") for r in (run, finished))
-        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+        for file in ("model", "left_behind", "optimizer"):
+            ours, theirs = (load_file(r / link / f"{file}.safetensors") for r in (run, finished))
+            assert ours.keys() == theirs.keys()
+            assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 @pytest.mark.parametrize("stopped_at", [4, 6])
@@ -107,20 +126,61 @@ def test_a_stopped_run_goes_on_bit_for_bit(
     check_same(pretrain(config, resume=True), finished)
 
 
-def test_a_killed_run_goes_on_bit_for_bit_with_another_process_that_reads(
-    finished: Path, tmp_path: Path
-) -> None:
-    config = with_data(replace(SMALL, out=str(tmp_path / "run")), workers=1)
+KILLED_RUNS = {  # and the step after which each is killed; the newest checkpoint is an earlier one
+    "another process reads": (with_data(SMALL, workers=1), 11),
+    "phase 1": (WITH_DECODERS, 6),
+    "phase 2": (WITH_QUEUES, 7),
+    "dense": (DENSE, 6),
+}
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs that were killed."""
+    folder = tmp_path_factory.mktemp("runs")
+    runs = [
+        (to_dict(replace(config, out=str(folder / name))), last)
+        for name, (config, last) in KILLED_RUNS.items()
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, json.dumps(to_dict(config)), "11"],
+        [sys.executable, "-c", KILLED, json.dumps(runs)],
         env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_killed_run_goes_on_bit_for_bit_with_another_process_that_reads(
+    finished: Path, killed: Path
+) -> None:
+    name = "another process reads"
+    config = replace(KILLED_RUNS[name][0], out=str(killed / name))
     check_same(pretrain(config, resume=True), finished)
+
+
+@pytest.mark.parametrize("name", ["phase 1", "phase 2", "dense"])
+def test_decoders_keys_and_queues_survive_a_kill(name: str, killed: Path, tmp_path: Path) -> None:
+    config, last = KILLED_RUNS[name]
+    assert len([row for row in metrics(killed / name) if "val" not in row]) == last
+    finished = pretrain(replace(config, out=str(tmp_path / "finished")))
+    check_same(pretrain(replace(config, out=str(killed / name)), resume=True), finished)
+    left_behind = load_file(finished / "last" / "left_behind.safetensors")
+    if config.objective.queue:
+        assert int(left_behind["image_queue.count"]) == 8 * STEPS  # one enqueue a step, none in validation
+        assert int(left_behind["text_queue.count"]) == 2 * 8 * STEPS
+    if config.objective.decodes:
+        assert any(name.startswith("text_decoder.") for name in left_behind)
+
+
+@pytest.mark.parametrize("changes", [PHASE_1, {"queue": 21}, {"contrastive": 0.5}])
+def test_resuming_with_other_objectives(finished: Path, changes: dict[str, float]) -> None:
+    config = replace(SMALL, out=str(finished), objective=replace(SMALL.objective, **changes))
+    with pytest.raises(ConfigError, match=r"config\.yaml differs from this config"):
+        pretrain(config, resume=True)
 
 
 LEARNING = Config(
@@ -189,7 +249,9 @@ def test_what_a_run_leaves(finished: Path) -> None:
         "i2t",
         "terms_image",
         "terms_text",
+        "terms_kept",
         "words@10",
+        "mean_recall",
     }
     best = max(
         (row for row in rows if "val" in row),
@@ -245,22 +307,86 @@ def test_photos_without_captions_cannot_be_trained_on(tmp_path: Path) -> None:
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "lexlip.training.loop.total_loss", lambda outputs, *_: (outputs["image"].sum() * math.nan, {})
-    )
+    monkeypatch.setattr("lexlip.training.loss.align", lambda texts, _: texts.sum() * math.nan)
     with pytest.raises(ModelError, match=r"the gradient is not finite at step 0; lower optim\.lr"):
-        pretrain(replace(SMALL, out=str(tmp_path / "run")))
+        pretrain(replace(SMALL, out=str(tmp_path / "run"), objective=ObjectiveConfig(anchor_align=1.0)))
 
 
-def test_starting_from_a_checkpoint(finished: Path, tmp_path: Path) -> None:
+def test_starting_from_a_checkpoint(finished: Path) -> None:
     config = replace(SMALL, name="second", init=str(finished / "best"))
-    model = make_model(config, Scenes(4, seed=0))
+    model, vocabulary = make_model(config, Scenes(4, seed=0))
     first = LexLIP.from_pretrained(finished / "best")
     assert all(torch.equal(weight, first.state_dict()[name]) for name, weight in model.state_dict().items())
     assert model.name == "second"
-    other = replace(config, model=replace(SMALL.model, image=replace(SMALL.model.image, size=64)))
-    with pytest.raises(ConfigError, match=r"model\.image\.size is 64, but init=.* was trained with 32"):
-        make_model(other, Scenes(4, seed=0))
+    assert vocabulary == model.vocabulary
+    keys = Trainee(model, vocabulary, WITH_QUEUES.objective).keys  # not of random weights
+    assert all(torch.equal(weight, first.state_dict()[name]) for name, weight in keys.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"image": replace(SMALL.model.image, resize="squash")},
+            r"model\.image\.resize is squash, but init=.*",
+        ),
+        ({"text": replace(TINY.text, max_tokens=7)}, r"model\.text\.max_tokens is 7, but init=.* with 40"),
+        ({"vocabulary": VocabularyConfig("all")}, r"model\.vocabulary\.kind is all, but init=.* with words"),
+        ({"special_positions": True}, r"special_positions is True, but init=.* with False"),
+        ({"pooling": "mean"}, r"pooling is mean, but init=.* with cls"),
+        ({"kind": "dense"}, "holds a lexlip model, not a dense one"),
+    ],
+)
+def test_starting_from_a_checkpoint_of_another_model(
+    finished: Path, changes: dict[str, Any], message: str
+) -> None:
+    objective = replace(SMALL.objective, flops_image=0, flops_text=0, anchor_contrastive=0, anchor_words=0)
+    config = replace(
+        SMALL, init=str(finished / "best"), model=replace(SMALL.model, **changes), objective=objective
+    )
+    with pytest.raises((ConfigError, ModelError), match=message) as caught:
+        make_model(config, Scenes(4, seed=0))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [16, 64])
+def test_starting_from_a_checkpoint_of_another_size(finished: Path, size: int) -> None:
+    """As from 224 to 384 pixels: positions are interpolated, nothing else changes."""
+    image = replace(SMALL.model.image, size=size)
+    config = replace(SMALL, init=str(finished / "best"), model=replace(SMALL.model, image=image))
+    model, _ = make_model(config, Scenes(4, seed=0))
+    first = LexLIP.from_pretrained(finished / "best")
+    assert model.config == config.model
+    others = {n for n, w in model.state_dict().items() if not torch.equal(w, resized_to(w, first, n))}
+    assert others == {"image_encoder.body.pos_embed", "image_encoder.position"}
+    tokens = (size // 8) ** 2 + 1
+    assert model.image_encoder.positions == tokens
+    photos = tiny_photos(2, size)
+    with torch.no_grad():
+        torch.testing.assert_close(model.raw_image(photos), first.raw_image(photos), rtol=1e-3, atol=1e-4)
+
+
+def resized_to(weight: torch.Tensor, model: LexLIP, name: str) -> torch.Tensor:
+    """The model's own weight of that name, or where it has another shape nothing like it."""
+    own = model.state_dict()[name]
+    return own if own.shape == weight.shape else torch.full_like(weight, math.nan)
+
+
+def test_training_goes_on_at_another_size(finished: Path, tmp_path: Path) -> None:
+    image = replace(SMALL.model.image, size=48)
+    config = replace(
+        SMALL,
+        out=str(tmp_path / "run"),
+        init=str(finished / "best"),
+        model=replace(SMALL.model, image=image),
+        data=replace(SMALL.data, sizes=(48, 32)),
+        optim=replace(SMALL.optim, epochs=2),
+    )
+    run = pretrain(config)
+    assert len([row for row in metrics(run) if "val" not in row]) == 6
+    saved = LexLIP.from_pretrained(run / "last")
+    assert saved.config.image.size == 48
+    assert saved.encode_image(tiny_photos(2, 48)).shape[0] == 2
 
 
 def test_words_start_from_their_rarity() -> None:
@@ -276,7 +402,7 @@ def test_words_start_from_their_rarity() -> None:
 def test_a_line_that_a_killed_run_left_unfinished_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n{"step": 4}\n{"step": 9}\n{"ste')
-    Log(tmp_path, first=4, steps=10).close()
+    Log(tmp_path, 4, 10, Processes("cpu")).close()
     assert path.read_text() == '{"step": 1}\n{"step": 4}\n'
 
 
@@ -289,3 +415,15 @@ def test_devices() -> None:
         assert pick_device("auto").type == "cpu"
         with pytest.raises(ConfigError, match="device 'cuda' cannot be used here"):
             pick_device("cuda")
+
+
+def test_words_are_counted_in_a_sample_of_a_large_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Scenes(40, seed=0)
+    monkeypatch.setattr("lexlip.training.loop.COUNTED_PHOTOS", 12)
+    counted = _captions(SMALL, source)
+    of_photo = {caption: index for index, item in enumerate(source.items) for caption in item.captions}
+    photos = [of_photo[caption] for caption in counted]
+    assert len(set(photos)) == 12
+    assert photos == sorted(photos)
+    assert counted == _captions(SMALL, source)
+    assert counted != _captions(replace(SMALL, seed=SMALL.seed + 1), source)

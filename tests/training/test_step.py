@@ -1,121 +1,168 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from lexlip.config import ObjectiveConfig, OptimConfig
-from lexlip.models.lexlip import LexLIP
-from lexlip.objectives.total import total_loss
-from lexlip.training.batches import Batch, Inputs
-from lexlip.training.step import backward, make_optimizer, set_learning_rate
+from lexlip.training.batches import Batch
+from lexlip.training.loss import Totals, batch_loss, masked_loss
+from lexlip.training.processes import Processes
+from lexlip.training.step import backward, make_optimizer, set_learning_rate, train_step
+from lexlip.training.trainee import Tensors, Trainee
 from tests.reference.losses import naive_learning_rate
-from tests.tiny import CAPTIONS, TINY, tiny_model, tiny_photos
+from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_dense, tiny_model, tiny_trainee
 
-EVERYTHING = ObjectiveConfig(
-    temperature=0.2,
-    flops_image=0.1,
-    flops_text=0.2,
-    anchor_contrastive=0.5,
-    anchor_align=0.3,
-    anchor_words=0.4,
-)
-WITHOUT_DROPOUT = replace(
-    TINY,
-    text=replace(
-        TINY.text,
-        options={**TINY.text.options, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0},
-    ),
-)
+WEIGHTS: dict[str, Any] = {"temperature": 0.2, "flops_image": 0.1, "flops_text": 0.2}
+PHASE_1 = {"mlm": 0.5, "image_to_text": 0.7, "text_to_text": 1.1}
+ANCHORS = {"anchor_contrastive": 0.5, "anchor_align": 0.3, "anchor_words": 0.4}
+CONTRASTIVE = ObjectiveConfig(**WEIGHTS, **ANCHORS)
+EVERYTHING = ObjectiveConfig(**WEIGHTS, **ANCHORS, **PHASE_1, queue=9, momentum=0.6, topk=(3,))
+OBJECTIVES = {
+    "contrastive": CONTRASTIVE,
+    "everything": EVERYTHING,
+    "phase 1": ObjectiveConfig(**WEIGHTS, **PHASE_1, share_decoder=True),
+    "phase 1 alone": ObjectiveConfig(contrastive=0, flops_image=0, flops_text=0, **PHASE_1),
+}
 OFF = torch.amp.GradScaler("cpu", enabled=False)
+ALONE = Processes("cpu")
 
 
-def inputs(model: LexLIP) -> Inputs:
-    """Five photos with one or two captions each."""
-    owners = [0, 0, 1, 2, 2, 3, 4]
-    captions = [CAPTIONS[i % 6] for i in range(7)]
-    of_photo = [tuple(c for c, owner in zip(captions, owners, strict=True) if owner == i) for i in range(5)]
-    return Inputs.of(Batch(tiny_photos(5), captions, torch.tensor(owners), of_photo, []), model)
+def trainee_of(objective: ObjectiveConfig, dropout: bool = True) -> Trainee:
+    trainee = tiny_trainee(objective, tiny_model() if dropout else tiny_model(WITHOUT_DROPOUT)).train()
+    if objective.queue:
+        torch.manual_seed(3)
+        for queue in (trainee.image_queue, trainee.text_queue):
+            queue.enqueue(torch.rand(6, trainee.model.dimensions), torch.tensor([3, 11, 12, 12, 70, 4]))
+    return trainee
 
 
-def loss_of(outputs: dict[str, Tensor], given: Inputs) -> tuple[Tensor, dict[str, Tensor]]:
-    return total_loss(outputs, given.image_of_text, given.word_counts, EVERYTHING, progress=1.0)
+def run_backward(
+    trainee: Trainee,
+    batch: Batch,
+    micro_batch: int | None = None,
+    precision: Any = "fp32",
+    scaler: torch.amp.GradScaler = OFF,
+) -> Tensors:
+    config = OptimConfig(micro_batch=micro_batch, precision=precision)
+    return backward(trainee, batch, config, 1.0, ALONE, Totals.of(batch, ALONE), scaler)[0]
 
 
-def gradients(model: LexLIP) -> dict[str, Tensor]:
-    found = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
-    model.zero_grad(set_to_none=True)
+def gradients(trainee: Trainee) -> Tensors:
+    found = {n: p.grad.clone() for n, p in trainee.named_parameters() if p.grad is not None}
+    trainee.zero_grad(set_to_none=True)
     return found
 
 
-@pytest.mark.parametrize("micro_batch", [1, 2, 3, 5, 64])
-def test_the_gradient_does_not_depend_on_the_micro_batch(micro_batch: int) -> None:
-    model = tiny_model(WITHOUT_DROPOUT).train()
-    given = inputs(model)
-    expected_parts = backward(model, given, loss_of, None, "fp32", OFF)
-    expected = gradients(model)
-    parts = backward(model, given, loss_of, micro_batch, "fp32", OFF)
-    found = gradients(model)
+def check_close(found: Tensors, expected: Tensors, **tolerances: float) -> None:
     assert found.keys() == expected.keys()
-    for name, gradient in expected.items():
+    for name, value in expected.items():
         torch.testing.assert_close(
-            found[name], gradient, rtol=1e-3, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}"
+            found[name],
+            value,
+            **(tolerances or {"rtol": 1e-3, "atol": 1e-5}),
+            msg=lambda m, n=name: f"{n}: {m}",
         )
-    for name, part in expected_parts.items():
-        torch.testing.assert_close(parts[name], part, rtol=1e-4, atol=1e-5)
-    assert set(parts) >= {"contrastive", "flops_image", "flops_text", "anchor", "align", "words", "loss"}
 
 
-def test_every_parameter_of_use_gets_a_gradient() -> None:
-    model = tiny_model().train()
-    backward(model, inputs(model), loss_of, 2, "fp32", OFF)
-    assert {name for name, p in model.named_parameters() if p.grad is None} <= {
-        "text_encoder.body.embeddings.token_type_embeddings.weight"
+@pytest.mark.parametrize("micro_batch", [1, 2, 3, 5, 64])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_gradient_does_not_depend_on_the_micro_batch(name: str, micro_batch: int) -> None:
+    trainee = trainee_of(OBJECTIVES[name], dropout=False)
+    batch = tiny_batch(trainee)
+    expected_parts = run_backward(trainee, batch)
+    expected = gradients(trainee)
+    parts = run_backward(trainee, batch, micro_batch)
+    check_close(gradients(trainee), expected)
+    check_close(parts, expected_parts, rtol=1e-4, atol=1e-5)
+    assert not any(part.requires_grad for part in parts.values())
+
+
+def test_every_loss_is_logged() -> None:
+    trainee = trainee_of(EVERYTHING)
+    parts = run_backward(trainee, tiny_batch(trainee), 2)
+    assert set(parts) == {
+        *("contrastive", "topk", "flops_image", "flops_text", "anchor", "align", "words"),
+        *("mlm", "image_to_text", "text_to_text", "loss", "terms_image", "terms_text"),
     }
+    names = {"flops_image": 0.1, "flops_text": 0.2, "contrastive": 1, "topk": 1, "anchor": 0.5, "align": 0.3}
+    weights = {**names, "words": 0.4, **PHASE_1}
+    assert float(parts["loss"]) == pytest.approx(sum(w * float(parts[n]) for n, w in weights.items()))
+
+
+@pytest.mark.parametrize("kind", ["lexlip", "dense"])
+def test_every_parameter_of_use_gets_a_gradient(kind: str) -> None:
+    objective = EVERYTHING
+    if kind == "dense":
+        objective = ObjectiveConfig(flops_image=0, flops_text=0, **PHASE_1, queue=9)
+    trainee = tiny_trainee(objective, tiny_model() if kind == "lexlip" else tiny_dense()).train()
+    run_backward(trainee, tiny_batch(trainee), 2)
+    without = {name for name, p in trainee.named_parameters() if p.grad is None}
+    assert {name for name in without if not name.startswith("keys.")} <= {
+        "model.text_encoder.body.embeddings.token_type_embeddings.weight"
+    }
+    assert {name for name, _ in trainee.named_parameters() if name.startswith("keys.")} <= without
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str) -> None:
-    model = tiny_model().train()
-    given = inputs(model)
-    torch.manual_seed(7)
-    parts = []
-    for chunk in given.split(2):  # with the graph of all chunks held at once
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            parts.append(model(chunk.pixels, chunk.ids, chunk.mask, chunk.present))
-    loss, _ = loss_of({name: torch.cat([part[name] for part in parts]) for name in parts[0]}, given)
-    loss.backward()
-    expected, after = gradients(model), torch.get_rng_state()
+@pytest.mark.parametrize("objective", [CONTRASTIVE, EVERYTHING], ids=["contrastive", "everything"])
+def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str, objective: ObjectiveConfig) -> None:
+    """With the graph of all chunks held at once, each begun with the generator's state of its first pass."""
+    trainee = trainee_of(objective)
+    batch = tiny_batch(trainee)
+    totals, chunks, states = Totals.of(batch, ALONE), batch.split(2), []
+
+    def autocast() -> torch.autocast:
+        return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
 
     torch.manual_seed(7)
-    backward(model, given, loss_of, 2, precision, OFF)
-    found = gradients(model)
-    for name, gradient in expected.items():
-        torch.testing.assert_close(
-            found[name], gradient, rtol=1e-3, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}"
-        )
+    for chunk in chunks:
+        states.append(torch.get_rng_state())
+        with torch.no_grad(), autocast():
+            trainee.raw(chunk)
+    after = torch.get_rng_state()
+    raws, masked, keys = [], torch.zeros(()), None
+    for chunk, state in zip(chunks, states, strict=True):
+        torch.set_rng_state(state)
+        with autocast():
+            raw, sums = trainee(chunk)
+        raws.append(raw)
+        masked = masked + masked_loss(sums, objective, totals)[0]
+    if objective.queue:
+        with autocast():
+            parts = [trainee.key_vectors(chunk) for chunk in chunks]
+        keys = {name: torch.cat([part[name] for part in parts]) for name in ("image", "text")}
+    whole = {name: torch.cat([raw[name] for raw in raws]) for name in ("image", "text")}
+    loss, _ = batch_loss(whole, keys, batch, trainee, 1.0, ALONE, totals)
+    (loss + masked).backward()
+    expected = gradients(trainee)
+
+    torch.manual_seed(7)
+    run_backward(trainee, batch, 2, precision)
+    loose = {"rtol": 2e-2, "atol": 1e-3} if precision == "bf16" else {}
+    check_close(gradients(trainee), expected, **loose)
     assert torch.equal(torch.get_rng_state(), after)  # the next step draws anew
 
 
-def test_dropout_is_drawn_anew_for_every_step() -> None:
-    model = tiny_model().train()
-    given = inputs(model)
-    first, second = (float(backward(model, given, loss_of, 2, "fp32", OFF)["loss"]) for _ in range(2))
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_dropout_is_drawn_anew_for_every_step(micro_batch: int | None) -> None:
+    trainee = trainee_of(EVERYTHING)
+    batch = tiny_batch(trainee)
+    first, second = (float(run_backward(trainee, batch, micro_batch)["loss"]) for _ in range(2))
     assert first != second
 
 
 @pytest.mark.parametrize("micro_batch", [None, 2])
 def test_the_scale_of_fp16_is_taken_out_again(micro_batch: int | None) -> None:
-    model = tiny_model(WITHOUT_DROPOUT).train()
-    optimizer = make_optimizer(model, OptimConfig())
-    backward(model, inputs(model), loss_of, micro_batch, "fp32", OFF)
-    expected = gradients(model)
+    trainee = trainee_of(EVERYTHING, dropout=False)
+    optimizer, batch = make_optimizer(trainee, OptimConfig()), tiny_batch(trainee)
+    run_backward(trainee, batch, micro_batch)
+    expected = gradients(trainee)
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
-    backward(model, inputs(model), loss_of, micro_batch, "fp32", scaler)
+    run_backward(trainee, batch, micro_batch, scaler=scaler)
     scaler.unscale_(optimizer)
-    for name, gradient in gradients(model).items():
-        torch.testing.assert_close(gradient, expected[name], rtol=1e-3, atol=1e-5)
+    check_close(gradients(trainee), expected)
 
 
 @pytest.mark.parametrize("micro_batch", [None, 2])
@@ -125,47 +172,105 @@ def test_the_scale_of_fp16_is_taken_out_again(micro_batch: int | None) -> None:
         {"image_encoder": 0.0, "image_head": 0.0},
         {"text_encoder": 0.0, "text_head": 0.0},
         {"bag_of_words": 0.0},
+        {"text_decoder": 0.0},
     ],
 )
-def test_frozen_parts(frozen: dict[str, float], micro_batch: int | None) -> None:
-    model = tiny_model().train()
-    optimizer = make_optimizer(model, OptimConfig(lr=0.1, lr_scale=frozen))
-    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    backward(model, inputs(model), loss_of, micro_batch, "fp32", OFF)
+@pytest.mark.parametrize("objective", [CONTRASTIVE, EVERYTHING], ids=["contrastive", "everything"])
+def test_frozen_parts(frozen: dict[str, float], objective: ObjectiveConfig, micro_batch: int | None) -> None:
+    trainee = trainee_of(objective)
+    optimizer = make_optimizer(trainee, OptimConfig(lr=0.1, lr_scale=frozen))
+    before = {name: parameter.clone() for name, parameter in trainee.named_parameters()}
+    run_backward(trainee, tiny_batch(trainee), micro_batch)
     optimizer.step()
-    for name, parameter in model.named_parameters():
-        still = name.startswith(tuple(frozen))
+    for name, parameter in trainee.named_parameters():
+        still = name.removeprefix("model.").startswith((*frozen, "keys."))
         assert (parameter.grad is None) >= still, name
         if still:
             assert torch.equal(parameter, before[name]), name
-    assert any(not torch.equal(p, before[n]) for n, p in model.named_parameters())
+    assert any(not torch.equal(p, before[n]) for n, p in trainee.named_parameters())
 
 
-def test_split_keeps_photos_and_captions_together() -> None:
-    model = tiny_model()
-    given = inputs(model)
-    parts = given.split(2)
-    assert [len(part.pixels) for part in parts] == [2, 2, 1]
-    assert [part.image_of_text.tolist() for part in parts] == [[0, 0, 1], [0, 0, 1], [0]]
-    for name in ("pixels", "ids", "mask", "present", "word_counts"):
-        assert torch.equal(torch.cat([getattr(part, name) for part in parts]), getattr(given, name))
+def step(trainee: Trainee, optimizer: torch.optim.Optimizer, batch: Batch, **changes: Any) -> Tensors | None:
+    config = OptimConfig(**{"precision": "fp32", **changes})
+    return train_step(trainee, batch, optimizer, OFF, config, 1.0, ALONE)
 
 
-def test_word_counts_are_of_all_captions() -> None:
-    model = tiny_model()
-    batch = Batch(
-        tiny_photos(1), [CAPTIONS[0]], torch.tensor([0]), [("a dog", "two dogs dog", "a dog in snow")], []
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_keys_follow_and_queues_grow_once_a_step(micro_batch: int | None) -> None:
+    trainee = trainee_of(EVERYTHING)
+    optimizer = make_optimizer(trainee, OptimConfig(lr=0.05))
+    expected = {name: p.clone() for name, p in trainee.keys.named_parameters()}
+    for number in range(3):
+        batch = tiny_batch(trainee, epoch=number, first_photo=100 * number)
+        with torch.no_grad():
+            vectors = trainee.key_vectors(batch)
+        assert step(trainee, optimizer, batch, micro_batch=micro_batch) is not None
+        for name, parameter in trainee.model.named_parameters():
+            expected[name] = 0.6 * expected[name] + 0.4 * parameter.detach()
+        # of 6 keys before the first step, 5 photos and 7 captions a step, the last 9 stay
+        assert int(trainee.image_queue.count) == 6 + 5 * (number + 1)
+        assert int(trainee.text_queue.count) == 6 + 7 * (number + 1)
+        for queue, new, photos in (
+            (trainee.image_queue, vectors["image"], batch.photos),
+            (trainee.text_queue, vectors["text"], batch.photos[batch.image_of_text]),
+        ):
+            start = int(queue.count) - len(new)
+            places = [(start + n) % 9 for n in range(len(new))]
+            units = new / new.norm(dim=1, keepdim=True)
+            torch.testing.assert_close(queue.keys[places].float(), units, rtol=1e-2, atol=2e-3)
+            assert queue.images[places].tolist() == photos.tolist()
+    check_close(dict(trainee.keys.named_parameters()), expected, rtol=1e-4, atol=1e-6)
+    assert any(
+        not torch.equal(p, k)
+        for p, k in zip(trainee.model.parameters(), trainee.keys.parameters(), strict=True)
     )
-    given = Inputs.of(batch, model)
-    counts = dict(zip(model.vocabulary.words, given.word_counts[0].tolist(), strict=True))
-    assert {w: c for w, c in counts.items() if c} == {"dog": 3, "two": 1, "dogs": 1, "snow": 1}
-    assert given.present.sum() == 4  # two dogs play snow
+
+
+def test_a_step_of_micro_batches_is_a_step() -> None:
+    """Weights, keys and queues after three of them."""
+    found = []
+    for micro_batch in (None, 2):
+        trainee = trainee_of(EVERYTHING, dropout=False)
+        optimizer = make_optimizer(trainee, OptimConfig(lr=1e-3))
+        for number in range(3):
+            step(trainee, optimizer, tiny_batch(trainee, epoch=number), micro_batch=micro_batch, clip=0.5)
+        found.append({n: v.float() for n, v in trainee.state_dict().items()})
+    check_close(found[1], found[0], rtol=1e-2, atol=2e-3)
+
+
+def test_the_gradient_s_norm_is_clipped() -> None:
+    moves = []
+    for clip in (1e6, 0.5):
+        trainee = trainee_of(EVERYTHING, dropout=False)
+        plain = torch.optim.SGD([p for p in trainee.parameters() if p.requires_grad], lr=1.0)
+        learning = [p for p in trainee.parameters() if p.requires_grad]
+        start = [p.detach().clone() for p in learning]
+        parts = step(trainee, plain, tiny_batch(trainee), clip=clip)
+        assert parts is not None
+        changes = [(p.detach() - s).flatten() for p, s in zip(learning, start, strict=True)]
+        moves.append((float(parts["grad"]), float(torch.cat(changes).norm())))
+    (norm, move), (same_norm, clipped) = moves
+    assert norm == pytest.approx(same_norm, rel=1e-4)
+    assert norm == pytest.approx(move, rel=1e-3)
+    assert norm > 0.5
+    assert clipped == pytest.approx(0.5, rel=1e-3)
+
+
+def test_a_batch_of_unreadable_photos_changes_nothing() -> None:
+    trainee = trainee_of(EVERYTHING)
+    optimizer, batch = make_optimizer(trainee, OptimConfig(lr=0.05)), tiny_batch(trainee)
+    before = {name: value.clone() for name, value in trainee.state_dict().items()}
+    nothing = torch.empty(0, dtype=torch.int64)
+    empty = replace(batch, pixels=batch.pixels[:0], photos=nothing, image_of_text=nothing, ids=batch.ids[:0])
+    empty = replace(empty, encoder_labels=batch.ids[:0], decoder_labels=batch.ids[:0])
+    assert step(trainee, optimizer, empty) is None
+    assert all(torch.equal(value, before[name]) for name, value in trainee.state_dict().items())
 
 
 @pytest.mark.parametrize(("steps", "warmup"), [(10, 0.3), (7, 0.0), (1, 0.1), (20, 1.0), (100, 0.1)])
 def test_learning_rate(steps: int, warmup: float) -> None:
     config = OptimConfig(lr=0.5, warmup=warmup, lr_scale={"text": 0.1})
-    optimizer = make_optimizer(tiny_model(), config)
+    optimizer = make_optimizer(tiny_trainee(CONTRASTIVE), config)
     rates = [set_learning_rate(optimizer, config, step, steps) for step in range(steps)]
     np.testing.assert_allclose(rates, [naive_learning_rate(0.5, s, steps, warmup) for s in range(steps)])
     assert max(rates) == pytest.approx(0.5)
@@ -175,19 +280,22 @@ def test_learning_rate(steps: int, warmup: float) -> None:
 
 
 def test_groups_by_longest_prefix_and_decay() -> None:
-    model = tiny_model()
+    trainee = tiny_trainee(EVERYTHING)
     scales = {"text_encoder": 0.2, "text_encoder.body.embeddings": 0.0, "image_encoder.body": 0.5}
-    optimizer = make_optimizer(model, OptimConfig(weight_decay=0.3, lr_scale=scales))
+    optimizer = make_optimizer(
+        trainee, OptimConfig(weight_decay=0.3, lr_scale={**scales, "text_decoder": 0.7})
+    )
     of = {id(p): group for group in optimizer.param_groups for p in group["params"]}
-    for name, parameter in model.named_parameters():
-        if name.startswith("text_encoder.body.embeddings"):
+    assert sum(len(group["params"]) for group in optimizer.param_groups) == len(of)
+    for name, parameter in trainee.named_parameters():
+        name = name.removeprefix("model.")
+        if name.startswith(("text_encoder.body.embeddings", "keys.")):
             assert id(parameter) not in of
             assert not parameter.requires_grad
             continue
-        scale = (
-            0.2 if name.startswith("text_encoder") else 0.5 if name.startswith("image_encoder.body") else 1.0
-        )
+        known = {"text_encoder": 0.2, "image_encoder.body": 0.5, "text_decoder": 0.7}
+        scale = next((scale for prefix, scale in known.items() if name.startswith(prefix)), 1.0)
         assert of[id(parameter)]["scale"] == scale
         assert of[id(parameter)]["weight_decay"] == (0.3 if parameter.ndim > 1 else 0.0)
-    assert of[id(model.bag_of_words.weight)]["weight_decay"] == 0
-    assert of[id(model.text_head.norm.weight)]["weight_decay"] == 0
+    assert of[id(trainee.model.bag_of_words.weight)]["weight_decay"] == 0
+    assert of[id(trainee.model.text_head.norm.weight)]["weight_decay"] == 0

@@ -1,0 +1,154 @@
+"""lexlip table"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.evaluate import EngineName, engine_option, make_engine_of, open_captioned
+
+if TYPE_CHECKING:
+    from lexlip.data import Source
+    from lexlip.evaluation.tables import Row
+    from lexlip.sparse.quantize import Scheme
+
+
+class TopK(click.ParamType):
+    """A number of words, or "all"."""
+
+    name = "number of words"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str | int:
+        if value == "all":
+            return "all"
+        number: int = click.IntRange(min=1).convert(value, param, context)
+        return number
+
+
+@click.command()
+@click.argument("number", type=click.Choice(["1", "3"]))
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.option("--source", metavar="SOURCE", help="Photos with captions to measure on, as for evaluate.")
+@options.images_option
+@options.split_option
+@click.option(
+    "--topk",
+    "topks",
+    type=TopK(),
+    multiple=True,
+    metavar="K",
+    help="Words that a document keeps, or all; once for each row of a model.  [default: all and 32]",
+)
+@engine_option
+@options.quantization_option
+@options.workers_option
+@click.option("--markdown", is_flag=True, help="Print a table of Markdown.")
+@options.json_option
+def table(
+    number: str,
+    models: tuple[str, ...],
+    source: str | None,
+    images: str | None,
+    split: str | None,
+    topks: tuple[str | int, ...],
+    engine: EngineName,
+    quantization: Scheme,
+    workers: int,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """Print a table of the LexLIP paper for your own models.
+
+    Table 1 compares models, Table 3 ablations: it says what each run's config, and those of the runs it
+    started from, switch off or add. MODEL is a run's folder (its best checkpoint), a checkpoint, or in
+    Table 1 a packaged name. With --source all are measured on the same photos, without it the validation
+    results of the runs are shown. Dense models are measured by brute force.
+    """
+    if source is None and (images or split or topks):
+        raise click.UsageError("--images, --split and --topk need --source.")
+    if markdown and as_json:
+        raise click.UsageError("--markdown or --json, one of the two.")
+
+    from lexlip.evaluation.ablations import difference
+    from lexlip.evaluation.runs import lineage, run_of
+    from lexlip.evaluation.tables import PAPER, as_markdown, as_text, cells
+
+    methods = [str(difference(lineage(run_of(model)))) if number == "3" else None for model in models]
+    if source is None:
+        rows, measured = _validated(models, methods)
+    else:
+        photos = open_captioned(source, images, split)
+        settings = Settings(topks or ("all", 32), engine, quantization, workers, progress=not as_json)
+        rows = list(_measured(models, methods, photos, settings))
+        of_split = f" ({split})" if split else ""
+        measured = (
+            f"Measured on {source}{of_split}: {rows[0].report.images} images,"
+            f" {rows[0].report.captions} captions, one pool, {engine} engine."
+        )
+    if as_json:
+        plain = [row.to_dict() for row in rows]
+        click.echo(json.dumps({"table": int(number), "rows": plain, "notes": [measured, PAPER[int(number)]]}))
+        return
+    lines = cells(rows)
+    click.echo(as_markdown(lines) if markdown else as_text(lines))
+    click.echo(f"\n{measured}\n{PAPER[int(number)]}")
+
+
+class Settings(NamedTuple):
+    """How models are measured."""
+
+    topks: Sequence[str | int]
+    engine: EngineName
+    quantization: Scheme
+    workers: int
+    progress: bool
+
+
+def _measured(
+    models: Sequence[str], methods: Sequence[str | None], photos: Source, settings: Settings
+) -> Iterator[Row]:
+    """The rows of all models, each of which is encoded once."""
+    from lexlip.cli.index import show_skipped
+    from lexlip.evaluation.encoded import encode_source
+    from lexlip.evaluation.evaluate import measure
+    from lexlip.evaluation.runs import checkpoint_of
+    from lexlip.evaluation.tables import Row
+    from lexlip.models import load_model
+
+    progress = settings.progress
+    folders = [checkpoint_of(model) for model in models]  # all are there, before the first is measured
+    for model, folder, method in zip(models, folders, methods, strict=True):
+        encoder = load_model(folder)
+        dense = encoder.vocabulary is None
+        engine_of = make_engine_of(encoder, "exact" if dense else settings.engine, settings.quantization)
+        encoded = encode_source(encoder, photos, workers=settings.workers, progress=progress)
+        if folder is folders[0]:  # the others skip the same photos
+            show_skipped(encoded.skipped)
+        for topk in ("all",) if dense else settings.topks:
+            terms = None if isinstance(topk, str) else topk
+            documents = "dense" if dense else "all" if terms is None else f"top-{terms}"
+            yield Row(model, documents, measure(encoded, engine_of, terms, progress), method)
+
+
+def _validated(models: Sequence[str], methods: Sequence[str | None]) -> tuple[list[Row], str]:
+    """The rows of runs as their own validations have them, and on which photos those were."""
+    from lexlip.evaluation.runs import best_validation, read_config
+    from lexlip.evaluation.tables import Row
+
+    rows, photos = [], []
+    for model, method in zip(models, methods, strict=True):
+        run = Path(model)
+        report, config = best_validation(run), read_config(run)
+        rows.append(Row(model, "dense" if config.model.kind == "dense" else "all", report, method))
+        sources = [f"{val.path} ({val.split})" if val.split else val.path for val in config.data.val]
+        photos.append(f"{', '.join(sources)} ({report.images} images, {report.captions} captions)")
+    how = "by brute force, at each run's best checkpoint"
+    if len(set(photos)) == 1:
+        return rows, f"Validation on {photos[0]}, {how}."
+    each = "; ".join(f"{model}: {place}" for model, place in zip(models, photos, strict=True))
+    return rows, f"Validation {how}, but on different photos: {each}."

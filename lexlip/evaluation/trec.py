@@ -1,0 +1,112 @@
+"""Rankings as TREC files, which trec_eval, pytrec_eval and pyserini read.
+
+A run's lines are `query Q0 document rank score tag`, those of the qrels `query 0 document 1`. A photo's
+relevant captions are all of its captions, so that R@k is trec_eval's success.k; for captions, each of which
+has one photo, it is recall.k as well. Queries that find nothing have no line: `trec_eval -c` counts them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from lexlip.errors import DataError
+from lexlip.evaluation.evaluate import Ranking
+
+DEPTH = 100
+"""Documents of each query in a run file."""
+
+
+def check_run_folder(folder: str | Path) -> None:
+    """Whether `write_run_files` could write there, before the work that it is to keep.
+
+    Raises:
+        DataError: it could not.
+    """
+    place = Path(folder).absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "Permission denied" if place.is_dir() else f"{place} is a file"
+        raise DataError(f"cannot write run files to {folder}: {why}")
+
+
+def write_run_files(
+    folder: str | Path, rankings: Mapping[str, Ranking], tag: str, progress: bool = False
+) -> list[Path]:
+    """Write NAME.run and NAME.qrels for each ranking: all of them, or none.
+
+    Args:
+        folder: made if it is not there; files of these names are replaced.
+        rankings: by name.
+        tag: what the run calls itself.
+        progress: show progress bars.
+
+    Returns:
+        The files.
+
+    Raises:
+        DataError: they cannot be written.
+    """
+    lines = {}
+    for name, ranking in rankings.items():
+        lines[f"{name}.run"] = run_lines(ranking, tag, f"{name}.run" if progress else None)
+        lines[f"{name}.qrels"] = qrels_lines(ranking)
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as leftovers:
+            for name, content in lines.items():
+                temporary = folder / f".{name}.{os.getpid()}"
+                leftovers.callback(temporary.unlink, missing_ok=True)
+                with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(content)
+            for name in lines:
+                (folder / f".{name}.{os.getpid()}").replace(folder / name)
+    except OSError as error:
+        raise DataError(f"cannot write run files to {folder}: {error.strerror or error}") from error
+    return [folder / name for name in lines]
+
+
+def run_lines(ranking: Ranking, tag: str, progress: str | None = None) -> Iterator[str]:
+    """A run, best first, with scores as `falling` has them; `progress` is what a progress bar says."""
+    tag = trec_id(tag)
+    answers = zip(ranking.queries, ranking.found, ranking.scores, strict=True)
+    hidden = progress is None or None
+    for query, found, scores in tqdm(
+        answers, progress, len(ranking.queries), unit="query", disable=hidden, delay=2, leave=False
+    ):
+        query = trec_id(query)
+        for rank, (document, score) in enumerate(zip(found, falling(scores).tolist(), strict=True), 1):
+            yield f"{query} Q0 {trec_id(document)} {rank} {score:.9g} {tag}\n"
+
+
+def qrels_lines(ranking: Ranking) -> Iterator[str]:
+    """The relevant documents of each query."""
+    for query, relevant in zip(ranking.queries, ranking.relevant, strict=True):
+        for document in sorted(relevant):
+            yield f"{trec_id(query)} 0 {trec_id(document)} 1\n"
+
+
+def falling(scores: np.ndarray) -> np.ndarray:
+    """Scores that do not rise -> float32, a tied one lowered by the least that float32 can show.
+
+    trec_eval ignores ranks: it sorts by the score, which it holds as float32, and ties by the document's
+    name. Written with nine digits, these keep the engine's order there.
+    """
+    bits = np.asarray(scores, dtype=np.float32).view(np.int32).astype(np.int64)
+    order = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)  # neighbouring floats are neighbouring numbers
+    steps = np.arange(len(order))
+    order = np.minimum.accumulate(order + steps) - steps
+    return np.where(order < 0, -order | 0x80000000, order).astype(np.uint32).view(np.float32)
+
+
+def trec_id(id: str) -> str:
+    """An id without white space, which separates columns; `urllib.parse.unquote` gives it back."""
+    return re.sub(r"[%\s]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), id)

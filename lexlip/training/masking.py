@@ -1,0 +1,103 @@
+"""Whole-word masking of captions for the text encoder and the decoders (Section 3.2 of the paper).
+
+Some share of the words is masked for the encoder, and these and more for the decoders. Of the masked words
+80 % become [MASK], 10 % another token drawn at random and 10 % stay (Devlin et al., 2019), drawn for
+encoder and decoders separately.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from lexlip.config import ObjectiveConfig
+from lexlip.errors import ModelError
+
+NOT_MASKED = -100  # label of a position that is not to be predicted
+
+BECOME_MASK, BECOME_RANDOM = 0.8, 0.1
+
+WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
+
+
+@dataclass(frozen=True)
+class Masking:
+    """What `mask_words` needs to know.
+
+    Attributes:
+        encoder, decoder: shares of the words masked.
+        mask_token: id of [MASK].
+        special: bool [tokenizer ids], entries that are never masked nor drawn.
+        continues: bool [tokenizer ids], pieces that go on with the word before them ("##s").
+    """
+
+    encoder: float
+    decoder: float
+    mask_token: int
+    special: np.ndarray
+    continues: np.ndarray
+
+    @classmethod
+    def of(cls, config: ObjectiveConfig, tokenizer: PreTrainedTokenizerBase) -> Masking | None:
+        """The masking of a tokenizer; None if the config trains on no masked caption.
+
+        Raises:
+            ModelError: the tokenizer has no mask token.
+        """
+        if not config.masks:
+            return None
+        if tokenizer.mask_token_id is None:
+            raise ModelError(
+                "this tokenizer has no mask token, which objective.mlm, image_to_text and text_to_text need"
+            )
+        entries = tokenizer.get_vocab()
+        size = max(entries.values()) + 1
+        special, continues = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+        special[tokenizer.all_special_ids] = True
+        marked = any(entry.startswith("##") for entry in entries)  # WordPiece marks what continues a word
+        begins = any(entry.startswith(WORD_BEGINS) for entry in entries) and not marked
+        for entry, id in entries.items():
+            continues[id] = not entry.startswith(WORD_BEGINS) if begins else entry.startswith("##")
+        return cls(config.mask_encoder, config.mask_decoder, tokenizer.mask_token_id, special, continues)
+
+
+def mask_words(
+    ids: np.ndarray, masking: Masking, numbers: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Mask one caption for the encoder and for the decoders.
+
+    Args:
+        ids: int64 [L], with special tokens and padding.
+        masking: shares and tokens.
+        numbers: what is drawn from.
+
+    Returns:
+        For the encoder the ids and which positions are masked (bool [L]), and the same for the decoders,
+        whose masked positions include the encoder's. At least one word is masked if there is any.
+    """
+    places = np.flatnonzero(~masking.special[ids])
+    encoder_ids, decoder_ids = ids.copy(), ids.copy()
+    encoder_chosen, decoder_chosen = np.zeros(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
+    if len(places):
+        starts = ~masking.continues[ids[places]]
+        starts[0] = True
+        word_of = np.cumsum(starts) - 1  # [places]
+        rank = numbers.permutation(word_of[-1] + 1)  # a word of low rank is masked
+        drawn = np.flatnonzero(~masking.special)
+        for share, chosen, into in (
+            (masking.encoder, encoder_chosen, encoder_ids),
+            (masking.decoder, decoder_chosen, decoder_ids),
+        ):
+            count = max(1, round(share * len(rank))) if share > 0 else 0
+            chosen[places] = rank[word_of] < count
+            fate = numbers.random(len(rank))[word_of]
+            becomes_mask = np.zeros(len(ids), dtype=bool)
+            becomes_mask[places] = fate < BECOME_MASK
+            becomes_random = np.zeros(len(ids), dtype=bool)
+            becomes_random[places] = (fate >= BECOME_MASK) & (fate < BECOME_MASK + BECOME_RANDOM)
+            into[chosen & becomes_mask] = masking.mask_token
+            random_places = np.flatnonzero(chosen & becomes_random)
+            into[random_places] = numbers.choice(drawn, len(random_places))
+    return encoder_ids, encoder_chosen, decoder_ids, decoder_chosen

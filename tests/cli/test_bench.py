@@ -1,0 +1,80 @@
+import json
+
+import click
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from lexlip.benchmark import train
+from lexlip.cli import main
+from lexlip.cli.bench import bench
+from tests.benchmark.tiny_size import TINY
+
+SMALL = ["train", "--batch", "4", "--terms", "20", "--rounds", "2", "--device", "cpu", "--threads", "1"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(type(main)("lexlip", commands={"bench": bench}), ["bench", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(train.SIZES, "mini", TINY)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)
+
+
+def test_json() -> None:
+    result = run(*SMALL, "--precision", "fp32", "--captions", "1", "--json")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    report = json.loads(result.stdout)
+    wanted = {"size": "mini", "batch": 4, "captions": 1, "precision": "fp32", "device": "cpu", "threads": 1}
+    assert wanted.items() <= report["conditions"].items()
+    assert report["conditions"]["rounds"] == 2
+    assert list(report["variants"]) == ["encoders", "naive", "lean"]
+    for row in report["variants"].values():
+        assert list(row) == ["step_ms", "samples_per_s", "peak_mb", "ratio"]
+        assert all(value > 0 for value in row.values())
+
+
+def test_text() -> None:
+    result = run(*SMALL)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "mini, 4 photos x 2 captions, V = 300"
+    assert lines[1].split()[1:4] == ["terms", "an", "image,"]
+    assert lines[2] == "bf16 on cpu, threads: 1, rounds: 2"
+    assert lines[3].split("  ")[-1].strip() == "peak MB"
+    assert [line.split()[0] for line in lines[4:]] == ["encoders", "naive", "lean"]
+    assert lines[4].split()[2] == "1.000"
+    assert "step/s" in result.stderr or "s/step" in result.stderr  # a progress bar
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--size", "huge"], "'huge' is not one of 'mini', 'base'"),
+        (["--batch", "1"], "'--batch': 1 is not in the range x>=2"),
+        (["--captions", "0"], "'--captions': 0 is not in the range x>=1"),
+        (["--precision", "fp8"], "'fp8' is not one of 'fp32', 'bf16'"),
+        (["--rounds", "0"], "'--rounds': 0 is not in the range x>=1"),
+        (["--threads", "0"], "'--threads': 0 is not in the range x>=1"),
+        (["--terms", "0"], "'--terms': 0 is not in the range x>=1"),
+        (["--terms", "300"], "300 terms are too many for 300 words"),
+        (["--device", "tpu"], "device 'tpu' cannot be used here"),
+    ],
+)
+def test_bad_options(arguments: list[str], says: str) -> None:
+    result = run("train", *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_help_says_what_is_measured() -> None:
+    assert isinstance(bench, click.Group)
+    assert "train" in run("--help").stdout
+    assert "--compile" in run("train", "--help").stdout

@@ -1,0 +1,65 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.evaluation.ablations import difference
+from lexlip.evaluation.runs import lineage
+from tests.evaluation.run_folders import write_run
+
+PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
+PHASE_2 = {"queue": 64}
+
+
+def label(tmp_path: Path, first: dict[str, Any] | None, second: dict[str, Any] | None, **top: Any) -> str:
+    """How a run of phase 2 that follows one of phase 1 is called, or either alone."""
+    runs = [objective for objective in (first, second) if objective is not None]
+    init = top.pop("init", None)
+    for number, objective in enumerate(runs):
+        run = write_run(tmp_path / str(number), {"init": init, "objective": objective, **top})
+        init = str(run)
+    return str(difference(lineage(run)))
+
+
+def test_the_full_method(tmp_path: Path) -> None:
+    assert label(tmp_path, PHASE_1, PHASE_2) == "LexLIP"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        (PHASE_1, None, "LexLIP without phase 2"),
+        ({**PHASE_1, "mlm": 0}, PHASE_2, "LexLIP without L_self"),
+        ({**PHASE_1, "image_to_text": 0}, PHASE_2, "LexLIP without L_i2t"),
+        ({**PHASE_1, "text_to_text": 0}, PHASE_2, "LexLIP without L_t2t"),
+        ({**PHASE_1, "contrastive": 0}, PHASE_2, "LexLIP without L_baco"),
+        (None, PHASE_2, "LexLIP without L_self, L_i2t, L_t2t, L_baco"),
+        (None, {}, "LexLIP without L_self, L_i2t, L_t2t, phase 2"),
+        (PHASE_1, {**PHASE_2, "contrastive": 0}, "LexLIP without phase 2"),
+        ({**PHASE_1, "flops_image": 0}, {**PHASE_2, "flops_image": 0}, "LexLIP without image FLOPS"),
+        ({**PHASE_1, "flops_text": 0}, PHASE_2, "LexLIP"),  # phase 2 has it
+        ({**PHASE_1, "anchor_words": 0.3}, PHASE_2, "LexLIP; with anchors"),
+        (PHASE_1, {**PHASE_2, "topk": [32, 8]}, "LexLIP; with top-K losses"),
+        (PHASE_1, {**PHASE_2, "topk": [8], "topk_contrastive": 0}, "LexLIP"),
+    ],
+)
+def test_what_is_off_and_what_is_added(
+    tmp_path: Path, first: dict[str, Any] | None, second: dict[str, Any] | None, says: str
+) -> None:
+    assert label(tmp_path, first, second) == says
+
+
+def test_dense_vectors_have_no_flops(tmp_path: Path) -> None:
+    off = {"flops_image": 0, "flops_text": 0}
+    model = {"kind": "dense"}
+    assert label(tmp_path / "a", {**PHASE_1, **off}, {**PHASE_2, **off}, model=model) == "Dense"
+    assert label(tmp_path / "b", {**PHASE_1, **off}, None, model=model) == "Dense without phase 2"
+
+
+def test_the_preset(tmp_path: Path) -> None:
+    assert label(tmp_path, PHASE_1, PHASE_2, preset="faithful") == "LexLIP; with faithful preset"
+
+
+def test_what_came_before_may_be_unknown(tmp_path: Path) -> None:
+    says = label(tmp_path, None, {**PHASE_2, "anchor_align": 0.5}, init="mini")
+    assert says == "LexLIP from mini: phase 2, image FLOPS, text FLOPS; with anchors"

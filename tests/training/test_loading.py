@@ -1,0 +1,230 @@
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from lexlip.config import DataConfig, OptimConfig, SourceConfig
+from lexlip.data import Scenes, open_source
+from lexlip.errors import ConfigError, DataError
+from lexlip.training.batches import Batch, Collate, Key, Photos, Sample
+from lexlip.training.loading import PATIENCE, Order, _watched, open_configured, training_batches
+from lexlip.training.processes import Processes
+from tests.tiny import CAPTIONS, tiny_photos
+from tests.training.augmented import (
+    AUGMENTED,
+    TOKENIZER,
+    VOCABULARY,
+    batches_of,
+    captions_of,
+    seen,
+)
+
+WORDS = ("cat", "dogs", "bike", "boat", "man", "woman")
+
+
+def test_a_run_does_not_depend_on_workers() -> None:
+    source = Scenes(11, seed=0)
+    alone = seen(AUGMENTED, source)
+    assert len(alone) == 5  # 2.5 epochs of 2 whole batches
+    for workers in (1, 2):
+        config = replace(AUGMENTED, data=replace(AUGMENTED.data, workers=workers))
+        assert seen(config, source) == alone
+
+
+def test_a_resumed_run_sees_the_rest() -> None:
+    source = Scenes(11, seed=0)
+    whole = seen(AUGMENTED, source)
+    for first in range(6):
+        assert seen(AUGMENTED, source, first) == whole[first:]
+
+
+def test_another_seed_sees_something_else() -> None:
+    source = Scenes(11, seed=0)
+    first, second = seen(AUGMENTED, source), seen(replace(AUGMENTED, seed=4), source)
+    assert all(a[0] != b[0] for a, b in zip(first, second, strict=True))
+
+
+def test_torch_s_own_generator_is_left_alone() -> None:
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    seen(AUGMENTED, Scenes(8, seed=0))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_epochs_differ_in_order_captions_and_augmentation() -> None:
+    source = Scenes(8, seed=0)
+    photos = Photos(source, AUGMENTED)
+    sample, again = photos[Key(0, 5, 32)], photos[Key(0, 5, 32)]
+    assert isinstance(sample, Sample)
+    assert isinstance(again, Sample)
+    assert torch.equal(sample.pixels, again.pixels)
+    assert sample.chosen == again.chosen
+    assert len(set(sample.chosen)) == 2
+    assert sample.captions == tuple(source.items[5].captions)
+    assert set(sample.chosen) < set(range(len(sample.captions)))
+    others = [photos[Key(epoch, 5, 32)] for epoch in range(1, 5)]
+    assert all(isinstance(other, Sample) for other in others)
+    assert not any(torch.equal(sample.pixels, other.pixels) for other in others)
+    assert any(sample.chosen != other.chosen for other in others)
+
+
+def test_order_is_a_permutation_an_epoch() -> None:
+    photos = [3, 5, 8, 13, 21, 34, 55]
+    order = list(Order(photos, batch=2, steps=9, first=0, seed=1, sizes=[32]))
+    assert [len(batch) for batch in order] == [2] * 9
+    for epoch in range(3):
+        keys = [key for batch in order[3 * epoch : 3 * epoch + 3] for key in batch]
+        assert {key.epoch for key in keys} == {epoch}
+        indices = [key.photo for key in keys]
+        assert len(set(indices)) == 6
+        assert set(indices) <= set(photos)
+    assert [key.photo for key in order[0]] != [key.photo for key in order[3]]
+    assert len(Order(photos, 2, 9, 4, 1, [32])) == 5
+    assert list(Order(photos, 2, 9, 4, 1, [32])) == order[4:]
+
+
+def test_a_size_is_drawn_for_each_step() -> None:
+    photos, sizes = list(range(12)), [32, 48, 64]
+    order = list(Order(photos, batch=4, steps=300, first=0, seed=1, sizes=sizes))
+    drawn = [{key.size for key in batch} for batch in order]
+    assert all(len(of_step) == 1 for of_step in drawn)
+    for size in sizes:
+        assert 70 < drawn.count({size}) < 130
+    assert list(Order(photos, 4, 300, 100, 1, sizes)) == order[100:]
+    assert [{k.size for k in batch} for batch in Order(photos, 4, 300, 0, 2, sizes)] != drawn
+    plain = [[key.photo for key in batch] for batch in Order(photos, 4, 300, 0, 1, [32])]
+    assert [[key.photo for key in batch] for batch in order] == plain  # sizes leave the order alone
+
+
+@pytest.mark.parametrize("cuts", [[3], [1, 4], [2, 2]])
+def test_the_parts_of_the_processes_are_the_batch(cuts: list[int]) -> None:
+    photos, sizes = list(range(23)), [32, 48]
+    whole = list(Order(photos, batch=6, steps=20, first=3, seed=1, sizes=sizes))
+    bounds = [0, *cuts, 6]
+    parts = [
+        list(Order(photos, 6, 20, 3, 1, sizes, slice(first, last)))
+        for first, last in itertools.pairwise(bounds)
+    ]
+    assert [list(itertools.chain(*batches)) for batches in zip(*parts, strict=True)] == whole
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_photos_are_of_the_size_that_was_drawn(workers: int) -> None:
+    data = replace(AUGMENTED.data, sizes=(16, 48), workers=workers, randaugment=(0, 0))
+    config = replace(AUGMENTED, data=data, optim=OptimConfig(epochs=6, batch=4))
+    batches = batches_of(Scenes(11, seed=0), config)
+    order = Order(range(11), 4, 12, 0, 3, (16, 48))
+    assert [batch.pixels.shape[-1] for batch in batches] == [keys[0].size for keys in order]
+    assert {batch.pixels.shape[-1] for batch in batches} == {16, 48}
+
+
+SAMPLES = [
+    Sample(Key(0, 7, 32), tiny_photos(1)[0], [1, 0], (CAPTIONS[0], CAPTIONS[1], CAPTIONS[2])),
+    Sample(Key(0, 2, 32), tiny_photos(1)[0], [2], (CAPTIONS[3], CAPTIONS[4], CAPTIONS[5])),
+    Sample(Key(4, 5, 32), tiny_photos(1)[0], [0, 1], (CAPTIONS[1], "dogs, dogs and a dog in the zoo")),
+]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_unreadable_photos_are_reported_and_left_out(tmp_path: Path, workers: int) -> None:
+    lines = []
+    for number in range(6):
+        Image.new("RGB", (40, 30), (40 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
+        lines.append(f"{number}.jpg\tphoto {WORDS[number]}\n")
+    (tmp_path / "captions.tsv").write_text("".join(lines))
+    source = open_source(tmp_path / "captions.tsv")
+    (tmp_path / "2.jpg").write_bytes(b"no photo")
+    config = replace(AUGMENTED, data=DataConfig(workers=workers), optim=OptimConfig(epochs=1, batch=6))
+    [batch] = batches_of(source, config)
+    assert len(batch.pixels) == 5
+    assert sorted(batch.photos.tolist()) == [0, 1, 3, 4, 5]
+    assert captions_of(batch) == [f"photo {WORDS[photo]}" for photo in batch.photos]
+    assert batch.image_of_text.tolist() == [0, 1, 2, 3, 4]
+    assert batch.unreadable == (f"{tmp_path}/2.jpg: not an image",)
+
+
+def test_photos_without_captions_are_not_trained_on(tmp_path: Path) -> None:
+    for number in range(4):
+        Image.new("RGB", (40, 30)).save(tmp_path / f"{number}.jpg")
+    for number in (1, 3):
+        (tmp_path / f"{number}.txt").write_text(f"photo {WORDS[number]}\n")
+    config = replace(AUGMENTED, data=DataConfig(workers=0), optim=OptimConfig(epochs=1, batch=2))
+    [batch] = batches_of(open_source(tmp_path), config)
+    assert sorted(captions_of(batch)) == ["photo boat", "photo dogs"]
+
+
+def test_fewer_photos_than_a_batch() -> None:
+    with pytest.raises(
+        DataError, match="3 drawn scenes of seed 0 has 3 photos with captions, fewer than a batch"
+    ):
+        batches_of(Scenes(3, seed=0), AUGMENTED)
+
+
+def test_fewer_photos_in_a_batch_than_processes() -> None:
+    many = Processes("cpu")
+    many.rank, many.world = 1, 5
+    with pytest.raises(ConfigError, match=r"optim\.batch=4 is fewer than the 5 processes; raise it"):
+        training_batches(Scenes(11, seed=0), AUGMENTED, TOKENIZER, VOCABULARY, 0, many)
+
+
+def test_each_process_reads_its_part() -> None:
+    source, whole = Scenes(11, seed=0), batches_of(Scenes(11, seed=0), AUGMENTED)
+    parts = []
+    for rank in range(3):
+        one = Processes("cpu")
+        one.rank, one.world = rank, 3
+        parts.append(list(training_batches(source, AUGMENTED, TOKENIZER, VOCABULARY, 0, one)[0]))
+    for batch, *of_processes in zip(whole, *parts, strict=True):
+        assert torch.equal(torch.cat([part.photos for part in of_processes]), batch.photos)
+        assert torch.equal(torch.cat([part.pixels for part in of_processes]), batch.pixels)
+        labels = [row[row >= 0].tolist() for part in of_processes for row in part.decoder_labels]
+        assert labels == [row[row >= 0].tolist() for row in batch.decoder_labels]
+
+
+def test_several_sources_are_one() -> None:
+    source = open_configured([SourceConfig("scenes:3:0"), SourceConfig("scenes:2:5")])
+    assert len(source) == 5
+    assert source.items[3].captions == Scenes(1, seed=5).items[0].captions
+
+
+def test_steps_instead_of_epochs() -> None:
+    source = Scenes(11, seed=0)
+    config = replace(AUGMENTED, optim=replace(AUGMENTED.optim, steps=7))
+    batches = seen(config, source)
+    assert len(batches) == 7
+    assert batches[:5] == seen(AUGMENTED, source)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("DataLoader timed out after 600 seconds", f"no batch came within {PATIENCE} s; go on with --resume"),
+        (
+            "DataLoader worker (pid 7) exited unexpectedly",
+            r"a process that decodes photos died \(.*pid 7.*\); if memory ran out, lower data.workers",
+        ),
+    ],
+)
+def test_a_reader_that_hangs_or_dies_is_named(error: str, message: str) -> None:
+    def loader() -> Iterator[Batch]:
+        yield collate_nothing
+        raise RuntimeError(error)
+
+    collate_nothing = Collate(AUGMENTED, TOKENIZER, VOCABULARY)([])
+    batches = _watched(loader())
+    assert next(batches) is collate_nothing
+    with pytest.raises(DataError, match=message):
+        next(batches)
+
+
+def test_other_errors_of_a_reader_stay_what_they_are() -> None:
+    def loader() -> Iterator[Batch]:
+        raise RuntimeError("a bug")
+        yield
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        next(_watched(loader()))

@@ -1,0 +1,107 @@
+"""The phases one after another, each from the last one's best, on scenes few enough to know by heart."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from lexlip.data import Scenes
+from lexlip.models import load_model
+from lexlip.training.loop import pretrain
+from tests.tiny import WITHOUT_DROPOUT
+
+PHOTOS = 12
+CHANCE = (100 / PHOTOS) * (1 + 5 + 10) / 3  # mean of R@1, R@5 and R@10
+PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
+NO_WORDS = {"flops_image": 0.0, "flops_text": 0.0}
+QUEUE = {"queue": 30, "momentum": 0.9}
+GUESSING = math.log(1 + 27)  # loss of one positive among at least 27 keys of other photos
+
+IMAGE = replace(
+    WITHOUT_DROPOUT.image, options={"patch_size": 8, "embed_dim": 32, "depth": 1, "num_heads": 2}, size=32
+)
+TEXT = replace(
+    WITHOUT_DROPOUT.text,
+    options={**WITHOUT_DROPOUT.text.options, "hidden_size": 32, "intermediate_size": 64},
+)
+MODELS = {
+    "lexlip": replace(WITHOUT_DROPOUT, image=IMAGE, text=TEXT),
+    "dense": replace(WITHOUT_DROPOUT, image=IMAGE, text=TEXT, kind="dense"),
+}
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Drawn scenes with one caption each."""
+    folder, source = tmp_path_factory.mktemp("scenes"), Scenes(PHOTOS, seed=0)
+    for index, item in enumerate(source.items):
+        source.image(index).save(folder / f"{index}.png")
+        (folder / f"{index}.txt").write_text(item.captions[0] + "\n")
+    return folder
+
+
+def run(scenes: Path, out: Path, kind: str, weights: dict[str, Any], **changes: Any) -> Path:
+    photos, optim = (
+        (SourceConfig(str(scenes)),),
+        {"epochs": 40, "lr": 5e-3 if kind == "lexlip" else 2e-3, **changes.pop("optim", {})},
+    )
+    objective = ObjectiveConfig(**{**(NO_WORDS if kind == "dense" else {}), **weights})
+    return pretrain(
+        Config(
+            out=str(out),
+            validate_every=1000,
+            checkpoint_every=1000,
+            log_every=1,
+            data=DataConfig(photos, photos, workers=0, sizes=changes.pop("sizes", ())),
+            model=changes.pop("model", MODELS[kind]),
+            objective=objective,
+            optim=OptimConfig(batch=PHOTOS, precision="fp32", **optim),
+            **changes,
+        )
+    )
+
+
+def learned(folder: Path) -> tuple[dict[str, tuple[float, float]], float]:
+    """Each part of the loss at the start and at the end, as means of five steps, and the mean recall."""
+    *steps, last = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    means = {
+        name: (sum(s[name] for s in steps[:5]) / 5, sum(s[name] for s in steps[-5:]) / 5) for name in steps[0]
+    }
+    recalls = [*last["val"]["t2i"].values(), *last["val"]["i2t"].values()]
+    return means, sum(recalls) / len(recalls)
+
+
+def test_phase_1_lowers_each_of_its_losses(scenes: Path, tmp_path: Path) -> None:
+    losses, _ = learned(run(scenes, tmp_path / "run", "lexlip", PHASE_1, optim={"epochs": 30}))
+    for name in ("contrastive", *PHASE_1):
+        before, after = losses[name]
+        assert after < 0.95 * before, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_phases(kind: str, scenes: Path, tmp_path: Path) -> None:
+    """Up to a minute a kind."""
+    first = run(scenes, tmp_path / "phase-1", kind, PHASE_1, optim={"epochs": 150})
+    losses, recall = learned(first)
+    for name in ("contrastive", *PHASE_1):
+        before, after = losses[name]
+        assert after < 0.7 * before, name
+    assert recall > 1.5 * CHANCE
+
+    init, gently = str(first / "best"), {"lr": 1e-3}
+    second = run(scenes, tmp_path / "phase-2", kind, QUEUE, init=init, sizes=(32, 16), optim=gently)
+    losses, recall = learned(second)
+    assert losses["contrastive"][1] < 0.75 * GUESSING  # at the start the queue is empty, and the loss small
+    assert recall > 1.5 * CHANCE
+
+    init, larger = str(second / "best"), replace(MODELS[kind], image=replace(IMAGE, size=48))
+    third = run(scenes, tmp_path / "tuned", kind, QUEUE, init=init, model=larger, optim=gently)
+    losses, recall = learned(third)
+    assert losses["contrastive"][1] < 0.75 * GUESSING
+    assert recall > 1.5 * CHANCE
+    assert load_model(third / "best").config.image.size == 48

@@ -1,0 +1,219 @@
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lexlip.config import ObjectiveConfig
+from lexlip.encoders.decoder import bottleneck
+from lexlip.training.batches import Batch
+from lexlip.training.masking import NOT_MASKED
+from lexlip.training.trainee import Trainee
+from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_batch, tiny_dense, tiny_model, tiny_trainee
+
+ALONE = {"contrastive": 0.0, "flops_image": 0.0, "flops_text": 0.0}
+PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
+QUEUES = ObjectiveConfig(queue=9)
+
+
+def logits_of(trainee: Trainee, states: Tensor) -> Tensor:
+    """[..., V] of states: BERT's head, whole."""
+    head = trainee.text_head
+    return head.norm(F.gelu(head.dense(states))) @ head.decoder.t() + head.bias
+
+
+def cross_entropy(trainee: Trainee, states: Tensor, labels: Tensor) -> float:
+    logits = logits_of(trainee, states)
+    found = [
+        float(F.cross_entropy(logits[t, p][None], labels[t, p][None]))
+        for t, p in torch.nonzero(labels != NOT_MASKED).tolist()
+    ]
+    assert found
+    return sum(found)
+
+
+def decoded(trainee: Trainee, decoder: torch.nn.Module, first: Tensor, batch: Batch) -> float:
+    """The cross-entropy of the decoder's masked words, one caption at a time, without padding."""
+    encoder, total = trainee.model.text_encoder, 0.0
+    for text, (ids, mask) in enumerate(zip(batch.decoder_ids, batch.mask, strict=True)):
+        length = int(mask.sum())
+        words = encoder.word_embeddings[ids[None, :length]].clone()
+        words[0, 0] = first[text]
+        states = decoder(encoder.body.embeddings(inputs_embeds=words), mask[None, :length])
+        if (batch.decoder_labels[text] != NOT_MASKED).any():
+            total += cross_entropy(trainee, states, batch.decoder_labels[text][None, :length])
+    return total
+
+
+@pytest.mark.parametrize("kind", ["lexlip", "dense"])
+@pytest.mark.parametrize("share", [False, True])
+@torch.no_grad()
+def test_the_losses_of_phase_1(kind: str, share: bool) -> None:
+    objective = ObjectiveConfig(**{**ALONE, **PHASE_1}, share_decoder=share)
+    trainee = tiny_trainee(objective, tiny_model() if kind == "lexlip" else tiny_dense()).eval()
+    model, batch = trainee.model, tiny_batch(trainee)
+    raw, sums = trainee(batch)
+
+    for row, photo in enumerate(batch.pixels):
+        torch.testing.assert_close(raw["image"][row], model.raw_image(photo[None])[0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(raw["text"], model.raw_text(batch.ids, batch.mask))
+
+    states = model.text_encoder(batch.encoder_ids, batch.mask)
+    masked = model.raw_text(batch.encoder_ids, batch.mask)
+    firsts = [raw["image"][batch.image_of_text], masked]
+    if kind == "lexlip":
+        firsts = [bottleneck(first, model.text_encoder.word_embeddings[trainee.columns]) for first in firsts]
+    expected = {
+        "mlm": cross_entropy(trainee, states, batch.encoder_labels),
+        "image_to_text": decoded(trainee, trainee.image_decoder, firsts[0], batch),
+        "text_to_text": decoded(trainee, trainee.text_decoder, firsts[1], batch),
+    }
+    assert {name: float(value) for name, value in sums.items()} == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("names", [["mlm"], ["image_to_text"], ["text_to_text"], ["mlm", "text_to_text"], []])
+def test_only_what_is_asked_for_is_computed(names: list[str]) -> None:
+    trainee = tiny_trainee(ObjectiveConfig(**dict.fromkeys(names, 1.0)))
+    assert set(trainee(tiny_batch(trainee))[1]) == set(names)
+    assert hasattr(trainee, "image_decoder") == bool({"image_to_text", "text_to_text"} & set(names))
+    assert not hasattr(trainee, "keys")
+
+
+def moved(trainee: Trainee) -> set[str]:
+    """The parts of a trainee that have a gradient other than 0."""
+    names = {n for n, p in trainee.named_parameters() if p.grad is not None and (p.grad != 0).any()}
+    trainee.zero_grad(set_to_none=True)
+    parts = {
+        "image encoder": "model.image_encoder.",
+        "image head": "model.image_head.",
+        "text embeddings": "model.text_encoder.body.embeddings.",
+        "text layers": "model.text_encoder.body.encoder.",
+        "text head": "model.text_head.",
+        "image decoder": "image_decoder.",
+        "text decoder": "text_decoder.",
+        "keys": "keys.",
+    }
+    return {part for part, prefix in parts.items() if any(name.startswith(prefix) for name in names)}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mlm", {"text embeddings", "text layers", "text head"}),
+        ("image_to_text", {"image encoder", "image head", "image decoder", "text embeddings", "text head"}),
+        ("text_to_text", {"text embeddings", "text layers", "text decoder", "text head"}),
+    ],
+)
+def test_where_the_gradient_goes(name: str, expected: set[str]) -> None:
+    trainee = tiny_trainee(ObjectiveConfig(**{**ALONE, name: 1.0}, queue=9)).train()
+    _, sums = trainee(tiny_batch(trainee))
+    sums[name].backward()
+    assert moved(trainee) == expected
+
+
+def test_the_image_s_words_move_only_through_the_decoder_s_input() -> None:
+    """The bottleneck's word embeddings are held still: words that no caption holds get no gradient."""
+    trainee = tiny_trainee(ObjectiveConfig(**{**ALONE, "image_to_text": 1.0}))
+    batch = tiny_batch(trainee, owners=(0, 1))
+    asked = (batch.decoder_labels != NOT_MASKED).any(dim=1, keepdim=True)  # of words in the lexicon
+    trainee(batch)[1]["image_to_text"].backward()
+    gradient = trainee.model.text_encoder.word_embeddings.grad
+    assert gradient is not None
+    used = set(batch.decoder_ids[:, 1:][(batch.mask & asked)[:, 1:]].tolist())
+    assert used
+    assert set(torch.nonzero(gradient.abs().sum(dim=1))[:, 0].tolist()) == used
+    assert len(used) < len(gradient)
+
+
+@pytest.mark.parametrize("name", ["mlm", "image_to_text", "text_to_text"])
+def test_captions_without_a_word_left_do_no_harm(name: str) -> None:
+    """A caption of one word that is masked, or of unknown words alone, has nothing to pool."""
+    trainee = tiny_trainee(ObjectiveConfig(**{**ALONE, name: 1.0}))
+    batch = tiny_batch(trainee, owners=(0, 1, 2))
+    new = {f: getattr(batch, f).clone() for f in ("ids", "encoder_ids", "decoder_ids")}
+    new |= {f: getattr(batch, f).clone() for f in ("encoder_labels", "decoder_labels", "mask")}
+    to_ids = trainee.model.text_encoder.tokenizer.convert_tokens_to_ids
+    for row, (word, label) in enumerate(
+        [("dog", trainee.model.vocabulary.words.index("dog")), ("[UNK]", NOT_MASKED)]
+    ):
+        new["mask"][row] = torch.arange(batch.mask.shape[1]) < 3
+        for field in ("ids", "encoder_ids", "decoder_ids"):
+            masked = label != NOT_MASKED and field != "ids"
+            new[field][row, :3] = torch.tensor(to_ids(["[CLS]", "[MASK]" if masked else word, "[SEP]"]))
+            new[field][row, 3:] = to_ids("[PAD]")
+        for field in ("encoder_labels", "decoder_labels"):
+            new[field][row] = NOT_MASKED
+            new[field][row, 1] = label
+    batch = replace(batch, **new)
+    raw, sums = trainee(batch)
+    loss = sums[name] + torch.relu(raw["text"]).sum()
+    assert loss.isfinite()
+    loss.backward()
+    broken = [n for n, p in trainee.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
+    assert broken == []
+
+
+def test_a_shared_decoder_is_one() -> None:
+    apart, shared = (tiny_trainee(ObjectiveConfig(**PHASE_1, share_decoder=share)) for share in (False, True))
+    assert shared.image_decoder is shared.text_decoder
+    assert apart.image_decoder is not apart.text_decoder
+    ours, theirs = (next(d.parameters()) for d in (apart.image_decoder, apart.text_decoder))
+    assert not torch.equal(ours, theirs)
+    decoder = sum(p.numel() for p in shared.image_decoder.parameters())
+    assert count(apart.parameters()) == count(shared.parameters()) + decoder
+
+
+def count(parameters: Iterable[Tensor]) -> int:
+    return sum(p.numel() for p in parameters)
+
+
+def test_the_decoders_are_of_the_text_encoder_s_measures() -> None:
+    trainee = tiny_trainee(ObjectiveConfig(**PHASE_1), tiny_model(WITHOUT_DROPOUT))
+    layer = trainee.image_decoder.layers.layers[0]
+    assert (layer.self_attn.embed_dim, layer.self_attn.num_heads, layer.dropout.p) == (16, 2, 0.0)
+    assert tiny_trainee(ObjectiveConfig(**PHASE_1)).text_decoder.layers.layers[0].dropout.p == 0.1
+
+
+def test_keys_start_as_the_model_and_learn_nothing_themselves() -> None:
+    trainee = tiny_trainee(QUEUES, tiny_model(seed=3)).train()
+    model = trainee.model.state_dict()
+    assert trainee.keys.state_dict().keys() == model.keys()
+    assert all(torch.equal(value, model[name]) for name, value in trainee.keys.state_dict().items())
+    ours = {p.data_ptr() for p in trainee.model.parameters()}
+    assert not any(p.requires_grad or p.data_ptr() in ours for p in trainee.keys.parameters())
+    assert trainee.model.training
+    assert not trainee.keys.training
+
+
+def test_key_vectors_are_the_key_encoders_without_dropout() -> None:
+    trainee = tiny_trainee(QUEUES).train()
+    batch = tiny_batch(trainee)
+    with torch.no_grad():
+        for parameter in trainee.model.parameters():
+            parameter.add_(1.0)
+    vectors = trainee.key_vectors(batch)
+    keys = trainee.keys
+    assert not vectors["image"].requires_grad
+    for name, raw in (
+        ("image", keys.raw_image(batch.pixels)),
+        ("text", keys.raw_text(batch.ids, batch.mask)),
+    ):
+        torch.testing.assert_close(vectors[name], torch.log(1 + torch.relu(raw)))
+        assert (vectors[name] > 0).any()
+
+
+def test_what_is_left_behind_is_not_the_model_s() -> None:
+    everything = ObjectiveConfig(**PHASE_1, queue=9)
+    trainee = tiny_trainee(everything)
+    parts = {name.split(".")[0] for name in trainee.left_behind()}
+    assert parts == {"image_decoder", "text_decoder", "keys", "image_queue", "text_queue"}
+    model = {f"model.{name}" for name in trainee.model.state_dict()}
+    assert trainee.state_dict().keys() == model | trainee.left_behind().keys()
+    assert tiny_trainee(ObjectiveConfig()).left_behind() == {}
+    dense = tiny_trainee(ObjectiveConfig(**{**ALONE, "mlm": 1.0}), tiny_dense())
+    assert {name.split(".")[0] for name in dense.left_behind()} == {"own_head"}
+    assert dense.text_head is dense.own_head
+    assert trainee.text_head is trainee.model.text_head
+    assert trainee.model.config == TINY

@@ -212,7 +212,6 @@ class Config:
     out: str | None = None  # None: runs/NAME
     device: str = "auto"
     init: str | None = None  # checkpoint to start from; the model section must agree, but for the size
-    start_share: float = 0.0  # of the first vectors that each word is in, for new heads; 0: as they come
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
     log_every: int = 10  # steps
@@ -223,7 +222,6 @@ class Config:
 
     def __post_init__(self) -> None:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
-        _check_share("", self, "start_share")
         if self.model.kind == "dense":
             lexical = ["flops_image", "flops_text", "anchor_contrastive", "anchor_align", "anchor_words"]
             for name in [*lexical, "topk"]:

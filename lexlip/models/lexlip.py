@@ -67,22 +67,6 @@ class LexLIP(DualEncoder):
     def vectors(raw: Tensor) -> Tensor:
         return sparse_vector(raw)
 
-    @torch.no_grad()
-    def spread_words(self, images: Tensor, texts: Tensor, share: float) -> None:
-        """Set the biases so that each word is in this share of some photos' and texts' vectors.
-
-        New heads have all words in all vectors, which then hardly differ; a start from data (Krähenbühl
-        et al., 2016) spares the first part of the training.
-
-        Args:
-            images: [B, V] raw outputs with the biases as they are, see `raw_image`.
-            texts: [T, V] the same of texts.
-            share: in (0, 1).
-        """
-        for head, raw in ((self.image_head, images), (self.text_head, texts)):
-            rank = min(len(raw), max(1, round((1 - share) * len(raw))))
-            head.bias.sub_(raw.kthvalue(rank, dim=0).values)
-
     def words_present(self, texts: Sequence[str]) -> Tensor:
         """bool [T, V]: which words of the vocabulary each text holds."""
         present = torch.zeros(len(texts), len(self.vocabulary), dtype=torch.bool)

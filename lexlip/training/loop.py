@@ -28,7 +28,7 @@ from lexlip.models import KINDS
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines import exact_engine
-from lexlip.training.batches import Batch, Collate, Key, Photos
+from lexlip.training.batches import Batch
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
 from lexlip.training.loading import open_configured, training_batches
 from lexlip.training.processes import Processes
@@ -37,7 +37,6 @@ from lexlip.training.trainee import Trainee
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
 COUNTED_PHOTOS = 500_000  # enough to know the words of any larger collection
-STARTING_PHOTOS = 256  # enough to know how often a word is in a vector
 
 
 def pretrain(config: Config, resume: bool = False) -> Path:
@@ -162,27 +161,7 @@ def make_model(config: Config, train: Source) -> tuple[DualEncoder, Vocabulary]:
     model = KINDS[config.model.kind](config.model, tokenizer, vocabulary, name=config.name)
     if isinstance(model, LexLIP):
         model.bag_of_words.start_from(inverse_document_frequency(model, captions))
-        if config.start_share:
-            _spread_words(config, model, train)
     return model, vocabulary
-
-
-def _spread_words(config: Config, model: LexLIP, train: Source) -> None:
-    """Start the heads' biases from STARTING_PHOTOS photos drawn from the seed."""
-    numbers = np.random.default_rng(config.seed)
-    drawn = numbers.permutation(train.captioned())[:STARTING_PHOTOS]
-    photos = Photos(train, config)
-    collate = Collate(config, model.text_encoder.tokenizer, model.vocabulary)
-    images, texts = [], []
-    model.eval()
-    with torch.inference_mode():
-        for part in np.array_split(drawn, max(1, len(drawn) // 32)):
-            batch = collate([photos[Key(0, int(photo), config.model.image.size)] for photo in part])
-            if len(batch.photos):
-                images.append(model.raw_image(batch.pixels))
-                texts.append(model.raw_text(batch.ids, batch.mask))
-    if images:
-        model.spread_words(torch.cat(images), torch.cat(texts), config.start_share)
 
 
 def _captions(config: Config, train: Source) -> list[str]:

@@ -259,15 +259,3 @@ def test_packaged_models_by_name(saved: Path, tmp_path: Path, monkeypatch: pytes
     assert model_folder("small") == tmp_path / "weights" / "small"
     with pytest.raises(ModelError, match=r"packaged model \(small\)$"):
         model_folder("large")
-
-
-@pytest.mark.parametrize("share", [0.1, 0.3])
-def test_each_word_starts_in_a_share_of_the_vectors(share: float) -> None:
-    model, generator = tiny_model(), torch.Generator().manual_seed(0)
-    size = len(model.vocabulary)
-    images, texts = (3 + torch.randn(rows, size, generator=generator) for rows in (20, 40))
-    before = {head: head.bias.detach().clone() for head in (model.image_head, model.text_head)}
-    model.spread_words(images, texts, share)
-    for head, raw in ((model.image_head, images), (model.text_head, texts)):
-        active = (raw - before[head] + head.bias > 0).sum(dim=0)
-        assert active.tolist() == [round(share * len(raw))] * size

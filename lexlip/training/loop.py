@@ -126,6 +126,7 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
                 log.validation(done, report.to_dict(), report.mean_recall)
                 if report.mean_recall > state["best"]:
                     state.update(best=report.mean_recall, best_step=done)
+            state = processes.collect(state)[0]  # all must save together
             trainee.train()
         is_best = state["best_step"] == done
         if is_best or done % config.checkpoint_every == 0 or done == steps:

@@ -10,9 +10,9 @@ from PIL import Image
 from lexlip.data import Scenes
 from lexlip.models.lexlip import LexLIP
 from tests.cli.test_index import error
-from tests.evaluation.dense import tiny_dense
 from tests.evaluation.test_trec import FILES, trec_eval
 from tests.reference.ranking import naive_recall, naive_topk
+from tests.tiny import tiny_dense
 
 Run = Callable[..., Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.cli.test_index import error
-from tests.evaluation.dense import tiny_dense
 from tests.evaluation.run_folders import write_run
+from tests.tiny import tiny_dense
 
 Run = Callable[..., Any]
 

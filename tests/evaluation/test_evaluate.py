@@ -17,9 +17,8 @@ from lexlip.evaluation.evaluate import Report, evaluate, measure
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines import exact_engine, temporary_lucene_engine
 from lexlip.sparse.topk import topk
-from tests.evaluation.dense import tiny_dense
 from tests.reference.ranking import naive_recall
-from tests.tiny import tiny_model
+from tests.tiny import tiny_dense, tiny_model
 
 SCENES = Scenes(12, seed=0)
 

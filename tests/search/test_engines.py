@@ -13,8 +13,7 @@ from lexlip.search.engines import (
     words_of,
 )
 from lexlip.sparse.topk import topk
-from tests.evaluation.dense import tiny_dense
-from tests.tiny import tiny_model
+from tests.tiny import tiny_dense, tiny_model
 
 N, V = 300, 80
 IDS = [f"{number * 7 % N}.jpg" for number in range(N)]

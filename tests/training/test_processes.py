@@ -51,7 +51,7 @@ def config_of(name: str) -> dict[str, Any]:
     return {
         "seed": 3,
         "device": "cpu",
-        "validate_every": 100,
+        "validate_every": 4,  # by the first process alone; all must then save together
         "log_every": 1,
         "data": {
             "train": ["scenes:24:0"],

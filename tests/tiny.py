@@ -84,7 +84,7 @@ def tiny_dense(config: ModelConfig = TINY, seed: int = 0) -> Dense:
     """A random model of vectors, of 16 real numbers each."""
     config = replace(config, kind="dense")
     torch.manual_seed(seed)
-    return Dense(config, load_tokenizer(config.text, CAPTIONS)).eval()
+    return Dense(config, load_tokenizer(config.text, CAPTIONS), name="cls").eval()
 
 
 def tiny_trainee(objective: ObjectiveConfig, model: DualEncoder | None = None, seed: int = 0) -> Trainee:

@@ -16,6 +16,8 @@ from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
 from lexlip.data.tar_headers import Member, members
 
+DEEPEST = 1000  # brackets of a KEY.json that is read; thousands in each other overflow the parser's stack
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Shard:
@@ -136,9 +138,12 @@ def _captions(file: BinaryIO, texts: dict[str, Member]) -> tuple[str, ...]:
         file.seek(texts[suffix].offset)
         return file.read(texts[suffix].size)
 
+    described = content(".json")
+    if described.count(b"[") + described.count(b"{") > DEEPEST:
+        described = b""
     try:
-        fields = json.loads(content(".json") or b"{}")
-    except (ValueError, RecursionError):
+        fields = json.loads(described or b"{}")
+    except ValueError:
         fields = {}
     if isinstance(fields, dict):
         captions = clean_captions(fields.get("captions")) or clean_captions([fields.get("caption")])

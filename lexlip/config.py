@@ -108,6 +108,9 @@ class ModelConfig:
     image: ImageEncoderConfig = ImageEncoderConfig()
     text: TextEncoderConfig = TextEncoderConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
+    # how the lexicon heads start: as the text encoder's masked-language-model head, and where its checkpoint
+    # has none fitted to the captions (see lexlip.training.start); always fitted; at random
+    head: Literal["auto", "fitted", "random"] = "auto"
     special_positions: bool = False  # pool [CLS] and [SEP] too, as the public code does
     pooling: Literal["cls", "mean"] = "cls"  # of kind dense: the state of [CLS], or the mean of all tokens
 
@@ -195,7 +198,7 @@ class OptimConfig:
     weight_decay: float = 0.01
     warmup: float = 0.1  # share of the steps
     clip: float = 1.0
-    precision: Literal["fp32", "bf16", "fp16"] = "bf16"
+    precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"  # bf16 where the device has it, else fp32
     checkpoint_activations: bool = False  # compute them twice instead of keeping them
     compile: bool = False  # torch.compile both encoders
 

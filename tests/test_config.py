@@ -93,7 +93,7 @@ def test_overrides(tmp_path: Path) -> None:
         ("data.flip=1", "data.flip is 1; it must be true or false"),
         ("name=3", "name is 3; it must be text"),
         ("data=3", "data is 3; it must be a section of keys"),
-        ("optim.precision=fp8", "optim.precision is 'fp8'; it must be one of 'fp32', 'bf16', 'fp16'"),
+        ("optim.precision=fp8", "optim.precision is 'fp8'; it must be one of 'auto', 'bf16', 'fp16', 'fp32'"),
         ("data.randaugment=[1]", "data.randaugment is \\[1\\]"),
         ("data.train=[{split: val}]", "data.train\\[0\\].*path"),
         ("data.train=[]", "data.train names no photos"),

@@ -20,7 +20,7 @@ from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -34,7 +34,7 @@ from lexlip.encoders.text import TextEncoder, word_tokenizer
 from lexlip.errors import ConfigError
 from lexlip.objectives.contrastive import contrastive
 from lexlip.objectives.flops import flops
-from lexlip.training.device import pick_device
+from lexlip.training.device import autocast, pick_device, pick_precision
 
 PIECES = 30_522  # entries of BERT's tokenizer
 TOKENS = (8, 20)  # fewest and most of a caption, [CLS] and [SEP] among them
@@ -102,7 +102,7 @@ class Settings:
     batch: int
     captions: int
     terms: int
-    precision: Literal["fp32", "bf16"]
+    precision: str
     device: str
     threads: int
 
@@ -119,6 +119,7 @@ class TrainingStep:
         if settings.terms >= size.vocabulary:
             raise ConfigError(f"{settings.terms} terms are too many for {size.vocabulary} words")
         self.settings, self.device = settings, pick_device(settings.device)
+        self.precision = pick_precision(settings.precision, self.device)
         torch.set_num_threads(settings.threads)
         torch.set_flush_denormal(True)  # as in training: denormal numbers take a CPU many times as long
         torch.manual_seed(0)
@@ -203,7 +204,7 @@ class TrainingStep:
         return float((logits + head.bias > 0).sum(dim=1).float().mean())
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16")
+        return autocast(self.precision, self.device)
 
     def _synchronize(self) -> None:
         if self.device.type == "cuda":
@@ -273,7 +274,7 @@ def _conditions(step: TrainingStep, rounds: int) -> dict[str, Any]:
         "vocabulary": settings.size.vocabulary,
         "terms_image": step.terms["image"],
         "terms_text": step.terms["text"],
-        "precision": settings.precision,
+        "precision": step.precision,
         "device": str(step.device),
         "threads": settings.threads,
         "rounds": rounds,

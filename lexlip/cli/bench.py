@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -35,7 +35,7 @@ def bench() -> None:
     show_default=True,
     help="Words of a vector that are in use.",
 )
-@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="bf16", show_default=True)
+@click.option("--precision", type=click.Choice(["auto", "bf16", "fp32"]), default="auto", show_default=True)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, or the best there is.")
 @click.option("--threads", type=click.IntRange(min=1), help="Of the CPU; default: as torch has it.")
 @click.option(
@@ -52,7 +52,7 @@ def train(
     batch: int,
     captions: int,
     terms: int,
-    precision: Literal["fp32", "bf16"],
+    precision: str,
     device: str,
     threads: int | None,
     rounds: int,

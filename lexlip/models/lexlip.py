@@ -21,7 +21,7 @@ class LexLIP(DualEncoder):
     """Turns photos and captions into sparse vectors over one vocabulary: p >= 0, [V] (Eq. 3, 6).
 
     The raw output is the logits, max-pooled over positions, before log(1 + relu). Both heads start as
-    copies of the text encoder's masked-language-model head where its checkpoint has one.
+    copies of the text encoder's masked-language-model head where its checkpoint has one (`trained_head`).
     """
 
     kind, has_words = "lexlip", True
@@ -44,7 +44,8 @@ class LexLIP(DualEncoder):
         self.text_head = LexiconHead(self.text_encoder.width, embeddings)
         self.image_head = LexiconHead(self.image_encoder.width, embeddings)
         pretrained = config.text.name if architecture is None else None
-        trained = load_mlm_head(pretrained) if pretrained is not None else None
+        trained = load_mlm_head(pretrained) if pretrained is not None and config.head == "auto" else None
+        self.trained_head = trained is not None
         if trained is not None:
             trained["bias"] = trained["bias"][columns]
             for head in (self.text_head, self.image_head):

@@ -7,7 +7,6 @@ import os
 import resource
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,10 @@ from lexlip.training.batches import Batch
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
 from lexlip.training.loading import open_configured, training_batches
 from lexlip.training.processes import Processes
+from lexlip.training.start import fit_text_head, inverse_document_frequency
 from lexlip.training.step import make_optimizer, set_learning_rate, train_step
 from lexlip.training.trainee import Trainee
-from lexlip.vocabulary import Vocabulary, tokenize_captions
+from lexlip.vocabulary import Vocabulary
 
 COUNTED_PHOTOS = 500_000  # enough to know the words of any larger collection
 
@@ -162,6 +162,8 @@ def make_model(config: Config, train: Source) -> tuple[DualEncoder, Vocabulary]:
     model = KINDS[config.model.kind](config.model, tokenizer, vocabulary, name=config.name)
     if isinstance(model, LexLIP):
         model.bag_of_words.start_from(inverse_document_frequency(model, captions))
+        if config.model.head == "fitted" or (config.model.head == "auto" and not model.trained_head):
+            fit_text_head(model, captions)
     return model, vocabulary
 
 
@@ -182,10 +184,10 @@ def _vocabulary(config: Config, tokenizer: PreTrainedTokenizerBase, captions: li
 
 
 def _check_agreement(config: Config, model: DualEncoder) -> None:
-    """The model section must be that of `init`, but for the photos' size and for where weights and
-    tokenizer came from."""
+    """The model section must be that of `init`, but for the photos' size and for where weights, tokenizer
+    and the start of the heads came from."""
     asked, saved = _leaves(to_dict(config.model)), _leaves(to_dict(model.config))
-    for key in asked.keys() - {"image.weights", "image.size", "text.name", "text.tokenizer"}:
+    for key in asked.keys() - {"image.weights", "image.size", "text.name", "text.tokenizer", "head"}:
         if asked[key] != saved[key]:
             raise ConfigError(
                 f"model.{key} is {asked[key]}, but init={config.init} was trained with {saved[key]}"
@@ -198,16 +200,6 @@ def _leaves(model: dict[str, Any]) -> dict[str, Any]:
     for key, value in model.items():
         leaves |= {f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
     return leaves
-
-
-def inverse_document_frequency(model: LexLIP, captions: list[str]) -> Tensor:
-    """log(1 + N / (1 + df)) of each word over N captions, [V], divided by its mean."""
-    counts: Counter[int] = Counter()
-    for ids in tokenize_captions(model.text_encoder.tokenizer, captions):
-        counts.update(set(model.vocabulary.columns(ids)))
-    frequency = torch.tensor([counts[column] for column in range(len(model.vocabulary))])
-    weights = torch.log1p(len(captions) / (1 + frequency))
-    return weights / weights.mean()
 
 
 class Log:

@@ -7,11 +7,10 @@ from torch import Tensor, nn
 
 from lexlip.config import OptimConfig
 from lexlip.training.batches import Batch
+from lexlip.training.device import autocast, pick_precision
 from lexlip.training.loss import Totals, batch_loss, masked_loss
 from lexlip.training.processes import Processes
 from lexlip.training.trainee import Tensors, Trainee
-
-AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def train_step(
@@ -70,16 +69,14 @@ def backward(
     device, objective = batch.pixels.device, trainee.config
     few = config.micro_batch is None or config.micro_batch >= len(batch.photos)
     chunks = [batch] if few else batch.split(config.micro_batch or 1)
-    autocast = torch.autocast(
-        device.type, AUTOCAST.get(config.precision, torch.bfloat16), enabled=config.precision in AUTOCAST
-    )
+    cast = autocast(pick_precision(config.precision, device), device)
     keys = None
     if objective.queue:
-        with autocast:
+        with cast:
             keys = _join([trainee.key_vectors(chunk) for chunk in chunks])
 
     if few:
-        with autocast:
+        with cast:
             raw, sums = trainee(batch)
         loss, parts = batch_loss(raw, keys, batch, trainee, progress, processes, totals)
         masked, masked_parts = masked_loss(sums, objective, totals)
@@ -87,7 +84,7 @@ def backward(
         return _detached({**parts, **masked_parts, "loss": loss + masked}), keys
 
     states, encoded = [], []
-    with torch.no_grad(), autocast:
+    with torch.no_grad(), cast:
         for chunk in chunks:
             states.append(_generator_state(device))
             encoded.append(trainee.raw(chunk))
@@ -100,7 +97,7 @@ def backward(
     starts = dict.fromkeys(whole, 0)
     for chunk, state in zip(chunks, states, strict=True):
         _set_generator_state(device, state)  # the same dropout as the first time
-        with autocast:
+        with cast:
             raw, sums = trainee(chunk)
         masked, masked_parts = masked_loss(sums, objective, totals)
         for name, part in [*masked_parts.items(), ("loss", masked)]:

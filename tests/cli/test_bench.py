@@ -41,7 +41,7 @@ def test_json() -> None:
 
 
 def test_text() -> None:
-    result = run(*SMALL)
+    result = run(*SMALL, "--precision", "bf16")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "mini, 4 photos x 2 captions, V = 300"
@@ -59,7 +59,7 @@ def test_text() -> None:
         (["--size", "huge"], "'huge' is not one of 'mini', 'base'"),
         (["--batch", "1"], "'--batch': 1 is not in the range x>=2"),
         (["--captions", "0"], "'--captions': 0 is not in the range x>=1"),
-        (["--precision", "fp8"], "'fp8' is not one of 'fp32', 'bf16'"),
+        (["--precision", "fp8"], "'fp8' is not one of 'auto', 'bf16', 'fp32'"),
         (["--rounds", "0"], "'--rounds': 0 is not in the range x>=1"),
         (["--threads", "0"], "'--threads': 0 is not in the range x>=1"),
         (["--terms", "0"], "'--terms': 0 is not in the range x>=1"),

@@ -28,11 +28,10 @@ from lexlip.config import (
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.device import pick_device
-from lexlip.training.loop import Log, _captions, inverse_document_frequency, make_model, pretrain
+from lexlip.training.loop import Log, _captions, make_model, pretrain
 from lexlip.training.processes import Processes
 from lexlip.training.trainee import Trainee
-from tests.tiny import TINY, tiny_model, tiny_photos
+from tests.tiny import TINY, tiny_photos
 
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.5, "text_to_text": 0.5}
 
@@ -389,32 +388,11 @@ def test_training_goes_on_at_another_size(finished: Path, tmp_path: Path) -> Non
     assert saved.encode_image(tiny_photos(2, 48)).shape[0] == 2
 
 
-def test_words_start_from_their_rarity() -> None:
-    model = tiny_model()
-    weights = inverse_document_frequency(model, ["two dogs", "two dogs play", "two", "two cats"])
-    of = dict(zip(model.vocabulary.words, weights.tolist(), strict=True))
-    mean = sum(math.log(1 + 4 / (1 + {"two": 4, "dogs": 2, "play": 1}.get(w, 0))) for w in of) / len(of)
-    assert of["two"] == pytest.approx(math.log(1 + 4 / 5) / mean)
-    assert of["dogs"] == pytest.approx(math.log(1 + 4 / 3) / mean)
-    assert of["two"] < of["dogs"] < of["play"] < of["snow"]
-
-
 def test_a_line_that_a_killed_run_left_unfinished_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n{"step": 4}\n{"step": 9}\n{"ste')
     Log(tmp_path, 4, 10, Processes("cpu")).close()
     assert path.read_text() == '{"step": 1}\n{"step": 4}\n'
-
-
-def test_devices() -> None:
-    assert pick_device("cpu").type == "cpu"
-    with pytest.raises(ConfigError, match="device 'warp' cannot be used here") as caught:
-        pick_device("warp")
-    assert "\n" not in str(caught.value)
-    if not torch.cuda.is_available():
-        assert pick_device("auto").type == "cpu"
-        with pytest.raises(ConfigError, match="device 'cuda' cannot be used here"):
-            pick_device("cuda")
 
 
 def test_words_are_counted_in_a_sample_of_a_large_collection(monkeypatch: pytest.MonkeyPatch) -> None:

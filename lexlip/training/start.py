@@ -1,0 +1,95 @@
+"""What a new LexLIP model takes from the training captions before its first step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lexlip.models.lexlip import LexLIP
+from lexlip.vocabulary import tokenize_captions
+
+CAPTIONS = 4000  # enough for a regression onto D directions
+POSITIONS = 4000  # enough for two means
+NEIGHBOURS = 10  # words besides its own that a position starts with, about
+OWN_LOGIT = 0.7  # of a position's own word at the start: p = log(1 + 0.7) = 0.53
+RIDGE = 1e-3  # of the mean variance of a state's entries
+LINEAR = 3.0  # where GELU is the identity, for inputs of standard deviation 1
+
+
+def inverse_document_frequency(model: LexLIP, captions: Sequence[str]) -> Tensor:
+    """log(1 + N / (1 + df)) of each word over N captions, [V], divided by its mean."""
+    counts: Counter[int] = Counter()
+    for ids in tokenize_captions(model.text_encoder.tokenizer, captions):
+        counts.update(set(model.vocabulary.columns(ids)))
+    frequency = torch.tensor([counts[column] for column in range(len(model.vocabulary))])
+    weights = torch.log1p(len(captions) / (1 + frequency))
+    return weights / weights.mean()
+
+
+@torch.no_grad()
+def fit_text_head(model: LexLIP, captions: Sequence[str]) -> None:
+    """Start the text head so that a caption's vector is its own words, and a little of their neighbours.
+
+    For text encoders without a masked-language-model head, such as those of sentence-transformers. A ridge
+    regression gives the head's dense layer: from the states of words in captions to the directions of
+    their embeddings (less the mean embedding), rare words counting as much as frequent ones. GELU is kept
+    where it is linear, and LayerNorm takes the shift out again. The decoder, which both heads start from,
+    is those directions, scaled with the bias so that a position has its own word at OWN_LOGIT and
+    NEIGHBOURS more above 0. The image head's bias stays 0: all its words may be reached at first.
+
+    Args:
+        model: a new one.
+        captions: of the training photos; some of them are enough.
+    """
+    was_training = model.training
+    model.eval()
+    states, columns = _states_of_words(model, captions[:: max(1, len(captions) // CAPTIONS)])
+    if len(columns):
+        head, directions = model.text_head, _directions(model.text_head.decoder)
+        weight, bias = _ridge(states, directions[columns], 1 / columns.bincount()[columns].sqrt())
+        head.dense.weight.copy_(weight)
+        head.dense.bias.copy_(bias + LINEAR)
+        some = slice(None, None, max(1, len(columns) // POSITIONS))
+        logits, column = head.hidden(states[some]) @ directions.t(), columns[some, None]  # [n, V], [n, 1]
+        own = logits.gather(1, column).mean()
+        neighbours = min(NEIGHBOURS, len(directions) // 100)
+        others = logits.scatter(1, column, float("-inf"))
+        threshold = others.topk(neighbours + 1).values[:, -1].mean()
+        scale = OWN_LOGIT / (own - threshold)
+        for each in (head, model.image_head):
+            each.decoder.copy_(scale * directions)
+        head.bias.fill_(-scale * threshold)
+    model.train(was_training)
+
+
+def _states_of_words(model: LexLIP, captions: Sequence[str], batch: int = 256) -> tuple[Tensor, Tensor]:
+    """States [N, D] of the captions' tokens that are words of the lexicon, and their columns int64 [N]."""
+    encoder, table = model.text_encoder, torch.from_numpy(model.vocabulary.column_of_token)
+    states, columns = [torch.empty(0, encoder.width)], [torch.empty(0, dtype=torch.int64)]
+    for start in range(0, len(captions), batch):
+        ids, mask = encoder.tokenize(captions[start : start + batch])
+        known = mask & (ids < len(table))
+        known &= table[ids.clamp(max=len(table) - 1)] >= 0
+        states.append(encoder(ids, mask)[known])
+        columns.append(table[ids[known]])
+    return torch.cat(states), torch.cat(columns)
+
+
+def _directions(embeddings: Tensor) -> Tensor:
+    """Unit vectors [V, D] of embeddings less their mean."""
+    return F.normalize(embeddings - embeddings.mean(dim=0), dim=1)
+
+
+def _ridge(inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Weight [D, D] and bias [D] of the weighted ridge regression, scaled to outputs of unit variance."""
+    x = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1).double()
+    weighted = x * weights[:, None]
+    gram = weighted.t() @ x
+    gram += RIDGE * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
+    solution = torch.linalg.solve(gram, weighted.t() @ targets.double())
+    solution /= (x @ solution).std()
+    return solution[:-1].t().float(), solution[-1].float()

@@ -1,0 +1,132 @@
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertForMaskedLM
+
+from lexlip.config import Config, VocabularyConfig
+from lexlip.data import Scenes
+from lexlip.encoders.text import word_tokenizer
+from lexlip.models.lexlip import LexLIP
+from lexlip.training.loop import make_model
+from lexlip.training.start import _ridge, fit_text_head, inverse_document_frequency
+from tests.tiny import TINY, tiny_model, tiny_photos
+
+WIDE = replace(TINY, text=replace(TINY.text, options={**TINY.text.options, "hidden_size": 128}))
+SCENES = Scenes(200, seed=0)
+CAPTIONS = [caption for item in SCENES.items for caption in item.captions]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> LexLIP:
+    return make_model(Config(model=WIDE), SCENES)[0].eval()
+
+
+def test_words_start_from_their_rarity() -> None:
+    model = tiny_model()
+    weights = inverse_document_frequency(model, ["two dogs", "two dogs play", "two", "two cats"])
+    of = dict(zip(model.vocabulary.words, weights.tolist(), strict=True))
+    mean = sum(math.log(1 + 4 / (1 + {"two": 4, "dogs": 2, "play": 1}.get(w, 0))) for w in of) / len(of)
+    assert of["two"] == pytest.approx(math.log(1 + 4 / 5) / mean)
+    assert of["dogs"] == pytest.approx(math.log(1 + 4 / 3) / mean)
+    assert of["two"] < of["dogs"] < of["play"] < of["snow"]
+
+
+def test_a_caption_starts_as_its_own_words(fitted: LexLIP) -> None:
+    unseen = [caption for item in Scenes(20, seed=10**6).items for caption in item.captions]
+    vectors, present = fitted.encode_text(unseen).toarray(), fitted.words_present(unseen).numpy()
+    assert vectors[present].mean() == pytest.approx(math.log(1 + 0.7), rel=0.2)
+    assert vectors[present].min() > 0
+    lightest = np.where(present, vectors, np.inf).min(axis=1)
+    others = np.where(present, 0, vectors)
+    assert (others < lightest[:, None]).mean() > 0.95
+    assert 1 < np.diff(fitted.encode_text(unseen).indptr).mean() / present.sum(axis=1).mean() < 4
+
+
+def test_images_start_with_words_to_learn_from(fitted: LexLIP) -> None:
+    assert torch.equal(fitted.image_head.decoder, fitted.text_head.decoder)
+    raw = fitted.raw_image(tiny_photos(8))
+    assert ((raw > 0).float().mean(dim=1) > 0.25).all()
+    fitted.vectors(raw).sum().backward()
+    assert fitted.image_head.decoder.grad is not None
+    assert (fitted.image_head.decoder.grad.norm(dim=1) > 0).float().mean() > 0.5
+
+
+def test_the_decoder_is_directions_of_word_embeddings(fitted: LexLIP) -> None:
+    embeddings = fitted.text_encoder.word_embeddings[torch.from_numpy(fitted.vocabulary.token_ids)].detach()
+    centred = embeddings - embeddings.mean(dim=0)
+    cosines = torch.nn.functional.cosine_similarity(fitted.text_head.decoder, centred)
+    torch.testing.assert_close(cosines, torch.ones_like(cosines))
+    lengths = fitted.text_head.decoder.norm(dim=1)
+    torch.testing.assert_close(lengths, lengths[:1].expand_as(lengths))
+
+
+def test_the_regression_is_that_of_least_squares() -> None:
+    torch.manual_seed(0)
+    inputs, targets, weights = torch.randn(50, 6) + 0.3, torch.randn(50, 6), torch.rand(50) + 0.1
+    weight, bias = _ridge(inputs, targets, weights)
+    x, roots = np.c_[inputs.double(), np.ones(50)], np.sqrt(weights.double().numpy())[:, None]
+    gram = (roots * x).T @ (roots * x)
+    penalty = np.sqrt(1e-3 * np.diag(gram).mean()) * np.eye(7)
+    rows = np.r_[roots * x, penalty], np.r_[roots * targets.double().numpy(), np.zeros((7, 6))]
+    solution = np.linalg.lstsq(*rows, rcond=None)[0]
+    solution /= (x @ solution).std(ddof=1)
+    np.testing.assert_allclose(weight.T, solution[:6], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(bias, solution[6], rtol=1e-4, atol=1e-5)
+
+
+def test_nothing_else_changes_and_the_same_captions_give_the_same_start() -> None:
+    model, other = tiny_model(WIDE).train(), tiny_model(WIDE).train()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    captions = ["two dogs play in the snow", "a man in a red shirt rides a bike"] * 3
+    fit_text_head(model, captions)
+    fit_text_head(other, captions)
+    assert model.training
+    assert all(torch.equal(weight, other.state_dict()[name]) for name, weight in model.state_dict().items())
+    changed = {n for n, weight in model.state_dict().items() if not torch.equal(weight, before[n])}
+    heads = {"text_head.dense.weight", "text_head.dense.bias", "text_head.decoder", "text_head.bias"}
+    assert changed == heads | {"image_head.decoder"}
+
+
+def test_captions_without_a_word_of_the_lexicon_leave_the_heads_alone() -> None:
+    model = tiny_model()
+    before = model.text_head.decoder.clone()
+    fit_text_head(model, ["zebras", ""])
+    assert torch.equal(model.text_head.decoder, before)
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    """A checkpoint in the hub's format, with a masked-language-model head."""
+    tokenizer = word_tokenizer(CAPTIONS)
+    tokenizer.save_pretrained(tmp_path)
+    torch.manual_seed(1)
+    sizes = {k: v for k, v in TINY.text.options.items() if k != "max_position_embeddings"}
+    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("head", "trained", "own", "has_words"),
+    [
+        ("auto", True, True, False),
+        ("auto", False, False, True),
+        ("fitted", True, False, True),
+        ("random", True, False, False),
+        ("random", False, False, False),
+    ],
+)
+def test_how_heads_start(head: str, trained: bool, own: bool, has_words: bool, bert: Path) -> None:
+    """As the checkpoint's own, or as the words of captions, or as neither."""
+    text = replace(TINY.text, name=str(bert) if trained else None, tokenizer=str(bert), options={})
+    if not trained:
+        text = replace(text, options=TINY.text.options)
+    model, _ = make_model(
+        Config(model=replace(TINY, text=text, head=head, vocabulary=VocabularyConfig("words"))), SCENES
+    )
+    theirs = BertForMaskedLM.from_pretrained(bert).cls.predictions.transform.dense.weight
+    assert torch.equal(model.text_head.dense.weight, theirs) == own
+    assert bool(model.text_head.bias.unique().numel() == 1 and model.text_head.bias[0] < 0) == has_words

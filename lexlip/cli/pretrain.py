@@ -21,7 +21,7 @@ def pretrain(config: str | None, overrides: tuple[str, ...], resume: bool) -> No
 
     Several processes: torchrun --nproc-per-node=N -m lexlip pretrain …
     """
-    from lexlip.config import DEFAULT_CONFIG, load_config
+    from lexlip.config_files import DEFAULT_CONFIG, load_config
 
     if config is not None and "=" in config:
         overrides, config = (config, *overrides), None

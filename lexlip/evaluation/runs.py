@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from lexlip.config import Config, load_config
+from lexlip.config import Config
+from lexlip.config_files import load_config
 from lexlip.errors import ConfigError, DataError
 from lexlip.evaluation.evaluate import Report
 from lexlip.models.dual_encoder import model_folder

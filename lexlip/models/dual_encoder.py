@@ -18,7 +18,8 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import ModelConfig, from_dict, to_dict
+from lexlip.config import ModelConfig
+from lexlip.config_files import from_dict, to_dict
 from lexlip.encoders.image import ImageEncoder, to_pixels
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError

@@ -18,7 +18,8 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import Config, load_config, to_dict
+from lexlip.config import Config
+from lexlip.config_files import load_config, to_dict
 from lexlip.data import Source
 from lexlip.encoders.text import load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError

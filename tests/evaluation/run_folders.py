@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from lexlip.config import Config, from_dict, to_dict
+from lexlip.config import Config
+from lexlip.config_files import from_dict, to_dict
 
 
 def write_run(

@@ -7,7 +7,8 @@ import torch
 import torch.distributed as dist
 import yaml
 
-from lexlip.config import Config, from_dict
+from lexlip.config import Config
+from lexlip.config_files import from_dict
 from lexlip.training.loop import pretrain
 
 

@@ -63,7 +63,8 @@ STEPS = 12
 
 KILLED = """
 import json, os, signal, sys
-from lexlip.config import Config, from_dict
+from lexlip.config import Config
+from lexlip.config_files import from_dict
 from lexlip.training import loop
 
 step = loop.Log.step

@@ -13,7 +13,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from lexlip.config import to_dict
+from lexlip.config_files import to_dict
 from tests.tiny import TINY
 
 SCRIPT = Path(__file__).with_name("several_processes.py")

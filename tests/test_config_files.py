@@ -4,18 +4,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lexlip.config import (
-    DEFAULT_CONFIG,
-    Config,
-    DataConfig,
-    ModelConfig,
-    ObjectiveConfig,
-    OptimConfig,
-    SourceConfig,
-    from_dict,
-    load_config,
-    to_dict,
-)
+from lexlip.config import Config, DataConfig, ModelConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from lexlip.config_files import DEFAULT_CONFIG, from_dict, load_config, to_dict
 from lexlip.errors import ConfigError
 
 CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.yaml"))

@@ -1,0 +1,158 @@
+"""Experiment configs: one YAML an experiment, checked against the dataclasses of `lexlip.config`.
+
+An unknown key, a wrong type or a missing file is a ConfigError that names the nearest known key.
+``key=value`` overrides use dots: ``optim.lr=1e-4 data.train=[photos.tar]``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+
+from lexlip.config import PRESETS, Config, SourceConfig
+from lexlip.errors import ConfigError
+
+DEFAULT_CONFIG = Path(__file__).parent / "scenes.yaml"
+"""The experiment that `lexlip pretrain` runs without a config."""
+
+T = TypeVar("T")
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a YAML config and apply ``key=value`` overrides.
+
+    ``extends: FILE`` at its top names another config, beside it, that it adds to or changes.
+
+    Raises:
+        ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.
+    """
+    tree = _read_tree(Path(path))
+    for override in overrides:
+        _apply_override(tree, override)
+    return from_dict(Config, _merge(PRESETS.get(str(tree.get("preset")), {}), tree))
+
+
+def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    if path in above:
+        raise ConfigError(f"{path} extends itself")
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the config {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if tree is None:
+        tree = {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path} must hold keys and values, as in 'optim: {{lr: 1e-4}}'")
+    below = tree.pop("extends", None)
+    return _merge(_read_tree(path.parent / str(below), (*above, path)), tree) if below is not None else tree
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both trees; where both say something, what `above` says."""
+    merged = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
+            merged[key] = _merge(below[key], above[key])
+    return merged
+
+
+def from_dict(cls: type[T], tree: Mapping[str, Any], where: str = "") -> T:
+    """Build a dataclass from nested dictionaries, checking names and types.
+
+    Raises:
+        ConfigError: names the key and, for an unknown one, the nearest known.
+    """
+    hints = typing.get_type_hints(cls)
+    for key in tree:
+        if key not in hints:
+            near = difflib.get_close_matches(str(key), hints, n=1)
+            hint = f"; did you mean {where}{near[0]}?" if near else f"; known: {', '.join(hints)}"
+            raise ConfigError(f"unknown config key {where}{key}{hint}")
+    values = {key: _convert(value, hints[key], f"{where}{key}") for key, value in tree.items()}
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise ConfigError(f"config section {where.rstrip('.') or 'top level'}: {error}") from error
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The config as plain dictionaries and lists, for YAML and JSON."""
+    plain: dict[str, Any] = _plain(dataclasses.asdict(config))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _apply_override(tree: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"'{override}' is not of the form key=value, such as optim.lr=1e-4")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"cannot read the value of '{override}'") from error
+    *parents, last = key.split(".")
+    for parent in parents:
+        tree = tree.setdefault(parent, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"'{override}': {parent} is a value, not a section")
+    tree[last] = value
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if hint is SourceConfig and isinstance(value, str):
+            return SourceConfig(value)
+        if isinstance(value, Mapping):
+            return from_dict(hint, value, f"{where}.")
+    elif origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _convert(value, next(a for a in arguments if a is not type(None)), where)
+    elif origin is Literal:
+        if value in arguments:
+            return value
+        raise ConfigError(f"{where} is {value!r}; it must be one of {', '.join(map(repr, arguments))}")
+    elif origin is tuple:
+        items = [value] if isinstance(value, (str, Mapping)) else value
+        if isinstance(items, (list, tuple)):
+            if arguments[-1] is Ellipsis:
+                return tuple(_convert(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(items))
+            if len(items) == len(arguments):
+                return tuple(_convert(item, arguments[i], f"{where}[{i}]") for i, item in enumerate(items))
+    elif origin is dict:
+        if isinstance(value, Mapping):
+            return {str(key): _convert(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
+    elif hint is float:
+        # YAML reads 1e-4 (no dot) as a string
+        if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+            try:
+                return float(value)
+            except ValueError:
+                pass
+    elif hint is Any or (isinstance(value, hint) and not (hint is int and isinstance(value, bool))):
+        return value
+    raise ConfigError(f"{where} is {value!r}; it must be {_describe(hint)}")
+
+
+def _describe(hint: Any) -> str:
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    if hint in names:
+        return names[hint]
+    return "a section of keys" if dataclasses.is_dataclass(hint) else f"of the form {hint}"

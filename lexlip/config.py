@@ -55,6 +55,12 @@ class DataConfig:
             if not getattr(self, name):
                 raise ConfigError(f"data.{name} names no photos; give it some, as in data.{name}=photos.tar")
         _check_positive("data.", self, "captions_per_image", "crop")
+        _check_share("data.", self, "crop")
+        if not (self.randaugment[0] >= 0 and 0 <= self.randaugment[1] <= 30):
+            raise ConfigError(
+                f"data.randaugment is {list(self.randaugment)}; it must be a number of operations and a"
+                " magnitude up to 30"
+            )
         _check_not_negative("data.", self, "workers")
         if any(size <= 0 for size in self.sizes):
             raise ConfigError(f"data.sizes is {list(self.sizes)}; sizes must be more than 0")
@@ -92,6 +98,9 @@ class VocabularyConfig:
     kind: Literal["all", "pieces", "words"] = "pieces"  # see lexlip.vocabulary
     min_count: int = 1  # of kind "words": times a word occurs in the training captions
 
+    def __post_init__(self) -> None:
+        _check_positive("model.vocabulary.", self, "min_count")
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -116,7 +125,7 @@ class ObjectiveConfig:
     queue: int = 0  # keys that each of the two queues holds; 0: the batch is contrasted with itself
     momentum: float = 0.99  # of the key encoders, Eq. 19
     topk: tuple[int, ...] = ()  # the contrastive loss also on documents cut to these numbers of terms
-    topk_contrastive: float = 1.0  # weight of that, averaged over `topk`
+    topk_contrastive: float = 1.0  # weight of that beside `contrastive`, averaged over `topk`
     flops_image: float = 0.002  # Eq. 17
     flops_text: float = 0.002
     flops_warmup: float = 0.3  # share of the run over which the FLOPS weight grows quadratically
@@ -216,6 +225,7 @@ class Config:
 
     def __post_init__(self) -> None:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
+        _check_not_negative("", self, "seed")
         if self.model.kind == "dense":
             lexical = ["flops_image", "flops_text", "anchor_contrastive", "anchor_align", "anchor_words"]
             for name in [*lexical, "topk"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,15 @@ DEFAULT_CONFIG = Path(__file__).parent / "scenes.yaml"
 """The experiment that `lexlip pretrain` runs without a config."""
 
 T = TypeVar("T")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads 1e-4 as a number; for PyYAML, as for YAML 1.1, it would have to be 1.0e-4."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -43,7 +53,7 @@ def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     if path in above:
         raise ConfigError(f"{path} extends itself")
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -78,10 +88,15 @@ def from_dict(cls: type[T], tree: Mapping[str, Any], where: str = "") -> T:
             hint = f"; did you mean {where}{near[0]}?" if near else f"; known: {', '.join(hints)}"
             raise ConfigError(f"unknown config key {where}{key}{hint}")
     values = {key: _convert(value, hints[key], f"{where}{key}") for key, value in tree.items()}
-    try:
-        return cls(**values)
-    except TypeError as error:
-        raise ConfigError(f"config section {where.rstrip('.') or 'top level'}: {error}") from error
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    missing = [f.name for f in fields if _required(f) and f.name not in values]
+    if missing:
+        raise ConfigError(f"{where}{missing[0]} is missing")
+    return cls(**values)
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -103,7 +118,7 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
     if not equals or not key:
         raise ConfigError(f"'{override}' is not of the form key=value, such as optim.lr=1e-4")
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ConfigError(f"cannot read the value of '{override}'") from error
     *parents, last = key.split(".")
@@ -140,12 +155,8 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
         if isinstance(value, Mapping):
             return {str(key): _convert(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
     elif hint is float:
-        # YAML reads 1e-4 (no dot) as a string
-        if isinstance(value, (int, float, str)) and not isinstance(value, bool):
-            try:
-                return float(value)
-            except ValueError:
-                pass
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
     elif hint is Any or (isinstance(value, hint) and not (hint is int and isinstance(value, bool))):
         return value
     raise ConfigError(f"{where} is {value!r}; it must be {_describe(hint)}")
@@ -155,4 +166,6 @@ def _describe(hint: Any) -> str:
     names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     if hint in names:
         return names[hint]
+    if typing.get_origin(hint) is tuple:
+        return "a list, as in [a, b]"
     return "a section of keys" if dataclasses.is_dataclass(hint) else f"of the form {hint}"

@@ -75,10 +75,15 @@ class Vocabulary:
         columns[self.token_ids] = np.arange(len(self))
         return columns
 
+    def lookup(self, token_ids: np.ndarray) -> np.ndarray:
+        """int64, as many as `token_ids`: each token's column, -1 for one outside the lexicon."""
+        table = self.column_of_token
+        return np.where(token_ids < len(table), table[np.minimum(token_ids, len(table) - 1)], -1)
+
     def columns(self, token_ids: Sequence[int]) -> list[int]:
         """Columns of those tokens that are in the lexicon, in order, repeats kept."""
-        table = self.column_of_token
-        return [int(table[t]) for t in token_ids if t < len(table) and table[t] >= 0]
+        found = self.lookup(np.asarray(token_ids, dtype=np.int64))
+        return [int(column) for column in found if column >= 0]
 
     @classmethod
     def from_words(cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> Vocabulary:

@@ -32,7 +32,7 @@ def test_values_of_every_type(tmp_path: Path) -> None:
           randaugment: [2, 9]
           flip: true
         model:
-          image: {options: {depth: 2}, mean: [0, 0.5, 1]}
+          image: {options: {depth: 2, eps: 1e-6}, mean: [0, 0.5, 1]}
         optim:
           lr: 1e-4
           epochs: 3
@@ -47,9 +47,9 @@ def test_values_of_every_type(tmp_path: Path) -> None:
     assert config.data.val == (SourceConfig("val.tar"),)
     assert config.data.randaugment == (2, 9)
     assert config.data.flip is True
-    assert config.model.image.options == {"depth": 2}
+    assert config.model.image.options == {"depth": 2, "eps": 1e-6}  # as numbers, not text
     assert config.model.image.mean == (0.0, 0.5, 1.0)
-    assert config.optim.lr == 1e-4  # YAML itself reads 1e-4 as text
+    assert config.optim.lr == 1e-4  # YAML 1.1 itself reads 1e-4 as text
     assert isinstance(config.optim.epochs, float)
     assert config.optim.micro_batch is None
     assert config.optim.lr_scale == {"text_encoder": 0.0}
@@ -85,7 +85,16 @@ def test_overrides(tmp_path: Path) -> None:
         ("data=3", "data is 3; it must be a section of keys"),
         ("optim.precision=fp8", "optim.precision is 'fp8'; it must be one of 'auto', 'bf16', 'fp16', 'fp32'"),
         ("data.randaugment=[1]", "data.randaugment is \\[1\\]"),
-        ("data.train=[{split: val}]", "data.train\\[0\\].*path"),
+        (
+            "data.randaugment=[2, 40]",
+            "data.randaugment is \\[2, 40\\]; it must be a number of operations and a",
+        ),
+        ("data.train=[{split: val}]", "^data.train\\[0\\].path is missing$"),
+        ("data.train=5", "^data.train is 5; it must be a list, as in \\[a, b\\]$"),
+        ("data.sizes=224", "^data.sizes is 224; it must be a list"),
+        ("data.crop=7", "data.crop is 7.0; it must be between 0 and 1"),
+        ("model.vocabulary.min_count=-3", "model.vocabulary.min_count is -3; it must be more than 0"),
+        ("seed=-1", "seed is -1; it must not be negative"),
         ("data.train=[]", "data.train names no photos"),
         ("optim.batch=0", "optim.batch is 0; it must be more than 0"),
         ("optim.micro_batch=0", "optim.micro_batch is 0; it must be more than 0"),
@@ -276,3 +285,13 @@ def test_impossible_extensions(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load(tmp_path, text.replace("{folder}", tmp_path.name))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["cc4.3m-phase1", "cc14.3m-phase2", "coco-finetune", "ablation-phase1"])
+def test_the_faithful_preset_reaches_the_papers_runs(name: str) -> None:
+    path = next(path for path in CONFIGS if path.stem == name)
+    config = load_config(path, ["preset=faithful", "data.train=[a.tar]", "data.val=[b.tar]"])
+    assert config.model.vocabulary.kind == "all"
+    assert config.model.special_positions
+    assert config.objective.same_image_negatives
+    assert config.objective.flops_unit

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from lexlip.errors import LexLIPError
 from lexlip.models.lexlip import LexLIP
 
 
@@ -21,4 +22,8 @@ def package(checkpoint: Path, folder: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: python tools/package_checkpoint.py CHECKPOINT FOLDER")
-    package(Path(sys.argv[1]), Path(sys.argv[2]))
+    try:
+        package(Path(sys.argv[1]), Path(sys.argv[2]))
+    except LexLIPError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

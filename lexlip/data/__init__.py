@@ -3,6 +3,6 @@
 from lexlip.data.images import UnreadableImage, decode
 from lexlip.data.scenes import Scenes
 from lexlip.data.source import Item, Skipped, Source
-from lexlip.data.sources import open_source, open_sources
+from lexlip.data.sources import open_source
 
-__all__ = ["Item", "Scenes", "Skipped", "Source", "UnreadableImage", "decode", "open_source", "open_sources"]
+__all__ = ["Item", "Scenes", "Skipped", "Source", "UnreadableImage", "decode", "open_source"]

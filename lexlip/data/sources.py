@@ -1,13 +1,11 @@
 """What a user names -> a source of photos."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from lexlip.data import table
 from lexlip.data.folder import FolderSource, Listing, walk
 from lexlip.data.images import SUFFIXES
-from lexlip.data.joined import JoinedSource
 from lexlip.data.karpathy import KarpathySource
 from lexlip.data.scenes import Scenes
 from lexlip.data.source import Source
@@ -55,16 +53,6 @@ def open_source(spec: str | Path, images: str | Path | None = None, split: str |
     if re.search(r"[*?\[{]", name):
         return WebDatasetSource(match_tars(str(path)), name)
     raise DataError(f"{name} does not exist")
-
-
-def open_sources(
-    specs: Sequence[str | Path], images: str | Path | None = None, split: str | None = None
-) -> Source:
-    """Several sources as one, each as `open_source` has it. Ids are prefixed only if they would clash."""
-    sources = [open_source(spec, images, split) for spec in specs]
-    if not sources:
-        raise DataError("no source of photos is given")
-    return sources[0] if len(sources) == 1 else JoinedSource(sources)
 
 
 def _draw_scenes(name: str, images: str | Path | None, split: str | None) -> Source:

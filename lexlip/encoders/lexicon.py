@@ -47,6 +47,22 @@ class LexiconHead(nn.Module):
         """
         return max_pooled_logits(self.hidden(states), self.decoder, mask) + self.bias.float()
 
+    @torch.no_grad()
+    def start_from(self, trained: dict[str, Tensor] | None, columns: Tensor) -> bool:
+        """Take over a trained masked-language-model head, all but its decoder.
+
+        Args:
+            trained: as `lexlip.encoders.text.load_mlm_head` gives it; None changes nothing.
+            columns: int64 [V], the token of each word.
+
+        Returns:
+            Whether there is one, of this head's width.
+        """
+        if trained is None or trained["dense.weight"].shape != self.dense.weight.shape:
+            return False
+        self.load_state_dict({**trained, "bias": trained["bias"][columns]}, strict=False)
+        return True
+
     def hidden(self, states: Tensor) -> Tensor:
         """What the decoder takes, [..., D], of states [..., D_in]: for pooling and for masked words."""
         normed: Tensor = self.norm(F.gelu(self.dense(self.project(states))))

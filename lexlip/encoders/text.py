@@ -58,6 +58,7 @@ class TextEncoder(nn.Module):
         except Exception as error:  # transformers and the hub raise many kinds
             why = " ".join(str(error).split())
             raise ModelError(f"transformers cannot make the text encoder '{config.name}': {why}") from error
+        self.body.float()  # some checkpoints are in half precision
         if getattr(self.body, "pooler", None) is not None:
             self.body.pooler = None
         self.width: int = self.body.config.hidden_size

@@ -45,11 +45,8 @@ class LexLIP(DualEncoder):
         self.image_head = LexiconHead(self.image_encoder.width, embeddings)
         pretrained = config.text.name if architecture is None else None
         trained = load_mlm_head(pretrained) if pretrained is not None and config.head == "auto" else None
-        self.trained_head = trained is not None
-        if trained is not None:
-            trained["bias"] = trained["bias"][columns]
-            for head in (self.text_head, self.image_head):
-                head.load_state_dict(trained, strict=False)  # project and decoder are made above
+        started = [head.start_from(trained, columns) for head in (self.text_head, self.image_head)]
+        self.trained_head = all(started)
         self.bag_of_words = BagOfWords(len(vocabulary))
 
     def pool_image(self, states: Tensor) -> Tensor:

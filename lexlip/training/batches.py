@@ -81,20 +81,19 @@ class Batch:
         return replace(self, **{name: function(tensor) for name, tensor in tensors.items()})  # type: ignore[operator]
 
     def split(self, images: int) -> list[Batch]:
-        """Parts of at most so many photos with their captions, in order; without `photo_words`."""
+        """Parts of at most so many photos with their captions, in order; without their words."""
         parts = []
         for start in range(0, len(self.pixels), images):
             texts = torch.nonzero((self.image_of_text >= start) & (self.image_of_text < start + images))[:, 0]
             first, last = (int(texts[0]), int(texts[-1]) + 1) if len(texts) else (0, 0)
-            rows, owners = slice(first, last), self.text_words[0]
-            words = self.text_words[:, (owners >= first) & (owners < last)]
+            rows = slice(first, last)
             parts.append(
                 replace(
                     self,
                     pixels=self.pixels[start : start + images],
                     photos=self.photos[start : start + images],
                     image_of_text=self.image_of_text[rows] - start,
-                    text_words=torch.stack([words[0] - first, words[1]]),
+                    text_words=self.text_words[:, :0],
                     photo_words=self.photo_words[:, :0],
                     **{
                         name: getattr(self, name)[rows]
@@ -133,7 +132,7 @@ class Photos(Dataset):
         captions = self.source.items[key.photo].captions
         chosen = numbers.permutation(len(captions))[: self.captions_per_image].tolist()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(numbers.integers(2**62)))
+            torch.default_generator.manual_seed(int(numbers.integers(2**62)))  # not that of a GPU
             pixels = self.augment[key.size](photo)
         return Sample(key, pixels, chosen, captions)
 
@@ -228,9 +227,8 @@ class Collate:
         encoder_ids, encoder_chosen, decoder_ids, decoder_chosen = (
             torch.from_numpy(np.stack(part)) for part in zip(*masked, strict=True)
         )
-        columns = torch.from_numpy(self.vocabulary.column_of_token)
-        known = torch.where(ids < len(columns), columns[ids.clamp(max=len(columns) - 1)], NOT_MASKED)
-        known = torch.where(known >= 0, known, NOT_MASKED)
+        columns = torch.from_numpy(self.vocabulary.lookup(ids.numpy()))
+        known = torch.where(columns >= 0, columns, NOT_MASKED)
         return (
             encoder_ids,
             torch.where(encoder_chosen, known, NOT_MASKED),

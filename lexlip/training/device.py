@@ -23,9 +23,10 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.zeros(0, device=name).device
+        torch.zeros(0, device=name)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"device '{name}' cannot be used here: {str(error).splitlines()[0]}") from error
+    return torch.device(name)
 
 
 def pick_precision(name: str, device: torch.device) -> str:

@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,17 @@ from transformers import PreTrainedTokenizerBase
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
 from lexlip.data import Source
-from lexlip.encoders.text import load_tokenizer
+from lexlip.encoders.text import load_mlm_head, load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.evaluation.evaluate import evaluate
 from lexlip.models import KINDS
+from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines import exact_engine
 from lexlip.training.batches import Batch
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
+from lexlip.training.device import pick_precision
 from lexlip.training.loading import open_configured, training_batches
 from lexlip.training.processes import Processes
 from lexlip.training.start import fit_text_head, inverse_document_frequency
@@ -74,14 +77,22 @@ def pretrain(config: Config, resume: bool = False) -> Path:
 def _train(config: Config, run: Path, resume: bool, processes: Processes) -> None:
     torch.manual_seed(config.seed)
     train, val = open_configured(config.data.train), open_configured(config.data.val)
-    model, vocabulary = make_model(config, train)
+    if not len(val.captioned()):
+        raise DataError(f"{val.name} has no captions to validate with; name other photos in data.val")
+    start = replace(config, init=str(run / "last")) if resume else config
+    model, vocabulary = make_model(start, train, progress=processes.first)
     model.to(processes.device)
     if config.optim.checkpoint_activations:
         model.checkpoint_activations()
-    trainee = Trainee(model, vocabulary, config.objective).to(processes.device)
+    precision = pick_precision(config.optim.precision, processes.device)
+    keys = torch.float32 if precision == "fp32" else torch.bfloat16
+    trainee = Trainee(model, vocabulary, config.objective, keys)
+    if isinstance(model, Dense) and start.init is None and config.model.text.name and config.objective.masks:
+        trainee.own_head.start_from(load_mlm_head(config.model.text.name), trainee.columns)
+    trainee.to(processes.device)
     processes.same_weights(trainee)
     optimizer = make_optimizer(trainee, config.optim)
-    scaler = torch.amp.GradScaler(processes.device.type, enabled=config.optim.precision == "fp16")
+    scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "fp16")
     state: dict[str, Any] = {"step": 0, "best": -1.0, "best_step": 0}
     torch.manual_seed(config.seed + processes.rank)  # dropout differs from process to process
     if resume:
@@ -112,9 +123,15 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
         lr = set_learning_rate(optimizer, config.optim, step, steps)
         log.report_unreadable(batch)
         batch = batch.to(processes.device)
-        parts = train_step(trainee, batch, optimizer, scaler, config.optim, step / steps, processes)
+        try:
+            parts = train_step(trainee, batch, optimizer, scaler, config.optim, step / steps, processes)
+        except torch.OutOfMemoryError as error:
+            raise ConfigError(
+                "the GPU's memory is too small for a step; lower optim.micro_batch, or set"
+                " optim.checkpoint_activations=true"
+            ) from error
         if parts is not None:
-            if not torch.isfinite(parts["grad"]) and not scaler.is_enabled():
+            if not torch.isfinite(parts["grad"]) and not scaler.get_scale() > 1:  # fp16 tries smaller scales
                 raise ModelError(
                     f"the gradient is not finite at step {step}; lower optim.lr, or use precision=fp32"
                 )
@@ -128,6 +145,7 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
                 if report.mean_recall > state["best"]:
                     state.update(best=report.mean_recall, best_step=done)
             state = processes.collect(state)[0]  # all must save together
+            log.restart()
             trainee.train()
         is_best = state["best_step"] == done
         if is_best or done % config.checkpoint_every == 0 or done == steps:
@@ -139,7 +157,7 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
     log.close()
 
 
-def make_model(config: Config, train: Source) -> tuple[DualEncoder, Vocabulary]:
+def make_model(config: Config, train: Source, progress: bool = False) -> tuple[DualEncoder, Vocabulary]:
     """The model at the start of a run: from `init`, or new with a vocabulary from the captions.
 
     Returns:
@@ -163,8 +181,10 @@ def make_model(config: Config, train: Source) -> tuple[DualEncoder, Vocabulary]:
     model = KINDS[config.model.kind](config.model, tokenizer, vocabulary, name=config.name)
     if isinstance(model, LexLIP):
         model.bag_of_words.start_from(inverse_document_frequency(model, captions))
-        if config.model.head == "fitted" or (config.model.head == "auto" and not model.trained_head):
-            fit_text_head(model, captions)
+        to_fit = config.model.head == "fitted" or (config.model.head == "auto" and not model.trained_head)
+        if to_fit and not fit_text_head(model, captions, progress) and progress:
+            why = "the text encoder's states do not tell words apart: the heads start at random"
+            tqdm.write(why, sys.stderr)
     return model, vocabulary
 
 
@@ -208,7 +228,7 @@ class Log:
 
     def __init__(self, run: Path, first: int, steps: int, processes: Processes) -> None:
         self.path, self.processes = run / "metrics.jsonl", processes
-        self.started, self.samples = time.perf_counter(), 0
+        self.restart()
         self.bar = tqdm(
             total=steps, initial=first, unit="step", desc="pretrain", disable=not processes.first or None
         )
@@ -216,6 +236,10 @@ class Log:
             return
         kept = [line for line in _whole_lines(self.path) if json.loads(line)["step"] <= first]
         self.path.write_text("".join(kept), encoding="utf-8")
+
+    def restart(self) -> None:
+        """Count photos a second from now on."""
+        self.started, self.samples = time.perf_counter(), 0
 
     def write(self, line: str) -> None:
         if self.processes.first:
@@ -235,8 +259,9 @@ class Log:
         *sums, encoded = self.processes.sum(numbers)
         seconds = time.perf_counter() - self.started
         values = dict(zip(parts, sums, strict=True))
-        values |= {"lr": lr, "samples_per_s": encoded / seconds, "memory_mb": _peak_memory_mb()}
-        self.started, self.samples = time.perf_counter(), 0
+        memory = _peak_memory_mb(self.processes.device)
+        values |= {"lr": lr, "samples_per_s": encoded / seconds, "memory_mb": memory}
+        self.restart()
         if self.processes.first:
             self._metrics({"step": step, **values})
         self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in values.items()))
@@ -254,7 +279,6 @@ class Log:
             f"  I2T {i2t['R@1']:.1f} / {i2t['R@5']:.1f} / {i2t['R@10']:.1f}"
             f"{words}"
         )
-        self.started, self.samples = time.perf_counter(), 0
 
     def close(self) -> None:
         self.bar.close()
@@ -295,8 +319,8 @@ def _millions(model: torch.nn.Module) -> str:
     return f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f}M parameters"
 
 
-def _peak_memory_mb() -> float:
-    if torch.cuda.is_available():
+def _peak_memory_mb(device: torch.device) -> float:
+    if device.type == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if os.uname().sysname == "Darwin" else 2**10)

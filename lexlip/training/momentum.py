@@ -16,22 +16,23 @@ def follow(keys: nn.Module, model: nn.Module, momentum: float) -> None:
 
 
 class KeyQueue(nn.Module):
-    """The last Q keys of one modality, unit vectors in bf16, first in first out; empty at first.
+    """The last Q keys of one modality, unit vectors, first in first out; empty at first.
 
     Its buffers are part of a checkpoint.
 
     Args:
         length: Q.
         width: V, or D of dense vectors.
+        dtype: of the keys.
     """
 
     keys: Tensor
     images: Tensor
     count: Tensor
 
-    def __init__(self, length: int, width: int) -> None:
+    def __init__(self, length: int, width: int, dtype: torch.dtype = torch.bfloat16) -> None:
         super().__init__()
-        self.register_buffer("keys", torch.zeros(length, width, dtype=torch.bfloat16))  # [Q, V]
+        self.register_buffer("keys", torch.zeros(length, width, dtype=dtype))  # [Q, V]
         self.register_buffer("images", torch.full((length,), -1))  # int64 [Q], which image a key belongs to
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))  # keys ever enqueued
 

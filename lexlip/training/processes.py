@@ -45,7 +45,7 @@ class Processes:
         self.device = pick_device(device)
         if self.device.type == "cuda" and self.world > 1 and self.device.index is None:
             self.device = pick_device(f"cuda:{os.environ.get('LOCAL_RANK', 0)}")
-        if self.device.type == "cuda":
+        if self.device.type == "cuda" and self.device.index is not None:
             torch.cuda.set_device(self.device)
         self._started = self.world > 1 and not dist.is_initialized()
         if self._started:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from tqdm import tqdm
 
 from lexlip.models.lexlip import LexLIP
 from lexlip.vocabulary import tokenize_captions
 
 CAPTIONS = 4000  # enough for a regression onto D directions
+BATCH = 64  # captions encoded at a time
 POSITIONS = 4000  # enough for two means
 NEIGHBOURS = 10  # words besides its own that a position starts with, about
 OWN_LOGIT = 0.7  # of a position's own word at the start: p = log(1 + 0.7) = 0.53
@@ -31,7 +34,7 @@ def inverse_document_frequency(model: LexLIP, captions: Sequence[str]) -> Tensor
 
 
 @torch.no_grad()
-def fit_text_head(model: LexLIP, captions: Sequence[str]) -> None:
+def fit_text_head(model: LexLIP, captions: Sequence[str], progress: bool = False) -> bool:
     """Start the text head so that a caption's vector is its own words, and a little of their neighbours.
 
     For text encoders without a masked-language-model head, such as those of sentence-transformers. A ridge
@@ -44,38 +47,51 @@ def fit_text_head(model: LexLIP, captions: Sequence[str]) -> None:
     Args:
         model: a new one.
         captions: of the training photos; some of them are enough.
+        progress: show a bar, as it can take some seconds.
+
+    Returns:
+        Whether it was done: not where no caption has a word of the lexicon, or where the encoder's states
+        do not tell words apart. The heads are then as they were.
     """
     was_training = model.training
     model.eval()
-    states, columns = _states_of_words(model, captions[:: max(1, len(captions) // CAPTIONS)])
-    if len(columns):
-        head, directions = model.text_head, _directions(model.text_head.decoder)
-        weight, bias = _ridge(states, directions[columns], 1 / columns.bincount()[columns].sqrt())
-        head.dense.weight.copy_(weight)
-        head.dense.bias.copy_(bias + LINEAR)
-        some = slice(None, None, max(1, len(columns) // POSITIONS))
-        logits, column = head.hidden(states[some]) @ directions.t(), columns[some, None]  # [n, V], [n, 1]
-        own = logits.gather(1, column).mean()
-        neighbours = min(NEIGHBOURS, len(directions) // 100)
-        others = logits.scatter(1, column, float("-inf"))
-        threshold = others.topk(neighbours + 1).values[:, -1].mean()
-        scale = OWN_LOGIT / (own - threshold)
-        for each in (head, model.image_head):
-            each.decoder.copy_(scale * directions)
-        head.bias.fill_(-scale * threshold)
+    states, columns = _states_of_words(model, captions[:: max(1, len(captions) // CAPTIONS)], progress)
     model.train(was_training)
+    if not len(columns):
+        return False
+    head = copy.deepcopy(model.text_head)
+    directions, rarity = _directions(head.decoder), 1 / columns.bincount()[columns].sqrt()
+    weight, bias = _ridge(head.project(states), directions[columns], rarity)
+    head.dense.weight.copy_(weight)
+    head.dense.bias.copy_(bias + LINEAR)
+
+    some = slice(None, None, max(1, len(columns) // POSITIONS))
+    logits, column = head.hidden(states[some]) @ directions.t(), columns[some, None]  # [n, V], [n, 1]
+    own, others = logits.gather(1, column).mean(), logits.scatter(1, column, float("-inf"))
+    neighbours = min(NEIGHBOURS, len(directions) // 100)
+    threshold = others.topk(min(neighbours + 1, others.shape[1])).values[:, -1].mean()
+    if not own > threshold:
+        return False
+    scale = OWN_LOGIT / (own - threshold)
+    head.decoder.copy_(scale * directions)
+    head.bias.fill_(-scale * threshold)
+    model.text_head.load_state_dict(head.state_dict())
+    model.image_head.decoder.copy_(head.decoder)
+    return True
 
 
-def _states_of_words(model: LexLIP, captions: Sequence[str], batch: int = 256) -> tuple[Tensor, Tensor]:
-    """States [N, D] of the captions' tokens that are words of the lexicon, and their columns int64 [N]."""
-    encoder, table = model.text_encoder, torch.from_numpy(model.vocabulary.column_of_token)
+def _states_of_words(model: LexLIP, captions: Sequence[str], progress: bool) -> tuple[Tensor, Tensor]:
+    """States [N, D_in] of the captions' tokens that are words, and these words' columns, int64 [N]."""
+    encoder = model.text_encoder
     states, columns = [torch.empty(0, encoder.width)], [torch.empty(0, dtype=torch.int64)]
-    for start in range(0, len(captions), batch):
-        ids, mask = encoder.tokenize(captions[start : start + batch])
-        known = mask & (ids < len(table))
-        known &= table[ids.clamp(max=len(table) - 1)] >= 0
+    starts = range(0, len(captions), BATCH)
+    hidden = None if progress else True  # None: where nobody looks on
+    for start in tqdm(starts, "fitting the heads", unit="batch", delay=2, disable=hidden):
+        ids, mask = encoder.tokenize(captions[start : start + BATCH])
+        found = torch.from_numpy(model.vocabulary.lookup(ids.numpy()))
+        known = mask & (found >= 0)
         states.append(encoder(ids, mask)[known])
-        columns.append(table[ids[known]])
+        columns.append(found[known])
     return torch.cat(states), torch.cat(columns)
 
 

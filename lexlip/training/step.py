@@ -6,11 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from lexlip.config import OptimConfig
+from lexlip.errors import ConfigError
 from lexlip.training.batches import Batch
 from lexlip.training.device import autocast, pick_precision
 from lexlip.training.loss import Totals, batch_loss, masked_loss
 from lexlip.training.processes import Processes
-from lexlip.training.trainee import Tensors, Trainee
+from lexlip.training.trainee import PHASE_1_PARTS, Tensors, Trainee
 
 
 def train_step(
@@ -138,19 +139,26 @@ def make_optimizer(trainee: Trainee, config: OptimConfig) -> torch.optim.AdamW:
 
     Names are the model's ("image_encoder.body"), and those of what is left behind ("text_decoder").
     Parameters of scale 0 are frozen, and cost no gradient.
+
+    Raises:
+        ConfigError: a prefix is of no parameter.
     """
     groups: dict[tuple[float, float], list[Tensor]] = {}
+    unused = {p for p in config.lr_scale if p.split(".")[0] not in PHASE_1_PARTS}  # later phases lack those
     for name, parameter in trainee.named_parameters():
         name = name.removeprefix("model.")
         if name.startswith("keys."):
             continue
-        prefixes = [prefix for prefix in config.lr_scale if name.startswith(prefix)]
+        prefixes = [p for p in config.lr_scale if name == p or name.startswith(p.rstrip(".") + ".")]
+        unused.difference_update(prefixes)
         scale = config.lr_scale[max(prefixes, key=len)] if prefixes else 1.0
         parameter.requires_grad_(scale > 0)
         if scale == 0:
             continue
         decay = config.weight_decay if parameter.ndim > 1 else 0.0
         groups.setdefault((scale, decay), []).append(parameter)
+    if unused:
+        raise ConfigError(f"optim.lr_scale names '{min(unused)}', but the model has no weights of that name")
     return torch.optim.AdamW(
         [{"params": p, "weight_decay": decay, "scale": scale} for (scale, decay), p in groups.items()],
         lr=config.lr,

@@ -19,6 +19,8 @@ from lexlip.vocabulary import Vocabulary
 
 Tensors = dict[str, Tensor]
 
+PHASE_1_PARTS = "image_decoder", "text_decoder", "own_head"
+
 
 class Trainee(nn.Module):
     """The model that is trained, and around it what the config's objectives ask for.
@@ -27,11 +29,18 @@ class Trainee(nn.Module):
         model: starts as it is; the key encoders start as its copy.
         vocabulary: the words that masked positions are to be predicted among.
         config: the objectives.
+        key_dtype: what the queues hold, and are multiplied in.
     """
 
     columns: Tensor
 
-    def __init__(self, model: DualEncoder, vocabulary: Vocabulary, config: ObjectiveConfig) -> None:
+    def __init__(
+        self,
+        model: DualEncoder,
+        vocabulary: Vocabulary,
+        config: ObjectiveConfig,
+        key_dtype: torch.dtype = torch.bfloat16,
+    ) -> None:
         super().__init__()
         self.model, self.config = model, config
         token_ids = torch.from_numpy(vocabulary.token_ids)
@@ -46,8 +55,8 @@ class Trainee(nn.Module):
             self.text_decoder = self.image_decoder if config.share_decoder else WeakDecoder(*shape)
         if config.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
-            self.image_queue = KeyQueue(config.queue, model.dimensions)
-            self.text_queue = KeyQueue(config.queue, model.dimensions)
+            self.image_queue = KeyQueue(config.queue, model.dimensions, key_dtype)
+            self.text_queue = KeyQueue(config.queue, model.dimensions, key_dtype)
 
     @property
     def text_head(self) -> LexiconHead:
@@ -84,7 +93,8 @@ class Trainee(nn.Module):
         total, pooled, order = batch.ids.new_zeros((), dtype=torch.float32), [], []
         for rows, ids, mask in by_length(batch.encoder_ids, batch.mask):
             states = self.model.text_encoder(ids, mask)
-            total = total + self._cross_entropy(states, batch.encoder_labels[rows, : ids.shape[1]])
+            if self.config.mlm:
+                total = total + self._cross_entropy(states, batch.encoder_labels[rows, : ids.shape[1]])
             pooled.append(self.model.pool_text(states, ids, mask))
             order.append(rows)
         return total, torch.cat(pooled)[torch.argsort(torch.cat(order))]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lexlip.data import Scenes, Source, open_source, open_sources
+from lexlip.data import Scenes, Source, open_source
 from lexlip.data.joined import JoinedSource
 from lexlip.errors import DataError
 
@@ -57,7 +57,7 @@ def test_joined_sources(tmp_path: Path) -> None:
     write(tmp_path / "x" / "a.jpg", jpeg((11, 10)))
     write(tmp_path / "y" / "b.jpg", jpeg((12, 10)))
     write(tmp_path / "y" / "b.txt", "a dog")
-    source = open_sources([str(tmp_path / "x"), str(tmp_path / "y")])
+    source = JoinedSource([open_source(path) for path in (str(tmp_path / "x"), str(tmp_path / "y"))])
     assert [(item.id, item.captions) for item in source.items] == [("x/a.jpg", ()), ("y/b.jpg", ("a dog",))]
     assert [source.image(index).size for index in range(2)] == [(11, 10), (12, 10)]
     assert source.path(1) == f"{tmp_path}/y/b.jpg"
@@ -70,9 +70,9 @@ def test_joined_sources(tmp_path: Path) -> None:
 def test_joined_ids_are_numbered_only_if_the_names_are_alike(tmp_path: Path) -> None:
     for folder in ("x/photos", "y/photos", "z"):
         write(tmp_path / folder / "a.jpg", jpeg())
-    different = open_sources([tmp_path / "x" / "photos", tmp_path / "z"])
+    different = JoinedSource([open_source(path) for path in (tmp_path / "x" / "photos", tmp_path / "z")])
     assert [item.id for item in different.items] == ["photos/a.jpg", "z/a.jpg"]
-    alike = open_sources([tmp_path / "x" / "photos", tmp_path / "y" / "photos"])
+    alike = JoinedSource([open_source(tmp_path / name / "photos") for name in "xy"])
     assert [item.id for item in alike.items] == ["1-photos/a.jpg", "2-photos/a.jpg"]
 
 
@@ -91,7 +91,6 @@ def test_scenes_by_name() -> None:
     source = open_source("scenes:3:7")
     assert isinstance(source, Scenes)
     assert [item.captions for item in source.items] == [item.captions for item in Scenes(3, seed=7).items]
-    assert len(open_sources(["scenes:3:7", "scenes:2:8"])) == 5
 
 
 @pytest.mark.parametrize(
@@ -107,13 +106,6 @@ def test_malformed_scenes(name: str) -> None:
 def test_scenes_have_no_splits() -> None:
     with pytest.raises(DataError, match="scenes:3:7 is drawn"):
         open_source("scenes:3:7", split="val")
-
-
-def test_one_source_is_not_joined(tmp_path: Path) -> None:
-    write(tmp_path / "a.jpg", jpeg())
-    assert not isinstance(open_sources([tmp_path]), JoinedSource)
-    with pytest.raises(DataError, match="no source"):
-        open_sources([])
 
 
 def test_listing_does_not_load_torch() -> None:

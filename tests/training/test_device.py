@@ -7,6 +7,7 @@ import torch
 from lexlip.errors import ConfigError
 from lexlip.training import device as module
 from lexlip.training.device import autocast, pick_device, pick_precision
+from lexlip.training.processes import Processes
 
 CPU = torch.device("cpu")
 
@@ -20,6 +21,21 @@ def test_devices() -> None:
         assert pick_device("auto").type == "cpu"
         with pytest.raises(ConfigError, match="device 'cuda' cannot be used here"):
             pick_device("cuda")
+
+
+def test_a_gpu_without_a_number_is_for_each_process_to_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "zeros", lambda *size, device: None)  # there is none here
+    assert pick_device("cuda") == torch.device("cuda")
+    assert pick_device("cuda:1") == torch.device("cuda:1")
+    assert Processes("auto").device == Processes("cuda").device == torch.device("cuda")
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+    for name, number in {"RANK": 5, "WORLD_SIZE": 8, "LOCAL_RANK": 1}.items():
+        monkeypatch.setenv(name, str(number))
+    assert Processes("cuda").device == Processes("auto").device == torch.device("cuda:1")
+    assert chosen == [torch.device("cuda:1")] * 2
 
 
 @pytest.fixture

@@ -14,17 +14,14 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from lexlip.config import (
-    DEFAULT_CONFIG,
     Config,
     DataConfig,
     ObjectiveConfig,
     OptimConfig,
     SourceConfig,
     VocabularyConfig,
-    from_dict,
-    load_config,
-    to_dict,
 )
+from lexlip.config_files import DEFAULT_CONFIG, from_dict, load_config, to_dict
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.lexlip import LexLIP
@@ -304,6 +301,25 @@ def test_photos_without_captions_cannot_be_trained_on(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match="photos has no captions to train on"):
         pretrain(config)
+
+
+def test_photos_without_captions_cannot_be_validated_with(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (40, 30)).save(tmp_path / "photos" / "a.jpg")
+    config = with_data(
+        replace(SMALL, out=str(tmp_path / "run")), val=(SourceConfig(str(tmp_path / "photos")),)
+    )
+    with pytest.raises(DataError, match=r"photos has no captions to validate with; name other .* data\.val"):
+        pretrain(config)
+
+
+def test_a_gpu_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(*arguments: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB.")
+
+    monkeypatch.setattr("lexlip.training.loop.train_step", step)
+    with pytest.raises(ConfigError, match=r"^the GPU's memory is too small for a step; lower optim\.micro_b"):
+        pretrain(replace(SMALL, out=str(tmp_path / "run")))
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

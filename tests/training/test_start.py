@@ -1,22 +1,45 @@
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertForMaskedLM
+from safetensors.torch import load_file
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    ElectraConfig,
+    ElectraModel,
+    MobileBertConfig,
+    MobileBertForMaskedLM,
+    MobileBertModel,
+    PreTrainedConfig,
+)
 
-from lexlip.config import Config, VocabularyConfig
+from lexlip.config import (
+    Config,
+    DataConfig,
+    ObjectiveConfig,
+    OptimConfig,
+    SourceConfig,
+    TextEncoderConfig,
+    VocabularyConfig,
+)
 from lexlip.data import Scenes
 from lexlip.encoders.text import word_tokenizer
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.loop import make_model
+from lexlip.training.loop import make_model, pretrain
 from lexlip.training.start import _ridge, fit_text_head, inverse_document_frequency
 from tests.tiny import TINY, tiny_model, tiny_photos
 
 WIDE = replace(TINY, text=replace(TINY.text, options={**TINY.text.options, "hidden_size": 128}))
 SCENES = Scenes(200, seed=0)
+SIZES = {k: v for k, v in TINY.text.options.items() if k != "max_position_embeddings"}
 CAPTIONS = [caption for item in SCENES.items for caption in item.captions]
 
 
@@ -82,8 +105,8 @@ def test_nothing_else_changes_and_the_same_captions_give_the_same_start() -> Non
     model, other = tiny_model(WIDE).train(), tiny_model(WIDE).train()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     captions = ["two dogs play in the snow", "a man in a red shirt rides a bike"] * 3
-    fit_text_head(model, captions)
-    fit_text_head(other, captions)
+    assert fit_text_head(model, captions)
+    assert fit_text_head(other, captions)
     assert model.training
     assert all(torch.equal(weight, other.state_dict()[name]) for name, weight in model.state_dict().items())
     changed = {n for n, weight in model.state_dict().items() if not torch.equal(weight, before[n])}
@@ -94,18 +117,67 @@ def test_nothing_else_changes_and_the_same_captions_give_the_same_start() -> Non
 def test_captions_without_a_word_of_the_lexicon_leave_the_heads_alone() -> None:
     model = tiny_model()
     before = model.text_head.decoder.clone()
-    fit_text_head(model, ["zebras", ""])
+    assert not fit_text_head(model, ["zebras", ""])
     assert torch.equal(model.text_head.decoder, before)
+
+
+WIDER = {**SIZES, "hidden_size": 32, "embedding_size": 16}
+MOBILE_BERT = MobileBertConfig(true_hidden_size=32, intra_bottleneck_size=32, **WIDER)
+
+
+def text_of(folder: Path) -> TextEncoderConfig:
+    return TextEncoderConfig(str(folder), max_tokens=40)
+
+
+def test_states_that_do_not_tell_words_apart_leave_the_heads_alone() -> None:
+    model = tiny_model()
+    model.text_encoder.word_embeddings.data[:] = 1.0
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    assert not fit_text_head(model, CAPTIONS)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", [BertModel, BertForMaskedLM])
+def test_checkpoints_in_half_precision(dtype: torch.dtype, kind: type, tmp_path: Path) -> None:
+    tokenizer = word_tokenizer(CAPTIONS)
+    tokenizer.save_pretrained(tmp_path)
+    kind(BertConfig(vocab_size=len(tokenizer), **SIZES)).to(dtype).save_pretrained(tmp_path)
+    model, _ = make_model(Config(model=replace(TINY, text=text_of(tmp_path))), SCENES)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert model.encode_text(CAPTIONS[:3]).nnz > 0
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        (ElectraConfig(**WIDER), ElectraModel),
+        (AlbertConfig(**WIDER), AlbertModel),
+        (MOBILE_BERT, MobileBertModel),
+        (MOBILE_BERT, MobileBertForMaskedLM),
+    ],
+    ids=["ELECTRA", "ALBERT", "MobileBERT", "MobileBERT with a head"],
+)
+def test_words_narrower_than_states(config: PreTrainedConfig, kind: type, tmp_path: Path) -> None:
+    tokenizer = word_tokenizer(CAPTIONS)
+    tokenizer.save_pretrained(tmp_path)
+    config.vocab_size = len(tokenizer)
+    kind(config).save_pretrained(tmp_path)
+    model, _ = make_model(Config(model=replace(TINY, text=text_of(tmp_path))), SCENES)
+    assert model.text_head.decoder.shape[1] == 16
+    if kind in (ElectraModel, AlbertModel):  # at random, MobileBERT's states do not tell words apart
+        assert model.text_head.bias[0] < 0
+    assert model.encode_text(CAPTIONS[:3]).nnz > 0
 
 
 @pytest.fixture
 def bert(tmp_path: Path) -> Path:
     """A checkpoint in the hub's format, with a masked-language-model head."""
+    tmp_path = tmp_path / "bert"
     tokenizer = word_tokenizer(CAPTIONS)
     tokenizer.save_pretrained(tmp_path)
     torch.manual_seed(1)
-    sizes = {k: v for k, v in TINY.text.options.items() if k != "max_position_embeddings"}
-    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(tmp_path)
+    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **SIZES)).save_pretrained(tmp_path)
     return tmp_path
 
 
@@ -130,3 +202,32 @@ def test_how_heads_start(head: str, trained: bool, own: bool, has_words: bool, b
     theirs = BertForMaskedLM.from_pretrained(bert).cls.predictions.transform.dense.weight
     assert torch.equal(model.text_head.dense.weight, theirs) == own
     assert bool(model.text_head.bias.unique().numel() == 1 and model.text_head.bias[0] < 0) == has_words
+
+
+def run_from(bert: Path, out: Path, **changes: object) -> Config:
+    source = (SourceConfig("scenes:16:0"),)
+    return Config(
+        out=str(out),
+        checkpoint_every=2,
+        data=DataConfig(source, source, workers=0),
+        model=replace(TINY, text=text_of(bert), **changes),
+        objective=ObjectiveConfig(flops_image=0, flops_text=0, mlm=1.0),
+        optim=OptimConfig(steps=2, batch=8, lr=1e-9, warmup=0),
+    )
+
+
+def test_a_dense_model_predicts_masked_words_with_the_checkpoints_own_head(
+    bert: Path, tmp_path: Path
+) -> None:
+    run = pretrain(run_from(bert, tmp_path / "run", kind="dense"))
+    found = load_file(run / "last" / "left_behind.safetensors")["own_head.dense.weight"]
+    theirs = BertForMaskedLM.from_pretrained(bert).cls.predictions.transform.dense.weight
+    torch.testing.assert_close(found, theirs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["lexlip", "dense"])
+def test_a_run_goes_on_without_what_it_started_from(bert: Path, tmp_path: Path, kind: str) -> None:
+    config = run_from(bert, tmp_path / "run", kind=kind)
+    run = pretrain(config)
+    shutil.rmtree(bert)
+    assert pretrain(config, resume=True) == run

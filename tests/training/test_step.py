@@ -1,3 +1,4 @@
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -6,13 +7,14 @@ import pytest
 import torch
 
 from lexlip.config import ObjectiveConfig, OptimConfig
+from lexlip.errors import ConfigError
 from lexlip.training.batches import Batch
 from lexlip.training.loss import Totals, batch_loss, masked_loss
 from lexlip.training.processes import Processes
 from lexlip.training.step import backward, make_optimizer, set_learning_rate, train_step
 from lexlip.training.trainee import Tensors, Trainee
 from tests.reference.losses import naive_learning_rate
-from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_dense, tiny_model, tiny_trainee
+from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_batch, tiny_dense, tiny_model, tiny_trainee
 
 WEIGHTS: dict[str, Any] = {"temperature": 0.2, "flops_image": 0.1, "flops_text": 0.2}
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.7, "text_to_text": 1.1}
@@ -190,6 +192,24 @@ def test_frozen_parts(frozen: dict[str, float], objective: ObjectiveConfig, micr
     assert any(not torch.equal(p, before[n]) for n, p in trainee.named_parameters())
 
 
+TWO_LAYERS = replace(TINY, text=replace(TINY.text, options={**TINY.text.options, "num_hidden_layers": 2}))
+
+
+def test_a_prefix_ends_at_a_dot() -> None:
+    """blocks.1 is not blocks.10."""
+    trainee = tiny_trainee(ObjectiveConfig(), tiny_model(TWO_LAYERS))
+    layer = trainee.model.text_encoder.body.encoder.layer
+    layer.add_module("10", copy.deepcopy(layer[1]))
+    make_optimizer(trainee, OptimConfig(lr_scale={"text_encoder.body.encoder.layer.1": 0}))
+    assert not any(p.requires_grad for p in layer.get_submodule("1").parameters())
+    assert all(p.requires_grad for p in layer.get_submodule("10").parameters())
+
+
+def test_a_prefix_of_nothing() -> None:
+    with pytest.raises(ConfigError, match=r"optim\.lr_scale names 'image_encodr', but the model has no"):
+        make_optimizer(tiny_trainee(ObjectiveConfig()), OptimConfig(lr_scale={"image_encodr": 0}))
+
+
 def step(trainee: Trainee, optimizer: torch.optim.Optimizer, batch: Batch, **changes: Any) -> Tensors | None:
     config = OptimConfig(**{"precision": "fp32", **changes})
     return train_step(trainee, batch, optimizer, OFF, config, 1.0, ALONE)
@@ -269,7 +289,7 @@ def test_a_batch_of_unreadable_photos_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("steps", "warmup"), [(10, 0.3), (7, 0.0), (1, 0.1), (20, 1.0), (100, 0.1)])
 def test_learning_rate(steps: int, warmup: float) -> None:
-    config = OptimConfig(lr=0.5, warmup=warmup, lr_scale={"text": 0.1})
+    config = OptimConfig(lr=0.5, warmup=warmup, lr_scale={"text_encoder": 0.1})
     optimizer = make_optimizer(tiny_trainee(CONTRASTIVE), config)
     rates = [set_learning_rate(optimizer, config, step, steps) for step in range(steps)]
     np.testing.assert_allclose(rates, [naive_learning_rate(0.5, s, steps, warmup) for s in range(steps)])

@@ -217,3 +217,19 @@ def test_what_is_left_behind_is_not_the_model_s() -> None:
     assert dense.text_head is dense.own_head
     assert trainee.text_head is trainee.model.text_head
     assert trainee.model.config == TINY
+
+
+def test_a_loss_that_is_off_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The masked caption is encoded for L_t2t, but its masked words are not predicted without L_self."""
+    calls: list[int] = []
+    plain = Trainee._cross_entropy
+
+    def counted(self: Trainee, states: Tensor, labels: Tensor) -> Tensor:
+        calls.append(len(states))
+        return plain(self, states, labels)
+
+    monkeypatch.setattr(Trainee, "_cross_entropy", counted)
+    trainee = tiny_trainee(ObjectiveConfig(text_to_text=1.0), tiny_model(WITHOUT_DROPOUT))
+    _, sums = trainee(tiny_batch(trainee))
+    assert list(sums) == ["text_to_text"]
+    assert sum(calls) == 7  # captions, by the decoder alone

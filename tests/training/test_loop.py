@@ -28,7 +28,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.training.loop import Log, _captions, make_model, pretrain
 from lexlip.training.processes import Processes
 from lexlip.training.trainee import Trainee
-from tests.tiny import TINY, tiny_photos
+from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos
 
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.5, "text_to_text": 0.5}
 
@@ -217,6 +217,21 @@ def test_the_experiment_that_runs_without_a_config(tmp_path: Path) -> None:
     assert reached["t2i"]["R@1"] > 30  # chance is 0.25
     assert reached["i2t"]["R@1"] > 30
     assert reached["words@10"] > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning", "ignore::FutureWarning")
+def test_compiled_encoders_learn_the_same(tmp_path: Path) -> None:
+    """Some minutes, most of them compiling."""
+    config = replace(SMALL, model=WITHOUT_DROPOUT, optim=replace(SMALL.optim, epochs=1, precision="fp32"))
+    plain, compiled = (
+        pretrain(replace(config, out=str(tmp_path / str(on)), optim=replace(config.optim, compile=on)))
+        for on in (False, True)
+    )
+    ours, theirs = ([row["loss"] for row in metrics(run) if "val" not in row] for run in (compiled, plain))
+    assert len(ours) == 3
+    assert ours == pytest.approx(theirs, rel=1e-3)
+    assert LexLIP.from_pretrained(compiled / "best").encode_text(["a red circle"]).nnz > 0
 
 
 def test_what_a_run_leaves(finished: Path) -> None:

@@ -1,0 +1,144 @@
+import math
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anserini_bridge import BadVectors, CorruptIndex, IndexNotFound
+from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+
+TEXTS = {
+    "a.jpg": "Two dogs are playing in the snow",
+    "b.jpg": "A brown dog jumps over a fence",
+    "c.jpg": "The snow, the snow!",
+    "ü 😀.jpg": "a zebra",
+    "e.jpg": "It is the",
+}
+WORDS = {  # by hand: Porter stems, without stop words
+    "a.jpg": ["two", "dog", "plai", "snow"],
+    "b.jpg": ["brown", "dog", "jump", "over", "fenc"],
+    "c.jpg": ["snow", "snow"],
+    "ü 😀.jpg": ["zebra"],
+    "e.jpg": [],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_bm25_index(tmp_path / "ö", list(TEXTS), list(TEXTS.values()))
+    return tmp_path / "ö"
+
+
+def bm25(query: list[str], id: str, k1: float = 0.9, b: float = 0.4) -> float:
+    """Lucene's formula; it knows the lengths of documents only roughly, but short ones exactly."""
+    holding = [words for words in WORDS.values() if words]
+    mean = sum(map(len, holding)) / len(holding)
+    counts, score = Counter(WORDS[id]), 0.0
+    for word in query:
+        documents = sum(word in words for words in WORDS.values())
+        idf = math.log(1 + (len(holding) - documents + 0.5) / (documents + 0.5))
+        norm = k1 * (1 - b + b * len(WORDS[id]) / mean)
+        score += idf * counts[word] / (counts[word] + norm)
+    return score
+
+
+def test_scores_are_those_of_the_formula(folder: Path) -> None:
+    with Bm25Searcher(folder) as searcher:
+        assert len(searcher) == 5
+        ids, scores = searcher.search(["Dogs in the snow", "zebras 😀", "the"], k=10)
+    expected = {id: bm25(["dog", "snow"], id) for id in TEXTS}
+    best = sorted((id for id in TEXTS if expected[id]), key=lambda id: -expected[id])
+    assert ids == [best, ["ü 😀.jpg"], []]
+    np.testing.assert_allclose(scores[0], [expected[id] for id in best], rtol=1e-3)
+    np.testing.assert_allclose(scores[1], [bm25(["zebra"], "ü 😀.jpg")], rtol=1e-3)
+    assert scores[2].tolist() == []
+
+
+def test_parameters(folder: Path) -> None:
+    with Bm25Searcher(folder, k1=0, b=0) as searcher:
+        ids, scores = searcher.search(["snow"])
+    assert ids == [["a.jpg", "c.jpg"]]  # how often a word occurs does not count; in the order of ids
+    np.testing.assert_allclose(*scores[0], rtol=1e-3)
+
+
+def test_no_more_than_k_and_any_number_of_threads(folder: Path) -> None:
+    queries = ["dog", "snow"] * 600
+    with Bm25Searcher(folder) as searcher:
+        one, two = searcher.search(queries, k=1), searcher.search(queries, k=1, threads=2)
+        assert searcher.search([]) == ([], [])
+        assert searcher.seconds(queries) > 0
+    assert one[0] == two[0] == [["a.jpg"], ["c.jpg"]] * 600
+
+
+def test_a_query_is_text_and_no_formula(folder: Path) -> None:
+    with Bm25Searcher(folder) as searcher:
+        assert searcher.search(['dog AND (snow* -the "'])[0][0][0] == "a.jpg"
+        assert searcher.search(["", " ", "!?", "id:a.jpg"])[0] == [[], [], [], []]
+
+
+def test_postings_count_the_distinct_words_of_a_document(folder: Path) -> None:
+    with Bm25Searcher(folder) as searcher:
+        assert searcher.postings == sum(len(set(words)) for words in WORDS.values())
+
+
+def size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+def test_an_index_of_ids_alone(tmp_path: Path, folder: Path) -> None:
+    write_bm25_index(tmp_path / "ids", list(TEXTS), None)
+    with Bm25Searcher(tmp_path / "ids") as searcher:
+        assert (len(searcher), searcher.postings) == (5, 0)
+    assert size(tmp_path / "ids") < size(folder)
+
+
+def test_many_batches_in_one_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anserini_bridge.bm25._BATCH", 7)
+    numbers = [f"word{number}" for number in range(50)]
+    write_bm25_index(tmp_path / "many", numbers, numbers)
+    with Bm25Searcher(tmp_path / "many") as searcher:
+        assert searcher.search(["word49 word3"])[0] == [["word3", "word49"]]
+    assert len(list((tmp_path / "many").glob("*.si"))) == 1
+
+
+def test_what_cannot_be_indexed(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(BadVectors, match=r"There are 2 ids for 1 texts\."):
+        write_bm25_index(tmp_path / "new", ["a", "b"], ["dog"])
+    with pytest.raises(BadVectors, match=r"The text of 'b' is blank: leave the document out\."):
+        write_bm25_index(tmp_path / "new", ["a", "b"], ["dog", " \n"])
+    with pytest.raises(IndexNotFound, match="holds other files: give a new or an empty folder"):
+        write_bm25_index(folder, ["a"], ["dog"])
+    assert not (tmp_path / "new").exists()
+
+
+def test_nothing_is_left_of_an_index_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("anserini_bridge.bm25.json.dumps", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_bm25_index(tmp_path / "new", ["a"], ["dog"])
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_cannot_be_searched(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(IndexNotFound, match=r"There is no folder .*nowhere: write a BM25 index there first"):
+        Bm25Searcher(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CorruptIndex):
+        Bm25Searcher(tmp_path / "empty")
+
+
+def test_anserinis_log_does_not_reach_the_screen(tmp_path: Path, run_python: Callable[..., Any]) -> None:
+    code = """
+import sys
+from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+write_bm25_index(sys.argv[1], ["a"], ["dog"])
+with Bm25Searcher(sys.argv[1]) as searcher:
+    print(searcher.search(["dog"])[0])
+"""
+    done = run_python(code, tmp_path / "quiet")
+    assert (done.stdout, done.stderr) == ("[['a']]\n", "")

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import torch
+from PIL import Image
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
-from lexlip.config import ImageEncoderConfig
+from lexlip.config import ImageEncoderConfig, ModelConfig
 from lexlip.data import Skipped, Source, UnreadableImage
 from lexlip.data.workers import worker_context
 from lexlip.encoders.image import to_pixels
-from lexlip.models.dual_encoder import DualEncoder, QueryEncoder
+from lexlip.models.dual_encoder import QueryEncoder
 
 FEW = 64  # photos for which starting worker processes costs more than it saves
+
+
+class Encoder(Protocol):
+    """What turns photos and captions into vectors: a `DualEncoder`, or `Clip`."""
+
+    config: ModelConfig
+
+    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix: ...
+
+    def encode_text(self, texts: Sequence[str], encoder: QueryEncoder = ...) -> csr_matrix: ...
 
 
 class PhotoVectors:
@@ -35,7 +47,7 @@ class PhotoVectors:
 
     def __init__(
         self,
-        model: DualEncoder,
+        model: Encoder,
         source: Source,
         batch: int = 32,
         workers: int = 2,
@@ -67,7 +79,7 @@ class PhotoVectors:
 
 
 def encode_captions(
-    model: DualEncoder,
+    model: Encoder,
     captions: Sequence[str],
     encoder: QueryEncoder = "network",
     batch: int = 256,

@@ -1,0 +1,133 @@
+"""CLIP, the dense model to compare with: pre-trained, by transformers name or folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from PIL import Image
+from scipy.sparse import csr_matrix, vstack
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoImageProcessor, CLIPModel, PreTrainedTokenizerBase
+
+from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
+from lexlip.encoders.image import to_pixels
+from lexlip.encoders.text import read_tokenizer
+from lexlip.errors import ModelError
+from lexlip.models.dual_encoder import QueryEncoder, by_length
+
+
+class Clip(nn.Module):
+    """Turns photos and captions into vectors, [D], to be compared by their cosine (Radford et al., 2021).
+
+    It encodes like a `DualEncoder`, but is not trained here. A photo is cut to its central square and
+    resized as CLIP's own processor does it, up to fractions of a pixel.
+
+    Args:
+        model: both towers with their projections.
+        tokenizer: that of its text tower.
+        image: what its processor does to a photo.
+        name: what the model is called.
+    """
+
+    def __init__(
+        self, model: CLIPModel, tokenizer: PreTrainedTokenizerBase, image: ImageEncoderConfig, name: str
+    ) -> None:
+        super().__init__()
+        self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
+        sizes: Any = model.config
+        self.dimensions: int = sizes.projection_dim
+        positions: int = sizes.text_config.max_position_embeddings
+        self.config = ModelConfig(kind="dense", image=image, text=TextEncoderConfig(max_tokens=positions))
+        self.register_buffer("mean", torch.tensor(image.mean).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(image.std).view(3, 1, 1), persistent=False)
+
+    mean: Tensor
+    std: Tensor
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path) -> Self:
+        """A model by the hub's name or by folder, with its tokenizer and its processor's settings.
+
+        Raises:
+            ModelError: it cannot be found or read, is no CLIP model, or lacks weights.
+        """
+        name = str(name)
+        try:
+            kind = AutoConfig.from_pretrained(name).model_type
+            if kind != "clip":
+                raise ModelError(f"'{name}' holds a model of type '{kind}', not a CLIP model")
+            loaded: Any = CLIPModel.from_pretrained(name, output_loading_info=True)
+            settings = AutoImageProcessor.from_pretrained(name).to_dict()
+        except ModelError:
+            raise
+        except Exception as error:  # transformers and the hub raise many kinds
+            why = " ".join(str(error).split())
+            raise ModelError(f"transformers cannot read the CLIP model '{name}': {why}") from error
+        model, report = loaded
+        if report["missing_keys"]:
+            raise ModelError(f"the CLIP model '{name}' lacks weights: {min(report['missing_keys'])}")
+        return cls(model.float(), read_tokenizer(name), image_config(settings, name), name)
+
+    @torch.inference_mode()
+    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
+        """Vectors, float32 [B, D], of B photos: pictures, or uint8 [B, 3, size, size]."""
+        if not isinstance(photos, Tensor):
+            photos = torch.stack([to_pixels(photo.convert("RGB"), self.config.image) for photo in photos])
+        pixels = (photos.float() / 255 - self.mean) / self.std
+        pooled = self.model.vision_model(pixel_values=pixels).pooler_output
+        return csr_matrix(self.model.visual_projection(pooled).numpy())
+
+    @torch.inference_mode()
+    def encode_text(
+        self, texts: Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+    ) -> csr_matrix:
+        """Vectors, float32 [T, D], of texts; the arguments are those of `DualEncoder.encode_text`.
+
+        Raises:
+            ModelError: the query encoder "words", which needs words.
+        """
+        if encoder == "words":
+            raise ModelError(f"the CLIP model '{self.name}' has no words; use the network query encoder")
+        parts = [texts[start : start + batch] for start in range(0, len(texts), batch)]
+        rows = [csr_matrix(self._encode(part).numpy()) for part in parts]
+        return vstack([csr_matrix((0, self.dimensions), dtype="float32"), *rows], format="csr")
+
+    def _encode(self, texts: Sequence[str]) -> Tensor:
+        tokens = self.tokenizer(
+            list(texts),
+            truncation=True,
+            max_length=self.config.text.max_tokens,
+            padding=True,
+            return_tensors="pt",
+        )
+        pooled, order = [], []
+        for rows, ids, mask in by_length(tokens["input_ids"], tokens["attention_mask"].bool()):
+            pooled.append(self.model.text_model(input_ids=ids, attention_mask=mask.long()).pooler_output)
+            order.append(rows)
+        vectors: Tensor = self.model.text_projection(torch.cat(pooled)[torch.argsort(torch.cat(order))])
+        return vectors
+
+
+def image_config(settings: Mapping[str, Any], name: str) -> ImageEncoderConfig:
+    """What a CLIP processor's settings do to a photo.
+
+    Raises:
+        ModelError: it makes no square of it.
+    """
+    cut = bool(settings.get("do_center_crop", True))
+    size = settings["crop_size"] if cut else settings["size"]
+    if not isinstance(size, int):
+        height, width = (size.get(side) or size.get("shortest_edge") for side in ("height", "width"))
+        if height != width or height is None:
+            raise ModelError(f"the processor of '{name}' makes photos of {dict(size)}, not square ones")
+        size = height
+    return ImageEncoderConfig(
+        name=name,
+        size=size,
+        resize="crop" if cut else "squash",
+        mean=tuple(settings["image_mean"]),
+        std=tuple(settings["image_std"]),
+    )

@@ -1,0 +1,127 @@
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, CLIPImageProcessor, CLIPModel
+
+from lexlip.data import Scenes
+from lexlip.encoders.text import read_tokenizer
+from lexlip.encoding import PhotoVectors, encode_captions
+from lexlip.errors import ModelError
+from lexlip.models.clip import Clip, image_config
+from tests.tiny import CAPTIONS, tiny_photos
+from tests.tiny_clip import DIMENSIONS, SIZE, TOKENS, write_clip
+
+TEXTS = [*CAPTIONS, "a dog", " ".join(["two dogs"] * 20), ""]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clip(tmp_path_factory.mktemp("models") / "clip")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """One that a test may change."""
+    return write_clip(tmp_path / "clip")
+
+
+@pytest.fixture(scope="module")
+def clip(folder: Path) -> Clip:
+    return Clip.from_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> Any:
+    """The same by transformers alone."""
+    return CLIPModel.from_pretrained(folder).eval()
+
+
+def features(output: Any) -> np.ndarray:
+    """What get_..._features gives, a tensor or, since transformers 5, an output that holds it."""
+    vectors: torch.Tensor = getattr(output, "pooler_output", output)
+    return vectors.detach().numpy()
+
+
+def test_texts_have_the_vectors_that_transformers_gives(clip: Clip, plain: Any, folder: Path) -> None:
+    tokenizer = read_tokenizer(str(folder))
+    tokens = tokenizer(TEXTS, padding=True, truncation=True, max_length=TOKENS, return_tensors="pt")
+    expected = features(
+        plain.get_text_features(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"])
+    )
+    assert expected.shape == (len(TEXTS), DIMENSIONS)
+    for batch in (512, 2):
+        np.testing.assert_allclose(
+            clip.encode_text(TEXTS, batch=batch).toarray(), expected, rtol=1e-4, atol=1e-5
+        )
+    assert clip.encode_text([]).shape == (0, DIMENSIONS)
+
+
+def test_photos_have_the_vectors_that_transformers_gives(clip: Clip, plain: Any, folder: Path) -> None:
+    photos = [Scenes(4, seed=0).image(number).resize((75, 48)) for number in range(4)]
+    pixels = CLIPImageProcessor.from_pretrained(folder)(photos, return_tensors="pt")["pixel_values"]
+    expected = features(plain.get_image_features(pixel_values=pixels))
+    found = clip.encode_image(photos).toarray()
+    lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
+    np.testing.assert_allclose((found * expected).sum(axis=1), lengths, rtol=1e-3)  # the crop is a bit off
+
+
+def test_pixels_are_normalised_exactly(clip: Clip, plain: Any, folder: Path) -> None:
+    photos = tiny_photos(3, SIZE)
+    pictures = [Image.fromarray(photo.permute(1, 2, 0).numpy()) for photo in photos]
+    pixels = CLIPImageProcessor.from_pretrained(folder)(pictures, return_tensors="pt")["pixel_values"]
+    expected = features(plain.get_image_features(pixel_values=pixels))
+    np.testing.assert_allclose(clip.encode_image(photos).toarray(), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(clip.encode_image(pictures).toarray(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_it_encodes_sources_as_other_models_do(clip: Clip) -> None:
+    scenes = Scenes(5, seed=3)
+    [(ids, vectors)] = list(PhotoVectors(clip, scenes, workers=0))
+    assert ids == [item.id for item in scenes.items]
+    expected = clip.encode_image([scenes.image(number) for number in range(5)])
+    np.testing.assert_allclose(vectors.toarray(), expected.toarray(), rtol=1e-4, atol=1e-5)
+    assert encode_captions(clip, TEXTS, batch=4).shape == (len(TEXTS), DIMENSIONS)
+
+
+def test_it_has_no_words(clip: Clip) -> None:
+    with pytest.raises(ModelError, match="has no words; use the network query encoder"):
+        clip.encode_text(["a dog"], "words")
+
+
+def test_what_a_processor_does() -> None:
+    settings: dict[str, Any] = {"image_mean": [0.1, 0.2, 0.3], "image_std": [1, 1, 1], "size": {}}
+    cut = image_config({**settings, "crop_size": {"height": 24, "width": 24}}, "x")
+    assert (cut.size, cut.resize, cut.mean) == (24, "crop", (0.1, 0.2, 0.3))
+    old = image_config({**settings, "crop_size": 24}, "x")
+    assert (old.size, old.resize) == (24, "crop")
+    whole = image_config({**settings, "do_center_crop": False, "size": {"height": 24, "width": 24}}, "x")
+    assert (whole.size, whole.resize) == (24, "squash")
+    with pytest.raises(ModelError, match=r"the processor of 'x' makes photos of .*, not square ones"):
+        image_config({**settings, "crop_size": {"height": 24, "width": 32}}, "x")
+
+
+def test_what_cannot_be_read(tmp_path: Path, copy: Path) -> None:
+    with pytest.raises(ModelError, match=r"transformers cannot read the CLIP model '.*nowhere': "):
+        Clip.from_pretrained(tmp_path / "nowhere")
+    (tmp_path / "bert").mkdir()
+    BertConfig().save_pretrained(tmp_path / "bert")
+    with pytest.raises(ModelError, match="bert' holds a model of type 'bert', not a CLIP model"):
+        Clip.from_pretrained(tmp_path / "bert")
+    weights = load_file(copy / "model.safetensors")
+    projection = weights.pop("visual_projection.weight")
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match=re.escape("clip' lacks weights: visual_projection.weight")):
+        Clip.from_pretrained(copy)
+    save_file(
+        {**weights, "visual_projection.weight": projection}, copy / "model.safetensors", {"format": "pt"}
+    )
+    Clip.from_pretrained(copy)
+    (copy / "preprocessor_config.json").unlink()
+    with pytest.raises(ModelError, match="transformers cannot read the CLIP model"):
+        Clip.from_pretrained(copy)

@@ -1,0 +1,134 @@
+"""A pool of photos and captions to search, some of which ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix, vstack
+
+from lexlip.data import Skipped, Source
+from lexlip.data.joined import JoinedSource
+from lexlip.encoding import Encoder, PhotoVectors, encode_captions
+from lexlip.errors import DataError
+
+CHUNK = 4096  # documents at a time
+
+
+@dataclass(frozen=True)
+class EncodedPool:
+    """n photos and T captions as a model's vectors; those that ask, and their captions, come first.
+
+    Attributes:
+        image_ids: n ids.
+        images: [n, V] or [n, D].
+        text_ids: T ids.
+        texts: the T captions themselves.
+        captions: their vectors, [T, V] or [T, D].
+        owners: int64 [T], the row of each caption's photo.
+        asking: the first so many captions ask.
+        skipped: photos that cannot be read, with the reason.
+    """
+
+    image_ids: list[str]
+    images: csr_matrix
+    text_ids: list[str]
+    texts: list[str]
+    captions: csr_matrix
+    owners: np.ndarray
+    asking: int
+    skipped: list[Skipped]
+
+    @property
+    def asking_images(self) -> np.ndarray:
+        """Rows of the photos whose captions ask, which ask for these captions themselves; int64, in order."""
+        return np.unique(self.owners[: self.asking])
+
+    @property
+    def right_images(self) -> list[set[str]]:
+        """What each caption that asks should find: its photo's id."""
+        return [{self.image_ids[owner]} for owner in self.owners[: self.asking]]
+
+    @property
+    def right_texts(self) -> list[set[str]]:
+        """What each photo that asks should find: its captions' ids."""
+        return [{self.text_ids[row] for row in self.texts_of(image)} for image in self.asking_images]
+
+    def texts_of(self, image: int) -> np.ndarray:
+        """Rows of the captions of a photo."""
+        start, end = np.searchsorted(self.owners, [image, image + 1])
+        return np.arange(start, end)
+
+
+def encode_pool(
+    model: Encoder, queries: Source, pool: Sequence[Source], workers: int = 2, progress: str | None = None
+) -> EncodedPool:
+    """Encode all photos and captions.
+
+    Args:
+        model: the encoder.
+        queries: photos with captions that ask for each other.
+        pool: further photos; their captions, if any, are found, but do not ask.
+        workers: processes that decode photos.
+        progress: what is encoded, for the progress bars; None shows none.
+
+    Raises:
+        DataError: no photo of the queries that can be read has a caption.
+    """
+    joined = JoinedSource([queries, *pool])
+    photos = PhotoVectors(model, joined, workers=workers, progress=progress and f"{progress} photos")
+    batches = list(photos)
+    ids = [id for batch, _ in batches for id in batch]
+    captions_of = {item.id: item.captions for item in joined.items}
+    first = {item.id for item in joined.items[: len(queries)]}
+    asking = sum(len(captions_of[id]) for id in ids if id in first)
+    if not asking:
+        raise DataError(f"no photo of {queries.name} that can be read has a caption to ask with")
+    texts = [caption for id in ids for caption in captions_of[id]]
+    return EncodedPool(
+        image_ids=ids,
+        images=vstack([vectors for _, vectors in batches], format="csr"),
+        text_ids=[f"{id}#{number}" for id in ids for number in range(len(captions_of[id]))],
+        texts=texts,
+        captions=encode_captions(model, texts, progress=progress and f"{progress} captions"),
+        owners=np.repeat(np.arange(len(ids)), [len(captions_of[id]) for id in ids]),
+        asking=asking,
+        skipped=photos.skipped,
+    )
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Real vectors and synthetic ones after them, which are made anew each time that they are asked for.
+
+    The order of the real ones is drawn: it decides between equal scores, and those that are asked for must
+    not be first.
+
+    Attributes:
+        ids: of the n real ones.
+        vectors: [n, V].
+        synthetic: how many more.
+        synthesise: makes so many from the real ones and a seed; see `lexlip.evaluation.distractors`.
+        seed: of what is drawn.
+    """
+
+    ids: Sequence[str]
+    vectors: csr_matrix
+    synthetic: int
+    synthesise: Callable[[csr_matrix, int, int], Iterator[csr_matrix]]
+    seed: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids) + self.synthetic
+
+    def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
+        """Yields ids and float vectors, [m, V], m up to 4096."""
+        order = np.random.default_rng(self.seed).permutation(len(self.ids))
+        for start in range(0, len(order), CHUNK):
+            chunk = order[start : start + CHUNK]
+            yield [self.ids[row] for row in chunk], self.vectors[chunk]
+        number = 0
+        for rows in self.synthesise(self.vectors, self.synthetic, self.seed) if self.synthetic else ():
+            yield [f"synthetic/{number + row}" for row in range(rows.shape[0])], rows
+            number += rows.shape[0]

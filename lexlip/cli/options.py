@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import click
 
 DEFAULT_MODEL = "mini"
 DEFAULT_INDEX = ".lexlip"
 
+markdown_option = click.option("--markdown", is_flag=True, help="Print a table of Markdown.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 index_option = click.option(
     "--index",
@@ -61,3 +63,21 @@ def model_option(default: str | None, help: str) -> Callable[[Callable[..., None
     return click.option(
         "--model", default=default, show_default=default is not None, metavar="NAME", help=help
     )
+
+
+class TopK(click.ParamType):
+    """A number of words, or "all"."""
+
+    name = "number of words"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str | int:
+        if value == "all":
+            return "all"
+        number: int = click.IntRange(min=1).convert(value, param, context)
+        return number
+
+
+def one_format(markdown: bool, as_json: bool) -> None:
+    """Refuses --markdown with --json."""
+    if markdown and as_json:
+        raise click.UsageError("--markdown or --json, one of the two.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.evaluate import EngineName, engine_option, make_engine_of, open_captioned
+from lexlip.cli.table2 import table2
 
 if TYPE_CHECKING:
     from lexlip.data import Source
@@ -18,39 +19,68 @@ if TYPE_CHECKING:
     from lexlip.sparse.quantize import Scheme
 
 
-class TopK(click.ParamType):
-    """A number of words, or "all"."""
-
-    name = "number of words"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str | int:
-        if value == "all":
-            return "all"
-        number: int = click.IntRange(min=1).convert(value, param, context)
-        return number
+@click.group()
+def table() -> None:
+    """Print a table of the LexLIP paper for your own models and photos."""
 
 
-@click.command()
-@click.argument("number", type=click.Choice(["1", "3"]))
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@click.option("--source", metavar="SOURCE", help="Photos with captions to measure on, as for evaluate.")
-@options.images_option
-@options.split_option
-@click.option(
-    "--topk",
-    "topks",
-    type=TopK(),
-    multiple=True,
-    metavar="K",
-    help="Words that a document keeps, or all; once for each row of a model.  [default: all and 32]",
-)
-@engine_option
-@options.quantization_option
-@options.workers_option
-@click.option("--markdown", is_flag=True, help="Print a table of Markdown.")
-@options.json_option
-def table(
-    number: str,
+def models_and_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What tables of models take."""
+    for option in (
+        options.json_option,
+        options.markdown_option,
+        options.workers_option,
+        options.quantization_option,
+        engine_option,
+        click.option(
+            "--topk",
+            "topks",
+            type=options.TopK(),
+            multiple=True,
+            metavar="K",
+            help="Words that a document keeps, or all; once for each row of a model.  [default: all and 32]",
+        ),
+        options.split_option,
+        options.images_option,
+        click.option(
+            "--source", metavar="SOURCE", help="Photos with captions to measure on, as for evaluate."
+        ),
+        click.argument("models", nargs=-1, required=True, metavar="MODEL..."),
+    ):
+        command = option(command)
+    return command
+
+
+@table.command("1")
+@models_and_options
+def table1(**arguments: Any) -> None:
+    """Compare models.
+
+    MODEL is a run's folder (its best checkpoint), a checkpoint, or a packaged name. With --source all are
+    measured on the same photos, without it the validation results of the runs are shown. Dense models are
+    measured by brute force.
+    """
+    _table_of_models(1, **arguments)
+
+
+@table.command("3")
+@models_and_options
+def table3(**arguments: Any) -> None:
+    """Compare ablations.
+
+    MODEL is a run's folder (its best checkpoint) or one of its checkpoints. The table says what each run's
+    config, and those of the runs it started from, switch off or add. With --source all are measured on the
+    same photos, without it the validation results of the runs are shown. Dense models are measured by brute
+    force.
+    """
+    _table_of_models(3, **arguments)
+
+
+table.add_command(table2)
+
+
+def _table_of_models(
+    number: int,
     models: tuple[str, ...],
     source: str | None,
     images: str | None,
@@ -62,23 +92,15 @@ def table(
     markdown: bool,
     as_json: bool,
 ) -> None:
-    """Print a table of the LexLIP paper for your own models.
-
-    Table 1 compares models, Table 3 ablations: it says what each run's config, and those of the runs it
-    started from, switch off or add. MODEL is a run's folder (its best checkpoint), a checkpoint, or in
-    Table 1 a packaged name. With --source all are measured on the same photos, without it the validation
-    results of the runs are shown. Dense models are measured by brute force.
-    """
     if source is None and (images or split or topks):
         raise click.UsageError("--images, --split and --topk need --source.")
-    if markdown and as_json:
-        raise click.UsageError("--markdown or --json, one of the two.")
+    options.one_format(markdown, as_json)
 
     from lexlip.evaluation.ablations import difference
     from lexlip.evaluation.runs import lineage, run_of
     from lexlip.evaluation.tables import PAPER, as_markdown, as_text, cells
 
-    methods = [str(difference(lineage(run_of(model)))) if number == "3" else None for model in models]
+    methods = [str(difference(lineage(run_of(model)))) if number == 3 else None for model in models]
     if source is None:
         rows, measured = _validated(models, methods)
     else:
@@ -92,11 +114,11 @@ def table(
         )
     if as_json:
         plain = [row.to_dict() for row in rows]
-        click.echo(json.dumps({"table": int(number), "rows": plain, "notes": [measured, PAPER[int(number)]]}))
+        click.echo(json.dumps({"table": number, "rows": plain, "notes": [measured, PAPER[number]]}))
         return
     lines = cells(rows)
     click.echo(as_markdown(lines) if markdown else as_text(lines))
-    click.echo(f"\n{measured}\n{PAPER[int(number)]}")
+    click.echo(f"\n{measured}\n{PAPER[number]}")
 
 
 class Settings(NamedTuple):

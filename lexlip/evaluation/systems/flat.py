@@ -1,0 +1,97 @@
+"""Dense vectors by brute force, as the paper searches with CLIP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from lexlip.evaluation.distractors import gaussian
+from lexlip.evaluation.pool import Documents, EncodedPool
+from lexlip.evaluation.speed import Timed
+from lexlip.evaluation.systems.system import Settings, System, megabytes, recall, seconds
+from lexlip.search.faiss_flat import FaissFlat
+
+BATCH = 256  # queries that are multiplied together
+FLOAT_BYTES = 4
+UNTRAINED = 512  # dimensions of CLIP ViT-B/32
+
+
+def flat(pool: EncodedPool, settings: Settings) -> list[System]:
+    """CLIP in Faiss, scored one query at a time and many together.
+
+    Args:
+        pool: dense vectors.
+        settings: see `Settings`.
+
+    Raises:
+        ConfigError: Faiss is not installed.
+    """
+    asking = pool.images[pool.asking_images]
+    captions = _engine(pool.text_ids, pool.captions, settings, "CLIP, captions")
+    i2t = recall(captions.search, asking, pool.right_texts, "CLIP, image to text", settings)
+    del captions  # its memory is needed for the photos
+    photos = _engine(pool.image_ids, pool.images, settings, "CLIP, photos")
+    queries = pool.captions[: pool.asking]
+    t2i = recall(photos.search, queries, pool.right_images, "CLIP, text to image", settings)
+    return _systems(photos, queries, settings, t2i, i2t)
+
+
+def flat_without_weights(ids: Sequence[str], queries: int, settings: Settings) -> list[System]:
+    """The same with random vectors of CLIP ViT-B/32's size, to which brute force takes as long.
+
+    Args:
+        ids: of the photos.
+        queries: how many random ones to time with.
+        settings: see `Settings`.
+
+    Raises:
+        ConfigError: Faiss is not installed.
+    """
+    random = np.random.default_rng(settings.seed)
+    vectors, asking = (
+        csr_matrix(random.standard_normal((rows, UNTRAINED), dtype=np.float32))
+        for rows in (len(ids), queries)
+    )
+    return _systems(_engine(ids, vectors, settings, "CLIP, photos"), asking, settings)
+
+
+def _engine(ids: Sequence[str], vectors: csr_matrix, settings: Settings, what: str) -> FaissFlat:
+    documents = Documents(ids, vectors, settings.synthetic, gaussian, settings.seed)
+    engine = FaissFlat(vectors.shape[1], settings.threads, BATCH)
+    with settings.bar(what, len(documents), "document") as bar:
+        for names, rows in documents:
+            engine.add(names, rows)
+            bar.update(len(names))
+    return engine
+
+
+def _systems(
+    engine: FaissFlat,
+    queries: csr_matrix,
+    settings: Settings,
+    t2i: dict[str, float] | None = None,
+    i2t: dict[str, float] | None = None,
+) -> list[System]:
+    with TemporaryDirectory(prefix="lexlip-") as folder:
+        engine.save(Path(folder) / "vectors.faiss")
+        vectors = megabytes(Path(folder))
+    queries = queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])]
+    return [
+        System(
+            name=f"CLIP, {how}",
+            documents="dense",
+            items=len(engine),
+            megabytes=vectors + sum(len(id.encode()) + 1 for id in engine.ids) / 1e6,  # a line for each
+            megabytes_without_ids=vectors,
+            item_bytes=FLOAT_BYTES * queries.shape[1],
+            timed=Timed(partial(seconds, engine.batched(batch).search, queries), queries.shape[0], batch),
+            t2i=t2i,
+            i2t=i2t,
+        )
+        for how, batch in (("one by one", 1), (f"{BATCH} together", BATCH))
+    ]

@@ -12,7 +12,7 @@ from lexlip.errors import ConfigError, DataError
 from lexlip.evaluation.pool import EncodedPool, encode_pool
 from lexlip.evaluation.speed import queries_per_second
 from lexlip.evaluation.systems.bm25 import bm25
-from lexlip.evaluation.systems.flat import BATCH, UNTRAINED, flat, flat_without_weights
+from lexlip.evaluation.systems.flat import BATCH, DIMENSIONS, flat, flat_without_weights
 from lexlip.evaluation.systems.impact import TopK, impact
 from lexlip.evaluation.systems.system import K, Settings, System
 from lexlip.evaluation.tables import NONE, RECALLS
@@ -22,6 +22,28 @@ from lexlip.search.faiss_flat import FaissFlat
 
 HEADING = ["system", "documents", "MB", "no ids", "B/photo", "real", "QPS"]
 HEADING += ["T2I R@1", *RECALLS[1:], "I2T R@1", *RECALLS[1:], "paper MB", "paper QPS", "paper R@1"]
+
+SIZES = (
+    "MB: the photos' index on disk; no ids: less that of the same ids alone. B/photo: by the paper's"
+    " accounting, 3 bytes a word (2 for its number, 1 for its weight) and 4 a dimension; real: MB by photos."
+)
+UNTRAINED = (
+    f"CLIP has no recall here, as no weights were given (--clip): random vectors of {DIMENSIONS} numbers, as"
+    " many as CLIP ViT-B/32 has, stand for its own, and take brute force as long."
+)
+SYNTHETIC = (
+    "Synthetic vectors are no photos. LexLIP's mix two real ones, a coin for every word; CLIP's are drawn"
+    " from a normal distribution with the mean and covariance of the real ones. They take as much room as"
+    " real ones but distract less: recalls among as many real photos would be lower."
+)
+LOWER_BOUND = (
+    "A large pool may hold photos and captions that fit a query and are not known to: recall in it is a lower"
+    " bound."
+)
+SOURCE = (
+    "paper: its Table 2 (arXiv 2302.02908), T2I R@1 of its own model among a test set and a million further"
+    " photos, on its machine."
+)
 
 
 @dataclass(frozen=True)
@@ -117,38 +139,42 @@ def table2(
         DataError: no photo of the queries that can be read has a caption.
         BridgeError: no Java (see anserini_bridge.errors).
     """
-    faiss = _why_no_faiss()
-    sparse = encode_pool(model, queries, pool, workers, "LexLIP:" if settings.progress else None)
+    progress, why = settings.progress, _why_no_faiss()
+    # Both first: the processes that decode photos are forked, which they cannot be once Java runs.
+    sparse = encode_pool(model, queries, pool, workers, "LexLIP:" if progress else None)
     dense = None
-    if (
-        clip is not None and faiss is None
-    ):  # now, as processes that decode photos cannot be forked beside Java
-        dense = encode_pool(clip, queries, pool, workers, "CLIP:" if settings.progress else None)
-    rows: list[Row] = []
-    reasons = []
+    if clip is not None and why is None:
+        dense = encode_pool(clip, queries, pool, workers, "CLIP:" if progress else None)
     with ExitStack() as stack:
-        try:
-            rows += _rows([bm25(stack, sparse, settings)])
-        except DataError as error:
-            rows.append(Row("BM25", "captions"))
-            reasons.append(f"BM25 cannot be measured: {error}.")
-        if faiss is not None:
-            rows.append(Row("CLIP, one by one", "dense"))
-            reasons.append(f"CLIP cannot be measured: {faiss}.")
-        elif dense is None:
-            rows += _rows(flat_without_weights(sparse.image_ids, sparse.asking, settings))
-            reasons.append(
-                f"CLIP has no recall here, as no weights were given (--clip): random vectors of {UNTRAINED}"
-                " numbers, as many as CLIP ViT-B/32 has, stand for its own, and take brute force as long."
-            )
-        else:
-            rows += _rows(flat(dense, settings))
+        captions, why_no_bm25 = _bm25(stack, sparse, settings)
+        vectors, why_no_clip = _clip(sparse, dense, why, settings)
+        rows = [*captions, *vectors]
         rows += _rows(impact(stack, sparse, model.vocabulary.words, topks, settings))
         timed = [row.system.timed for row in rows if row.system is not None]
-        rates = iter(queries_per_second(timed, rounds, progress=settings.progress))
+        rates = iter(queries_per_second(timed, rounds, progress=progress))
         rows = [row if row.system is None else replace(row, qps=next(rates)) for row in rows]
-    notes = _notes(queries.name, sparse, settings, rounds, rows)
-    return Table2(rows, [*notes[:-1], *reasons, notes[-1]], sparse.skipped)
+    notes = [*_conditions(queries.name, sparse, settings, rounds), why_no_bm25 or _about_bm25(captions[0])]
+    notes += [note for note in (why_no_clip, SYNTHETIC if settings.synthetic else None) if note is not None]
+    return Table2(rows, [*notes, LOWER_BOUND, SOURCE], sparse.skipped)
+
+
+def _bm25(stack: ExitStack, pool: EncodedPool, settings: Settings) -> tuple[list[Row], str | None]:
+    """Its row, and why it is empty."""
+    try:
+        return _rows([bm25(stack, pool, settings)]), None
+    except DataError as error:
+        return [Row("BM25", "captions")], f"BM25 cannot be measured: {error}."
+
+
+def _clip(
+    sparse: EncodedPool, dense: EncodedPool | None, why: str | None, settings: Settings
+) -> tuple[list[Row], str | None]:
+    """Its rows, and why something is missing there."""
+    if why is not None:
+        return [Row("CLIP, one by one", "dense")], f"CLIP cannot be measured: {why}."
+    if dense is not None:
+        return _rows(flat(dense, settings)), None
+    return _rows(flat_without_weights(sparse.image_ids, sparse.asking, settings)), UNTRAINED
 
 
 def _why_no_faiss() -> str | None:
@@ -163,42 +189,25 @@ def _rows(systems: Sequence[System]) -> list[Row]:
     return [Row(system.name, system.documents, system) for system in systems]
 
 
-def _notes(
-    queries: str, pool: EncodedPool, settings: Settings, rounds: int, rows: Sequence[Row]
-) -> list[str]:
-    photos, synthetic = len(pool.image_ids), settings.synthetic
-    notes = [
+def _conditions(queries: str, pool: EncodedPool, settings: Settings, rounds: int) -> list[str]:
+    synthetic = f", and {settings.synthetic:,} synthetic vectors beside each" if settings.synthetic else ""
+    return [
         f"Measured with the {len(pool.asking_images):,} photos and {pool.asking:,} captions of {queries} in a"
-        f" pool of {photos:,} photos and {len(pool.texts):,} captions"
-        + (f", and {synthetic:,} synthetic vectors beside each." if synthetic else "."),
-        "MB: the photos' index on disk; no ids: less that of the same ids alone. B/photo: by the paper's"
-        " accounting, 3 bytes a word (2 for its number, 1 for its weight) and 4 a dimension; real: MB by"
-        " photos.",
+        f" pool of {len(pool.image_ids):,} photos and {len(pool.texts):,} captions{synthetic}.",
+        SIZES,
         f"QPS: text to image, {K} hits, encoded queries, threads: {settings.threads}; the median of {rounds}"
-        f" rounds in which all take turns. Faiss scores queries one by one, as in the paper, or"
-        f" {BATCH} together; Lucene answers one after another. BM25's time includes splitting texts.",
+        f" rounds in which all take turns. Faiss scores queries one by one, as in the paper, or {BATCH}"
+        " together; Lucene answers one after another. BM25's time includes splitting texts.",
     ]
-    for row in rows:
-        if row.name == "BM25" and row.system is not None:
-            notes.append(
-                "BM25: one caption of a photo, drawn at random, is its document, the"
-                f" {row.system.timed.queries:,} others ask; the photo's own query is that caption too. Photos"
-                f" without captions and synthetic ones cannot be in its pool: it has {row.system.items:,}"
-                f" of {photos + synthetic:,}."
-            )
-    if synthetic:
-        notes.append(
-            "Synthetic vectors are no photos. LexLIP's mix two real ones, a coin for every word; CLIP's are"
-            " drawn from a normal distribution with the mean and covariance of the real ones. They have the"
-            " size and cost of real ones but distract less: recalls among as many real photos would be lower."
-        )
-    notes += [
-        "A large pool may hold photos and captions that fit a query and are not known to: recall in it is a"
-        " lower bound.",
-        "paper: its Table 2 (arXiv 2302.02908), T2I R@1 of its own model among a test set and a million"
-        " further photos, on its machine.",
-    ]
-    return notes
+
+
+def _about_bm25(row: Row) -> str:
+    assert row.system is not None
+    return (
+        f"BM25: one caption of a photo, drawn at random, is its document, the {row.system.timed.queries:,}"
+        " others ask; the photo's own query is that caption too. Photos without captions and synthetic ones"
+        f" cannot be in its pool, which has {row.system.items:,}."
+    )
 
 
 def cells(rows: Sequence[Row]) -> list[list[str]]:

@@ -56,7 +56,7 @@ def test_all_systems(model: LexLIP, tmp_path: Path) -> None:
     )
     text = " ".join(table.notes)
     assert "the 32 others ask" in text
-    assert "it has 12 of 62." in text
+    assert "cannot be in its pool, which has 12." in text
     assert "Synthetic vectors are no photos." in text
     assert "no weights" not in text
 

@@ -18,7 +18,7 @@ from lexlip.search.faiss_flat import FaissFlat
 
 BATCH = 256  # queries that are multiplied together
 FLOAT_BYTES = 4
-UNTRAINED = 512  # dimensions of CLIP ViT-B/32
+DIMENSIONS = 512  # dimensions of CLIP ViT-B/32
 
 
 def flat(pool: EncodedPool, settings: Settings) -> list[System]:
@@ -54,7 +54,7 @@ def flat_without_weights(ids: Sequence[str], queries: int, settings: Settings) -
     """
     random = np.random.default_rng(settings.seed)
     vectors, asking = (
-        csr_matrix(random.standard_normal((rows, UNTRAINED), dtype=np.float32))
+        csr_matrix(random.standard_normal((rows, DIMENSIONS), dtype=np.float32))
         for rows in (len(ids), queries)
     )
     return _systems(_engine(ids, vectors, settings, "CLIP, photos"), asking, settings)

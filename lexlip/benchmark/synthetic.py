@@ -40,11 +40,11 @@ DENSE = 512  # dimensions of a dense vector
 class Shape:
     """The statistics of vectors.
 
-    The defaults were fitted to the packaged model's vectors of 28,549 photos (Flickr8k, and COCO as
-    distractors) and of 5,000 captions: `lexlip.benchmark.statistics` measures both kinds and prints them
-    side by side, and the values below were varied until they agreed. The model uses 1,695 terms for those
-    photos, 67 each; here they are 54 of 30,522, as a model over the whole of BERT's vocabulary has, and the
-    thresholds spread as far.
+    The defaults were fitted to the packaged model's vectors of 28,549 photos (Flickr8k, COCO, Visual
+    Genome and others) and of 5,000 captions: `lexlip.benchmark.statistics` prints what it measures of both
+    kinds side by side, and the values below were varied until they agreed. The model uses 1,695 terms for
+    those photos, 67 each; here they are 54 of 30,522, as a model over the whole of BERT's vocabulary may
+    have, and the thresholds spread as far.
 
     Attributes:
         vocabulary: V, terms.

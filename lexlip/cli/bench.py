@@ -8,12 +8,17 @@ from typing import Any
 import click
 
 from lexlip.cli import options
+from lexlip.cli.bench_engine import engine, plot
 from lexlip.cli.failures import interruptible
 
 
 @click.group()
 def bench() -> None:
     """Measure speed and memory on this machine."""
+
+
+bench.add_command(engine)
+bench.add_command(plot)
 
 
 @bench.command()

@@ -1,0 +1,241 @@
+"""lexlip bench engine, lexlip bench plot"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.failures import Interrupted, interruptible
+
+if TYPE_CHECKING:
+    from lexlip.data import Source
+    from lexlip.models.lexlip import LexLIP
+
+DOCUMENTS = 100_000
+BASELINES = ("pyserini", "faiss-flat")
+
+
+@click.command()
+@click.option(
+    "--docs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Documents; default: {DOCUMENTS} synthetic ones, or all photos of --source.",
+)
+@options.topk_option
+@click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Of building, and of searching in batches.",
+)
+@click.option(
+    "--query-terms",
+    type=click.IntRange(min=1),
+    default=12,
+    show_default=True,
+    metavar="K",
+    help="Words that a query keeps.",
+)
+@click.option("--queries", type=click.IntRange(min=1), default=2000, show_default=True)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="In each, every engine runs its queries in turn; figures are medians.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="Measure this one (may be given several times); a library's name means all its settings.",
+)
+@click.option(
+    "--source", metavar="SOURCE", help="Photos with captions instead, as for lexlip index; captions search."
+)
+@options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model that encodes --source.")
+@options.images_option
+@options.split_option
+@click.option(
+    "--work-dir",
+    metavar="DIR",
+    help="Keep documents, indexes and the report here; another run with the same documents uses them.",
+)
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="LIBRARY=PATH",
+    help="Another Python, for a library that cannot be installed for this one.",
+)
+@options.json_option
+def engine(
+    docs: int | None,
+    topk: int,
+    k: int,
+    threads: int,
+    query_terms: int,
+    queries: int,
+    rounds: int,
+    seed: int,
+    engines: Sequence[str],
+    source: str | None,
+    model: str,
+    images: str | None,
+    split: str | None,
+    work_dir: str | None,
+    pythons: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Measure this search engine beside others, on the same documents and queries.
+
+    Documents are synthetic, with the statistics of the packaged model's vectors, or photos. Engines that
+    search dense vectors get those of the same synthetic photos. One that is not installed is named.
+    """
+    from lexlip.benchmark.engine import Benchmark, Settings
+    from lexlip.benchmark.peers import choose, library_class
+
+    specs = choose(engines)
+    settings = Settings(k, threads, rounds, _pythons(pythons))
+    dense = any(library_class(spec.library).dense for spec in specs)
+    with _folder(work_dir) as folder:
+        with interruptible("nothing was measured"):
+            _say("documents and queries")
+            asked = topk, queries, query_terms, seed
+            if source is None:
+                from lexlip.benchmark.prepare import prepare_synthetic
+
+                corpus, made = prepare_synthetic(folder / "corpus", docs or DOCUMENTS, *asked, dense)
+            else:
+                encoder, photos = _encoder_and_photos(source, images, split, model)
+                from lexlip.benchmark.prepare import prepare_photos
+
+                corpus, made = prepare_photos(folder / "corpus", encoder, photos, docs, *asked)
+            benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
+        try:
+            for _ in benchmark.run():
+                (folder / "report.json").write_text(json.dumps(benchmark.report()))
+        except KeyboardInterrupt:
+            show(benchmark.report(), as_json)
+            raise Interrupted("interrupted: the report holds what was measured until then") from None
+    show(benchmark.report(), as_json)
+
+
+@contextmanager
+def _folder(work_dir: str | None) -> Iterator[Path]:
+    """--work-dir, or one that is removed at the end."""
+    import tempfile
+
+    from lexlip.errors import ConfigError
+
+    try:
+        if work_dir is None:
+            with tempfile.TemporaryDirectory(prefix="lexlip-bench-") as name:
+                yield Path(name)
+        else:
+            Path(work_dir).mkdir(parents=True, exist_ok=True)
+            yield Path(work_dir).absolute()
+    except OSError as error:
+        where = work_dir or tempfile.gettempdir()
+        raise ConfigError(f"cannot work in {where} (--work-dir): {error.strerror or error}") from error
+
+
+def _pythons(values: Sequence[str]) -> dict[str, str]:
+    """--python as {library: interpreter}.
+
+    Raises:
+        ConfigError: not LIBRARY=PATH, or no such library.
+    """
+    from lexlip.benchmark.peers import LIBRARIES
+    from lexlip.errors import ConfigError
+
+    found = dict(value.partition("=")[::2] for value in values)
+    for library, path in found.items():
+        if library not in LIBRARIES or not path:
+            raise ConfigError(
+                f"--python is '{library}={path}'; it must be LIBRARY=PATH, with one of {', '.join(LIBRARIES)}"
+            )
+    return found
+
+
+def _encoder_and_photos(
+    source: str, images: str | None, split: str | None, model: str
+) -> tuple[LexLIP, Source]:
+    from lexlip.cli.evaluate import open_captioned
+
+    photos = open_captioned(source, images, split)  # fails before the seconds that loading torch takes
+
+    from lexlip.models.lexlip import LexLIP
+
+    return LexLIP.from_pretrained(model), photos
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def show(report: dict[str, Any], as_json: bool) -> None:
+    """Prints a report as JSON, or as a table with ratios of queries per second."""
+    if as_json:
+        click.echo(json.dumps(report))
+        return
+    c = report["conditions"]
+    click.echo(f"{c['source']}: {c['documents']:,} documents, {c['postings']:,} postings (top-{c['topk']})")
+    click.echo(
+        f"{c['queries']:,} queries of {c['terms_of_a_query']:.0f} terms that touch"
+        f" {c['postings_touched_by_a_query']:,.0f} postings each, k = {c['k']}"
+    )
+    click.echo(f"{c['cpu']}, {c['cores']} cores, threads: {c['threads']}, rounds: {c['rounds']}")
+    rows = report["engines"]
+    bases = [name for name in BASELINES if name in rows]
+    recall = f"recall@{c['k']}"
+    head = [
+        "queries/s",
+        *(f"x {name}" for name in bases),
+        "p50 ms",
+        "p99 ms",
+        recall,
+        "build s",
+        "MB",
+        "RAM MB",
+    ]
+    click.echo(f"{'':26}" + "".join(f"{name:>13}" for name in head))
+    for name, row in rows.items():
+        cells = [
+            f"{row['qps']:,.0f}" if row["qps"] >= 100 else f"{row['qps']:.1f}",
+            *(f"{row['qps'] / rows[base]['qps']:.2f}" for base in bases),
+            f"{row['p50_ms']:.3f}",
+            f"{row['p99_ms']:.3f}",
+            f"{row[recall]:.4f}",
+            f"{row['build_s']:.1f}",
+            f"{row['index_mb']:,.1f}",
+            f"{row['memory_mb']:,.0f}",
+        ]
+        click.echo(f"{name:26}" + "".join(f"{cell:>13}" for cell in cells))
+    for name, reason in {**report["missing"], **report["failed"]}.items():
+        click.echo(f"{name}: {reason}")
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, metavar="RESULT.json…")
+@click.option("--out", required=True, metavar="FOLDER", help="Where the pictures go.")
+def plot(results: Sequence[str], out: str) -> None:
+    """Draw what `lexlip bench engine --json` printed: speed against recall, cost against size.
+
+    The first picture is of the largest collection; the others need results of several sizes.
+    """
+    from lexlip.benchmark.plots import draw, read_results
+
+    for path in draw(read_results(results), out):
+        click.echo(path)

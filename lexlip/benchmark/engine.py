@@ -28,7 +28,7 @@ from lexlip.benchmark.worker import LibraryFailed, LibraryMissing, LibraryProces
 
 SECONDS = 10.0  # of an engine's queries in a round, at most
 REPEATED = 1.0  # seconds that they take at least: a fast engine runs them several times
-WARM_UP = 5.0
+WARM_UP = 5.0  # seconds of searching before the first round
 JUDGED = 500  # queries whose answers are compared with the truth
 NEAR = 0.99  # recall of the setting that stands for an approximate library
 
@@ -45,16 +45,12 @@ class Settings:
         threads: of building, and of searching in batches.
         rounds: see the module.
         pythons: by library, the interpreter that it is installed for; the others run in this one.
-        seconds: at most of an engine's queries in a round.
-        warm_up: seconds of searching before the first round.
     """
 
     k: int = 10
     threads: int = 1
     rounds: int = 3
     pythons: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = SECONDS
-    warm_up: float = WARM_UP
 
 
 class Benchmark:
@@ -79,7 +75,7 @@ class Benchmark:
         made: Mapping[str, Any],
     ) -> None:
         self.corpus, self.folder, self.specs, self.settings, self.say = corpus, folder, specs, settings, say
-        self.conditions = {**made, **describe(corpus), **machine(), "queries_judged": JUDGED}
+        self.conditions = {**made, **describe(corpus), **machine(), "seconds": SECONDS, "judged": JUDGED}
         self.libraries = {spec.library: library_class(spec.library) for spec in specs}
         self.built: dict[str, dict[str, float]] = {}
         self.processes: dict[str, LibraryProcess] = {}
@@ -107,8 +103,9 @@ class Benchmark:
                 self.say(f"round {number + 1} of {self.settings.rounds}")
                 for spec in self._left():
                     with self._named(spec):
-                        self.rounds[spec.name].append(self._round(spec))
+                        measured = self._round(spec)
                         self.memory[spec.library] = self.processes[spec.library].call("memory")
+                        self.rounds[spec.name].append(measured)
                 yield
         finally:
             for process in self.processes.values():
@@ -189,10 +186,10 @@ class Benchmark:
         every = self.corpus.queries.shape[0]
 
         def fitting(rate: float) -> Count:
-            count = min(every, max(10, int(rate * settings.seconds)))
+            count = min(every, max(10, int(rate * SECONDS)))
             return {"count": count, "repeats": 1 + int(rate * REPEATED / count)}
 
-        counts = {"one_by_one": fitting(call("warm_up", seconds=settings.warm_up, **search))}
+        counts = {"one_by_one": fitting(call("warm_up", seconds=WARM_UP, **search))}
         if spec.calls == "batch":
             once = {**counts["one_by_one"], "repeats": 1}
             counts["all_at_once"] = fitting(call("all_at_once", **once, **search)["qps"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexlip.benchmark.corpus import Corpus, write_dense, write_documents, write_queries
-from lexlip.benchmark.synthetic import BLOCK, Shape, SyntheticVectors
+from lexlip.benchmark.synthetic import BLOCK, SHAPES, SyntheticVectors
 from lexlip.errors import ConfigError, DataError
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk as heaviest
@@ -22,13 +22,21 @@ if TYPE_CHECKING:
 
 
 def prepare_synthetic(
-    folder: Path, documents: int, topk: int, queries: int, query_terms: int, seed: int, dense: bool
+    folder: Path,
+    shape: str,
+    documents: int,
+    topk: int,
+    queries: int,
+    query_terms: int,
+    seed: int,
+    dense: bool,
 ) -> tuple[Corpus, dict[str, Any]]:
     """The corpus, and what it takes to make it again.
 
     Documents that are there already are kept; queries are written anew.
 
     Args:
+        shape: key of SHAPES.
         documents: number of them.
         topk: terms that a document keeps.
         queries: number of them.
@@ -39,8 +47,8 @@ def prepare_synthetic(
     Raises:
         ConfigError: the folder holds other documents.
     """
-    made = {"documents": documents, "topk": topk, "seed": seed, "shape": asdict(Shape())}
-    vectors = SyntheticVectors(seed=seed)
+    made = {"documents": documents, "topk": topk, "seed": seed, "shape": asdict(SHAPES[shape])}
+    vectors = SyntheticVectors(SHAPES[shape], seed)
     if not _is_there(folder, made):
         write_documents(folder, (rows for _, rows in vectors.documents(documents, topk)))
         _finish(folder, made)

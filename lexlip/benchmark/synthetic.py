@@ -43,8 +43,8 @@ class Shape:
     The defaults were fitted to the packaged model's vectors of 28,549 photos (Flickr8k, COCO, Visual
     Genome and others) and of 5,000 captions: `lexlip.benchmark.statistics` prints what it measures of both
     kinds side by side, and the values below were varied until they agreed. The model uses 1,695 terms for
-    those photos, 67 each; here they are 54 of 30,522, as a model over the whole of BERT's vocabulary may
-    have, and the thresholds spread as far.
+    those photos, 67 each, which is the shape "mini"; the default has 54 of 30,522, as a model over the whole
+    of BERT's vocabulary may have, and thresholds that spread as far.
 
     Attributes:
         vocabulary: V, terms.
@@ -79,6 +79,10 @@ class Shape:
     candidates: int = 400
 
 
+SHAPES = {"wide": Shape(), "mini": Shape(vocabulary=1_695, terms=(67, 22))}
+"""Of a vocabulary as large as BERT's, and of the packaged model's own."""
+
+
 class SyntheticVectors:
     """Photos and captions drawn from a shape.
 
@@ -89,9 +93,8 @@ class SyntheticVectors:
         ValueError: the vocabulary is too small for so many terms.
     """
 
-    def __init__(self, shape: Shape | None = None, seed: int = 0) -> None:
-        self.shape = shape = shape or Shape()
-        self.seed = seed
+    def __init__(self, shape: Shape = SHAPES["wide"], seed: int = 0) -> None:
+        self.shape, self.seed = shape, seed
         if max(shape.terms[0], shape.query_terms[0]) * 2 > shape.vocabulary:
             raise ValueError(f"a vocabulary of {shape.vocabulary} terms is too small for {shape}")
         random = self._random(0)

@@ -81,7 +81,8 @@ class Worker:
     def one_by_one(self, setting: dict[str, Any], k: int, count: int, repeats: int) -> dict[str, float]:
         """Queries per second and percentiles of a query's time, of `count` queries, `repeats` times."""
         self.library.set(**setting)
-        taken, total = self._times(self.queries[:count] * repeats, k)
+        with _no_collection():
+            taken, total = self._times(self.queries[:count] * repeats, k)
         return {"qps": len(taken) / total, **percentiles(taken)}
 
     def all_at_once(self, setting: dict[str, Any], k: int, count: int, repeats: int) -> dict[str, float]:
@@ -101,7 +102,7 @@ class Worker:
         self.library.set(**setting)
         queries = self.queries[:count] * repeats
         shares = [queries[client::clients] for client in range(clients)]
-        with ThreadPoolExecutor(clients) as pool:
+        with ThreadPoolExecutor(clients) as pool, _no_collection():
             start = time.perf_counter()
             taken = np.concatenate(list(pool.map(lambda share: self._times(share, k)[0], shares)))
             return {"qps": len(queries) / (time.perf_counter() - start), **percentiles(taken)}
@@ -120,13 +121,12 @@ class Worker:
         """Seconds of each query, and of all."""
         search, clock = self.library.search_one, time.perf_counter
         taken = np.empty(len(queries))
-        with _no_collection():
-            first = clock()
-            for number, query in enumerate(queries):
-                start = clock()
-                search(query, k)
-                taken[number] = clock() - start
-            return taken, clock() - first
+        first = clock()
+        for number, query in enumerate(queries):
+            start = clock()
+            search(query, k)
+            taken[number] = clock() - start
+        return taken, clock() - first
 
 
 def percentiles(seconds: np.ndarray) -> dict[str, float]:
@@ -178,7 +178,11 @@ class LibraryProcess:
                 )
         except OSError as error:
             raise LibraryFailed(f"cannot run {python}: {error.strerror}") from error
-        self.call("__init__", **arguments)
+        try:
+            self.call("__init__", **arguments)
+        except (LibraryMissing, LibraryFailed):
+            self.close()
+            raise
 
     def call(self, method: str, **arguments: Any) -> Any:
         """What a method of the worker returns."""

@@ -28,6 +28,13 @@ BASELINES = ("pyserini", "faiss-flat")
     metavar="N",
     help=f"Documents; default: {DOCUMENTS} synthetic ones, or all photos of --source.",
 )
+@click.option(
+    "--shape",
+    type=click.Choice(["wide", "mini"]),
+    default="wide",
+    show_default=True,
+    help="Of synthetic vectors: 30,522 words, or the 1,695 that the packaged model uses.",
+)
 @options.topk_option
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.")
 @click.option(
@@ -82,6 +89,7 @@ BASELINES = ("pyserini", "faiss-flat")
 @options.json_option
 def engine(
     docs: int | None,
+    shape: str,
     topk: int,
     k: int,
     threads: int,
@@ -116,7 +124,7 @@ def engine(
             if source is None:
                 from lexlip.benchmark.prepare import prepare_synthetic
 
-                corpus, made = prepare_synthetic(folder / "corpus", docs or DOCUMENTS, *asked, dense)
+                corpus, made = prepare_synthetic(folder / "corpus", shape, docs or DOCUMENTS, *asked, dense)
             else:
                 encoder, photos = _encoder_and_photos(source, images, split, model)
                 from lexlip.benchmark.prepare import prepare_photos

@@ -1,0 +1,184 @@
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from lexlip.benchmark import engine as module
+from lexlip.benchmark import synthetic
+from lexlip.benchmark.engine import Benchmark
+
+Run = Callable[..., Result]
+SMALL = ["--docs", "300", "--queries", "20", "--rounds", "1", "--engine", "lexlip", "--engine", "scipy"]
+KEYS = {"qps", "p50_ms", "p95_ms", "p99_ms", "p99.9_ms", "recall@10", "build_s", "index_mb", "memory_mb"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SECONDS", "WARM_UP", "REPEATED"):
+        monkeypatch.setattr(module, name, 0.02)
+    small = synthetic.Shape(vocabulary=500, terms=(30, 8), query_terms=(20, 6), topics=20, candidates=200)
+    monkeypatch.setitem(synthetic.SHAPES, "wide", small)
+    monkeypatch.setattr(synthetic, "BLOCK", 512)
+
+
+def test_json(lexlip: Run) -> None:
+    result = lexlip("bench", "engine", *SMALL, "--json")
+    report = json.loads(result.stdout)
+    conditions = report["conditions"]
+    wanted = {
+        "source": "synthetic",
+        "documents": 300,
+        "topk": 32,
+        "k": 10,
+        "threads": 1,
+        "rounds": 1,
+        "seed": 0,
+    }
+    assert wanted.items() <= conditions.items()
+    assert conditions["queries"] == 20
+    assert conditions["query_terms"] == 12
+    assert conditions["shape"]["vocabulary"] == 500
+    assert {
+        "cpu",
+        "cores",
+        "python",
+        "system",
+        "versions",
+        "postings_touched_by_a_query",
+    } <= conditions.keys()
+    assert list(report["engines"]) == ["lexlip", "scipy"]
+    for row in report["engines"].values():
+        assert KEYS | {"calls", "queries"} <= row.keys()
+        assert row["recall@10"] == 1
+    assert report["missing"] == report["failed"] == {}
+    assert "round 1 of 1" in result.stderr
+
+
+def test_text_with_ratios(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lexlip.cli.bench_engine.BASELINES", ("scipy", "faiss-flat"))
+    lines = lexlip("bench", "engine", *SMALL).stdout.splitlines()
+    assert lines[0].startswith("synthetic: 300 documents, ")
+    assert lines[1].startswith("20 queries of 12 terms that touch ")
+    assert "threads: 1, rounds: 1" in lines[2]
+    assert "x scipy" in lines[3]
+    assert "x faiss-flat" not in lines[3]  # which was not measured
+    assert [line.split()[0] for line in lines[4:]] == ["lexlip", "scipy"]
+    assert lines[5].split()[2] == "1.00"
+
+
+def test_what_is_missing_is_named(lexlip: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"  # a package that cannot be loaded stands before the real one, if any
+    broken.mkdir()
+    (broken / "seismic.py").write_text("raise ImportError('none here')")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={broken}:$PYTHONPATH exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    arguments = [*SMALL[:6], "--engine", "scipy", "--engine", "seismic", "--python", f"seismic={python}"]
+    lines = lexlip("bench", "engine", *arguments).stdout.splitlines()
+    assert lines[4].startswith("scipy ")
+    says = (
+        "seismic-cut2-heap0.9: pip install pyseismic-lsr, or name a Python that has it: --python seismic=PATH"
+    )
+    assert lines[5].startswith(says)
+
+
+def test_photos_with_captions(lexlip: Run, photos: Path) -> None:
+    report = json.loads(
+        lexlip("bench", "engine", "--source", photos, *SMALL[4:], "--engine", "faiss-flat", "--json").stdout
+    )
+    assert report["conditions"]["documents"] == 6
+    assert report["conditions"]["queries"] == 6
+    assert report["conditions"]["source"] == str(photos)
+    assert "@" in report["conditions"]["model"]
+    assert report["engines"]["scipy"]["recall@10"] == 1
+    assert report["missing"] == {"faiss-flat": "dense vectors, which --source does not give"}
+
+
+def test_photos_without_captions(lexlip: Run, photos: Path) -> None:
+    for captions in photos.glob("*.txt"):
+        captions.unlink()
+    assert "no photo of" in lexlip("bench", "engine", "--source", photos, code=2).stderr
+
+
+def test_a_kept_folder(lexlip: Run, tmp_path: Path) -> None:
+    lexlip("bench", "engine", *SMALL, "--work-dir", "work")
+    kept = json.loads((tmp_path / "work" / "report.json").read_text())
+    assert list(kept["engines"]) == ["lexlip", "scipy"]
+    again = lexlip("bench", "engine", *SMALL, "--query-terms", 5, "--work-dir", "work", "--json")
+    assert "building" not in again.stderr
+    report = json.loads(again.stdout)
+    assert report["conditions"]["terms_of_a_query"] == 5
+    assert report["engines"]["scipy"]["build_s"] == kept["engines"]["scipy"]["build_s"]
+    says = f"{tmp_path}/work holds other documents; give another --work-dir, or remove it"
+    assert says in lexlip("bench", "engine", *SMALL, "--seed", 1, "--work-dir", "work", code=2).stderr
+
+
+def test_dense_vectors_are_added_to_a_kept_folder(lexlip: Run, tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason="Faiss is optional: pip install faiss-cpu")
+    arguments = ["bench", "engine", *SMALL[:6], "--work-dir", "work", "--json", "--engine"]
+    lexlip(*arguments, "scipy")
+    report = json.loads(lexlip(*arguments, "faiss-flat").stdout)
+    assert report["conditions"]["dimensions"] == 512
+    assert report["engines"]["faiss-flat"]["recall@10"] == 1
+
+
+def test_an_interruption_prints_what_is_known(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = Benchmark._round
+
+    def interrupted(self: Benchmark, spec: Any) -> dict[str, Any]:
+        if spec.name == "scipy":
+            raise KeyboardInterrupt
+        return measure(self, spec)
+
+    monkeypatch.setattr(Benchmark, "_round", interrupted)
+    result = lexlip("bench", "engine", *SMALL, "--json", code=130)
+    assert list(json.loads(result.stdout)["engines"]) == ["lexlip"]
+    assert "interrupted: the report holds what was measured until then" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--docs", "0"], "'--docs': 0 is not in the range x>=1"),
+        (["--topk", "0"], "'--topk': 0 is not in the range x>=1"),
+        (["--k", "0"], "'--k': 0 is not in the range x>=1"),
+        (["--threads", "0"], "'--threads': 0 is not in the range x>=1"),
+        (["--rounds", "0"], "'--rounds': 0 is not in the range x>=1"),
+        (["--queries", "0"], "'--queries': 0 is not in the range x>=1"),
+        (["--query-terms", "0"], "'--query-terms': 0 is not in the range x>=1"),
+        (["--seed", "-1"], "'--seed': -1 is not in the range x>=0"),
+        (["--shape", "huge"], "'huge' is not one of 'wide', 'mini'"),
+        (["--engine", "faiss-hsnw"], "there is no engine 'faiss-hsnw'; did you mean 'faiss-hnsw'?"),
+        (["--python", "seismic"], "--python is 'seismic='; it must be LIBRARY=PATH"),
+        (
+            ["--python", "numpy=/bin/x"],
+            "--python is 'numpy=/bin/x'; it must be LIBRARY=PATH",
+        ),
+        (["--source", "/no/photos"], "/no/photos"),
+        (["--work-dir", "/proc/none"], "cannot work in /proc/none (--work-dir): No such file or directory"),
+    ],
+)
+def test_bad_options(arguments: list[str], says: str, lexlip: Run) -> None:
+    result = lexlip("bench", "engine", *arguments, code=2)
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_pictures(lexlip: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures are optional: pip install matplotlib")
+    for documents in (300, 600):
+        options = [*SMALL[2:6], "--docs", documents, "--engine", "scipy"]
+        (tmp_path / f"{documents}.json").write_text(lexlip("bench", "engine", *options, "--json").stdout)
+    out = lexlip("bench", "plot", "300.json", "600.json", "--out", "plots").stdout.split()
+    assert len(out) == 6
+    assert all(Path(path).stat().st_size for path in out)
+    assert "plots/size.svg" in out
+
+
+def test_no_report_to_draw(lexlip: Run) -> None:
+    assert "cannot read none.json" in lexlip("bench", "plot", "none.json", "--out", "plots", code=2).stderr
+    assert "Missing argument" in lexlip("bench", "plot", "--out", "plots", code=2).stderr

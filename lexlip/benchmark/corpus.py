@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -35,11 +36,14 @@ class Corpus:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.sizes = Sizes(**json.loads((folder / "sizes.json").read_text()))
-        self.queries: csr_matrix = csr_matrix(load_npz(folder / "queries.npz"))
         documents, postings = self.sizes.documents, self.sizes.postings
         self.starts = np.memmap(folder / "starts", np.int64, "r", shape=(documents + 1,))
         self._terms = np.memmap(folder / "terms", np.int32, "r", shape=(postings,))
         self._weights = np.memmap(folder / "weights", np.int32, "r", shape=(postings,))
+
+    @cached_property
+    def queries(self) -> csr_matrix:
+        return csr_matrix(load_npz(self.folder / "queries.npz"))
 
     @property
     def words(self) -> list[str]:

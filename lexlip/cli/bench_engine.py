@@ -156,7 +156,7 @@ def _folder(work_dir: str | None) -> Iterator[Path]:
             yield Path(work_dir).absolute()
     except OSError as error:
         where = work_dir or tempfile.gettempdir()
-        raise ConfigError(f"cannot work in {where} (--work-dir): {error.strerror or error}") from error
+        raise ConfigError(f"cannot work in {where} (--work-dir): {error}") from error
 
 
 def _pythons(values: Sequence[str]) -> dict[str, str]:

@@ -159,7 +159,7 @@ def test_an_interruption_prints_what_is_known(lexlip: Run, monkeypatch: pytest.M
             "--python is 'numpy=/bin/x'; it must be LIBRARY=PATH",
         ),
         (["--source", "/no/photos"], "/no/photos"),
-        (["--work-dir", "/proc/none"], "cannot work in /proc/none (--work-dir): No such file or directory"),
+        (["--work-dir", "/proc/none"], "cannot work in /proc/none (--work-dir): [Errno 2] No such file"),
     ],
 )
 def test_bad_options(arguments: list[str], says: str, lexlip: Run) -> None:

@@ -40,9 +40,9 @@ class FaissFlat:
         self._index.add(_unit(vectors))
         self.ids += ids
 
-    def batched(self, batch: int) -> FaissFlat:
-        """The same documents, not copied, with queries scored so many at a time."""
-        engine = FaissFlat(self._index.d, self.threads, batch)
+    def shared(self, threads: int, batch: int) -> FaissFlat:
+        """The same documents, not copied, for another number of threads, and of queries at a time."""
+        engine = FaissFlat(self._index.d, threads, batch)
         engine._index, engine.ids = self._index, self.ids
         return engine
 

@@ -37,7 +37,7 @@ def cosines() -> np.ndarray:
 @pytest.mark.parametrize("batch", [1, 7, 30, 256])
 def test_scores_are_cosines_whatever_the_batch(engine: FaissFlat, batch: int) -> None:
     assert len(engine) == N
-    ids, scores = engine.batched(batch).search(QUERIES, 10)
+    ids, scores = engine.shared(1, batch).search(QUERIES, 10)
     for found, found_scores, row in zip(ids, scores, cosines(), strict=True):
         order = np.argsort(-row)[:10]
         assert found == [IDS[i] for i in order]

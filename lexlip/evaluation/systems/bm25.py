@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+from lexlip.data.workers import cores
 from lexlip.errors import DataError
 from lexlip.evaluation.pool import EncodedPool
 from lexlip.evaluation.speed import Timed
@@ -63,7 +64,7 @@ def bm25(stack: ExitStack, pool: EncodedPool, settings: Settings) -> System:
         item_bytes=POSTING_BYTES * photos.postings / len(ids),
         timed=Timed(lambda number: photos.seconds(queries[:number], K, settings.threads), len(queries)),
         t2i=recall(
-            partial(photos.search, threads=settings.threads),
+            partial(photos.search, threads=cores()),
             _texts(pool, asking),
             [{pool.image_ids[owner]} for owner in pool.owners[asking]],
             "BM25",
@@ -81,7 +82,7 @@ def _image_to_text(
         {pool.text_ids[row] for row in pool.texts_of(pool.owners[caption]) if row != caption}
         for caption in standing
     ]
-    search = partial(captions.search, threads=settings.threads)
+    search = partial(captions.search, threads=cores())
     return recall(search, _texts(pool, standing), siblings, "BM25, image to text", settings)
 
 

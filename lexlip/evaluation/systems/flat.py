@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from lexlip.data.workers import cores
 from lexlip.evaluation.distractors import gaussian
 from lexlip.evaluation.pool import Documents, EncodedPool
 from lexlip.evaluation.speed import Timed
@@ -62,7 +63,7 @@ def flat_without_weights(ids: Sequence[str], queries: int, settings: Settings) -
 
 def _engine(ids: Sequence[str], vectors: csr_matrix, settings: Settings, what: str) -> FaissFlat:
     documents = Documents(ids, vectors, settings.synthetic, gaussian, settings.seed)
-    engine = FaissFlat(vectors.shape[1], settings.threads, BATCH)
+    engine = FaissFlat(vectors.shape[1], cores(), BATCH)
     with settings.bar(what, len(documents), "document") as bar:
         for names, rows in documents:
             engine.add(names, rows)
@@ -89,7 +90,11 @@ def _systems(
             megabytes=vectors + sum(len(id.encode()) + 1 for id in engine.ids) / 1e6,  # a line for each
             megabytes_without_ids=vectors,
             item_bytes=FLOAT_BYTES * queries.shape[1],
-            timed=Timed(partial(seconds, engine.batched(batch).search, queries), queries.shape[0], batch),
+            timed=Timed(
+                partial(seconds, engine.shared(settings.threads, batch).search, queries),
+                queries.shape[0],
+                batch,
+            ),
             t2i=t2i,
             i2t=i2t,
         )

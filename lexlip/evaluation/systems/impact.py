@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, ImpactWriter
+from lexlip.data.workers import cores
 from lexlip.evaluation.distractors import recombined
 from lexlip.evaluation.pool import Documents, EncodedPool
 from lexlip.evaluation.speed import Timed
@@ -48,7 +49,7 @@ def impact(
         _write(Path(folder), pool.text_ids, pool.captions, words, cuts, settings, "LexLIP, captions")
         for name in cuts:
             with ImpactSearcher(Path(folder) / name) as searcher:
-                search = LuceneEngine(searcher, threads=settings.threads).search
+                search = LuceneEngine(searcher, threads=cores()).search
                 asking, what = pool.images[pool.asking_images], f"LexLIP {name}, image to text"
                 i2t[name] = recall(search, asking, pool.right_texts, what, settings)
     place = Path(stack.enter_context(TemporaryDirectory(prefix="lexlip-")))
@@ -63,7 +64,7 @@ def impact(
 def _system(
     searcher: ImpactSearcher, pool: EncodedPool, settings: Settings, name: str, i2t: dict[str, float]
 ) -> System:
-    engine = LuceneEngine(searcher, threads=settings.threads)
+    engine = LuceneEngine(searcher, threads=cores())
     queries, size = pool.captions[: pool.asking], megabytes(searcher.path)
     shuffled = engine.quantized(queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])])
     search = partial(searcher.search, threads=settings.threads)

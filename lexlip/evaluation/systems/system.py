@@ -24,7 +24,7 @@ class Settings:
 
     Attributes:
         synthetic: vectors added to the photos, and as many to the captions.
-        threads: of the processor, while searching.
+        threads: of the processor, while speed is measured; recall takes all there are.
         scheme: see `lexlip.sparse.quantize`.
         seed: of what is drawn.
         progress: show progress bars.

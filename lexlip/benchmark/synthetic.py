@@ -33,6 +33,7 @@ from lexlip.sparse.topk import topk as heaviest
 Floats = NDArray[np.float32]
 
 BLOCK = 16_384  # photos drawn from one seed; a photo depends on its block's number and nothing else
+CAPTIONS = 256  # encoded at a time
 DENSE = 512  # dimensions of a dense vector
 
 
@@ -145,10 +146,15 @@ class SyntheticVectors:
 
     def captions(self, number: int, terms: int | None = None, corpus: int = BLOCK) -> csr_matrix:
         """Float vectors, [number, V], of the captions that `queries` gives."""
-        z = self._described(number, corpus) @ self.directions.T - self.query_thresholds
+        points = self._described(number, corpus)
         counts = self._counts(self._random(3), number, self.shape.query_terms)
-        columns, weights = _terms(z, counts, self.shape.scale)
-        return heaviest(_matrix(columns, weights, self.shape.vocabulary), terms)
+        parts = []
+        for start in range(0, number, CAPTIONS):
+            rows = slice(start, start + CAPTIONS)
+            z = points[rows] @ self.directions.T - self.query_thresholds  # [n, V]
+            columns, weights = _terms(z, counts[rows], self.shape.scale)
+            parts.append(heaviest(_matrix(columns, weights, self.shape.vocabulary), terms))
+        return csr_matrix(vstack(parts, format="csr"))
 
     def block(self, index: int, topk: int | None = None) -> csr_matrix:
         """Float vectors, [16384, V], of one block of photos, with their `topk` heaviest terms."""

@@ -231,6 +231,12 @@ def show(report: dict[str, Any], as_json: bool) -> None:
             f"{row['memory_mb']:,.0f}",
         ]
         click.echo(f"{name:26}" + "".join(f"{cell:>13}" for cell in cells))
+    for name, row in rows.items():
+        if loaded := row.get("under_load"):
+            click.echo(
+                f"{name}, {loaded['clients']} clients at a time: {loaded['qps']:,.0f} queries/s,"
+                f" p50 {loaded['p50_ms']:.3f} ms, p99 {loaded['p99_ms']:.3f} ms"
+            )
     for name, reason in {**report["missing"], **report["failed"]}.items():
         click.echo(f"{name}: {reason}")
 

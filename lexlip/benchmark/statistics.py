@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, load_npz, vstack
 from scipy.special import ndtri
 
-from lexlip.benchmark.synthetic import BLOCK, Shape, SyntheticVectors
+from lexlip.benchmark.synthetic import BLOCK, SHAPES, Shape, SyntheticVectors
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
 
@@ -32,7 +32,7 @@ def fit(photos: csr_matrix, captions: csr_matrix) -> Shape:
     where points are not quite normal.
     """
     return replace(
-        Shape(),
+        SHAPES["mini"],
         vocabulary=int((_document_frequencies(photos) > 0).sum()),
         terms=_mean_and_deviation(photos),
         query_terms=_mean_and_deviation(captions),
@@ -139,7 +139,12 @@ def main(photos_file: str, captions_file: str) -> None:
     captions = captions[np.random.default_rng(0).permutation(captions.shape[0])[:300]]
     fitted = fit(photos, captions)
     print(fitted)
-    shape = replace(Shape(), vocabulary=fitted.vocabulary, terms=fitted.terms, query_terms=fitted.query_terms)
+    shape = replace(
+        SHAPES["mini"],
+        vocabulary=fitted.vocabulary,
+        terms=fitted.terms,
+        query_terms=fitted.query_terms,
+    )
     drawn = synthetic(shape, photos.shape[0], 300)
     for terms in (12, 50):
         real, made = measure(photos, captions, terms=terms), measure(*drawn, terms=terms)

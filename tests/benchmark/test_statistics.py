@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_matrix, save_npz
 
 from lexlip.benchmark.statistics import fit, main, measure, synthetic
-from lexlip.benchmark.synthetic import Shape
+from lexlip.benchmark.synthetic import SHAPES, Shape
 
 SMALL = Shape(vocabulary=600, terms=(40, 10), query_terms=(20, 6), topics=20, candidates=300)
 
@@ -36,10 +36,9 @@ def test_measures_on_vectors_that_are_small_enough_to_see() -> None:
     assert found["blocks that reach score 2"] == 1
 
 
-def test_the_default_shape_is_about_as_hard_as_the_real_vectors_were() -> None:
+def test_the_fitted_shape_is_about_as_hard_as_the_real_vectors_were() -> None:
     """Figures of the packaged model's vectors, 28,549 photos; see Shape."""
-    shape = Shape(vocabulary=1_695, terms=(67, 22))
-    found = measure(*synthetic(shape, 28_549, 300))
+    found = measure(*synthetic(SHAPES["mini"], 28_549, 300))
     real = {
         "postings touched / N": 1.36,
         "share with 3 terms": 0.198,

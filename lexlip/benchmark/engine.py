@@ -27,6 +27,7 @@ from lexlip.benchmark.recall import DenseTruth, SparseTruth
 from lexlip.benchmark.worker import LibraryFailed, LibraryMissing, LibraryProcess
 
 SECONDS = 10.0  # of an engine's queries in a round, at most
+BATCH_SECONDS = 30.0  # the same of a batch, which gains from its size
 REPEATED = 1.0  # seconds that they take at least: a fast engine runs them several times
 WARM_UP = 5.0  # seconds of searching before the first round
 JUDGED = 500  # queries whose answers are compared with the truth
@@ -185,14 +186,14 @@ class Benchmark:
         search = {"setting": spec.setting, "k": settings.k}
         every = self.corpus.queries.shape[0]
 
-        def fitting(rate: float) -> Count:
-            count = min(every, max(10, int(rate * SECONDS)))
+        def fitting(rate: float, seconds: float) -> Count:
+            count = min(every, max(10, int(rate * seconds)))
             return {"count": count, "repeats": 1 + int(rate * REPEATED / count)}
 
-        counts = {"one_by_one": fitting(call("warm_up", seconds=WARM_UP, **search))}
+        counts = {"one_by_one": fitting(call("warm_up", seconds=WARM_UP, **search), SECONDS)}
         if spec.calls == "batch":
             once = {**counts["one_by_one"], "repeats": 1}
-            counts["all_at_once"] = fitting(call("all_at_once", **once, **search)["qps"])
+            counts["all_at_once"] = fitting(call("all_at_once", **once, **search)["qps"], BATCH_SECONDS)
         self.counts[spec.name] = counts
 
     def _judge(self) -> Iterator[None]:

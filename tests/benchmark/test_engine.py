@@ -183,6 +183,7 @@ def test_a_slow_engine_runs_some_of_the_queries_and_a_fast_one_all_of_them_often
 def test_real_engines_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REPEATED", 0.02)
     monkeypatch.setattr(module, "SECONDS", 0.05)
+    monkeypatch.setattr(module, "BATCH_SECONDS", 0.05)
     names = ("lexlip", "lexlip-single", "scipy")
     report = run(benchmark(small_corpus(tmp_path / "corpus"), [ENGINES[name] for name in names]))
     assert report["failed"] == report["missing"] == {}

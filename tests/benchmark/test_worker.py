@@ -47,6 +47,7 @@ def test_measures(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(single) == ["qps", "p50_ms", "p95_ms", "p99_ms", "p99.9_ms"]
     assert 200 < single["qps"] < 500
     assert 2 <= single["p50_ms"] <= single["p95_ms"] <= single["p99_ms"] <= single["p99.9_ms"]
+    monkeypatch.setattr(Scipy, "search_all", lambda self, batch, k: [slow(self, q, k) for q in batch])
     assert 200 < worker.all_at_once({}, k=3, count=10, repeats=2)["qps"] < 500
     searched.clear()
     both = worker.several_clients({}, k=3, count=15, repeats=2, clients=2)

@@ -18,7 +18,7 @@ KEYS = {"qps", "p50_ms", "p95_ms", "p99_ms", "p99.9_ms", "recall@10", "build_s",
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SECONDS", "WARM_UP", "REPEATED"):
+    for name in ("SECONDS", "BATCH_SECONDS", "WARM_UP", "REPEATED"):
         monkeypatch.setattr(module, name, 0.02)
     small = synthetic.Shape(vocabulary=500, terms=(30, 8), query_terms=(20, 6), topics=20, candidates=200)
     monkeypatch.setitem(synthetic.SHAPES, "wide", small)

@@ -77,7 +77,7 @@ ENGINES = {
             )
             for cut, heap in SEISMIC
         ),
-        EngineSpec("scipy", "scipy", "batch"),
+        EngineSpec("scipy", "scipy", "one by one"),
     ]
 }
 """All engines by name, in the order of the report."""

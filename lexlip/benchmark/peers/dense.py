@@ -49,8 +49,11 @@ class _Faiss(Library):
     def search_one(self, query: Any, k: int) -> Any:
         return self.faiss.search(query, k)
 
-    def search_all(self, queries: Sequence[Any], k: int) -> Sequence[Any]:
-        return list(zip(*self.faiss.search(np.concatenate(queries), k), strict=True))
+    def batch(self, queries: Sequence[Any]) -> Any:
+        return np.concatenate(queries)
+
+    def search_all(self, batch: Any, k: int) -> Any:
+        return self.faiss.search(batch, k)
 
     def documents(self, hits: Any) -> list[int]:
         return [number for number in hits[1].ravel().tolist() if number >= 0]

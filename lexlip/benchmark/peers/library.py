@@ -14,8 +14,8 @@ from lexlip.benchmark.corpus import Corpus
 class Library(ABC):
     """One index of a corpus, in a process of its own.
 
-    Queries are turned into what the library takes (`native`) and hits into numbers (`documents`) while no
-    clock runs; what `search_one` and `search_all` do is timed.
+    Queries are turned into what the library takes (`native`, `batch`) and hits into numbers (`documents`)
+    while no clock runs; what `search_one` and `search_all` do is timed.
 
     Args:
         corpus: documents and queries.
@@ -58,7 +58,11 @@ class Library(ABC):
     def search_one(self, query: Any, k: int) -> Any:
         """The hits of one query, with their scores."""
 
-    def search_all(self, queries: Sequence[Any], k: int) -> Sequence[Any]:
+    def batch(self, queries: Sequence[Any]) -> Any:
+        """Several queries as the library takes them."""
+        return queries
+
+    def search_all(self, batch: Any, k: int) -> Any:
         """The hits of several queries, in one call."""
         raise NotImplementedError
 

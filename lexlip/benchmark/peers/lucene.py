@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from scipy.sparse import vstack
+
 from lexlip.benchmark.peers.library import Library
 
 SCALE = {"scheme": "unit", "scale": 1000}
@@ -48,11 +50,11 @@ class LexLIP(Library):
         ids, scores = self.searcher.search(query, k)
         return ids[0], scores[0]
 
-    def search_all(self, queries: Sequence[Any], k: int) -> Sequence[Any]:
-        from scipy.sparse import vstack
+    def batch(self, queries: Sequence[Any]) -> Any:
+        return vstack(queries, format="csr")
 
-        ids, scores = self.searcher.search(vstack(queries, format="csr"), k, self.threads)
-        return list(zip(ids, scores, strict=True))
+    def search_all(self, batch: Any, k: int) -> Any:
+        return self.searcher.search(batch, k, self.threads)
 
     def documents(self, hits: Any) -> list[int]:
         return [int(id) for id in hits[0]]
@@ -116,9 +118,9 @@ class Pyserini(_Stock):
     def search_one(self, query: Any, k: int) -> Any:
         return [(hit.docid, hit.score) for hit in self.searcher.search(query, k)]
 
-    def search_all(self, queries: Sequence[Any], k: int) -> Sequence[Any]:
-        names = [str(number) for number in range(len(queries))]
-        found = self.searcher.batch_search(queries, names, k, self.threads)
+    def search_all(self, batch: Any, k: int) -> Any:
+        names = [str(number) for number in range(len(batch))]
+        found = self.searcher.batch_search(batch, names, k, self.threads)
         return [[(hit.docid, hit.score) for hit in found[name]] for name in names]
 
     def documents(self, hits: Any) -> list[int]:
@@ -178,14 +180,17 @@ class Anserini(_Stock):
     def search_one(self, query: Any, k: int) -> Any:
         return self.searcher.search(query, k)
 
-    def search_all(self, queries: Sequence[Any], k: int) -> Sequence[Any]:
+    def batch(self, queries: Sequence[Any]) -> Any:
         from anserini_bridge.jvm import java_class
 
-        names, rows = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
+        rows, names = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
         for number, query in enumerate(queries):
-            names.add(str(number))
             rows.add(query)
-        return [self.searcher.batch_search(rows, names, k, self.threads)]
+            names.add(str(number))
+        return rows, names
+
+    def search_all(self, batch: Any, k: int) -> Any:
+        return self.searcher.batch_search(*batch, k, self.threads)
 
     def documents(self, hits: Any) -> list[int]:
         return [int(hit.docid) for hit in hits]

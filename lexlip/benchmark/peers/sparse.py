@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ class Seismic(Library):
 
 
 class Scipy(Library):
-    """The product of queries and all documents, and the best of each row."""
+    """The product of a query and all documents, and the best of its entries."""
 
     modules = ("scipy",)
     pip = "scipy"
@@ -85,9 +84,6 @@ class Scipy(Library):
         best = np.argpartition(-scores.data, kept - 1)[:kept] if kept else np.empty(0, np.int64)
         best = best[np.argsort(-scores.data[best], kind="stable")]
         return scores.indices[best], scores.data[best]
-
-    def search_all(self, queries: Sequence[Any], k: int) -> Sequence[Any]:
-        return [self.search_one(query, k) for query in queries]
 
     def documents(self, hits: Any) -> list[int]:
         found: list[int] = hits[0].tolist()

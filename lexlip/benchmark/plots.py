@@ -42,7 +42,7 @@ def read_results(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
     for path in paths:
         try:
             result = json.loads(Path(path).read_text(encoding="utf-8"))
-            result["conditions"]["documents"], result["engines"]
+            _setting(result), result["conditions"]["documents"], result["engines"]
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, TypeError, KeyError) as error:
@@ -54,7 +54,7 @@ def read_results(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
 def draw(results: Sequence[Mapping[str, Any]], out: str | Path) -> list[Path]:
     """Draws the pictures as SVG and PNG; returns their paths.
 
-    A picture of speed against recall for each report; with reports of several sizes, one of costs too.
+    A picture of speed against recall for each report, and one of costs where reports differ in size alone.
 
     Raises:
         ConfigError: matplotlib is not installed, or the folder cannot be written.
@@ -64,16 +64,17 @@ def draw(results: Sequence[Mapping[str, Any]], out: str | Path) -> list[Path]:
     except ImportError:
         raise ConfigError("pictures need matplotlib: pip install matplotlib") from None
     figures = {}
+    series: dict[str, list[Mapping[str, Any]]] = {}
     for result in results:
         figure = Figure(figsize=(9, 5), layout="constrained")
         draw_recall(figure.subplots(), result)
-        conditions = result["conditions"]
-        name = f"recall-{conditions['documents']}-terms-{conditions['query_terms']}"
-        figures[f"{name}-threads-{conditions['threads']}"] = figure
-    if len({result["conditions"]["documents"] for result in results}) > 1:
-        figure = Figure(figsize=(14, 4.5), layout="constrained")
-        draw_costs(figure, results)
-        figures["size"] = figure
+        figures[f"recall-{result['conditions']['documents']}-{_setting(result)}"] = figure
+        series.setdefault(_setting(result), []).append(result)
+    for setting, of_setting in series.items():
+        if len({result["conditions"]["documents"] for result in of_setting}) > 1:
+            figure = Figure(figsize=(14, 4.5), layout="constrained")
+            draw_costs(figure, of_setting)
+            figures[f"size-{setting}"] = figure
     return _save(figures, Path(out))
 
 
@@ -93,7 +94,7 @@ def draw_recall(axes: Axes, result: Mapping[str, Any]) -> None:
     axes.set_yscale("log")
     axes.set_xlabel(recall)
     axes.set_ylabel(f"queries per second, {conditions['threads']} thread(s)")
-    axes.set_title(f"{conditions['documents']:,} documents, {conditions['query_terms']} query terms")
+    axes.set_title("{documents:,} documents, top-{topk}, {query_terms} query terms".format(**conditions))
     axes.grid(True, which="major", alpha=0.3)
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
 
@@ -116,6 +117,14 @@ def draw_costs(figure: Figure, results: Sequence[Mapping[str, Any]]) -> None:
         axes.set_title(title)
         axes.grid(True, which="major", alpha=0.3)
     panels[0].legend(fontsize=8)
+
+
+def _setting(result: Mapping[str, Any]) -> str:
+    """What reports must share to be compared by size."""
+    c = result["conditions"]
+    return (
+        f"{c['vocabulary']}-words-top-{c['topk']}-query-{c['query_terms']}-k-{c['k']}-threads-{c['threads']}"
+    )
 
 
 def _is_setting(name: str, library: str) -> bool:

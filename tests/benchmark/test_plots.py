@@ -17,7 +17,14 @@ def row(qps: float, recall: float) -> dict[str, Any]:
 def report(documents: int, terms: int = 12) -> dict[str, Any]:
     graph = {f"faiss-hnsw-ef{ef}": row(50_000 / ef, 1 - 1 / ef) for ef in (16, 32, 64)}
     return {
-        "conditions": {"documents": documents, "query_terms": terms, "k": 10, "threads": 1},
+        "conditions": {
+            "documents": documents,
+            "vocabulary": 500,
+            "topk": 32,
+            "query_terms": terms,
+            "k": 10,
+            "threads": 1,
+        },
         "engines": {
             "lexlip": row(9_000, 1),
             "lexlip-single": row(5_000, 1),
@@ -43,7 +50,8 @@ def test_results_come_by_size(files: list[Path]) -> None:
 def test_pictures(files: list[Path], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures are optional: pip install matplotlib")
     paths = draw(read_results(files), tmp_path / "new" / "plots")
-    names = ["recall-10000-terms-12-threads-1", "recall-100000-terms-12-threads-1", "size"]
+    setting = "500-words-top-32-query-12-k-10-threads-1"
+    names = [f"recall-10000-{setting}", f"recall-100000-{setting}", f"size-{setting}"]
     assert [path.name for path in paths] == [f"{name}.{kind}" for name in names for kind in ("svg", "png")]
     for path in paths:
         assert path.stat().st_size > 5_000
@@ -52,7 +60,13 @@ def test_pictures(files: list[Path], tmp_path: Path) -> None:
     assert "<!-- lexlip-single -->" in picture
     assert "<!-- faiss-hnsw -->" in picture  # one line, and no label for each setting
     assert "<!-- faiss-hnsw-ef16 -->" not in picture
-    assert "<!-- index, MB -->" in (tmp_path / "new" / "plots" / "size.svg").read_text()
+    assert "<!-- index, MB -->" in paths[4].read_text()
+
+
+def test_only_what_differs_in_size_alone_is_compared_by_size(files: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures are optional: pip install matplotlib")
+    files[0].write_text(json.dumps(report(100_000, terms=50)))
+    assert all(path.name.startswith("recall-") for path in draw(read_results(files), tmp_path))
 
 
 def test_one_size_has_no_picture_of_sizes(files: list[Path], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
@@ -180,7 +181,7 @@ class LibraryProcess:
             raise LibraryFailed(f"cannot run {python}: {error.strerror}") from error
         try:
             self.call("__init__", **arguments)
-        except (LibraryMissing, LibraryFailed):
+        except BaseException:
             self.close()
             raise
 
@@ -201,8 +202,9 @@ class LibraryProcess:
         return value
 
     def close(self) -> None:
-        """Ends the process."""
-        self.process.kill()
+        """Ends the process, and those that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
     def _last_words(self) -> str:

@@ -117,7 +117,7 @@ def engine(
     specs = choose(engines)
     settings = Settings(k, threads, rounds, _pythons(pythons))
     dense = any(library_class(spec.library).dense for spec in specs)
-    with _folder(work_dir) as folder:
+    with _folder(work_dir) as folder, _terminated_as_interrupted():
         with interruptible("nothing was measured"):
             _say("documents and queries")
             asked = topk, queries, query_terms, seed
@@ -157,6 +157,18 @@ def _folder(work_dir: str | None) -> Iterator[Path]:
     except OSError as error:
         where = work_dir or tempfile.gettempdir()
         raise ConfigError(f"cannot work in {where} (--work-dir): {error}") from error
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does: it prints what it knows and leaves no process behind."""
+    import signal
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _pythons(values: Sequence[str]) -> dict[str, str]:

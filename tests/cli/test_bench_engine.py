@@ -1,5 +1,8 @@
 import json
+import os
+import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,12 +129,16 @@ def test_dense_vectors_are_added_to_a_kept_folder(lexlip: Run, tmp_path: Path) -
     assert report["engines"]["faiss-flat"]["recall@10"] == 1
 
 
-def test_an_interruption_prints_what_is_known(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_prints_what_is_known(
+    number: signal.Signals, lexlip: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     measure = Benchmark._round
 
     def interrupted(self: Benchmark, spec: Any) -> dict[str, Any]:
         if spec.name == "scipy":
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), number)
+            time.sleep(60)
         return measure(self, spec)
 
     monkeypatch.setattr(Benchmark, "_round", interrupted)

@@ -12,7 +12,7 @@ from typing import Any
 from .errors import CorruptIndex, IndexNotFound, IndexVersion
 from .storage import METADATA_FILE, atomic_write
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 DATA_FOLDER = re.compile(r"data-[1-9][0-9]*")
 
 

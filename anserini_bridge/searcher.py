@@ -75,18 +75,24 @@ class ImpactSearcher:
         return self._opened.words
 
     def search(
-        self, queries: csr_matrix, k: int = 10, threads: int = 1
+        self, queries: csr_matrix, k: int = 10, threads: int = 1, alpha: float = 1.0
     ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
         """Returns for each of n queries its k best documents: ids, and scores, best first.
 
         queries [n, V] has whole weights >= 0. Only documents that share a word with the query are hits, so
         a row may have fewer than k, or none. Equal scores come in the order in which the documents were
-        added. threads: queries searched at the same time. Raises BadVectors, CorruptIndex.
+        added. threads: queries searched at the same time.
+
+        alpha is 1 for the exact answer. Below, a part of the index is passed over unless alpha times the
+        bound of its scores reaches the k best so far: faster, and some of the k best may be missing. Scores
+        are exact at any alpha. Raises BadVectors, CorruptIndex.
         """
         opened = self._opened
         for name, value in (("k", k), ("threads", threads)):
             if not isinstance(value, int | np.integer) or value < 1:
                 raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1.")
+        if not 0 < alpha <= 1:
+            raise BadVectors(f"alpha is {alpha!r}: give a number above 0, and at most 1.")
         queries = check_vectors(queries, len(opened.words))
         k = min(int(k), max(1, len(self)))
         step = max(int(threads), _MAX_HITS // k)
@@ -95,7 +101,7 @@ class ImpactSearcher:
         for start in range(0, queries.shape[0], step):
             part = queries[start : start + step]
             with java_errors(self.path):
-                answer = opened.java.search(*pack_matrix(part), k, int(threads)).tostring()
+                answer = opened.java.search(*pack_matrix(part), k, int(threads), float(alpha)).tostring()
             _unpack_hits(answer, part.shape[0], ids, scores)
         return ids, scores
 

@@ -41,10 +41,12 @@ class ImpactWriter:
 
     mode="create" builds a new index beside the old one, if any, which answers until the new one is
     complete, however the build ends. mode="update" changes an index made with the same settings; searchers
-    see the changes, all at once, after refresh(). memory_mb bounds Lucene's buffer; on top of it, ids added
-    in one session are kept (about 100 bytes each), to tell repeated ones at once.
+    see the changes, all at once, after refresh().
 
-    Documents keep the order in which they were added: it decides between equal scores.
+    memory_mb bounds the documents that are held until a segment of them is written; on top of it, ids added
+    in one session are kept (about 100 bytes each), to tell repeated ones at once. In a segment similar
+    documents lie side by side (reorder=False: as they came), so that a search can pass over most of them.
+    The order in which documents were added is remembered: it decides between equal scores.
     """
 
     def __init__(
@@ -58,7 +60,8 @@ class ImpactWriter:
         normalize: bool,
         extra: Mapping[str, Any] | None = None,
         mode: Literal["create", "update"] = "create",
-        memory_mb: float = 256,
+        memory_mb: float = 512,
+        reorder: bool = True,
     ) -> None:
         """Checks the arguments; the index is opened by `with`."""
         if mode not in ("create", "update"):
@@ -71,6 +74,7 @@ class ImpactWriter:
         self._extra = None if extra is None else json.loads(json.dumps(dict(extra)))
         self._update = mode == "update"
         self._memory_mb = memory_mb
+        self._reorder = reorder
         self._java: Any = None
         self._added: set[str] = set()
         self._deleted: set[str] = set()
@@ -95,6 +99,7 @@ class ImpactWriter:
                     str(folder / "lucene").encode(),
                     *pack_strings(self.vocabulary),
                     not self._update,
+                    self._reorder,
                     float(self._memory_mb),
                 )
         except BaseException:
@@ -121,9 +126,20 @@ class ImpactWriter:
         java = self._opened()
         ids = check_ids(ids)
         with java_errors(self.path):
+            if not self._added.isdisjoint(ids):
+                java.flush()
             java.delete(*pack_strings(ids))
         self._added.difference_update(ids)
         self._deleted.update(ids)
+
+    def optimize(self) -> None:
+        """Writes the documents anew in as few segments as memory_mb allows, similar ones side by side.
+
+        Brings back what many small updates cost in speed and size. Searchers see it after refresh().
+        """
+        java = self._opened()
+        with java_errors(self.path):
+            java.optimize()
 
     def __exit__(
         self,
@@ -179,6 +195,8 @@ class ImpactWriter:
         with java_errors(self.path):
             if not replace:
                 self._check_new(ids)
+            elif not self._added.isdisjoint(ids):
+                java.flush()
             for rows in slices(vectors):
                 java.write(*pack_strings(ids[rows]), *pack_matrix(vectors[rows]), replace)
         self._added.update(ids)
@@ -194,7 +212,7 @@ class ImpactWriter:
 
     def _commit(self) -> None:
         with java_errors(self.path):
-            documents, postings = self._java.commit(not self._update)
+            documents, postings = self._java.commit()
         metadata = self._metadata(documents, postings)
         if self._created_folder:
             sync_folder(self._created_folder)

@@ -50,7 +50,7 @@ def test_a_folder_of_other_files(tmp_path: Path) -> None:
         ("\udcff", "index.json is not JSON"),
         ("[]", "index.json has no format_version"),
         ('{"format_version": "1"}', "index.json has no format_version"),
-        ('{"format_version": 1}', "index.json lacks created, directory, documents, encoder"),
+        ('{"format_version": 2}', "index.json lacks created, directory, documents, encoder"),
     ],
 )
 def test_a_damaged_index_json(small: Path, text: str, message: str) -> None:
@@ -66,11 +66,11 @@ def test_index_json_cannot_point_elsewhere(small: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "way_out"), [(2, "install a newer lexlip"), (0, "build the index again")]
+    ("version", "way_out"), [(3, "install a newer lexlip"), (1, "build the index again")]
 )
 def test_an_unknown_format(small: Path, version: int, way_out: str) -> None:
     change(small, format_version=version)
-    with pytest.raises(IndexVersion, match=f"has format version {version}, .* version 1: {way_out}"):
+    with pytest.raises(IndexVersion, match=f"has format version {version}, .* version 2: {way_out}"):
         ImpactSearcher(small)
 
 

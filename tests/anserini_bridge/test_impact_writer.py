@@ -303,6 +303,6 @@ def test_a_writer_must_be_opened(tmp_path: Path) -> None:
 
 def test_the_layout_on_disk(small: Path) -> None:
     found = json.loads((small / "index.json").read_text())
-    assert (found["format_version"], found["directory"], found["documents"]) == (1, "data-1", 3)
+    assert (found["format_version"], found["directory"], found["documents"]) == (2, "data-1", 3)
     assert (small / "data-1" / "vocabulary.txt").read_text() == "a\nb\nc\n"
     assert list((small / "data-1" / "lucene").glob("segments_*"))

@@ -4,42 +4,42 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.lucene.index.DirectoryReader;
-import org.apache.lucene.util.BytesRef;
 
 /** A CSR matrix of queries and its answers; every thread that calls it takes the next open query. */
 final class Batch implements Callable<Void> {
-  private final DirectoryReader reader;
-  private final BytesRef[] words;
+  private final Snapshot snapshot;
   private final int[] indptr;
   private final int[] indices;
   private final int[] weights;
   private final int k;
+  private final double alpha;
   private final long[][] scores;
   private final byte[][][] ids;
   private final AtomicInteger next = new AtomicInteger();
 
-  Batch(
-      DirectoryReader reader, BytesRef[] words, int[] indptr, int[] indices, int[] weights, int k) {
-    this.reader = reader;
-    this.words = words;
+  Batch(Snapshot snapshot, int[] indptr, int[] indices, int[] weights, int k, double alpha) {
+    this.snapshot = snapshot;
     this.indptr = indptr;
     this.indices = indices;
     this.weights = weights;
     this.k = k;
+    this.alpha = alpha;
     scores = new long[indptr.length - 1][];
     ids = new byte[indptr.length - 1][][];
   }
 
   @Override
   public Void call() throws IOException {
-    Scorer scorer = new Scorer(reader, words);
+    Query query = new Query();
     for (int q = next.getAndIncrement(); q < scores.length; q = next.getAndIncrement()) {
-      TopK best = scorer.search(indices, weights, indptr[q], indptr[q + 1], k);
+      TopK best = query.search(snapshot, indices, weights, indptr[q], indptr[q + 1], k, alpha);
       int[] documents = new int[best.size()];
       scores[q] = new long[best.size()];
-      best.drain(scores[q], documents);
-      ids[q] = Ids.read(reader, documents);
+      for (int rank = 0; rank < best.size(); rank++) {
+        documents[rank] = best.document(rank);
+        scores[q][rank] = best.score(rank);
+      }
+      ids[q] = Ids.read(snapshot.reader, documents);
     }
     return null;
   }

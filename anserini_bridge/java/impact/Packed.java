@@ -3,7 +3,9 @@ package impact;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Arrays;
 import org.apache.lucene.util.BytesRef;
+import org.apache.lucene.util.BytesRefHash;
 
 /** Reads what Python sends: big-endian int32 arrays, and strings as one UTF-8 block with end offsets. */
 final class Packed {
@@ -24,6 +26,15 @@ final class Packed {
       start = ends[i];
     }
     return strings;
+  }
+
+  /** The numbers of distinct strings, by rising bytes. */
+  static int[] sorted(BytesRef[] strings) {
+    BytesRefHash hash = new BytesRefHash();
+    for (BytesRef string : strings) {
+      hash.add(string); // numbered in turn
+    }
+    return Arrays.copyOf(hash.sort(), strings.length);
   }
 
   static Path path(byte[] utf8) {

@@ -25,17 +25,18 @@ import org.apache.lucene.util.BytesRef;
 public final class Searcher {
   private final BytesRef[] words;
   private final Directory directory;
-  private volatile DirectoryReader reader;
+  private final Memory memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
+  private volatile Snapshot snapshot;
 
   public Searcher(byte[] path, byte[] wordBlock, byte[] wordEnds) throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
     directory = FSDirectory.open(Packed.path(path));
-    reader = DirectoryReader.open(directory);
+    snapshot = new Snapshot(DirectoryReader.open(directory), null, words, memory);
   }
 
   /** The live documents and the postings (those of deleted documents too, until they are merged). */
   public long[] counts() throws IOException {
-    DirectoryReader current = acquire();
+    DirectoryReader current = acquire().reader;
     try {
       return new long[] {current.numDocs(), current.getSumDocFreq(Writer.CONTENTS)};
     } finally {
@@ -45,18 +46,18 @@ public final class Searcher {
 
   /** Moves to the newest commit; false when this is it already. */
   public synchronized boolean refresh() throws IOException {
-    DirectoryReader old = reader;
-    DirectoryReader newer = DirectoryReader.openIfChanged(old);
+    Snapshot old = snapshot;
+    DirectoryReader newer = DirectoryReader.openIfChanged(old.reader);
     if (newer == null) {
       return false;
     }
-    reader = newer;
-    old.close(); // searches under way hold a reference of their own
+    snapshot = new Snapshot(newer, old, words, memory);
+    old.reader.close(); // searches under way hold a reference of their own
     return true;
   }
 
   public synchronized void close() throws IOException {
-    reader.close();
+    snapshot.reader.close();
     directory.close();
   }
 
@@ -66,17 +67,23 @@ public final class Searcher {
    * @return big-endian: hits of each query (int32), then for all hits the scores (int64), the ends
    *     of the ids in the block (int32), and the block of ids (UTF-8)
    */
-  public byte[] search(byte[] indptr, byte[] indices, byte[] weights, int k, int threads)
+  public byte[] search(
+      byte[] indptr, byte[] indices, byte[] weights, int k, int threads, double alpha)
       throws Exception {
-    DirectoryReader current = acquire();
+    Snapshot current = acquire();
     try {
       Batch batch =
           new Batch(
-              current, words, Packed.ints(indptr), Packed.ints(indices), Packed.ints(weights), k);
+              current,
+              Packed.ints(indptr),
+              Packed.ints(indices),
+              Packed.ints(weights),
+              k,
+              alpha);
       run(batch, Math.min(threads, indptr.length / Integer.BYTES - 1));
       return batch.pack();
     } finally {
-      current.decRef();
+      current.reader.decRef();
     }
   }
 
@@ -89,7 +96,7 @@ public final class Searcher {
   public byte[] weights(byte[] idBlock, byte[] idEnds, byte[] terms) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
-    DirectoryReader current = acquire();
+    DirectoryReader current = acquire().reader;
     try {
       int[] documents = Ids.find(current, Packed.strings(idBlock, idEnds));
       for (int document : documents) {
@@ -153,13 +160,13 @@ public final class Searcher {
     return rows;
   }
 
-  private DirectoryReader acquire() {
+  private Snapshot acquire() {
     while (true) {
-      DirectoryReader current = reader;
-      if (current.tryIncRef()) {
+      Snapshot current = snapshot;
+      if (current.reader.tryIncRef()) {
         return current;
       }
-      if (current == reader) {
+      if (current == snapshot) {
         throw new AlreadyClosedException("the searcher is closed");
       }
     }

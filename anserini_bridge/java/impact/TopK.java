@@ -1,74 +1,131 @@
 package impact;
 
-/** The k best (score, document) pairs; documents must come in rising order, and ties keep the first. */
+/**
+ * The k best documents by score; of equal ones those that came first.
+ *
+ * <p>Documents are appended, and cut to the k best now and then, which takes much less than keeping a
+ * heap of a thousand in order.
+ */
 final class TopK {
   private final int k;
-  private final long[] scores; // a binary heap: the worst pair is at the root
+  private final long[] scores;
   private final int[] documents;
+  private final Snapshot snapshot;
   private int size;
+  private long minimum = 1;
 
-  TopK(int k) {
+  TopK(int k, Snapshot snapshot) {
     this.k = k;
-    scores = new long[k];
-    documents = new int[k];
+    this.snapshot = snapshot;
+    int room = (int) Math.min(4L * k + 64, Integer.MAX_VALUE - 64);
+    scores = new long[room];
+    documents = new int[room];
   }
 
-  /** A score must be above this to enter. */
-  long threshold() {
-    return size < k ? 0 : scores[0];
+  /** The least score with which a document may still be among the best. */
+  long minimum() {
+    return minimum;
   }
 
+  /** Takes a document whose score is at least minimum(). */
   void offer(long score, int document) {
-    if (size < k) {
-      int child = size++;
-      for (int parent = (child - 1) >>> 1;
-          child > 0 && worse(score, document, scores[parent], documents[parent]);
-          parent = (child - 1) >>> 1) {
-        set(child, scores[parent], documents[parent]);
-        child = parent;
-      }
-      set(child, score, document);
-    } else if (score > scores[0]) {
-      sink(score, document);
+    if (size == scores.length) {
+      cut();
+    }
+    scores[size] = score;
+    documents[size++] = document;
+  }
+
+  /** Raises minimum(), if enough documents came to be worth it. */
+  void settle() {
+    if (size > k + k / 4 || size >= k && minimum == 1) {
+      cut();
     }
   }
 
-  /** Empties the heap, best first, into arrays of length size(). */
-  void drain(long[] bestScores, int[] bestDocuments) {
-    while (size > 0) {
-      bestScores[size - 1] = scores[0];
-      bestDocuments[size - 1] = documents[0];
-      size--;
-      sink(scores[size], documents[size]);
+  /** Leaves the best, in arrays of length size(), best first. */
+  void finish() {
+    if (size > k) {
+      cut();
     }
+    sort(0, size - 1);
   }
 
   int size() {
     return size;
   }
 
-  private void sink(long score, int document) {
-    int parent = 0;
-    for (int child = 1; child < size; child = 2 * parent + 1) {
-      if (child + 1 < size
-          && worse(scores[child + 1], documents[child + 1], scores[child], documents[child])) {
-        child++;
+  long score(int rank) {
+    return scores[rank];
+  }
+
+  int document(int rank) {
+    return documents[rank];
+  }
+
+  private void cut() {
+    int low = 0;
+    int high = size - 1;
+    while (low < high) {
+      int split = partition(low, high);
+      if (split >= k) {
+        high = split - 1;
+      } else {
+        low = split;
       }
-      if (!worse(scores[child], documents[child], score, document)) {
+      if (low == k) {
         break;
       }
-      set(parent, scores[child], documents[child]);
-      parent = child;
     }
-    set(parent, score, document);
+    size = k;
+    minimum = scores[0];
+    for (int i = 1; i < k; i++) {
+      minimum = Math.min(minimum, scores[i]);
+    }
   }
 
-  private void set(int at, long score, int document) {
-    scores[at] = score;
-    documents[at] = document;
+  private void sort(int low, int high) {
+    while (low < high) {
+      int split = partition(low, high);
+      sort(low, split - 1);
+      low = split;
+    }
   }
 
-  private static boolean worse(long score, int document, long otherScore, int otherDocument) {
-    return score < otherScore || (score == otherScore && document > otherDocument);
+  /** Brings better ones before split than from split on (Hoare); low < split <= high. */
+  private int partition(int low, int high) {
+    int middle = (low + high) >>> 1;
+    long score = scores[middle];
+    int document = documents[middle];
+    int left = low;
+    int right = high;
+    while (true) {
+      while (better(scores[left], documents[left], score, document)) {
+        left++;
+      }
+      while (better(score, document, scores[right], documents[right])) {
+        right--;
+      }
+      if (left >= right) {
+        return left > low ? left : left + 1;
+      }
+      swap(left++, right--);
+    }
+  }
+
+  private void swap(int a, int b) {
+    long score = scores[a];
+    scores[a] = scores[b];
+    scores[b] = score;
+    int document = documents[a];
+    documents[a] = documents[b];
+    documents[b] = document;
+  }
+
+  private boolean better(long score, int document, long otherScore, int otherDocument) {
+    return score > otherScore
+        || score == otherScore
+            && document != otherDocument
+            && snapshot.order(document) < snapshot.order(otherDocument);
   }
 }

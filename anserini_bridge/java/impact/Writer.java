@@ -1,85 +1,95 @@
 package impact;
 
 import java.io.IOException;
-import org.apache.lucene.document.BinaryDocValuesField;
-import org.apache.lucene.document.Document;
-import org.apache.lucene.document.Field;
-import org.apache.lucene.document.FieldType;
-import org.apache.lucene.document.StringField;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import org.apache.lucene.index.DirectoryReader;
-import org.apache.lucene.index.IndexOptions;
 import org.apache.lucene.index.IndexWriter;
 import org.apache.lucene.index.IndexWriterConfig;
+import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.LogByteSizeMergePolicy;
 import org.apache.lucene.index.Term;
 import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.util.BytesRef;
 
-/** Writes rows of a sparse matrix as documents; one thread, so that documents keep their order. */
+/**
+ * Writes rows of a sparse matrix as documents, a segment for as many as the memory holds: similar
+ * documents lie side by side in it, and the field "order" says in which order they came.
+ *
+ * <p>To be used by one thread; the one that writes segments is its own.
+ */
 public final class Writer {
   static final String ID = "id";
+  static final String ORDER = "order";
   static final String CONTENTS = "contents";
-  private static final FieldType IMPACTS = new FieldType();
-
-  static {
-    IMPACTS.setIndexOptions(IndexOptions.DOCS_AND_FREQS);
-    IMPACTS.setOmitNorms(true);
-    IMPACTS.freeze();
-  }
+  private static final String NEXT_ORDER = "next order";
 
   private final BytesRef[] words;
+  private final int[] sortedWords;
+  private final boolean reorder;
+  private final long memory; // bytes of a segment's rows; twice as much is held at most
   private final Directory directory;
   private final IndexWriter writer;
   private final DirectoryReader before; // the index as found; null for a new one
+  private final DirectoryReader template = RowsReader.template();
+  private Rows rows = new Rows();
+  private long nextOrder;
+  private FutureTask<Void> segment; // the last one that was begun
 
-  public Writer(byte[] path, byte[] wordBlock, byte[] wordEnds, boolean create, double memoryMb)
+  public Writer(
+      byte[] path,
+      byte[] wordBlock,
+      byte[] wordEnds,
+      boolean create,
+      boolean reorder,
+      double memoryMb)
       throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
+    sortedWords = Packed.sorted(words);
+    this.reorder = reorder;
+    memory = (long) (memoryMb * 1e6 / 2);
     directory = FSDirectory.open(Packed.path(path));
     before = create ? null : DirectoryReader.open(directory);
     IndexWriterConfig config = new IndexWriterConfig();
     config.setOpenMode(
         create ? IndexWriterConfig.OpenMode.CREATE : IndexWriterConfig.OpenMode.APPEND);
-    LogByteSizeMergePolicy merges = new LogByteSizeMergePolicy(); // neighbours only: keeps the order
+    LogByteSizeMergePolicy merges = new LogByteSizeMergePolicy(); // neighbours only: keeps clusters
     merges.setNoCFSRatio(0); // else a single segment is written twice
     config.setMergePolicy(merges);
     config.setUseCompoundFile(false);
-    config.setRAMBufferSizeMB(memoryMb);
     writer = new IndexWriter(directory, config);
+    if (!create) {
+      nextOrder = Long.parseLong(before.getIndexCommit().getUserData().get(NEXT_ORDER));
+    }
   }
 
-  /** Adds one document a row; with replace, documents of the same id go. */
+  /** Adds one document a row; with replace, documents of the same id go, but see flush. */
   public void write(
       byte[] idBlock, byte[] idEnds, byte[] indptr, byte[] indices, byte[] weights, boolean replace)
-      throws IOException {
+      throws Exception {
     BytesRef[] ids = Packed.strings(idBlock, idEnds);
     int[] starts = Packed.ints(indptr);
-    WeightedTokens tokens =
-        new WeightedTokens(words, Packed.ints(indices), Packed.ints(weights));
+    int[] terms = Packed.ints(indices);
+    int[] values = Packed.ints(weights);
+    if (replace) {
+      writer.deleteDocuments(idTerms(ids));
+    }
     for (int row = 0; row < ids.length; row++) {
-      Document document = new Document();
-      document.add(new StringField(ID, ids[row].utf8ToString(), Field.Store.YES));
-      document.add(new BinaryDocValuesField(ID, ids[row]));
-      if (starts[row] < starts[row + 1]) {
-        tokens.setRange(starts[row], starts[row + 1]);
-        document.add(new Field(CONTENTS, tokens, IMPACTS));
-      }
-      if (replace) {
-        writer.updateDocument(new Term(ID, ids[row]), document);
-      } else {
-        writer.addDocument(document);
-      }
+      add(ids[row], nextOrder++, terms, values, starts[row], starts[row + 1]);
     }
   }
 
+  /** Deletes documents, but see flush. */
   public void delete(byte[] idBlock, byte[] idEnds) throws IOException {
-    BytesRef[] ids = Packed.strings(idBlock, idEnds);
-    Term[] terms = new Term[ids.length];
-    for (int i = 0; i < ids.length; i++) {
-      terms[i] = new Term(ID, ids[i]);
-    }
-    writer.deleteDocuments(terms);
+    writer.deleteDocuments(idTerms(Packed.strings(idBlock, idEnds)));
+  }
+
+  /** Must come before documents are replaced or deleted that this writer was given. */
+  public void flush() throws Exception {
+    startSegment();
+    finishSegment();
   }
 
   /** The document number each id had when the index was opened, or -1; empty for a new index. */
@@ -87,11 +97,22 @@ public final class Writer {
     return before == null ? new int[0] : Ids.find(before, Packed.strings(idBlock, idEnds));
   }
 
-  /** Makes the changes durable and visible; returns the live documents and the postings. */
-  public long[] commit(boolean merge) throws IOException {
-    if (merge) {
-      writer.forceMerge(1);
+  /** Writes all documents anew, without the deleted ones. */
+  public void optimize() throws Exception {
+    flush();
+    try (DirectoryReader all = DirectoryReader.open(writer)) {
+      writer.deleteAll();
+      for (LeafReaderContext leaf : all.leaves()) {
+        SegmentRows.read(leaf.reader(), words, sortedWords, memory / 2, this::add);
+      }
+      flush();
     }
+  }
+
+  /** Makes the changes durable and visible; returns the live documents and the postings. */
+  public long[] commit() throws Exception {
+    flush();
+    writer.setLiveCommitData(Map.of(NEXT_ORDER, Long.toString(nextOrder)).entrySet());
     writer.close(); // waits for merges, then commits
     DirectoryReader after = DirectoryReader.open(directory);
     long[] counts = {after.numDocs(), after.getSumDocFreq(CONTENTS)};
@@ -104,12 +125,75 @@ public final class Writer {
   public void rollback() throws IOException {
     try {
       writer.rollback();
+      if (segment != null) {
+        segment.cancel(true);
+      }
     } finally {
       release();
     }
   }
 
+  private void add(BytesRef id, long order, int[] terms, int[] weights, int from, int to)
+      throws Exception {
+    if (rows.size() > 0
+        && (rows.bytes() >= memory || !rows.hasRoomFor(to - from, id.length))) {
+      startSegment();
+    }
+    rows.add(id, order, terms, weights, from, to);
+  }
+
+  /** Hands the rows to a thread that writes them, when it has finished with those before. */
+  private void startSegment() throws Exception {
+    finishSegment();
+    if (rows.size() == 0) {
+      return;
+    }
+    Rows full = rows;
+    rows = new Rows();
+    segment =
+        new FutureTask<>(
+            () -> {
+              writer.addIndexes(
+                  RowsReader.of(template, full, order(full), words, sortedWords));
+              return null;
+            });
+    Thread thread = new Thread(segment, "segment");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  private void finishSegment() throws Exception {
+    if (segment == null) {
+      return;
+    }
+    try {
+      segment.get();
+    } catch (ExecutionException failure) {
+      throw failure.getCause() instanceof Exception cause ? cause : failure;
+    } finally {
+      segment = null;
+    }
+  }
+
+  private int[] order(Rows full) {
+    if (reorder) {
+      return Clustering.order(full, words.length);
+    }
+    int[] order = new int[full.size()];
+    java.util.Arrays.setAll(order, row -> row);
+    return order;
+  }
+
+  private static Term[] idTerms(BytesRef[] ids) {
+    Term[] terms = new Term[ids.length];
+    for (int i = 0; i < ids.length; i++) {
+      terms[i] = new Term(ID, ids[i]);
+    }
+    return terms;
+  }
+
   private void release() throws IOException {
+    template.close();
     if (before != null) {
       before.close();
     }

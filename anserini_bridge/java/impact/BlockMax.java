@@ -1,0 +1,297 @@
+package impact;
+
+import java.util.Arrays;
+
+/**
+ * Search that passes over most documents: what cannot reach the k best so far is not scored.
+ *
+ * <p>Block-max pruning (BMP: Mallia, Suel and Tonellotto, SIGIR 2024) on three levels. The bound of a
+ * block is the sum of its largest weights times the query's. Groups with a good enough block are
+ * visited: the postings of short terms are added up at once; then strips of documents in the good
+ * blocks are bounded by those sums and by the largest weights of the other terms, which are added up
+ * for the strips that are left, a few terms between two looks. One a thread.
+ */
+final class BlockMax {
+  private static final int FIRST = 4; // groups that are scored to learn what a good score is
+  private static final int SHORT = 24; // postings that are added while one block is looked up
+  private static final int TERMS = 3; // added between two looks at the bounds
+
+  private final int[] sums = new int[Postings.GROUP];
+  private final int[] tops = new int[Postings.BLOCKS]; // of each block the highest sum
+  private final int[] stripBounds = new int[4 * Postings.BLOCKS]; // of what is not in the sums yet
+  private final byte[] lowStrips = new byte[Postings.BLOCKS]; // of a block's open strips the first
+  private final byte[] highStrips = new byte[Postings.BLOCKS]; // and the last
+  private final Runs runs = new Runs();
+  private final int[][] bounds = new int[4][]; // of blocks, by place in the quad and quad
+  private int[] quadBounds = {};
+  private int[] groupBounds = {};
+  private int[] longTerms = {};
+
+  private Postings[] terms;
+  private int[] boosts;
+  private int count;
+  private TopK best;
+  private double alpha;
+
+  /**
+   * Offers the documents of a segment.
+   *
+   * @param terms of the query, the first count
+   * @param boosts their weights; the sum of the terms' bounds must fit into an int
+   * @param alpha 1: exact; below, only bounds that reach the k best when multiplied by it count
+   */
+  void search(
+      Segment segment, Postings[] terms, int[] boosts, int count, TopK best, double alpha) {
+    this.terms = terms;
+    this.boosts = boosts;
+    this.count = count;
+    this.best = best;
+    this.alpha = alpha;
+    sortTerms();
+    int groups = (segment.maxDoc + Postings.GROUP - 1) >>> Postings.GROUP_BITS;
+    prepare(groups);
+    for (int i = 0; i < count; i++) {
+      addBounds(terms[i], boosts[i] * terms[i].step);
+    }
+    maxOfFour(quadBounds, bounds[0], bounds[1], bounds[2], bounds[3], groups * Postings.QUADS);
+    for (int group = 0; group < groups; group++) {
+      groupBounds[group] = max(quadBounds, group * Postings.QUADS, Postings.QUADS);
+    }
+    for (int i = 0; i < Math.min(FIRST, groups); i++) {
+      int group = argmax(groupBounds, groups);
+      if (groupBounds[group] >= needed()) {
+        score(group, segment);
+      }
+      groupBounds[group] = -1;
+    }
+    for (int group = 0; group < groups; group++) { // in the order of memory, which is read ahead
+      if (groupBounds[group] >= needed()) {
+        score(group, segment);
+      }
+    }
+  }
+
+  /** What a bound must reach. */
+  private long needed() {
+    return alpha == 1 ? best.minimum() : (long) (best.minimum() / alpha);
+  }
+
+  /** Those that can give most come first, so that the bounds of the rest fall fast. */
+  private void sortTerms() {
+    for (int i = 1; i < count; i++) {
+      Postings term = terms[i];
+      int boost = boosts[i];
+      int at = i;
+      for (; at > 0 && terms[at - 1].bound(boosts[at - 1]) < term.bound(boost); at--) {
+        terms[at] = terms[at - 1];
+        boosts[at] = boosts[at - 1];
+      }
+      terms[at] = term;
+      boosts[at] = boost;
+    }
+  }
+
+  private void prepare(int groups) {
+    int quads = groups * Postings.QUADS;
+    if (groupBounds.length < groups) {
+      for (int place = 0; place < 4; place++) {
+        bounds[place] = new int[quads];
+      }
+      quadBounds = new int[quads];
+      groupBounds = new int[groups];
+    } else {
+      for (int[] place : bounds) {
+        Arrays.fill(place, 0, quads, 0);
+      }
+    }
+    if (longTerms.length < count) {
+      longTerms = new int[count];
+    }
+  }
+
+  private void addBounds(Postings term, int boost) {
+    if (term.isDense()) {
+      addQuads(bounds[0], bounds[1], bounds[2], bounds[3], term.maxima, boost);
+    } else {
+      for (int place = 0; place < 4; place++) {
+        for (int entry : term.someMaxima[place]) {
+          bounds[place][entry >>> 8] += (entry & 0xff) * boost;
+        }
+      }
+    }
+  }
+
+  // The next two are written so that the compiler makes vector instructions of them.
+
+  private static void addQuads(int[] a, int[] b, int[] c, int[] d, int[] maxima, int boost) {
+    for (int i = 0; i < maxima.length; i++) {
+      int four = maxima[i];
+      a[i] += (four & 0xff) * boost;
+      b[i] += (four >>> 8 & 0xff) * boost;
+      c[i] += (four >>> 16 & 0xff) * boost;
+      d[i] += (four >>> 24) * boost;
+    }
+  }
+
+  private static void maxOfFour(int[] out, int[] a, int[] b, int[] c, int[] d, int count) {
+    for (int i = 0; i < count; i++) {
+      out[i] = Math.max(Math.max(a[i], b[i]), Math.max(c[i], d[i]));
+    }
+  }
+
+  private void score(int group, Segment segment) {
+    long blocks = addUp(group, openBlocks(group));
+    for (; blocks != 0; blocks &= blocks - 1) {
+      int block = Long.numberOfTrailingZeros(blocks);
+      if (tops[block] >= best.minimum()) {
+        offer(group * Postings.GROUP, block * Postings.BLOCK, segment);
+      }
+    }
+    Arrays.fill(sums, 0);
+    Arrays.fill(tops, 0);
+    best.settle();
+  }
+
+  private void offer(int groupStart, int blockStart, Segment segment) {
+    for (int place = blockStart; place < blockStart + Postings.BLOCK; place++) {
+      if (sums[place] >= best.minimum() && segment.isLive(groupStart + place)) {
+        best.offer(sums[place], segment.docBase + groupStart + place);
+      }
+    }
+  }
+
+  /** The blocks of a group whose bound is high enough, a bit each. */
+  private long openBlocks(int group) {
+    long needed = needed();
+    long blocks = 0;
+    for (int i = 0; i < Postings.QUADS; i++) {
+      int quad = group * Postings.QUADS + i;
+      if (quadBounds[quad] >= needed) {
+        for (int place = 0; place < 4; place++) {
+          blocks |= (bounds[place][quad] >= needed ? 1L : 0) << i * 4 + place;
+        }
+      }
+    }
+    return blocks;
+  }
+
+  /**
+   * Sums the scores in those strips of some blocks whose bound is high enough; other sums stay lower
+   * than they should be.
+   *
+   * @return the blocks that have such strips
+   */
+  private long addUp(int group, long blocks) {
+    for (int i = 0; i < count; i++) {
+      runs.fetch(terms[i].data, terms[i].groupStarts[group]);
+    }
+    Arrays.fill(stripBounds, 0);
+    int longest = SHORT * Long.bitCount(blocks);
+    int left = 0;
+    for (int i = 0; i < count; i++) {
+      Postings term = terms[i];
+      if (term.isDense() && term.groupStarts[group + 1] - term.groupStarts[group] > longest) {
+        longTerms[left++] = i;
+      } else {
+        addGroup(term, group, boosts[i]);
+      }
+    }
+    for (int i = 0; i < left; i++) {
+      addStripBounds(terms[longTerms[i]], group, blocks, boosts[longTerms[i]]);
+    }
+    long open = openStrips(blocks);
+    for (int from = 0; from < left && open != 0; from += TERMS) {
+      for (int i = from; i < Math.min(left, from + TERMS); i++) {
+        collectRuns(terms[longTerms[i]], group, open, boosts[longTerms[i]]);
+      }
+      runs.addTo(sums, tops);
+      open = openStrips(open);
+    }
+    return open;
+  }
+
+  private void addGroup(Postings term, int group, int boost) {
+    int[] data = term.data;
+    int end = term.groupStarts[group + 1];
+    for (int i = term.firstPosting(group); i < end; i++) {
+      int posting = data[i];
+      int sum = sums[posting & sums.length - 1] += boost * (posting >>> Postings.GROUP_BITS);
+      int block = posting >>> Postings.BLOCK_BITS & tops.length - 1;
+      tops[block] = Math.max(tops[block], sum);
+    }
+  }
+
+  private void addStripBounds(Postings term, int group, long blocks, int boost) {
+    int start = term.groupStarts[group];
+    long used = term.used(group);
+    for (long left = blocks & used; left != 0; left &= left - 1) {
+      int maxima = term.data[Postings.record(start, used, left)];
+      raiseStripBounds(Long.numberOfTrailingZeros(left), maxima, boost * term.step);
+    }
+  }
+
+  private void raiseStripBounds(int block, int maxima, int boost) {
+    stripBounds[block * 4] += (maxima & 0xff) * boost;
+    stripBounds[block * 4 + 1] += (maxima >>> 8 & 0xff) * boost;
+    stripBounds[block * 4 + 2] += (maxima >>> 16 & 0xff) * boost;
+    stripBounds[block * 4 + 3] += (maxima >>> 24) * boost;
+  }
+
+  /** Notes which strips are still good enough; returns the blocks that have any. */
+  private long openStrips(long blocks) {
+    long open = 0;
+    for (long left = blocks; left != 0; left &= left - 1) {
+      int block = Long.numberOfTrailingZeros(left);
+      long needed = needed() - tops[block];
+      int strips =
+          (stripBounds[block * 4] >= needed ? 1 : 0)
+              | (stripBounds[block * 4 + 1] >= needed ? 2 : 0)
+              | (stripBounds[block * 4 + 2] >= needed ? 4 : 0)
+              | (stripBounds[block * 4 + 3] >= needed ? 8 : 0);
+      if (strips != 0) {
+        open |= 1L << block;
+        lowStrips[block] = (byte) Integer.numberOfTrailingZeros(strips);
+        highStrips[block] = (byte) (31 - Integer.numberOfLeadingZeros(strips));
+      }
+    }
+    return open;
+  }
+
+  /** Notes the postings of a term in the open strips, and takes the term from the bounds. */
+  private void collectRuns(Postings term, int group, long blocks, int boost) {
+    int[] data = term.data;
+    int start = term.groupStarts[group];
+    long used = term.used(group);
+    int firstPosting = Postings.afterRecords(start, used);
+    for (long left = blocks & used; left != 0; left &= left - 1) {
+      int block = Long.numberOfTrailingZeros(left);
+      int record = Postings.record(start, used, left);
+      raiseStripBounds(block, data[record], -boost * term.step);
+      int counts = data[record + 1] >>> 12;
+      // a byte for each strip: the postings of the block up to its end
+      long ends =
+          (counts & 31 | (counts & 31 << 5) << 3 | (counts & 31 << 10) << 6 | (counts >>> 15) << 24)
+              * 0x01010101L;
+      int first = firstPosting + (data[record + 1] & 0xfff);
+      int from = first + (int) (ends << 8 >>> lowStrips[block] * 8 & 0xff);
+      int to = first + (int) (ends >>> highStrips[block] * 8 & 0xff);
+      runs.collect(data, from, to, block, boost);
+    }
+  }
+
+  private static int max(int[] values, int from, int count) {
+    int max = Integer.MIN_VALUE;
+    for (int i = from; i < from + count; i++) {
+      max = Math.max(max, values[i]);
+    }
+    return max;
+  }
+
+  private static int argmax(int[] values, int count) {
+    int best = 0;
+    for (int i = 1; i < count; i++) {
+      best = values[i] > values[best] ? i : best;
+    }
+    return best;
+  }
+}

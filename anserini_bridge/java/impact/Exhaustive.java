@@ -1,0 +1,64 @@
+package impact;
+
+import java.io.IOException;
+import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.TermsEnum;
+
+/**
+ * Exact search that sums every posting in long integers, for weights too large for BlockMax.
+ *
+ * <p>Documents are taken a window at a time, and inside a window term after term, so that the sums
+ * stay in the processor's first cache. One a thread.
+ */
+final class Exhaustive {
+  private static final int WINDOW = 4096;
+
+  private final long[] sums = new long[WINDOW];
+
+  /** Offers the documents of a segment to the query that is indices[start:end] with its weights. */
+  void search(Segment segment, int[] indices, int[] weights, int start, int end, TopK best)
+      throws IOException {
+    PostingsEnum[] postings = new PostingsEnum[end - start];
+    int[] boosts = new int[end - start];
+    int count = 0;
+    for (int i = start; i < end; i++) {
+      TermsEnum term = segment.seek(indices[i]);
+      if (term != null) {
+        postings[count] = term.postings(null, PostingsEnum.FREQS);
+        postings[count].nextDoc();
+        boosts[count++] = weights[i];
+      }
+    }
+    int maxDoc = segment.maxDoc;
+    for (int from = nearest(postings, count); from < maxDoc; from = nearest(postings, count)) {
+      int to = Math.min(maxDoc, from + WINDOW);
+      for (int i = 0; i < count; i++) {
+        add(postings[i], boosts[i], from, to);
+      }
+      for (int document = from; document < to; document++) {
+        long sum = sums[document - from];
+        sums[document - from] = 0;
+        if (sum >= best.minimum() && segment.isLive(document)) {
+          best.offer(sum, segment.docBase + document);
+        }
+      }
+      best.settle();
+    }
+  }
+
+  private void add(PostingsEnum postings, long boost, int from, int to) throws IOException {
+    int doc = postings.docID();
+    while (doc < to) {
+      sums[doc - from] += boost * postings.freq();
+      doc = postings.nextDoc();
+    }
+  }
+
+  private static int nearest(PostingsEnum[] postings, int count) {
+    int doc = PostingsEnum.NO_MORE_DOCS;
+    for (int i = 0; i < count; i++) {
+      doc = Math.min(doc, postings[i].docID());
+    }
+    return doc;
+  }
+}

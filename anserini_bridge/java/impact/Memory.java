@@ -1,0 +1,31 @@
+package impact;
+
+import java.util.List;
+
+/** Bounds what is kept unpacked: when it is full, all of it is dropped, and unpacked again as needed. */
+final class Memory {
+  private final long limit;
+  private long used;
+  private List<Unpacked> holders = List.of();
+
+  /** @param limit bytes */
+  Memory(long limit) {
+    this.limit = limit;
+  }
+
+  synchronized void hold(List<Unpacked> segments) {
+    holders = segments;
+    used = 0;
+    for (Unpacked holder : holders) {
+      used += holder.bytes();
+    }
+  }
+
+  synchronized void take(long bytes) {
+    used += bytes;
+    if (used > limit) {
+      holders.forEach(Unpacked::clear);
+      used = bytes;
+    }
+  }
+}

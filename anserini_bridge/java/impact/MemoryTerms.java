@@ -1,0 +1,187 @@
+package impact;
+
+import java.util.function.IntFunction;
+import org.apache.lucene.index.BaseTermsEnum;
+import org.apache.lucene.index.ImpactsEnum;
+import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
+import org.apache.lucene.util.BytesRef;
+
+/** A field's terms and postings in arrays, for Lucene to read through from first to last. */
+final class MemoryTerms extends Terms {
+  private final IntFunction<BytesRef> term;
+  private final int[] starts;
+  private final int[] documents;
+  private final int[] frequencies;
+
+  /**
+   * @param term the terms by number, in rising order
+   * @param starts of each term its first posting; one more entry than terms
+   * @param documents of each posting; rising inside a term
+   * @param frequencies of each posting; null for a field without
+   */
+  MemoryTerms(IntFunction<BytesRef> term, int[] starts, int[] documents, int[] frequencies) {
+    this.term = term;
+    this.starts = starts;
+    this.documents = documents;
+    this.frequencies = frequencies;
+  }
+
+  @Override
+  public TermsEnum iterator() {
+    return new Iterator();
+  }
+
+  @Override
+  public long size() {
+    return starts.length - 1;
+  }
+
+  @Override
+  public long getSumTotalTermFreq() {
+    return -1;
+  }
+
+  @Override
+  public long getSumDocFreq() {
+    return documents.length;
+  }
+
+  @Override
+  public int getDocCount() {
+    return -1;
+  }
+
+  @Override
+  public boolean hasFreqs() {
+    return frequencies != null;
+  }
+
+  @Override
+  public boolean hasOffsets() {
+    return false;
+  }
+
+  @Override
+  public boolean hasPositions() {
+    return false;
+  }
+
+  @Override
+  public boolean hasPayloads() {
+    return false;
+  }
+
+  private final class Iterator extends BaseTermsEnum {
+    private int number = -1;
+
+    @Override
+    public BytesRef next() {
+      return ++number < size() ? term() : null;
+    }
+
+    @Override
+    public BytesRef term() {
+      return term.apply(number);
+    }
+
+    @Override
+    public int docFreq() {
+      return starts[number + 1] - starts[number];
+    }
+
+    @Override
+    public long totalTermFreq() {
+      long sum = 0;
+      for (int i = starts[number]; i < starts[number + 1]; i++) {
+        sum += frequencies == null ? 1 : frequencies[i];
+      }
+      return sum;
+    }
+
+    @Override
+    public PostingsEnum postings(PostingsEnum reuse, int flags) {
+      return new Column(starts[number], starts[number + 1]);
+    }
+
+    @Override
+    public ImpactsEnum impacts(int flags) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public SeekStatus seekCeil(BytesRef text) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void seekExact(long number) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public long ord() {
+      throw new UnsupportedOperationException();
+    }
+  }
+
+  private final class Column extends PostingsEnum {
+    private final int end;
+    private int at;
+    private int document = -1;
+
+    Column(int start, int end) {
+      this.at = start - 1;
+      this.end = end;
+    }
+
+    @Override
+    public int docID() {
+      return document;
+    }
+
+    @Override
+    public int nextDoc() {
+      return document = ++at < end ? documents[at] : NO_MORE_DOCS;
+    }
+
+    @Override
+    public int advance(int target) {
+      while (document < target) {
+        nextDoc();
+      }
+      return document;
+    }
+
+    @Override
+    public int freq() {
+      return frequencies == null ? 1 : frequencies[at];
+    }
+
+    @Override
+    public long cost() {
+      return end - at;
+    }
+
+    @Override
+    public int nextPosition() {
+      return -1;
+    }
+
+    @Override
+    public int startOffset() {
+      return -1;
+    }
+
+    @Override
+    public int endOffset() {
+      return -1;
+    }
+
+    @Override
+    public BytesRef getPayload() {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,191 @@
+package impact;
+
+import java.io.IOException;
+import java.util.Arrays;
+import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.TermsEnum;
+
+/**
+ * A term's postings in a segment, unpacked for search, and the largest weights of runs of documents.
+ * A group is 64 blocks, a block four strips; four neighbouring blocks make a quad.
+ *
+ * <p>Largest weights are bytes that stand for multiples of step, rounded up. A term that is in many
+ * blocks ("dense") has one for every block, a quad in an int, so that a plain loop sums the bounds of
+ * four blocks at a time.
+ */
+final class Postings {
+  static final int STRIP = 16; // documents
+  static final int BLOCK_BITS = 6;
+  static final int BLOCK = 1 << BLOCK_BITS; // documents
+  static final int GROUP_BITS = 12;
+  static final int GROUP = 1 << GROUP_BITS; // documents
+  static final int BLOCKS = GROUP / BLOCK; // of a group: as many as a long has bits
+  static final int QUADS = BLOCKS / 4; // of a group
+  private static final int STEPS = 255;
+  private static final int MAX_WEIGHT = (1 << (32 - GROUP_BITS)) - 1;
+  private static final int DENSE = 16; // a term is dense if it is in one block of so many
+
+  /** A term that is not in the segment. */
+  static final Postings NONE = new Postings(1);
+
+  /** A term with a weight that is too large to pack. */
+  static final Postings TOO_LARGE = new Postings(Integer.MAX_VALUE);
+
+  /**
+   * Group after group, all that scoring it reads, since what lies apart costs a look-up in the page
+   * table each. A posting is its weight and its place in the group: weight << GROUP_BITS | document &
+   * GROUP - 1. If dense, before the postings come two ints with a bit for each block that has any,
+   * and two for each such block: a byte for each strip's largest weight in steps, lowest first; and
+   * the postings of the group before the block (12 bits), and of each strip (5 bits).
+   */
+  final int[] data;
+
+  /** Where the data of each group begins, and the end of the last one's. */
+  final int[] groupStarts;
+
+  /** Dense: of each quad the largest weights in steps, a byte a block, lowest first. */
+  final int[] maxima;
+
+  /** Not dense: by place in the quad, the quads whose block there has postings: quad << 8 | steps. */
+  final int[][] someMaxima;
+
+  /** Weight of a step: no weight is above its maximum times step. */
+  final int step;
+
+  private Postings(int step) {
+    data = groupStarts = maxima = new int[0];
+    someMaxima = null;
+    this.step = step;
+  }
+
+  private Postings(int[] docs, int[] weights, int maxDoc) {
+    int groups = (maxDoc + GROUP - 1) >>> GROUP_BITS;
+    long[] used = new long[groups];
+    int largest = 0;
+    for (int i = 0; i < docs.length; i++) {
+      largest = Math.max(largest, weights[i]);
+      used[docs[i] >>> GROUP_BITS] |= 1L << (docs[i] >>> BLOCK_BITS);
+    }
+    int blocks = 0;
+    for (long bits : used) {
+      blocks += Long.bitCount(bits);
+    }
+    boolean dense = blocks >= groups * BLOCKS / DENSE;
+    step = (largest - 1) / STEPS + 1;
+    data = new int[docs.length + (dense ? 2 * (groups + blocks) : 0)];
+    groupStarts = new int[groups + 1];
+    int[] quads = new int[groups * QUADS];
+    int next = 0; // of data
+    int from = 0;
+    for (int group = 0; group < groups; group++) {
+      groupStarts[group] = next;
+      int record = next;
+      if (dense) {
+        data[record++] = (int) used[group];
+        data[record++] = (int) (used[group] >>> 32);
+        next = record + 2 * Long.bitCount(used[group]);
+      }
+      int to = from;
+      for (int block = -1; to < docs.length && docs[to] >>> GROUP_BITS == group; to++) {
+        int document = docs[to];
+        int steps = (weights[to] - 1) / step + 1;
+        data[next++] = weights[to] << GROUP_BITS | document & GROUP - 1;
+        raise(quads, document / BLOCK / 4, document / BLOCK, steps);
+        if (dense) {
+          if (document / BLOCK != block) {
+            record += block < 0 ? 0 : 2;
+            block = document / BLOCK;
+            data[record + 1] = to - from;
+          }
+          int strip = document / STRIP & 3;
+          raise(data, record, strip, steps);
+          data[record + 1] += 1 << 12 + strip * 5;
+        }
+      }
+      from = to;
+    }
+    groupStarts[groups] = next;
+    maxima = dense ? quads : null;
+    someMaxima = dense ? null : some(quads);
+  }
+
+  /** Raises a byte of an int to a number. */
+  private static void raise(int[] values, int at, int place, int least) {
+    int shift = (place & 3) * 8;
+    values[at] += Math.max(0, least - (values[at] >>> shift & 0xff)) << shift;
+  }
+
+  private static int[][] some(int[] all) {
+    int[][] some = new int[4][];
+    int[] found = new int[all.length];
+    for (int place = 0; place < 4; place++) {
+      int count = 0;
+      for (int quad = 0; quad < all.length; quad++) {
+        int steps = all[quad] >>> place * 8 & 0xff;
+        if (steps > 0) {
+          found[count++] = quad << 8 | steps;
+        }
+      }
+      some[place] = Arrays.copyOf(found, count);
+    }
+    return some;
+  }
+
+  /** The postings of the term that an enumeration stands on, or TOO_LARGE. */
+  static Postings read(TermsEnum term, int maxDoc) throws IOException {
+    PostingsEnum postings = term.postings(null, PostingsEnum.FREQS);
+    int[] docs = new int[term.docFreq()];
+    int[] weights = new int[docs.length];
+    for (int i = 0; i < docs.length; i++) {
+      docs[i] = postings.nextDoc();
+      weights[i] = postings.freq();
+      if (weights[i] > MAX_WEIGHT) {
+        return TOO_LARGE;
+      }
+    }
+    return new Postings(docs, weights, maxDoc);
+  }
+
+  boolean isDense() {
+    return maxima != null;
+  }
+
+  /** Dense: the blocks of a group that have postings, a bit each. */
+  long used(int group) {
+    int start = groupStarts[group];
+    return data[start] & 0xffffffffL | (long) data[start + 1] << 32;
+  }
+
+  /** Where the postings of a group begin in data. */
+  int firstPosting(int group) {
+    int start = groupStarts[group];
+    return isDense() ? afterRecords(start, used(group)) : start;
+  }
+
+  /** Where the record lies of the lowest of some blocks, in a group with these used ones. */
+  static int record(int start, long used, long blocks) {
+    return start + 2 + 2 * Long.bitCount(used & (blocks & -blocks) - 1);
+  }
+
+  static int afterRecords(int start, long used) {
+    return start + 2 + 2 * Long.bitCount(used);
+  }
+
+  /** The most that a document can have of a query with this weight; above the largest int: at least. */
+  long bound(int boost) {
+    return boost > Integer.MAX_VALUE / ((long) step * STEPS)
+        ? Integer.MAX_VALUE + 1L
+        : (long) boost * step * STEPS;
+  }
+
+  long bytes() {
+    long ints = 64L + data.length + groupStarts.length;
+    if (isDense()) {
+      return 4 * (ints + maxima.length);
+    }
+    for (int[] place : someMaxima) {
+      ints += place.length;
+    }
+    return 4 * ints;
+  }
+}

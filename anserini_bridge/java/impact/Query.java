@@ -1,0 +1,41 @@
+package impact;
+
+import java.io.IOException;
+
+/** Finds the best documents of one query after another; one a thread. */
+final class Query {
+  private final BlockMax blockMax = new BlockMax();
+  private final Exhaustive exhaustive = new Exhaustive();
+  private Postings[] postings = {};
+  private int[] boosts = {};
+
+  /** The k best documents for the query that is indices[start:end] with weights[start:end]; alpha: see BlockMax. */
+  TopK search(
+      Snapshot snapshot, int[] indices, int[] weights, int start, int end, int k, double alpha)
+      throws IOException {
+    if (postings.length < end - start) {
+      postings = new Postings[end - start];
+      boosts = new int[end - start];
+    }
+    TopK best = new TopK(Math.min(k, snapshot.reader.numDocs()), snapshot);
+    for (Segment segment : snapshot.segments) {
+      int count = 0;
+      long bound = 0;
+      for (int i = start; i < end; i++) {
+        Postings term = segment.postings(indices[i]);
+        if (term != Postings.NONE) {
+          postings[count] = term;
+          boosts[count++] = weights[i];
+          bound += term.bound(weights[i]);
+        }
+      }
+      if (bound <= Integer.MAX_VALUE) {
+        blockMax.search(segment, postings, boosts, count, best, alpha);
+      } else {
+        exhaustive.search(segment, indices, weights, start, end, best);
+      }
+    }
+    best.finish();
+    return best;
+  }
+}

@@ -1,0 +1,65 @@
+package impact;
+
+import java.util.Arrays;
+
+/**
+ * Runs of postings that wait to be added up. They lie far apart in memory: collecting a run begins to
+ * fetch it, so that many are on their way at a time, where adding at once would wait for each.
+ */
+final class Runs {
+  private int count;
+  private int[][] data = new int[64][];
+  private int[] starts = new int[64];
+  private int[] ends = new int[64];
+  private int[] blocks = new int[64];
+  private int[] boosts = new int[64];
+
+  /** The sum of what was fetched: nobody needs it, but the compiler must not leave out the reads. */
+  private int fetched;
+
+  void fetch(int[] array, int at) {
+    if (at < array.length) {
+      fetched += array[at];
+    }
+  }
+
+  /** Notes the postings array[from:to] of a block. */
+  void collect(int[] array, int from, int to, int block, int boost) {
+    if (count == starts.length) {
+      grow();
+    }
+    data[count] = array;
+    starts[count] = from;
+    ends[count] = to;
+    blocks[count] = block;
+    boosts[count++] = boost;
+    fetch(array, from);
+  }
+
+  private void grow() {
+    data = Arrays.copyOf(data, 2 * count);
+    starts = Arrays.copyOf(starts, 2 * count);
+    ends = Arrays.copyOf(ends, 2 * count);
+    blocks = Arrays.copyOf(blocks, 2 * count);
+    boosts = Arrays.copyOf(boosts, 2 * count);
+  }
+
+  /** Adds all runs to the sums of a group and raises the highest sums of its blocks. */
+  void addTo(int[] sums, int[] tops) {
+    for (int i = 0; i < count; i++) {
+      int top = add(data[i], starts[i], ends[i], boosts[i], sums);
+      tops[blocks[i]] = Math.max(tops[blocks[i]], top);
+    }
+    count = 0;
+  }
+
+  private static int add(int[] data, int from, int to, int boost, int[] sums) {
+    int top = 0;
+    for (int i = from; i < to; i++) {
+      int posting = data[i];
+      int sum = sums[posting & sums.length - 1] += boost * (posting >>> Postings.GROUP_BITS);
+      top = Math.max(top, sum);
+    }
+    return top;
+  }
+}

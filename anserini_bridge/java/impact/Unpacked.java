@@ -1,0 +1,74 @@
+package impact;
+
+import java.io.IOException;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.apache.lucene.index.LeafReader;
+import org.apache.lucene.index.NumericDocValues;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
+import org.apache.lucene.util.BytesRef;
+
+/**
+ * What searches have unpacked of a segment's files, term by term; shared by all states of the index
+ * that hold the segment, whatever is deleted from it.
+ */
+final class Unpacked {
+  private final BytesRef[] words;
+  private final Memory memory;
+  private final AtomicReferenceArray<Postings> terms;
+  private volatile long[] orders;
+
+  Unpacked(BytesRef[] words, Memory memory) {
+    this.words = words;
+    this.memory = memory;
+    terms = new AtomicReferenceArray<>(words.length);
+  }
+
+  Postings postings(LeafReader segment, int word) throws IOException {
+    Postings known = terms.get(word);
+    if (known != null) {
+      return known;
+    }
+    TermsEnum term = seek(segment, word);
+    Postings read = term == null ? Postings.NONE : Postings.read(term, segment.maxDoc());
+    memory.take(read.bytes());
+    terms.set(word, read);
+    return read;
+  }
+
+  /** Stands on the word's term; null if the segment does not have it. */
+  TermsEnum seek(LeafReader segment, int word) throws IOException {
+    Terms contents = segment.terms(Writer.CONTENTS);
+    TermsEnum term = contents == null ? null : contents.iterator();
+    return term != null && term.seekExact(words[word]) ? term : null;
+  }
+
+  long[] orders(LeafReader segment) throws IOException {
+    long[] known = orders;
+    if (known == null) {
+      known = new long[segment.maxDoc()];
+      NumericDocValues values = segment.getNumericDocValues(Writer.ORDER);
+      for (int document = 0; document < known.length; document++) {
+        values.advanceExact(document);
+        known[document] = values.longValue();
+      }
+      orders = known;
+    }
+    return known;
+  }
+
+  long bytes() {
+    long sum = 0;
+    for (int word = 0; word < words.length; word++) {
+      Postings known = terms.get(word);
+      sum += known == null ? 0 : known.bytes();
+    }
+    return sum;
+  }
+
+  void clear() {
+    for (int word = 0; word < words.length; word++) {
+      terms.lazySet(word, null);
+    }
+  }
+}

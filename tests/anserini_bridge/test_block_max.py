@@ -1,0 +1,152 @@
+"""Pruned search against the plain formula: over segments, updates, clusters and large weights."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bridge_corpus import SETTINGS, Corpus, brute_force, random_vectors
+from scipy.sparse import csr_matrix, vstack
+
+from anserini_bridge import BadVectors, ImpactSearcher, ImpactWriter
+from anserini_bridge.jvm import java_class
+
+WORDS = [f"w{i}" for i in range(300)]
+Answers = list[tuple[list[str], list[int]]]
+
+
+def clustered_vectors(rows: int, seed: int, top: int = 900) -> csr_matrix:
+    """Documents of 30 topics, in no order, so that search has something to pass over."""
+    random = np.random.default_rng(seed)
+    topics = random.random((30, 300)) ** 8
+    chance = topics[random.integers(0, 30, rows)]
+    weights = np.ceil(random.random((rows, 300)) * top) * (random.random((rows, 300)) < chance)
+    return csr_matrix(weights.astype(np.int64))
+
+
+def search(path: Path, queries: csr_matrix, k: int) -> Answers:
+    with ImpactSearcher(path) as searcher:
+        ids, scores = searcher.search(queries, k, threads=2)
+    return [(names, row.tolist()) for names, row in zip(ids, scores, strict=True)]
+
+
+def check_index(path: Path) -> None:
+    """Lucene's own check of every file."""
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(
+        java_class("java.nio.file.Path").of(str(path / "data-1" / "lucene"))
+    )
+    checker = java_class("org.apache.lucene.index.CheckIndex")(directory)
+    try:
+        assert checker.checkIndex().clean
+    finally:
+        checker.close()
+        directory.close()
+
+
+@pytest.fixture(scope="module")
+def queries() -> csr_matrix:
+    return vstack(
+        [clustered_vectors(40, seed=5, top=300), random_vectors(10, 300, 0.05, 300, seed=6)]
+    ).tocsr()
+
+
+@pytest.mark.parametrize("reorder", [True, False])
+@pytest.mark.parametrize("memory_mb", [512, 4])  # one segment, several
+def test_clusters_and_segments(tmp_path: Path, queries: csr_matrix, reorder: bool, memory_mb: float) -> None:
+    vectors = clustered_vectors(12_000, seed=7)
+    ids = [f"{i:05d}" for i in range(12_000)]
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS, memory_mb=memory_mb, reorder=reorder) as writer:
+        for start in range(0, 12_000, 1_000):
+            writer.add(ids[start : start + 1_000], vectors[start : start + 1_000])
+    check_index(tmp_path / "i")
+    segments = len(list((tmp_path / "i" / "data-1" / "lucene").glob("*.si")))
+    assert segments == 1 if memory_mb == 512 else segments > 1
+    for k in (1, 10, 300, 5_000):
+        assert search(tmp_path / "i", queries, k) == brute_force(queries, vectors, ids, k)
+
+
+def test_updates_and_optimize_keep_the_answers(tmp_path: Path, queries: csr_matrix) -> None:
+    """Adds, upserts (of documents of this session too) and deletes in turn; then in one segment again."""
+    random = np.random.default_rng(8)
+    held: dict[str, csr_matrix] = {}  # in the order that decides between equal scores
+    new = iter(range(10**6))
+
+    def put(writer: ImpactWriter, names: list[str], upsert: bool) -> None:
+        vectors = clustered_vectors(len(names), seed=next(new) + 100, top=3)  # many equal scores
+        (writer.upsert if upsert else writer.add)(names, vectors)
+        for name, row in zip(names, vectors, strict=True):
+            held.pop(name, None)
+            held[name] = row
+
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
+        put(writer, [f"a{next(new)}" for _ in range(5_000)], upsert=False)
+    with ImpactSearcher(tmp_path / "i") as searcher:
+        for session in range(5):
+            with ImpactWriter(tmp_path / "i", WORDS, mode="update", **SETTINGS) as writer:
+                put(writer, [f"b{next(new)}" for _ in range(300)], upsert=False)
+                for _ in range(2):
+                    put(writer, [str(n) for n in random.choice(list(held), 200, replace=False)], upsert=True)
+                    gone = [str(n) for n in random.choice(list(held), 100, replace=False)]
+                    writer.delete(gone)
+                    for name in gone:
+                        del held[name]
+                if session == 4:
+                    writer.optimize()
+            assert searcher.refresh()
+            vectors, ids = vstack(list(held.values())).tocsr(), list(held)
+            found, scores = searcher.search(queries, 50)
+            answers = [(names, row.tolist()) for names, row in zip(found, scores, strict=True)]
+            assert answers == brute_force(queries, vectors, ids, 50)
+            assert (searcher.vectors(ids[:50]) != vectors[:50]).nnz == 0
+    check_index(tmp_path / "i")
+    with ImpactSearcher(tmp_path / "i") as searcher:
+        assert (searcher.metadata.documents, searcher.metadata.postings) == (len(held), vectors.nnz)
+    assert len(list((tmp_path / "i" / "data-1" / "lucene").glob("*.si"))) == 1
+
+
+def test_optimize_of_an_index_that_does_not_fit_into_the_memory(tmp_path: Path, queries: csr_matrix) -> None:
+    vectors = clustered_vectors(8_000, seed=9)
+    ids = [f"{i:05d}" for i in range(8_000)]
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
+        writer.add(ids, vectors)
+    with ImpactWriter(tmp_path / "i", WORDS, mode="update", memory_mb=1, **SETTINGS) as writer:
+        writer.delete(ids[:10])
+        writer.optimize()
+        writer.add(["new"], vectors[:1])
+    check_index(tmp_path / "i")
+    held = vstack([vectors[10:], vectors[:1]]).tocsr()
+    assert search(tmp_path / "i", queries, 20) == brute_force(queries, held, [*ids[10:], "new"], 20)
+
+
+def test_weights_on_both_sides_of_what_is_packed(tmp_path: Path) -> None:
+    """Terms with weights of 20 bits are searched block by block, and larger ones one by one."""
+    vectors = clustered_vectors(6_000, seed=10)
+    vectors.data[::3] += 2**20 - 1 - vectors.data[::3]
+    huge = vectors[:, 200:].tocsr()
+    huge.data[::7] = 2**24
+    vectors = csr_matrix(np.hstack([vectors[:, :200].toarray(), huge.toarray()]))
+    ids = [f"{i:05d}" for i in range(6_000)]
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
+        writer.add(ids, vectors)
+    below = csr_matrix(
+        np.hstack([clustered_vectors(10, seed=11, top=30)[:, :200].toarray(), np.zeros((10, 100))])
+    )
+    both = clustered_vectors(10, seed=12, top=30)
+    large = clustered_vectors(10, seed=13, top=2**30)
+    for queries in (below.astype(np.int64), both, large):
+        assert search(tmp_path / "i", queries, 25) == brute_force(queries, vectors, ids, 25)
+
+
+def test_alpha_misses_little_and_scores_exactly(corpus: Corpus, index: Path) -> None:
+    queries = random_vectors(rows=50, width=200, density=0.05, top=3, seed=1)
+    exact = brute_force(queries, corpus.vectors, corpus.ids, 10)
+    scores_of = (queries.astype(np.int64) @ corpus.vectors.astype(np.int64).T).toarray()
+    row_of = {name: row for row, name in enumerate(corpus.ids)}
+    with ImpactSearcher(index) as searcher:
+        assert searcher.search(queries, 10)[0] == searcher.search(queries, 10, alpha=1)[0]
+        for alpha in (0.9, 0.5):
+            ids, scores = searcher.search(queries, 10, alpha=alpha)
+            for query, (names, row) in enumerate(zip(ids, scores, strict=True)):
+                assert [scores_of[query, row_of[name]] for name in names] == row.tolist()
+                assert len(names) == len(exact[query][0])
+        with pytest.raises(BadVectors, match=r"alpha is 1\.5: give a number above 0, and at most 1"):
+            searcher.search(queries, 10, alpha=1.5)

@@ -23,7 +23,7 @@ from .metadata import FORMAT_VERSION, IndexMetadata, read_metadata, vocabulary_h
 from .pseudo_documents import write_json_vectors
 from .runtime import JavaHome, find_jar, find_java, lucene_version
 from .searcher import ImpactSearcher
-from .writer import ImpactWriter
+from .writer import ImpactWriter, update_index
 
 __all__ = [
     "FORMAT_VERSION",
@@ -48,6 +48,7 @@ __all__ = [
     "lucene_version",
     "read_metadata",
     "start_jvm",
+    "update_index",
     "vocabulary_hash",
     "write_json_vectors",
 ]

@@ -86,6 +86,18 @@ def _check(found: dict[str, Any], file: Path) -> IndexMetadata:
     return metadata
 
 
+def read_words(path: Path, metadata: IndexMetadata) -> tuple[str, ...]:
+    """Reads the vocabulary of the index at path, by column of the vectors; raises CorruptIndex."""
+    file = path / metadata.directory / "vocabulary.txt"
+    try:
+        words = tuple(file.read_bytes().decode().split("\n")[:-1])
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorruptIndex(f"{file} cannot be read ({error}): build the index again.") from None
+    if vocabulary_hash(words) != metadata.vocabulary:
+        raise CorruptIndex(f"{file} was changed after the index was built: build the index again.")
+    return words
+
+
 def write_metadata(path: Path, metadata: IndexMetadata) -> None:
     """Replaces `index.json` atomically: a reader sees the old file or the new one."""
     with atomic_write(path / METADATA_FILE) as file:

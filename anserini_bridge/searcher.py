@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from .errors import BadVectors, CorruptIndex, UnknownId
 from .jvm import java_class, java_errors
-from .metadata import IndexMetadata, read_metadata, vocabulary_hash
+from .metadata import IndexMetadata, read_metadata, read_words
 from .vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
 from .writer import check_same_vocabulary
 
@@ -152,7 +152,9 @@ class ImpactSearcher:
         while True:
             metadata = read_metadata(self.path)
             try:
-                words = self._read_words(metadata)
+                words = read_words(self.path, metadata)
+                if self._expected is not None:
+                    check_same_vocabulary(self.path, metadata, self._expected)
                 folder = self.path / metadata.directory / "lucene"
                 with java_errors(self.path):
                     java = searcher(str(folder).encode(), *pack_strings(words))
@@ -160,18 +162,6 @@ class ImpactSearcher:
             except CorruptIndex:
                 if read_metadata(self.path) == metadata:  # else a writer replaced the index just now
                     raise
-
-    def _read_words(self, metadata: IndexMetadata) -> tuple[str, ...]:
-        file = self.path / metadata.directory / "vocabulary.txt"
-        try:
-            words = tuple(file.read_bytes().decode().split("\n")[:-1])
-        except (OSError, UnicodeDecodeError) as error:
-            raise CorruptIndex(f"{file} cannot be read ({error}): build the index again.") from None
-        if vocabulary_hash(words) != metadata.vocabulary:
-            raise CorruptIndex(f"{file} was changed after the index was built: build the index again.")
-        if self._expected is not None:
-            check_same_vocabulary(self.path, metadata, self._expected)
-        return words
 
     def _count(self, java: Any, metadata: IndexMetadata) -> IndexMetadata:
         with java_errors(self.path):

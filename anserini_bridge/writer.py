@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from .errors import BadVectors, BridgeError, IndexMismatch, IndexNotFound, VocabularyMismatch
 from .jvm import java_class, java_errors
-from .metadata import IndexMetadata, read_metadata, vocabulary_hash, write_metadata
+from .metadata import IndexMetadata, read_metadata, read_words, vocabulary_hash, write_metadata
 from .runtime import lucene_version
 from .storage import WriterLock, atomic_write, next_data_folder, remove_leftovers, sync_folder
 from .vectors import (
@@ -261,6 +261,24 @@ class ImpactWriter:
             if self._created_folder:
                 shutil.rmtree(self._created_folder, ignore_errors=True)
             self._lock.release()
+
+
+def update_index(path: str | Path, memory_mb: float = 512) -> ImpactWriter:
+    """Returns an ImpactWriter with mode="update" and the settings that the index at path was made with.
+
+    Raises IndexNotFound, IndexVersion or CorruptIndex.
+    """
+    metadata = read_metadata(path)
+    return ImpactWriter(
+        path,
+        read_words(Path(path), metadata),
+        encoder=metadata.encoder,
+        quantization=metadata.quantization,
+        topk=metadata.topk,
+        normalize=metadata.normalize,
+        mode="update",
+        memory_mb=memory_mb,
+    )
 
 
 def check_same_vocabulary(path: Path, metadata: IndexMetadata, words: Sequence[str]) -> None:

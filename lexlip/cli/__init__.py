@@ -11,6 +11,7 @@ from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
 from lexlip.cli.failures import UserError, is_for_the_user
 from lexlip.cli.index import index
+from lexlip.cli.optimize import optimize
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
 from lexlip.cli.table import table
@@ -50,5 +51,5 @@ def main() -> None:
     """
 
 
-for command in (index, search, evaluate, table, pretrain, bench, doctor):
+for command in (index, optimize, search, evaluate, table, pretrain, bench, doctor):
     main.add_command(command)

@@ -101,10 +101,15 @@ def index_photos(
         index=str(index),
         photos=written.documents,
         postings=written.postings,
-        megabytes=sum(f.stat().st_size for f in index.rglob("*") if f.is_file()) / 1e6,
+        megabytes=megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
     )
+
+
+def megabytes(index: Path) -> float:
+    """What the files of an index take on disk."""
+    return sum(file.stat().st_size for file in index.rglob("*") if file.is_file()) / 1e6
 
 
 def _write_pseudo_documents(

@@ -35,10 +35,10 @@ def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
 
     started = time.perf_counter()
     index = Path(index_folder)
-    with interruptible("nothing was changed; run the same command again to optimize"):
-        with update_index(index, memory_mb) as writer:
-            before = megabytes(index)
-            writer.optimize()
+    again = "nothing was changed; run the same command again to optimize"
+    with interruptible(again), update_index(index, memory_mb) as writer:
+        before = megabytes(index)
+        writer.optimize()
     done = {
         "index": index_folder,
         "photos": read_metadata(index).documents,

@@ -13,7 +13,7 @@ import java.util.Arrays;
  */
 final class BlockMax {
   private static final int FIRST = 4; // groups that are scored to learn what a good score is
-  private static final int SHORT = 24; // postings that are added while one block is looked up
+  private static final int SHORT = 64; // postings that are added while one block is looked up
   private static final int TERMS = 3; // added between two looks at the bounds
 
   private final int[] sums = new int[Postings.GROUP];
@@ -162,15 +162,20 @@ final class BlockMax {
 
   /** The blocks of a group whose bound is high enough, a bit each. */
   private long openBlocks(int group) {
-    long needed = needed();
+    int least = (int) Math.min(needed(), Integer.MAX_VALUE) - 1; // the sign of least - bound says which
+    int[] a = bounds[0];
+    int[] b = bounds[1];
+    int[] c = bounds[2];
+    int[] d = bounds[3];
     long blocks = 0;
-    for (int i = 0; i < Postings.QUADS; i++) {
+    for (int i = Postings.QUADS - 1; i >= 0; i--) {
       int quad = group * Postings.QUADS + i;
-      if (quadBounds[quad] >= needed) {
-        for (int place = 0; place < 4; place++) {
-          blocks |= (bounds[place][quad] >= needed ? 1L : 0) << i * 4 + place;
-        }
-      }
+      int open =
+          (least - a[quad]) >>> 31
+              | (least - b[quad]) >>> 31 << 1
+              | (least - c[quad]) >>> 31 << 2
+              | (least - d[quad]) >>> 31 << 3;
+      blocks = blocks << 4 | open;
     }
     return blocks;
   }
@@ -196,6 +201,10 @@ final class BlockMax {
         addGroup(term, group, boosts[i]);
       }
     }
+    for (long open = blocks; left < count && open != 0; open &= open - 1) {
+      int block = Long.numberOfTrailingZeros(open);
+      tops[block] = top(block);
+    }
     for (int i = 0; i < left; i++) {
       addStripBounds(terms[longTerms[i]], group, blocks, boosts[longTerms[i]]);
     }
@@ -212,13 +221,29 @@ final class BlockMax {
 
   private void addGroup(Postings term, int group, int boost) {
     int[] data = term.data;
+    int[] sums = this.sums;
     int end = term.groupStarts[group + 1];
     for (int i = term.firstPosting(group); i < end; i++) {
       int posting = data[i];
-      int sum = sums[posting & sums.length - 1] += boost * (posting >>> Postings.GROUP_BITS);
-      int block = posting >>> Postings.BLOCK_BITS & tops.length - 1;
-      tops[block] = Math.max(tops[block], sum);
+      sums[posting & sums.length - 1] += boost * (posting >>> Postings.GROUP_BITS);
     }
+  }
+
+  /** The highest sum of a block; in four chains, so that none waits for the one before. */
+  private int top(int block) {
+    int[] sums = this.sums;
+    int start = block * Postings.BLOCK;
+    int a = 0;
+    int b = 0;
+    int c = 0;
+    int d = 0;
+    for (int place = start; place < start + Postings.BLOCK; place += 4) {
+      a = Math.max(a, sums[place]);
+      b = Math.max(b, sums[place + 1]);
+      c = Math.max(c, sums[place + 2]);
+      d = Math.max(d, sums[place + 3]);
+    }
+    return Math.max(Math.max(a, b), Math.max(c, d));
   }
 
   private void addStripBounds(Postings term, int group, long blocks, int boost) {

@@ -99,7 +99,7 @@ class ImpactSearcher:
         ids: list[list[str]] = []
         scores: list[NDArray[np.int64]] = []
         for start in range(0, queries.shape[0], step):
-            part = queries[start : start + step]
+            part = queries if queries.shape[0] <= step else queries[start : start + step]
             with java_errors(self.path):
                 answer = opened.java.search(*pack_matrix(part), k, int(threads), float(alpha)).tostring()
             _unpack_hits(answer, part.shape[0], ids, scores)

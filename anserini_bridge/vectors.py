@@ -65,6 +65,8 @@ def check_vectors(vectors: Any, width: int) -> csr_matrix:
         raise BadVectors(f"The vectors have {vectors.shape[1]} columns, and the vocabulary {width} words.")
     if vectors.dtype.kind not in "iuf":
         raise BadVectors(f"The weights have the type {vectors.dtype}: give whole numbers.")
+    if _is_ready(vectors):
+        return vectors
     matrix = csr_matrix(vectors, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
@@ -80,6 +82,13 @@ def check_vectors(vectors: Any, width: int) -> csr_matrix:
             f"from 0 to {MAX_WEIGHT}: quantize the vectors first."
         )
     return csr_matrix((weights.astype(np.int32), matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _is_ready(vectors: Any) -> bool:
+    """Whether vectors are as check_vectors returns them: spares the many small steps of scipy."""
+    if not isinstance(vectors, csr_matrix) or vectors.dtype != np.int32 or not vectors.has_canonical_format:
+        return False
+    return not vectors.data.size or bool(vectors.data.min() >= 1)
 
 
 def check_document_lengths(vectors: csr_matrix) -> None:

@@ -2,12 +2,14 @@ package impact;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.Queue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A CSR matrix of queries and its answers; every thread that calls it takes the next open query. */
 final class Batch implements Callable<Void> {
   private final Snapshot snapshot;
+  private final Queue<Query> idle; // with arrays that need not be made again
   private final int[] indptr;
   private final int[] indices;
   private final int[] weights;
@@ -17,8 +19,16 @@ final class Batch implements Callable<Void> {
   private final byte[][][] ids;
   private final AtomicInteger next = new AtomicInteger();
 
-  Batch(Snapshot snapshot, int[] indptr, int[] indices, int[] weights, int k, double alpha) {
+  Batch(
+      Snapshot snapshot,
+      Queue<Query> idle,
+      int[] indptr,
+      int[] indices,
+      int[] weights,
+      int k,
+      double alpha) {
     this.snapshot = snapshot;
+    this.idle = idle;
     this.indptr = indptr;
     this.indices = indices;
     this.weights = weights;
@@ -30,7 +40,8 @@ final class Batch implements Callable<Void> {
 
   @Override
   public Void call() throws IOException {
-    Query query = new Query();
+    Query known = idle.poll();
+    Query query = known == null ? new Query() : known;
     for (int q = next.getAndIncrement(); q < scores.length; q = next.getAndIncrement()) {
       TopK best = query.search(snapshot, indices, weights, indptr[q], indptr[q + 1], k, alpha);
       int[] documents = new int[best.size()];
@@ -41,6 +52,7 @@ final class Batch implements Callable<Void> {
       }
       ids[q] = Ids.read(snapshot.reader, documents);
     }
+    idle.add(query);
     return null;
   }
 

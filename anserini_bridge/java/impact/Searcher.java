@@ -6,7 +6,9 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Queue;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -26,6 +28,7 @@ public final class Searcher {
   private final BytesRef[] words;
   private final Directory directory;
   private final Memory memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
+  private final Queue<Query> idle = new ConcurrentLinkedQueue<>();
   private volatile Snapshot snapshot;
 
   public Searcher(byte[] path, byte[] wordBlock, byte[] wordEnds) throws IOException {
@@ -75,6 +78,7 @@ public final class Searcher {
       Batch batch =
           new Batch(
               current,
+              idle,
               Packed.ints(indptr),
               Packed.ints(indices),
               Packed.ints(weights),

@@ -37,21 +37,37 @@ def check_ids(ids: Sequence[str], rows: int | None = None) -> list[str]:
 
 
 def _check_strings(strings: Sequence[str], kind: str, where: str) -> None:
-    for position, string in enumerate(strings):
-        name = f"{kind.capitalize()} {position} of {where}"
-        if not isinstance(string, str):
-            raise BadVectors(f"{name} is {string!r}, a {type(string).__name__}: give a string.")
-        if not string:
-            raise BadVectors(f"{name} is empty: give it at least one character.")
-        try:
-            size = len(string.encode())
-        except UnicodeEncodeError:
-            raise BadVectors(f"{name}, {string!r}, is not valid Unicode: remove the surrogates.") from None
-        if size > MAX_STRING_BYTES:
-            raise BadVectors(f"{name} has {size} bytes: shorten it to {MAX_STRING_BYTES}.")
+    if not _are_storable(strings):
+        for position, string in enumerate(strings):
+            _check_string(string, f"{kind.capitalize()} {position} of {where}")
     if len(set(strings)) < len(strings):
         twice = Counter(strings).most_common(1)[0][0]
         raise BadVectors(f"The {kind} {twice!r} occurs twice in {where}: keep one.")
+
+
+def _are_storable(strings: Sequence[str]) -> bool:
+    """Whether no string is bad, found without looking at each; False may be wrong."""
+    if set(map(type, strings)) - {str}:
+        return False
+    lengths = [len(string) for string in strings]
+    try:
+        "".join(strings).encode()
+    except UnicodeEncodeError:
+        return False
+    return all(lengths) and 4 * max(lengths, default=0) <= MAX_STRING_BYTES
+
+
+def _check_string(string: str, name: str) -> None:
+    if not isinstance(string, str):
+        raise BadVectors(f"{name} is {string!r}, a {type(string).__name__}: give a string.")
+    if not string:
+        raise BadVectors(f"{name} is empty: give it at least one character.")
+    try:
+        size = len(string.encode())
+    except UnicodeEncodeError:
+        raise BadVectors(f"{name}, {string!r}, is not valid Unicode: remove the surrogates.") from None
+    if size > MAX_STRING_BYTES:
+        raise BadVectors(f"{name} has {size} bytes: shorten it to {MAX_STRING_BYTES}.")
 
 
 def check_vectors(vectors: Any, width: int) -> csr_matrix:
@@ -121,9 +137,11 @@ def pack_matrix(vectors: csr_matrix) -> tuple[bytes, bytes, bytes]:
 
 def pack_strings(strings: Sequence[str]) -> tuple[bytes, bytes]:
     """Packs strings as one block of UTF-8 and the end of each in it."""
-    encoded = [string.encode() for string in strings]
-    ends = np.cumsum([len(string) for string in encoded], dtype=np.int64)
-    return b"".join(encoded), pack_ints(ends)
+    block = "".join(strings).encode()
+    lengths = [len(string) for string in strings]
+    if sum(lengths) < len(block):  # not ASCII: a character may be several bytes
+        lengths = [len(string.encode()) for string in strings]
+    return block, pack_ints(np.cumsum(lengths, dtype=np.int64))
 
 
 def unpack_strings(block: bytes, ends: NDArray[Any]) -> list[str]:

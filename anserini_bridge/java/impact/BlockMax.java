@@ -12,7 +12,8 @@ import java.util.Arrays;
  * for the strips that are left, a few terms between two looks. One a thread.
  */
 final class BlockMax {
-  private static final int FIRST = 4; // groups that are scored to learn what a good score is
+  private static final int FIRST = 4; // groups that are looked into to learn what a good score is
+  private static final double GOOD = 0.6; // of the highest bound in them: what is scored for that
   private static final int SHORT = 64; // postings that are added while one block is looked up
   private static final int TERMS = 3; // added between two looks at the bounds
 
@@ -26,6 +27,7 @@ final class BlockMax {
   private int[] quadBounds = {};
   private int[] groupBounds = {};
   private int[] longTerms = {};
+  private long scored; // blocks of the last group
 
   private Postings[] terms;
   private int[] boosts;
@@ -59,14 +61,17 @@ final class BlockMax {
     }
     for (int i = 0; i < Math.min(FIRST, groups); i++) {
       int group = argmax(groupBounds, groups);
-      if (groupBounds[group] >= needed()) {
-        score(group, segment);
+      long needed = needed();
+      if (groupBounds[group] < needed) {
+        return;
       }
-      groupBounds[group] = -1;
+      score(group, Math.max(needed, (long) (GOOD * groupBounds[group])), segment);
+      groupBounds[group] = close(group);
     }
     for (int group = 0; group < groups; group++) { // in the order of memory, which is read ahead
-      if (groupBounds[group] >= needed()) {
-        score(group, segment);
+      long needed = needed();
+      if (groupBounds[group] >= needed) {
+        score(group, needed, segment);
       }
     }
   }
@@ -139,8 +144,10 @@ final class BlockMax {
     }
   }
 
-  private void score(int group, Segment segment) {
-    long blocks = addUp(group, openBlocks(group));
+  /** Scores the blocks of a group whose bound is good enough. */
+  private void score(int group, long needed, Segment segment) {
+    scored = openBlocks(group, needed);
+    long blocks = addUp(group, scored);
     for (; blocks != 0; blocks &= blocks - 1) {
       int block = Long.numberOfTrailingZeros(blocks);
       if (tops[block] >= best.minimum()) {
@@ -152,6 +159,20 @@ final class BlockMax {
     best.settle();
   }
 
+  /** Rules out the blocks of a group that were scored; returns the highest bound of the others. */
+  private int close(int group) {
+    int highest = -1;
+    for (int block = 0; block < Postings.BLOCKS; block++) {
+      int[] place = bounds[block & 3];
+      int quad = group * Postings.QUADS + block / 4;
+      if ((scored >>> block & 1) != 0) {
+        place[quad] = -1;
+      }
+      highest = Math.max(highest, place[quad]);
+    }
+    return highest;
+  }
+
   private void offer(int groupStart, int blockStart, Segment segment) {
     for (int place = blockStart; place < blockStart + Postings.BLOCK; place++) {
       if (sums[place] >= best.minimum() && segment.isLive(groupStart + place)) {
@@ -161,8 +182,8 @@ final class BlockMax {
   }
 
   /** The blocks of a group whose bound is high enough, a bit each. */
-  private long openBlocks(int group) {
-    int least = (int) Math.min(needed(), Integer.MAX_VALUE) - 1; // the sign of least - bound says which
+  private long openBlocks(int group, long needed) {
+    int least = (int) Math.min(needed, Integer.MAX_VALUE) - 1; // the sign of least - bound says which
     int[] a = bounds[0];
     int[] b = bounds[1];
     int[] c = bounds[2];

@@ -23,6 +23,7 @@ from .metadata import FORMAT_VERSION, IndexMetadata, read_metadata, vocabulary_h
 from .pseudo_documents import write_json_vectors
 from .runtime import JavaHome, find_jar, find_java, lucene_version
 from .searcher import ImpactSearcher
+from .storage import folder_megabytes
 from .writer import ImpactWriter, update_index
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "VocabularyMismatch",
     "find_jar",
     "find_java",
+    "folder_megabytes",
     "lucene_version",
     "read_metadata",
     "start_jvm",

@@ -115,6 +115,11 @@ def remove_leftovers(path: Path, keep: str | None) -> None:
     (path / f"{METADATA_FILE}.tmp").unlink(missing_ok=True)
 
 
+def folder_megabytes(path: Path) -> float:
+    """Returns what the files below a folder take, in MB (10^6 bytes)."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6
+
+
 def next_data_folder(path: Path) -> str:
     """Returns the name of a data folder that does not exist yet."""
     numbers = [int(entry.name[5:]) for entry in path.glob("data-*") if entry.name[5:].isdigit()]

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from anserini_bridge import folder_megabytes
 from lexlip.benchmark.corpus import Corpus
 from lexlip.benchmark.machine import machine
 from lexlip.benchmark.peers import EngineSpec, library_class
@@ -169,8 +170,7 @@ class Benchmark:
             finally:
                 process.close()
                 shutil.rmtree(staged)
-            size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-            record.write_text(json.dumps({"build_s": seconds, "index_mb": size / 1e6}))
+            record.write_text(json.dumps({"build_s": seconds, "index_mb": folder_megabytes(folder)}))
         self.built[library] = json.loads(record.read_text())
         self.say(f"{library}: built in {{build_s:.1f}} s, {{index_mb:.1f}} MB".format(**self.built[library]))
 

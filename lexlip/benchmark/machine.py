@@ -7,13 +7,15 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from lexlip.data.workers import cores
+
 
 def machine() -> dict[str, Any]:
     """Processor, cores that may be used, memory in GB (10^9 bytes), system and Python."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "memory_gb": round(pages / 1e9, 1),
         "system": platform.platform(),
         "python": platform.python_version(),

@@ -30,20 +30,19 @@ def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
     import time
     from pathlib import Path
 
-    from anserini_bridge import read_metadata, update_index
-    from lexlip.search.indexing import megabytes
+    from anserini_bridge import folder_megabytes, read_metadata, update_index
 
     started = time.perf_counter()
     index = Path(index_folder)
     again = "nothing was changed; run the same command again to optimize"
     with interruptible(again), update_index(index, memory_mb) as writer:
-        before = megabytes(index)
+        before = folder_megabytes(index)
         writer.optimize()
     done = {
         "index": index_folder,
         "photos": read_metadata(index).documents,
         "megabytes_before": before,
-        "megabytes": megabytes(index),
+        "megabytes": folder_megabytes(index),
         "seconds": time.perf_counter() - started,
     }
     if as_json:

@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactWriter, read_metadata, write_json_vectors
+from anserini_bridge import ImpactWriter, folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Skipped, Source
 from lexlip.encoding import PhotoVectors
 from lexlip.errors import DataError
@@ -101,15 +101,10 @@ def index_photos(
         index=str(index),
         photos=written.documents,
         postings=written.postings,
-        megabytes=megabytes(index),
+        megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
     )
-
-
-def megabytes(index: Path) -> float:
-    """What the files of an index take on disk."""
-    return sum(file.stat().st_size for file in index.rglob("*") if file.is_file()) / 1e6
 
 
 def _write_pseudo_documents(

@@ -14,7 +14,7 @@ from anserini_bridge import ImpactWriter
 
 @pytest.fixture(scope="session")
 def corpus() -> Corpus:
-    """More documents than the scorer's window holds; few distinct weights, so that many scores tie."""
+    """More documents than a group of blocks holds; few distinct weights, so that many scores tie."""
     vectors = random_vectors(rows=10_000, width=200, density=0.04, top=4, seed=0)
     vectors.data[vectors.indptr[17] : vectors.indptr[18]] = 0  # a document without words
     vectors.eliminate_zeros()

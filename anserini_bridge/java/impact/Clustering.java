@@ -1,13 +1,15 @@
 package impact;
 
+import java.util.Arrays;
 import java.util.concurrent.RecursiveAction;
+import org.apache.lucene.util.IntroSelector;
 
 /**
  * Lays similar documents side by side, so that the best weights of a block say much about each of its
  * documents: balanced two-means, again and again inside the halves, down to a
  * strip.
  *
- * <p>The order depends on the documents alone, not on threads.
+ * <p>The order does not depend on threads.
  */
 final class Clustering {
   private static final int SAMPLE = 512; // documents that decide where a half begins
@@ -92,14 +94,14 @@ final class Clustering {
     for (int round = 0; round < ROUNDS; round++) {
       score(toward, from, end);
       select(from, half, end);
-      java.util.Arrays.fill(toward, 0);
+      Arrays.fill(toward, 0);
       for (int at = from; at < end; at++) {
         add(toward, at, at < half ? 1 : -1);
       }
     }
     score(toward, from, to);
     select(from, middle, to);
-    java.util.Arrays.fill(toward, 0);
+    Arrays.fill(toward, 0);
   }
 
   private void score(float[] toward, int from, int to) {
@@ -128,40 +130,30 @@ final class Clustering {
     }
   }
 
-  /** Moves the documents with the highest scores before middle (Hoare's selection). */
+  /** Moves the documents with the highest scores before middle. */
   private void select(int from, int middle, int to) {
-    int low = from;
-    int high = to - 1;
-    while (low < high) {
-      float pivot = pivot(low, high);
-      int left = low;
-      int right = high;
-      while (left <= right) {
-        while (scores[left] > pivot) {
-          left++;
-        }
-        while (scores[right] < pivot) {
-          right--;
-        }
-        if (left <= right) {
-          swap(left++, right--);
-        }
-      }
-      if (middle <= right) {
-        high = right;
-      } else if (middle >= left) {
-        low = left;
-      } else {
-        return;
-      }
+    if (from < middle && middle < to) {
+      new ByScore().select(from, to, middle);
     }
   }
 
-  private float pivot(int low, int high) {
-    float a = scores[low];
-    float b = scores[(low + high) >>> 1];
-    float c = scores[high];
-    return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
+  private final class ByScore extends IntroSelector {
+    private float pivot;
+
+    @Override
+    protected void setPivot(int at) {
+      pivot = scores[at];
+    }
+
+    @Override
+    protected int comparePivot(int at) {
+      return Float.compare(scores[at], pivot); // higher scores first
+    }
+
+    @Override
+    protected void swap(int a, int b) {
+      Clustering.this.swap(a, b);
+    }
   }
 
   private void swap(int a, int b) {

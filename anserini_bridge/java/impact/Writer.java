@@ -1,6 +1,7 @@
 package impact;
 
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -180,7 +181,7 @@ public final class Writer {
       return Clustering.order(full, words.length);
     }
     int[] order = new int[full.size()];
-    java.util.Arrays.setAll(order, row -> row);
+    Arrays.setAll(order, row -> row);
     return order;
   }
 

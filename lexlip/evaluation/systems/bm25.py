@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from anserini_bridge import folder_megabytes
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data.workers import cores
 from lexlip.errors import DataError
 from lexlip.evaluation.pool import EncodedPool
 from lexlip.evaluation.speed import Timed
-from lexlip.evaluation.systems.system import K, Settings, System, megabytes, recall
+from lexlip.evaluation.systems.system import K, Settings, System, recall
 
 POSTING_BYTES = 3  # two for a word's number and one for its count
 
@@ -53,14 +54,14 @@ def bm25(stack: ExitStack, pool: EncodedPool, settings: Settings) -> System:
     with Bm25Searcher(folder / "captions") as captions:
         i2t = _image_to_text(captions, pool, drawn, asking, settings)
     photos = stack.enter_context(Bm25Searcher(folder / "photos"))
-    size = megabytes(folder / "photos")
+    size = folder_megabytes(folder / "photos")
     queries = _texts(pool, random.permutation(asking))
     return System(
         name="BM25",
         documents="captions",
         items=len(ids),
         megabytes=size,
-        megabytes_without_ids=size - megabytes(folder / "ids"),
+        megabytes_without_ids=size - folder_megabytes(folder / "ids"),
         item_bytes=POSTING_BYTES * photos.postings / len(ids),
         timed=Timed(lambda number: photos.seconds(queries[:number], K, settings.threads), len(queries)),
         t2i=recall(

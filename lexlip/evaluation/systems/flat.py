@@ -10,11 +10,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from anserini_bridge import folder_megabytes
 from lexlip.data.workers import cores
 from lexlip.evaluation.distractors import gaussian
 from lexlip.evaluation.pool import Documents, EncodedPool
 from lexlip.evaluation.speed import Timed
-from lexlip.evaluation.systems.system import Settings, System, megabytes, recall, seconds
+from lexlip.evaluation.systems.system import Settings, System, recall, seconds
 from lexlip.search.faiss_flat import FaissFlat
 
 BATCH = 256  # queries that are multiplied together
@@ -80,7 +81,7 @@ def _systems(
 ) -> list[System]:
     with TemporaryDirectory(prefix="lexlip-") as folder:
         engine.save(Path(folder) / "vectors.faiss")
-        vectors = megabytes(Path(folder))
+        vectors = folder_megabytes(Path(folder))
     queries = queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])]
     return [
         System(

@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import ImpactSearcher, ImpactWriter
+from anserini_bridge import ImpactSearcher, ImpactWriter, folder_megabytes
 from lexlip.data.workers import cores
 from lexlip.evaluation.distractors import recombined
 from lexlip.evaluation.pool import Documents, EncodedPool
 from lexlip.evaluation.speed import Timed
-from lexlip.evaluation.systems.system import Settings, System, megabytes, recall, seconds
+from lexlip.evaluation.systems.system import Settings, System, recall, seconds
 from lexlip.search.engines import LuceneEngine, describe
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
@@ -65,7 +65,7 @@ def _system(
     searcher: ImpactSearcher, pool: EncodedPool, settings: Settings, name: str, i2t: dict[str, float]
 ) -> System:
     engine = LuceneEngine(searcher, threads=cores())
-    queries, size = pool.captions[: pool.asking], megabytes(searcher.path)
+    queries, size = pool.captions[: pool.asking], folder_megabytes(searcher.path)
     shuffled = engine.quantized(queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])])
     search = partial(searcher.search, threads=settings.threads)
     return System(
@@ -73,7 +73,7 @@ def _system(
         documents=name,
         items=len(searcher),
         megabytes=size,
-        megabytes_without_ids=size - megabytes(searcher.path.with_name("ids")),
+        megabytes_without_ids=size - folder_megabytes(searcher.path.with_name("ids")),
         item_bytes=POSTING_BYTES * searcher.metadata.postings / len(searcher),
         timed=Timed(partial(seconds, search, shuffled), shuffled.shape[0]),
         t2i=recall(engine.search, queries, pool.right_images, f"LexLIP {name}, text to image", settings),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -98,8 +97,3 @@ def seconds(search: Callable[[Any, int], object], queries: Any, number: int) -> 
     started = time.perf_counter()
     search(asked, K)
     return time.perf_counter() - started
-
-
-def megabytes(folder: Path) -> float:
-    """What the files of a folder take."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6

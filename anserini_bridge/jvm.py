@@ -49,6 +49,8 @@ def _start() -> None:
     ]
     if java.version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")  # no warning from Lucene 9
+    if sys.platform == "linux":
+        options.append("-XX:+UseTransparentHugePages")  # a search looks into many places of its memory
     jnius_config.add_options(*options)
     jnius_config.add_classpath(str(find_jar()), str(_JAVA_FOLDER))
     # Java takes the encoding of file names from the locale when it starts.

@@ -6,37 +6,36 @@ import org.apache.lucene.util.IntroSelector;
 
 /**
  * Lays similar documents side by side, so that the best weights of a block say much about each of its
- * documents: balanced two-means, again and again inside the halves, down to a
- * strip.
+ * documents: balanced two-means, again and again inside the halves, down to a strip.
  *
  * <p>The order does not depend on threads.
  */
 final class Clustering {
   private static final int SAMPLE = 512; // documents that decide where a half begins
   private static final int ROUNDS = 2; // of two-means
+  private static final int PART = 1 << 10; // documents that are copied, to have all in the cache
   private static final int SERIAL = 1 << 14; // documents for which a task of its own does not pay
 
-  private final Rows rows;
-  private final int words;
-  private final int[] order;
-  private final float[] scores; // of the documents, by place in the order
-  private final ThreadLocal<float[]> direction;
+  // a CSR matrix
+  private int words;
+  private int[] ends;
+  private int[] terms;
+  private int[] weights;
 
-  private Clustering(Rows rows, int words) {
-    this.rows = rows;
-    this.words = words;
-    order = new int[rows.size()];
-    scores = new float[rows.size()];
-    direction = ThreadLocal.withInitial(() -> new float[this.words]);
-    for (int row = 0; row < order.length; row++) {
-      order[row] = row;
-    }
-  }
+  private int[] order; // rows
+  private float[] scores; // of the documents, by place in the order
 
   /** The rows in their new order. */
   static int[] order(Rows rows, int words) {
-    Clustering clustering = new Clustering(rows, words);
-    clustering.new Split(0, rows.size()).invoke();
+    Clustering clustering = new Clustering();
+    clustering.words = words;
+    clustering.ends = rows.ends();
+    clustering.terms = rows.terms();
+    clustering.weights = rows.weights();
+    clustering.order = new int[rows.size()];
+    clustering.scores = new float[rows.size()];
+    Arrays.setAll(clustering.order, row -> row);
+    clustering.new Split(0, rows.size(), ThreadLocal.withInitial(() -> new Scratch(words))).invoke();
     return clustering.order;
   }
 
@@ -44,22 +43,23 @@ final class Clustering {
     private static final long serialVersionUID = 1;
     private final int from;
     private final int to;
+    private final transient ThreadLocal<Scratch> scratch;
 
-    Split(int from, int to) {
+    Split(int from, int to, ThreadLocal<Scratch> scratch) {
       this.from = from;
       this.to = to;
+      this.scratch = scratch;
     }
 
     @Override
     protected void compute() {
-      if (to - from <= Postings.STRIP) {
+      if (to - from <= PART) {
+        scratch.get().split(Clustering.this, from, to);
         return;
       }
-      int unit = to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
-      int middle = from + ((to - from + unit - 1) / unit + 1) / 2 * unit;
-      halve(from, middle, to);
-      Split left = new Split(from, middle);
-      Split right = new Split(middle, to);
+      int middle = halve(from, to, scratch.get().toward);
+      Split left = new Split(from, middle, scratch);
+      Split right = new Split(middle, to, scratch);
       if (to - from > SERIAL) {
         invokeAll(left, right);
       } else {
@@ -69,9 +69,81 @@ final class Clustering {
     }
   }
 
-  /** Brings the documents of one cluster before middle and those of the other behind it. */
-  private void halve(int from, int middle, int to) {
-    float[] toward = direction.get();
+  /** What a thread works with. */
+  private static final class Scratch {
+    final float[] toward;
+    private final int[] numbers; // of words in the part, from 1
+    private final int[] used; // words of the part
+    private final Clustering part = new Clustering();
+
+    Scratch(int words) {
+      toward = new float[words];
+      numbers = new int[words];
+      used = new int[words];
+      part.ends = new int[PART];
+      part.order = new int[PART];
+      part.scores = new float[PART];
+      part.terms = part.weights = new int[0];
+    }
+
+    /** Orders a part of a matrix by itself. */
+    void split(Clustering whole, int from, int to) {
+      copy(whole, from, to);
+      part.split(0, to - from, toward);
+      for (int i = 0; i < to - from; i++) {
+        part.order[i] = whole.order[from + part.order[i]];
+      }
+      System.arraycopy(part.order, 0, whole.order, from, to - from);
+    }
+
+    private void copy(Clustering whole, int from, int to) {
+      int postings = 0;
+      for (int at = from; at < to; at++) {
+        postings += whole.ends[whole.order[at]] - whole.start(whole.order[at]);
+        part.ends[at - from] = postings;
+        part.order[at - from] = at - from;
+      }
+      if (part.terms.length < postings) {
+        part.terms = new int[postings];
+        part.weights = new int[postings];
+      }
+      part.words = 0;
+      int next = 0;
+      for (int at = from; at < to; at++) {
+        int row = whole.order[at];
+        for (int i = whole.start(row); i < whole.ends[row]; i++) {
+          int term = whole.terms[i];
+          if (numbers[term] == 0) {
+            used[part.words++] = term;
+            numbers[term] = part.words;
+          }
+          part.terms[next] = numbers[term] - 1;
+          part.weights[next++] = whole.weights[i];
+        }
+      }
+      for (int i = 0; i < part.words; i++) {
+        numbers[used[i]] = 0;
+      }
+    }
+  }
+
+  private void split(int from, int to, float[] toward) {
+    if (to - from > Postings.STRIP) {
+      int middle = halve(from, to, toward);
+      split(from, middle, toward);
+      split(middle, to, toward);
+    }
+  }
+
+  /**
+   * Brings the documents of one cluster before a middle, which it returns, and those of the other
+   * behind it.
+   *
+   * @param toward zeros, as many as words
+   */
+  private int halve(int from, int to, float[] toward) {
+    int unit = to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
+    int middle = from + ((to - from + unit - 1) / unit + 1) / 2 * unit;
     int step = Math.max(1, (to - from) / SAMPLE);
     int sampled = (to - from) / step;
     // the sample goes to the front, where its places hold its scores
@@ -94,14 +166,15 @@ final class Clustering {
     for (int round = 0; round < ROUNDS; round++) {
       score(toward, from, end);
       select(from, half, end);
-      Arrays.fill(toward, 0);
+      Arrays.fill(toward, 0, words, 0);
       for (int at = from; at < end; at++) {
         add(toward, at, at < half ? 1 : -1);
       }
     }
     score(toward, from, to);
     select(from, middle, to);
-    Arrays.fill(toward, 0);
+    Arrays.fill(toward, 0, words, 0);
+    return middle;
   }
 
   private void score(float[] toward, int from, int to) {
@@ -111,11 +184,9 @@ final class Clustering {
   }
 
   private float score(float[] toward, int row) {
-    int[] terms = rows.terms();
-    int[] weights = rows.weights();
     float sum = 0;
-    int end = rows.end(row);
-    for (int i = rows.start(row); i < end; i++) {
+    int end = ends[row];
+    for (int i = start(row); i < end; i++) {
       sum += weights[i] * toward[terms[i]];
     }
     return sum;
@@ -123,11 +194,14 @@ final class Clustering {
 
   private void add(float[] toward, int at, float sign) {
     int row = order[at];
-    int[] terms = rows.terms();
-    int[] weights = rows.weights();
-    for (int i = rows.start(row); i < rows.end(row); i++) {
+    int end = ends[row];
+    for (int i = start(row); i < end; i++) {
       toward[terms[i]] += sign * weights[i];
     }
+  }
+
+  private int start(int row) {
+    return row == 0 ? 0 : ends[row - 1];
   }
 
   /** Moves the documents with the highest scores before middle. */

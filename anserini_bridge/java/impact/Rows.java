@@ -74,6 +74,11 @@ final class Rows {
     return row < 0 ? 0 : ends[row];
   }
 
+  /** Of each document the end of its postings. */
+  int[] ends() {
+    return ends;
+  }
+
   /** Of each posting the word's number; those of a document lie from start to end. */
   int[] terms() {
     return terms;

@@ -1,7 +1,9 @@
 package impact;
 
 import java.io.IOException;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -19,25 +21,26 @@ import org.apache.lucene.util.BytesRef;
  * Writes rows of a sparse matrix as documents, a segment for as many as the memory holds: similar
  * documents lie side by side in it, and the field "order" says in which order they came.
  *
- * <p>To be used by one thread; the one that writes segments is its own.
+ * <p>To be used by one thread; those that write segments are its own.
  */
 public final class Writer {
   static final String ID = "id";
   static final String ORDER = "order";
   static final String CONTENTS = "contents";
   private static final String NEXT_ORDER = "next order";
+  private static final int WRITERS = 2; // segments that are written at a time
 
   private final BytesRef[] words;
   private final int[] sortedWords;
   private final boolean reorder;
-  private final long memory; // bytes of a segment's rows; twice as much is held at most
+  private final long memory; // bytes of a segment's rows; those of WRITERS + 1 are held at most
   private final Directory directory;
   private final IndexWriter writer;
   private final DirectoryReader before; // the index as found; null for a new one
   private final DirectoryReader template = RowsReader.template();
   private Rows rows = new Rows();
   private long nextOrder;
-  private FutureTask<Void> segment; // the last one that was begun
+  private final Deque<FutureTask<Void>> segments = new ArrayDeque<>(); // being written, oldest first
 
   public Writer(
       byte[] path,
@@ -50,7 +53,7 @@ public final class Writer {
     words = Packed.strings(wordBlock, wordEnds);
     sortedWords = Packed.sorted(words);
     this.reorder = reorder;
-    memory = (long) (memoryMb * 1e6 / 2);
+    memory = (long) (memoryMb * 1e6 / (WRITERS + 1));
     directory = FSDirectory.open(Packed.path(path));
     before = create ? null : DirectoryReader.open(directory);
     IndexWriterConfig config = new IndexWriterConfig();
@@ -90,7 +93,9 @@ public final class Writer {
   /** Must come before documents are replaced or deleted that this writer was given. */
   public void flush() throws Exception {
     startSegment();
-    finishSegment();
+    while (!segments.isEmpty()) {
+      finishSegment();
+    }
   }
 
   /** The document number each id had when the index was opened, or -1; empty for a new index. */
@@ -126,9 +131,7 @@ public final class Writer {
   public void rollback() throws IOException {
     try {
       writer.rollback();
-      if (segment != null) {
-        segment.cancel(true);
-      }
+      segments.forEach(segment -> segment.cancel(true));
     } finally {
       release();
     }
@@ -143,36 +146,35 @@ public final class Writer {
     rows.add(id, order, terms, weights, from, to);
   }
 
-  /** Hands the rows to a thread that writes them, when it has finished with those before. */
+  /** Hands the rows to a thread that writes them, as soon as one is free. */
   private void startSegment() throws Exception {
-    finishSegment();
     if (rows.size() == 0) {
       return;
     }
+    if (segments.size() == WRITERS) {
+      finishSegment();
+    }
     Rows full = rows;
     rows = new Rows();
-    segment =
+    FutureTask<Void> segment =
         new FutureTask<>(
             () -> {
               writer.addIndexes(
                   RowsReader.of(template, full, order(full), words, sortedWords));
               return null;
             });
+    segments.add(segment);
     Thread thread = new Thread(segment, "segment");
     thread.setDaemon(true);
     thread.start();
   }
 
+  /** Waits for the oldest segment. */
   private void finishSegment() throws Exception {
-    if (segment == null) {
-      return;
-    }
     try {
-      segment.get();
+      segments.remove().get();
     } catch (ExecutionException failure) {
       throw failure.getCause() instanceof Exception cause ? cause : failure;
-    } finally {
-      segment = null;
     }
   }
 

@@ -48,21 +48,25 @@ LIBRARIES = {
 }
 """Module and class of each library."""
 
+ALPHAS = (0.9, 0.8, 0.7, 0.6)
+"""Of the approximate mode; see `ImpactSearcher.search`."""
+
 SEISMIC = ((2, 0.9), (4, 0.9), (6, 0.9), (10, 0.9), (12, 0.8), (20, 0.7))
 """query_cut, the terms of a query whose lists are read, and heap_factor; from fast to nearly exact."""
 
 ENGINES = {
     spec.name: spec
     for spec in [
-        EngineSpec("lexlip", "lexlip", "batch"),
-        EngineSpec("lexlip-single", "lexlip", "one by one", clients=2),
+        EngineSpec("lexlip", "lexlip", "batch", {"alpha": 1.0}),
+        EngineSpec("lexlip-single", "lexlip", "one by one", {"alpha": 1.0}, clients=2),
+        *(EngineSpec(f"lexlip-alpha{alpha}", "lexlip", "batch", {"alpha": alpha}) for alpha in ALPHAS),
         EngineSpec("pyserini", "pyserini", "batch"),
         EngineSpec("anserini", "anserini", "batch"),
         EngineSpec("faiss-flat", "faiss-flat", "one by one"),
         EngineSpec("faiss-flat-batch", "faiss-flat", "batch"),
         *(
             EngineSpec(f"faiss-hnsw-ef{ef}", "faiss-hnsw", "one by one", {"efSearch": ef})
-            for ef in (16, 32, 64, 128, 256, 512)
+            for ef in (16, 32, 48, 64, 128, 256, 512)
         ),
         *(
             EngineSpec(f"faiss-ivf-sq8-nprobe{n}", "faiss-ivf-sq8", "one by one", {"nprobe": n})

@@ -23,6 +23,7 @@ class LexLIP(Library):
     modules = ("anserini_bridge", "jnius_config")
     pip = "pyserini"
     index = "lexlip"
+    alpha: float
 
     def build(self, staged: Path) -> None:
         from anserini_bridge import ImpactWriter
@@ -47,14 +48,14 @@ class LexLIP(Library):
         return self.corpus.queries[number]
 
     def search_one(self, query: Any, k: int) -> Any:
-        ids, scores = self.searcher.search(query, k)
+        ids, scores = self.searcher.search(query, k, alpha=self.alpha)
         return ids[0], scores[0]
 
     def batch(self, queries: Sequence[Any]) -> Any:
         return vstack(queries, format="csr")
 
     def search_all(self, batch: Any, k: int) -> Any:
-        return self.searcher.search(batch, k, self.threads)
+        return self.searcher.search(batch, k, self.threads, alpha=self.alpha)
 
     def documents(self, hits: Any) -> list[int]:
         return [int(id) for id in hits[0]]

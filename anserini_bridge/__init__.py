@@ -24,7 +24,7 @@ from .pseudo_documents import write_json_vectors
 from .runtime import JavaHome, find_jar, find_java, lucene_version
 from .searcher import ImpactSearcher
 from .storage import folder_megabytes
-from .writer import ImpactWriter, update_index
+from .writer import ImpactWriter, check_same_vocabulary, update_index
 
 __all__ = [
     "FORMAT_VERSION",
@@ -44,6 +44,7 @@ __all__ = [
     "NoJava",
     "UnknownId",
     "VocabularyMismatch",
+    "check_same_vocabulary",
     "find_jar",
     "find_java",
     "folder_megabytes",

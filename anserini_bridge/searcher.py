@@ -125,6 +125,14 @@ class ImpactSearcher:
         opened = self._opened
         return self._weights(opened, ids, np.arange(len(opened.words)))
 
+    def ids(self) -> list[str]:
+        """Returns the ids of all documents that are not deleted, in no particular order."""
+        with java_errors(self.path):
+            answer = self._opened.java.ids().tostring()
+        count = int(np.frombuffer(answer, ">i4", 1)[0])
+        ends = np.frombuffer(answer, ">i4", count, offset=4)
+        return unpack_strings(answer[4 + 4 * count :], ends)
+
     def refresh(self) -> bool:
         """Moves to the newest state of the index; returns whether there was a newer one.
 

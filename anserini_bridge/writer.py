@@ -263,8 +263,12 @@ class ImpactWriter:
             self._lock.release()
 
 
-def update_index(path: str | Path, memory_mb: float = 512) -> ImpactWriter:
+def update_index(
+    path: str | Path, memory_mb: float = 512, extra: Mapping[str, Any] | None = None
+) -> ImpactWriter:
     """Returns an ImpactWriter with mode="update" and the settings that the index at path was made with.
+
+    extra replaces the caller's own metadata; None keeps it.
 
     Raises IndexNotFound, IndexVersion or CorruptIndex.
     """
@@ -276,6 +280,7 @@ def update_index(path: str | Path, memory_mb: float = 512) -> ImpactWriter:
         quantization=metadata.quantization,
         topk=metadata.topk,
         normalize=metadata.normalize,
+        extra=extra,
         mode="update",
         memory_mb=memory_mb,
     )

@@ -40,6 +40,7 @@ class PhotoVectors:
         batch: photos encoded at a time.
         workers: processes that decode.
         progress: what the progress bar says; None shows none.
+        indices: of the photos to encode; None encodes all.
 
     Attributes:
         skipped: photos that could not be read, with the reason; complete after the iteration.
@@ -52,9 +53,11 @@ class PhotoVectors:
         batch: int = 32,
         workers: int = 2,
         progress: str | None = None,
+        indices: Sequence[int] | None = None,
     ) -> None:
         self.model, self.source, self.batch = model, source, batch
-        self.workers = workers if len(source) > FEW else 0
+        self.indices = range(len(source)) if indices is None else indices
+        self.workers = workers if len(self.indices) > FEW else 0
         self.progress = progress
         self.skipped: list[Skipped] = []
 
@@ -64,13 +67,14 @@ class PhotoVectors:
         loader = DataLoader(
             photos,
             self.batch,
+            sampler=self.indices,
             collate_fn=_collate,
             num_workers=self.workers,
             multiprocessing_context=worker_context() if self.workers else None,
             generator=torch.Generator(),  # leaves torch's own, which dropout draws from, alone
         )
         self.skipped = []
-        with _bar(len(photos), "photo", self.progress) as bar:
+        with _bar(len(self.indices), "photo", self.progress) as bar:
             for pixels, indices, unreadable in loader:
                 self.skipped += [Skipped(self.source.items[i].id, reason) for i, reason in unreadable]
                 if indices:

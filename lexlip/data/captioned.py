@@ -102,6 +102,13 @@ class CaptionedSource(Source):
         assert self._tars is not None
         return self._tars.path(place)
 
+    def file(self, index: int) -> str:
+        place = self._places[index]
+        if isinstance(place, str):
+            return place
+        assert self._tars is not None
+        return self._tars.file(place)
+
 
 def _of_split(entries: list[Entry], split: str | None, name: str) -> list[Entry]:
     if split is None:

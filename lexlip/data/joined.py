@@ -34,6 +34,10 @@ class JoinedSource(Source):
         number, index = self._photos.locate(index)
         return self.sources[number].path(index)
 
+    def file(self, index: int) -> str:
+        number, index = self._photos.locate(index)
+        return self.sources[number].file(index)
+
     def image(self, index: int, size: int | None = None) -> Image.Image:
         number, index = self._photos.locate(index)
         return self.sources[number].image(index, size)

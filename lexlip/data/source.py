@@ -49,6 +49,10 @@ class Source(ABC):
     def path(self, index: int) -> str:
         """What a person opens: an absolute path; in a tar, the tar's path and the member's name after it."""
 
+    def file(self, index: int) -> str:
+        """The file that holds a photo: its own, or a tar."""
+        return self.path(index)
+
     def image(self, index: int, size: int | None = None) -> Image.Image:
         """The decoded photo, RGB, at least `size` pixels on its shorter side unless it is smaller itself
         (see `decode`). Raises UnreadableImage, with the path."""

@@ -52,6 +52,10 @@ class WebDatasetSource(Source):
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"
 
+    def file(self, index: int) -> str:
+        number, _ = self._photos.locate(index)
+        return self.tars[number]
+
     def captioned(self) -> np.ndarray:
         return self._photos.captioned()
 

@@ -1,28 +1,52 @@
-"""Builds an index of photos: encode, keep the K heaviest words, quantise, write."""
+"""Builds an index of photos, and makes it follow them: encode, keep the K heaviest words, quantise, write.
+
+What loads torch is imported where photos are encoded: an update with nothing to encode answers at once.
+"""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactWriter, folder_megabytes, read_metadata, write_json_vectors
+from anserini_bridge import (
+    ImpactSearcher,
+    ImpactWriter,
+    IndexMetadata,
+    IndexNotFound,
+    folder_megabytes,
+    read_metadata,
+    update_index,
+    write_json_vectors,
+)
 from lexlip.data import Skipped, Source
-from lexlip.encoding import PhotoVectors
-from lexlip.errors import DataError
-from lexlip.models.lexlip import LexLIP
+from lexlip.errors import ConfigError, DataError
+from lexlip.search.collection import check_same_collection, describe_collection, find_changes
 from lexlip.search.engines import describe
 from lexlip.sparse.quantize import Scheme, quantize
 from lexlip.sparse.topk import topk
 
+if TYPE_CHECKING:
+    from lexlip.encoding import PhotoVectors
+    from lexlip.models.lexlip import LexLIP
+
+Batch = tuple[list[str], csr_matrix]  # ids, whole weights [n, V]
+
+
+class _Report:
+    skipped: list[Skipped]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "skipped": [skip._asdict() for skip in self.skipped]}
+
 
 @dataclass(frozen=True)
-class Indexed:
+class Indexed(_Report):
     """What was written."""
 
     index: str
@@ -32,14 +56,26 @@ class Indexed:
     seconds: float
     skipped: list[Skipped]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "skipped": [skip._asdict() for skip in self.skipped]}
+
+@dataclass(frozen=True)
+class Updated(_Report):
+    """What an update did: numbers of photos, and how the index is now."""
+
+    index: str
+    added: int
+    changed: int
+    deleted: int
+    unchanged: int
+    megabytes: float
+    seconds: float
+    skipped: list[Skipped]
 
 
 def index_photos(
     model: LexLIP,
     model_name: str,
     source: Source,
+    listed: float,
     index: str | Path,
     topk_terms: int | None = 32,
     scheme: Scheme = "unit",
@@ -53,6 +89,8 @@ def index_photos(
         model: the encoder.
         model_name: by which a search finds the model again.
         source: the photos.
+        listed: the time before they were listed, in seconds since 1970; what changes later is encoded
+            again by an update.
         index: the index's folder.
         topk_terms: words that a photo keeps; None keeps all.
         scheme: see `lexlip.sparse.quantize`.
@@ -65,37 +103,35 @@ def index_photos(
         DataError: none of the photos could be read, or the folder cannot be written; the old index stays.
         BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
+    from lexlip.encoding import PhotoVectors
+
     started = time.perf_counter()
     index = Path(index)
-    extra = {"model": model_name, **locations(source, index)}
+    extra = {"model": model_name, **describe_collection(source, index, listed)}
     photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
-    batches = iter(photos)
+    batches = _impacts(photos, topk_terms, scheme)
     batch = next(batches, None)  # forks the workers, before the writer starts a JVM
     if batch is None:
         id, reason = photos.skipped[0]
         raise DataError(f"no photo in {source.name} can be read ({len(source)} tried; {id}: {reason})")
-    try:
-        with ImpactWriter(
-            index,
-            model.vocabulary.words,
-            encoder=model.identity,
-            quantization=describe(scheme),
-            topk=topk_terms,
-            normalize=scheme == "unit",
-            extra=extra,
-        ) as writer:
-            documents: list[tuple[list[str], csr_matrix]] = []
-            while batch is not None:
-                ids, vectors = batch
-                impacts = quantize(topk(vectors, topk_terms), scheme)
-                writer.add(ids, impacts)
-                if pseudo_documents is not None:
-                    documents.append((ids, impacts))
-                batch = next(batches, None)
+    writer = ImpactWriter(
+        index,
+        model.vocabulary.words,
+        encoder=model.identity,
+        quantization=describe(scheme),
+        topk=topk_terms,
+        normalize=scheme == "unit",
+        extra=extra,
+    )
+    documents: list[Batch] = []
+    with _writing_to(index), writer:
+        while batch is not None:
+            writer.add(*batch)
             if pseudo_documents is not None:
-                _write_pseudo_documents(pseudo_documents, documents, model.vocabulary.words)
-    except OSError as error:
-        raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error
+                documents.append(batch)
+            batch = next(batches, None)
+        if pseudo_documents is not None:
+            _write_pseudo_documents(pseudo_documents, documents, model.vocabulary.words)
     written = read_metadata(index)
     return Indexed(
         index=str(index),
@@ -107,42 +143,113 @@ def index_photos(
     )
 
 
-def _write_pseudo_documents(
-    path: str | Path, documents: list[tuple[list[str], csr_matrix]], words: Sequence[str]
-) -> None:
+def update_photos(
+    source: Source,
+    listed: float,
+    index: str | Path,
+    model_name: str | None = None,
+    topk_terms: int | None = None,
+    scheme: Scheme | None = None,
+    workers: int = 2,
+    progress: bool = False,
+) -> Updated:
+    """Make an index follow its source: encode photos that are new or changed, delete those that are gone.
+
+    Searches see all of it at once, after a refresh; an update that fails or ends early changes nothing.
+
+    Args:
+        source, listed, index, workers, progress: as for `index_photos`.
+        model_name, topk_terms, scheme: None takes those that the index was made with; others are refused.
+
+    Raises:
+        DataError: no index, another source, or the folder cannot be written.
+        ConfigError: the index was made with other settings.
+        ModelError: the model that made the index is not there, or the one named is another.
+        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
+    """
+    started = time.perf_counter()
+    index = Path(index)
+    metadata = _made_with(index, topk_terms, scheme)
+    described = describe_collection(source, index, listed)
+    check_same_collection(metadata.extra, described, index)
+    writer = update_index(index, extra={"model": metadata.extra.get("model"), **described})
+    with ImpactSearcher(index) as searcher:
+        found = find_changes(source, searcher.ids(), metadata.extra)
+
+    photos: PhotoVectors | None = None
+    batches: Iterator[Batch] = iter(())
+    if found.new or found.changed or model_name is not None:
+        from lexlip.encoding import PhotoVectors
+        from lexlip.search.encoder import load_encoder
+
+        encoder = load_encoder(index, metadata, model_name)
+        photos = PhotoVectors(
+            encoder,
+            source,
+            workers=workers,
+            progress="index" if progress else None,
+            indices=sorted([*found.new, *found.changed]),
+        )
+        batches = _impacts(photos, metadata.topk, metadata.quantization["scheme"])
+    batch = next(batches, None)
+    encoded: set[str] = set()
+    changed = {source.items[number].id for number in found.changed}
+    gone = set(found.gone)
+    if batch is not None or changed or gone:
+        with _writing_to(index), writer:
+            while batch is not None:
+                writer.upsert(*batch)
+                encoded.update(batch[0])
+                batch = next(batches, None)
+            gone |= changed - encoded  # they cannot be read any more
+            writer.delete(sorted(gone))
+    return Updated(
+        index=str(index),
+        added=len(encoded - changed),
+        changed=len(encoded & changed),
+        deleted=len(gone),
+        unchanged=found.unchanged,
+        megabytes=folder_megabytes(index),
+        seconds=time.perf_counter() - started,
+        skipped=[*source.skipped, *(photos.skipped if photos else ())],
+    )
+
+
+def _made_with(index: Path, topk_terms: int | None, scheme: Scheme | None) -> IndexMetadata:
+    """What an index says about itself, if it is there and was made with these settings; None is any."""
+    try:
+        metadata = read_metadata(index)
+    except IndexNotFound:
+        raise DataError(f"there is no index {index} to update: index once without --update") from None
+    for option, was, given in (
+        ("--topk", metadata.topk, topk_terms),
+        ("--quantization", metadata.quantization.get("scheme"), scheme),
+    ):
+        if given is not None and given != was:
+            raise ConfigError(
+                f"the index {index} was made with {option} {was}, not {given}: leave {option} out,"
+                " or index without --update"
+            )
+    return metadata
+
+
+def _impacts(photos: PhotoVectors, topk_terms: int | None, scheme: Scheme) -> Iterator[Batch]:
+    for ids, vectors in photos:
+        yield ids, quantize(topk(vectors, topk_terms), scheme)
+
+
+@contextmanager
+def _writing_to(index: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error
+
+
+def _write_pseudo_documents(path: str | Path, documents: list[Batch], words: Sequence[str]) -> None:
     ids = [id for batch, _ in documents for id in batch]
     impacts = vstack([rows for _, rows in documents], format="csr")
     try:
         write_json_vectors(path, ids, impacts, words)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def locations(source: Source, index: Path) -> dict[str, Any]:
-    """Where each photo of a source lies: {"root": folder} where ids are paths below it, else {"paths": ...}.
-
-    The root is relative to the index where the index lies below it, so that both can be moved together.
-
-    Raises:
-        DataError: a name that is not UTF-8, which the index could not store.
-    """
-    paths = {item.id: source.path(number) for number, item in enumerate(source.items)}
-    first_id, first_path = next(iter(paths.items()))
-    root = first_path.removesuffix(first_id)
-    try:
-        f"{root}{index.absolute()}".encode()
-    except UnicodeEncodeError:
-        raise DataError(f"a folder above {source.name} or {index} has a name that is not UTF-8") from None
-    if any(path != root + id for id, path in paths.items()):
-        return {"paths": paths}
-    if root and index.resolve().is_relative_to(Path(root).resolve()):
-        return {"root": os.path.relpath(Path(root).resolve(), index.resolve()), "relative": True}
-    return {"root": root, "relative": False}
-
-
-def locate(id: str, extra: dict[str, Any], index: Path) -> str:
-    """The path of an indexed photo, from what `locations` stored."""
-    if "paths" in extra:
-        return str(extra["paths"].get(id, id))
-    root = (index.resolve() / extra["root"]).resolve() if extra["relative"] else Path(extra["root"])
-    return str(root / id)

@@ -12,11 +12,11 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.data import decode
-from lexlip.errors import DataError, ModelError
+from lexlip.errors import DataError
 from lexlip.models.dual_encoder import QueryEncoder
-from lexlip.models.lexlip import LexLIP
+from lexlip.search.collection import locate
+from lexlip.search.encoder import load_encoder
 from lexlip.search.engines import LuceneEngine
-from lexlip.search.indexing import locate
 from lexlip.vocabulary import is_content_word, tokenize_captions
 
 
@@ -70,25 +70,7 @@ class PhotoSearch:
     ) -> None:
         self.index = Path(index)
         metadata = read_metadata(self.index)
-        name = model or metadata.extra.get("model")
-        if name is None:
-            raise ModelError(
-                f"{index} does not say which model made it ({metadata.encoder}): name one with --model"
-            )
-        try:
-            self.model = LexLIP.from_pretrained(name)
-        except ModelError as error:
-            if model is not None:
-                raise
-            raise ModelError(
-                f"the index {index} was made with {metadata.encoder}, which cannot be loaded: {error};"
-                " say with --model where it is, or index again"
-            ) from error
-        if self.model.identity != metadata.encoder:
-            raise ModelError(
-                f"the index {index} was made with {metadata.encoder}, but {name} is {self.model.identity}:"
-                " search with the model that made it (--model), or index again"
-            )
+        self.model = load_encoder(self.index, metadata, model)
         self.query_encoder: QueryEncoder = query_encoder
         self.searcher = ImpactSearcher(self.index, self.model.vocabulary.words)
         self.engine = LuceneEngine(self.searcher, query_topk)

@@ -177,7 +177,7 @@ def test_an_index_of_another_model(indexed: Run, model_folder: Path, other_model
     )
     says = error(indexed("search", "dog", "--model", other_model, code=2))
     assert says.startswith(f"the index .lexlip was made with {made_with}, but {other_model} is {other}: ")
-    assert says.endswith("search with the model that made it (--model), or index again")
+    assert says.endswith("give the model that made it (--model), or index again")
 
 
 def test_an_index_of_another_vocabulary(lexlip: Run, photos: Path, model_folder: Path) -> None:

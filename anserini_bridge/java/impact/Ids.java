@@ -1,11 +1,13 @@
 package impact;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.lucene.index.BinaryDocValues;
 import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.MultiBits;
 import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.ReaderUtil;
 import org.apache.lucene.index.Terms;
@@ -68,5 +70,36 @@ final class Ids {
       ids[(int) entry] = Arrays.copyOfRange(id.bytes, id.offset, id.offset + id.length);
     }
     return ids;
+  }
+
+  /**
+   * The ids of the live documents.
+   *
+   * @return how many, the ends of the ids in the block (both big-endian int32), and the block (UTF-8)
+   */
+  static byte[] live(DirectoryReader reader) throws IOException {
+    int[] documents = new int[reader.numDocs()];
+    Bits live = MultiBits.getLiveDocs(reader);
+    for (int doc = 0, count = 0; doc < reader.maxDoc(); doc++) {
+      if (live == null || live.get(doc)) {
+        documents[count++] = doc;
+      }
+    }
+    byte[][] ids = read(reader, documents);
+    int length = 0;
+    for (byte[] id : ids) {
+      length = Math.addExact(length, id.length);
+    }
+    ByteBuffer out = ByteBuffer.allocate((1 + ids.length) * Integer.BYTES + length);
+    out.putInt(ids.length);
+    int end = 0;
+    for (byte[] id : ids) {
+      end += id.length;
+      out.putInt(end);
+    }
+    for (byte[] id : ids) {
+      out.put(id);
+    }
+    return out.array();
   }
 }

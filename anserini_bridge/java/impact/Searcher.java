@@ -47,6 +47,16 @@ public final class Searcher {
     }
   }
 
+  /** The ids of the live documents, packed as in Ids.live. */
+  public byte[] ids() throws IOException {
+    DirectoryReader current = acquire().reader;
+    try {
+      return Ids.live(current);
+    } finally {
+      current.decRef();
+    }
+  }
+
   /** Moves to the newest commit; false when this is it already. */
   public synchronized boolean refresh() throws IOException {
     Snapshot old = snapshot;

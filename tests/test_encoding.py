@@ -21,6 +21,13 @@ def test_vectors_in_the_order_of_the_source(workers: int) -> None:
     np.testing.assert_allclose(whole, vstack(alone).toarray(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("indices", [[], [2, 3, 5]])
+def test_some_photos(indices: list[int]) -> None:
+    model, source = tiny_model(), Scenes(6, seed=0)
+    ids = [id for ids, _ in PhotoVectors(model, source, batch=2, indices=indices) for id in ids]
+    assert ids == [source.items[index].id for index in indices]
+
+
 def test_unreadable_photos_are_listed(tmp_path: Path) -> None:
     for index in (0, 2):
         Scenes(3, seed=0).image(index).save(tmp_path / f"{index}.png")

@@ -61,8 +61,8 @@ def index(
     until the new one is complete.
 
     With --update the index that is there follows its SOURCE, with the model and the settings that it was
-    made with. A photo has changed if its file, or the tar that it is in, has a time of change (mtime or
-    ctime) after that at which the last indexing began.
+    made with. A photo has changed if its file, or the tar that it is in, was changed (mtime or ctime) after
+    the last indexing began.
     """
     import time
 

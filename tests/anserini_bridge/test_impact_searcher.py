@@ -13,6 +13,7 @@ from anserini_bridge import (
     ImpactWriter,
     UnknownId,
     VocabularyMismatch,
+    update_index,
 )
 
 
@@ -141,6 +142,21 @@ def test_searches_run_while_the_index_is_refreshed(small: Path) -> None:
             searcher.refresh()
         assert {tuple(one.result()[0][0][-2:]) for one in running} == {("x", "z")}
         assert searcher.search(query)[0] == [["n0", "n1", "n2", "x", "z"]]
+
+
+def test_ids_are_those_of_the_documents_that_are_not_deleted(small: Path) -> None:
+    with ImpactSearcher(small) as searcher:
+        assert sorted(searcher.ids()) == ["x", "y", "z"]
+        with update_index(small) as writer:
+            writer.upsert(["z", "größe 写真"], csr_matrix([[1, 0, 0], [0, 0, 0]]))
+            writer.delete(["x"])
+        assert sorted(searcher.ids()) == ["x", "y", "z"]
+        assert searcher.refresh()
+        assert sorted(searcher.ids()) == ["größe 写真", "y", "z"]
+        with update_index(small) as writer:
+            writer.delete(searcher.ids())
+        searcher.refresh()
+        assert searcher.ids() == []
 
 
 def test_wrong_vocabulary_names_both(small: Path) -> None:

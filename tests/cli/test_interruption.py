@@ -62,6 +62,32 @@ def encoding(folder: Path, *arguments: object) -> Iterator[subprocess.Popen[str]
         process.communicate()
 
 
+def test_an_update_that_is_interrupted_changes_nothing(
+    lexlip: Run, tmp_path: Path, model_folder: Path
+) -> None:
+    write_photos(tmp_path / "photos", 3)
+    lexlip("index", "photos", "--model", model_folder)
+    write_photos(tmp_path / "photos", 70)
+    (tmp_path / "photos" / "0.jpg").unlink()
+    before = Path(".lexlip/index.json").read_bytes()
+
+    for end in (signal.SIGINT, signal.SIGKILL):
+        (tmp_path / "encoding").unlink(missing_ok=True)
+        with encoding(tmp_path, "index", "photos", "--update") as process:
+            os.killpg(process.pid, end)
+            stdout, stderr = process.communicate(timeout=60)
+        assert stdout == ""
+        if end == signal.SIGINT:
+            assert process.returncode == 130
+            assert stderr == "Error: interrupted: nothing was changed; run the same command again to update\n"
+        assert Path(".lexlip/index.json").read_bytes() == before
+        hits = json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]
+        assert {hit["id"] for hit in hits} <= {"0.jpg", "1.jpg", "2.jpg"}
+
+    done = lexlip("index", "photos", "--update").stdout
+    assert done.startswith("67 added, 2 changed, 1 deleted, 0 unchanged, ")
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_the_old_index_answers_and_the_next_run_completes(
     lexlip: Run, tmp_path: Path, model_folder: Path, end: signal.Signals

@@ -5,8 +5,12 @@ What loads torch is imported where photos are encoded: an update with nothing to
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +29,7 @@ from anserini_bridge import (
     write_json_vectors,
 )
 from lexlip.data import Skipped, Source
+from lexlip.data.workers import worker_context
 from lexlip.errors import ConfigError, DataError
 from lexlip.search.collection import check_same_collection, describe_collection, find_changes
 from lexlip.search.engines import describe
@@ -173,8 +178,7 @@ def update_photos(
     described = describe_collection(source, index, listed)
     check_same_collection(metadata.extra, described, index)
     writer = update_index(index, extra={"model": metadata.extra.get("model"), **described})
-    with ImpactSearcher(index) as searcher:
-        found = find_changes(source, searcher.ids(), metadata.extra)
+    found = find_changes(source, _ids(index), metadata.extra)
 
     photos: PhotoVectors | None = None
     batches: Iterator[Batch] = iter(())
@@ -191,7 +195,7 @@ def update_photos(
             indices=sorted([*found.new, *found.changed]),
         )
         batches = _impacts(photos, metadata.topk, metadata.quantization["scheme"])
-    batch = next(batches, None)
+    batch = next(batches, None)  # forks the workers, before the writer starts a JVM
     encoded: set[str] = set()
     changed = {source.items[number].id for number in found.changed}
     gone = set(found.gone)
@@ -231,6 +235,26 @@ def _made_with(index: Path, topk_terms: int | None, scheme: Scheme | None) -> In
                 " or index without --update"
             )
     return metadata
+
+
+def _ids(index: Path) -> list[str]:
+    """The ids in an index, read by another process: where Java runs, no workers can be forked any more."""
+    if "jnius" in sys.modules:
+        return _list_ids(index)
+    try:
+        with ProcessPoolExecutor(
+            1, worker_context(), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+        ) as process:
+            return process.submit(_list_ids, index).result()
+    except BrokenProcessPool as error:
+        raise DataError(
+            f"the process that read the index {index} was killed: is there enough memory?"
+        ) from error
+
+
+def _list_ids(index: Path) -> list[str]:
+    with ImpactSearcher(index) as searcher:
+        return searcher.ids()
 
 
 def _impacts(photos: PhotoVectors, topk_terms: int | None, scheme: Scheme) -> Iterator[Batch]:

@@ -20,8 +20,7 @@ final class BlockMax {
   private final int[] sums = new int[Postings.GROUP];
   private final int[] tops = new int[Postings.BLOCKS]; // of each block the highest sum
   private final int[] stripBounds = new int[4 * Postings.BLOCKS]; // of what is not in the sums yet
-  private final byte[] lowStrips = new byte[Postings.BLOCKS]; // of a block's open strips the first
-  private final byte[] highStrips = new byte[Postings.BLOCKS]; // and the last
+  private final int[] strips = new int[Postings.BLOCKS]; // those of a block that are open, a bit each
   private final Runs runs = new Runs();
   private final int[][] bounds = new int[4][]; // of blocks, by place in the quad and quad
   private int[] quadBounds = {};
@@ -40,7 +39,7 @@ final class BlockMax {
    *
    * @param terms of the query, the first count
    * @param boosts their weights; the sum of the terms' bounds must fit into an int
-   * @param alpha 1: exact; below, only bounds that reach the k best when multiplied by it count
+   * @param alpha 1: exact; below, what bounds say is multiplied by it, so that more is passed over
    */
   void search(
       Segment segment, Postings[] terms, int[] boosts, int count, TopK best, double alpha) {
@@ -61,7 +60,7 @@ final class BlockMax {
     }
     for (int i = 0; i < Math.min(FIRST, groups); i++) {
       int group = argmax(groupBounds, groups);
-      long needed = needed();
+      long needed = needed(0);
       if (groupBounds[group] < needed) {
         return;
       }
@@ -69,16 +68,17 @@ final class BlockMax {
       groupBounds[group] = close(group);
     }
     for (int group = 0; group < groups; group++) { // in the order of memory, which is read ahead
-      long needed = needed();
+      long needed = needed(0);
       if (groupBounds[group] >= needed) {
         score(group, needed, segment);
       }
     }
   }
 
-  /** What a bound must reach. */
-  private long needed() {
-    return alpha == 1 ? best.minimum() : (long) (best.minimum() / alpha);
+  /** What the bound of something with this score so far must reach. */
+  private long needed(int score) {
+    long missing = best.minimum() - score;
+    return alpha == 1 ? missing : (long) (missing / alpha);
   }
 
   /** Those that can give most come first, so that the bounds of the rest fall fast. */
@@ -151,7 +151,10 @@ final class BlockMax {
     for (; blocks != 0; blocks &= blocks - 1) {
       int block = Long.numberOfTrailingZeros(blocks);
       if (tops[block] >= best.minimum()) {
-        offer(group * Postings.GROUP, block * Postings.BLOCK, segment);
+        for (int open = strips[block]; open != 0; open &= open - 1) {
+          int strip = Integer.numberOfTrailingZeros(open);
+          offer(group * Postings.GROUP, block * Postings.BLOCK + strip * Postings.STRIP, segment);
+        }
       }
     }
     Arrays.fill(sums, 0);
@@ -173,8 +176,8 @@ final class BlockMax {
     return highest;
   }
 
-  private void offer(int groupStart, int blockStart, Segment segment) {
-    for (int place = blockStart; place < blockStart + Postings.BLOCK; place++) {
+  private void offer(int groupStart, int stripStart, Segment segment) {
+    for (int place = stripStart; place < stripStart + Postings.STRIP; place++) {
       if (sums[place] >= best.minimum() && segment.isLive(groupStart + place)) {
         best.offer(sums[place], segment.docBase + groupStart + place);
       }
@@ -212,6 +215,7 @@ final class BlockMax {
       runs.fetch(terms[i].data, terms[i].groupStarts[group]);
     }
     Arrays.fill(stripBounds, 0);
+    Arrays.fill(strips, 15);
     int longest = SHORT * Long.bitCount(blocks);
     int left = 0;
     for (int i = 0; i < count; i++) {
@@ -283,21 +287,19 @@ final class BlockMax {
     stripBounds[block * 4 + 3] += (maxima >>> 24) * boost;
   }
 
-  /** Notes which strips are still good enough; returns the blocks that have any. */
+  /** Closes the strips that are not good enough any more; returns the blocks that have open ones. */
   private long openStrips(long blocks) {
     long open = 0;
     for (long left = blocks; left != 0; left &= left - 1) {
       int block = Long.numberOfTrailingZeros(left);
-      long needed = needed() - tops[block];
-      int strips =
+      long needed = needed(tops[block]);
+      strips[block] &=
           (stripBounds[block * 4] >= needed ? 1 : 0)
               | (stripBounds[block * 4 + 1] >= needed ? 2 : 0)
               | (stripBounds[block * 4 + 2] >= needed ? 4 : 0)
               | (stripBounds[block * 4 + 3] >= needed ? 8 : 0);
-      if (strips != 0) {
+      if (strips[block] != 0) {
         open |= 1L << block;
-        lowStrips[block] = (byte) Integer.numberOfTrailingZeros(strips);
-        highStrips[block] = (byte) (31 - Integer.numberOfLeadingZeros(strips));
       }
     }
     return open;
@@ -319,8 +321,10 @@ final class BlockMax {
           (counts & 31 | (counts & 31 << 5) << 3 | (counts & 31 << 10) << 6 | (counts >>> 15) << 24)
               * 0x01010101L;
       int first = firstPosting + (data[record + 1] & 0xfff);
-      int from = first + (int) (ends << 8 >>> lowStrips[block] * 8 & 0xff);
-      int to = first + (int) (ends >>> highStrips[block] * 8 & 0xff);
+      int low = Integer.numberOfTrailingZeros(strips[block]);
+      int high = 31 - Integer.numberOfLeadingZeros(strips[block]);
+      int from = first + (int) (ends << 8 >>> low * 8 & 0xff);
+      int to = first + (int) (ends >>> high * 8 & 0xff);
       runs.collect(data, from, to, block, boost);
     }
   }

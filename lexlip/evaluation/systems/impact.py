@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import ImpactSearcher, ImpactWriter, folder_megabytes
+from anserini_bridge import ImpactSearcher, ImpactWriter, folder_megabytes, update_index
 from lexlip.data.workers import cores
 from lexlip.evaluation.distractors import recombined
 from lexlip.evaluation.pool import Documents, EncodedPool
@@ -23,6 +23,7 @@ from lexlip.sparse.topk import topk
 
 POSTING_BYTES = 3  # two for a word's number and one for its weight
 BUFFER_MB = 64.0  # of each of the indexes that are written together
+OPTIMIZE_MB = 1024.0  # of one, when it is made as fast as if it had been written alone
 
 TopK = int | None  # words that a document keeps; None: all
 Cut = Callable[[csr_matrix], csr_matrix]
@@ -111,6 +112,9 @@ def _write(
             for name, writer in writers.items():
                 writer.add(names, quantize(cuts[name](rows), settings.scheme))
             bar.update(len(names))
+    for name in cuts:
+        with update_index(folder / name, OPTIMIZE_MB) as writer:
+            writer.optimize()
 
 
 def name_of(kept: TopK) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bridge_corpus import SETTINGS, Corpus, brute_force, random_vectors
+from bridge_corpus import SETTINGS, brute_force, random_vectors
 from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import BadVectors, ImpactSearcher, ImpactWriter

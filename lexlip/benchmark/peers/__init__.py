@@ -48,7 +48,7 @@ LIBRARIES = {
 }
 """Module and class of each library."""
 
-ALPHAS = (0.9, 0.8, 0.7, 0.6)
+ALPHAS = (0.95, 0.9, 0.85, 0.8, 0.75)
 """Of the approximate mode; see `ImpactSearcher.search`."""
 
 SEISMIC = ((2, 0.9), (4, 0.9), (6, 0.9), (10, 0.9), (12, 0.8), (20, 0.7))

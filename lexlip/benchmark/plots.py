@@ -83,14 +83,21 @@ def draw_recall(axes: Axes, result: Mapping[str, Any]) -> None:
     conditions = result["conditions"]
     recall = f"recall@{conditions['k']}"
     for library, colour in COLOURS.items():
-        rows = {name: row for name, row in result["engines"].items() if _is_setting(name, library)}
-        if len(rows) > 2:
-            points = [(row[recall], row["qps"]) for row in rows.values()]
-            axes.plot(*zip(*sorted(points), strict=True), "o-", color=colour, ms=4, label=library)
-            continue
-        for (name, row), mark in zip(rows.items(), "Do", strict=False):
-            mark, size = ("*", 15) if name == "lexlip" else (mark, 7)
-            axes.plot(row[recall], row["qps"], mark, color=colour, ms=size, label=name, clip_on=False)
+        marks = iter("Do")
+        for calls in ("batch", "one by one"):
+            rows = {
+                name: row
+                for name, row in result["engines"].items()
+                if _is_setting(name, library) and ENGINES[name].calls == calls
+            }
+            if len(rows) > 2:
+                points = sorted((row[recall], row["qps"]) for row in rows.values())
+                label = f"{library}, approximate" if library in rows else library
+                axes.plot(*zip(*points, strict=True), "o-", color=colour, ms=4, label=label)
+                rows = {name: row for name, row in rows.items() if name == library}
+            for name, row in rows.items():
+                mark, size = ("*", 15) if name == "lexlip" else (next(marks), 7)
+                axes.plot(row[recall], row["qps"], mark, color=colour, ms=size, label=name, clip_on=False)
     axes.set_yscale("log")
     axes.set_xlabel(recall)
     axes.set_ylabel(f"queries per second, {conditions['threads']} thread(s)")
@@ -133,13 +140,15 @@ def _is_setting(name: str, library: str) -> bool:
 
 
 def _one_of_each(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Engines by name; of a library with many settings the one whose recall is nearest to 0.99."""
+    """Engines by name; of a library with many settings the one of its own name, which is exact, or the one
+    whose recall is nearest to 0.99."""
     recall = f"recall@{result['conditions']['k']}"
     chosen = {}
     for library in COLOURS:
         rows = {name: row for name, row in result["engines"].items() if _is_setting(name, library)}
         if len(rows) > 2:
-            rows = {library: min(rows.values(), key=lambda row: abs(row[recall] - NEAR))}
+            near = min(rows.values(), key=lambda row: abs(row[recall] - NEAR))
+            rows = {library: rows.get(library, near)}
         chosen.update(rows)
     return chosen
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lexlip.benchmark.peers import LIBRARIES
-from lexlip.benchmark.plots import COLOURS, draw, read_results
+from lexlip.benchmark.plots import COLOURS, draw, draw_costs, read_results
 from lexlip.errors import ConfigError, DataError
 
 
@@ -28,6 +28,8 @@ def report(documents: int, terms: int = 12) -> dict[str, Any]:
         "engines": {
             "lexlip": row(9_000, 1),
             "lexlip-single": row(5_000, 1),
+            "lexlip-alpha0.9": row(12_000, 0.99),
+            "lexlip-alpha0.8": row(15_000, 0.95),
             **graph,
             "seismic-cut2-heap0.9": row(9_000, 0.9),
             "seismic": row(9_000, 0.9),
@@ -57,7 +59,9 @@ def test_pictures(files: list[Path], tmp_path: Path) -> None:
         assert path.stat().st_size > 5_000
     picture = paths[0].read_text()
     assert "<svg" in picture
+    assert "<!-- lexlip -->" in picture
     assert "<!-- lexlip-single -->" in picture
+    assert "<!-- lexlip, approximate -->" in picture
     assert "<!-- faiss-hnsw -->" in picture  # one line, and no label for each setting
     assert "<!-- faiss-hnsw-ef16 -->" not in picture
     assert "<!-- index, MB -->" in paths[4].read_text()
@@ -100,3 +104,13 @@ def test_what_is_no_report(text: str, tmp_path: Path) -> None:
 def test_a_report_that_is_not_there() -> None:
     with pytest.raises(DataError, match="cannot read /no/file: No such file"):
         read_results(["/no/file"])
+
+
+def test_the_exact_engine_stands_for_its_library(files: list[Path]) -> None:
+    pytest.importorskip("matplotlib", reason="pictures are optional: pip install matplotlib")
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    draw_costs(figure, read_results(files))
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert lines["lexlip"].get_ydata().tolist() == [1000 / 9_000] * 2

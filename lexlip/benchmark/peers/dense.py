@@ -74,6 +74,17 @@ class Flat(_Faiss):
 
         return faiss.IndexFlatIP(self.corpus.dimensions)
 
+    def search_all(self, batch: Any, k: int) -> Any:
+        """By matrix products, which Faiss 1.15 itself takes only for 128,000 numbers or more."""
+        import faiss
+
+        before = faiss.cvar.distance_compute_blas_threshold
+        faiss.cvar.distance_compute_blas_threshold = 1
+        try:
+            return super().search_all(batch, k)
+        finally:
+            faiss.cvar.distance_compute_blas_threshold = before
+
 
 class HNSW(_Faiss):
     """A graph of neighbours; efSearch candidates are followed."""

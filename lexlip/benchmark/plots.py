@@ -123,7 +123,7 @@ def draw_costs(figure: Figure, results: Sequence[Mapping[str, Any]]) -> None:
         axes.set_xlabel("documents")
         axes.set_title(title)
         axes.grid(True, which="major", alpha=0.3)
-    panels[0].legend(fontsize=8)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
 
 
 def _setting(result: Mapping[str, Any]) -> str:

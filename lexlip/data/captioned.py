@@ -88,26 +88,21 @@ class CaptionedSource(Source):
         }
         return {photo: members[name] for photo, name in names.items() if name in members}
 
+    def _in_tars(self) -> WebDatasetSource:
+        assert self._tars is not None
+        return self._tars
+
     def read(self, index: int) -> bytes:
         place = self._places[index]
-        if isinstance(place, str):
-            return read_file(place)
-        assert self._tars is not None
-        return self._tars.read(place)
+        return read_file(place) if isinstance(place, str) else self._in_tars().read(place)
 
     def path(self, index: int) -> str:
         place = self._places[index]
-        if isinstance(place, str):
-            return place
-        assert self._tars is not None
-        return self._tars.path(place)
+        return place if isinstance(place, str) else self._in_tars().path(place)
 
     def file(self, index: int) -> str:
         place = self._places[index]
-        if isinstance(place, str):
-            return place
-        assert self._tars is not None
-        return self._tars.file(place)
+        return place if isinstance(place, str) else self._in_tars().file(place)
 
 
 def _of_split(entries: list[Entry], split: str | None, name: str) -> list[Entry]:

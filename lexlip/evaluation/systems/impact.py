@@ -112,9 +112,11 @@ def _write(
             for name, writer in writers.items():
                 writer.add(names, quantize(cuts[name](rows), settings.scheme))
             bar.update(len(names))
-    for name in cuts:
-        with update_index(folder / name, OPTIMIZE_MB) as writer:
-            writer.optimize()
+    with settings.bar(f"{what}, optimizing", len(cuts), "index") as bar:
+        for name in cuts:
+            with update_index(folder / name, OPTIMIZE_MB) as writer:
+                writer.optimize()
+            bar.update()
 
 
 def name_of(kept: TopK) -> str:

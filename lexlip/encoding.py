@@ -16,6 +16,7 @@ from lexlip.config import ImageEncoderConfig, ModelConfig
 from lexlip.data import Skipped, Source, UnreadableImage
 from lexlip.data.workers import worker_context
 from lexlip.encoders.image import to_pixels
+from lexlip.memory import keep_freed_memory
 from lexlip.models.dual_encoder import QueryEncoder
 
 FEW = 64  # photos for which starting worker processes costs more than it saves
@@ -63,6 +64,7 @@ class PhotoVectors:
 
     def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
         """Yields ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
+        keep_freed_memory()
         photos = _Photos(self.source, self.model.config.image)
         loader = DataLoader(
             photos,

@@ -32,6 +32,7 @@ from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
 from lexlip.encoders.text import TextEncoder, word_tokenizer
 from lexlip.errors import ConfigError
+from lexlip.memory import keep_freed_memory
 from lexlip.objectives.contrastive import contrastive
 from lexlip.objectives.flops import flops
 from lexlip.training.device import autocast, pick_device, pick_precision
@@ -122,6 +123,7 @@ class TrainingStep:
         self.precision = pick_precision(settings.precision, self.device)
         torch.set_num_threads(settings.threads)
         torch.set_flush_denormal(True)  # as in training: denormal numbers take a CPU many times as long
+        keep_freed_memory()  # as in training
         torch.manual_seed(0)
         text_encoder = TextEncoder(size.text, word_tokenizer(["a"]))
         image_encoder = ImageEncoder(size.image, text_encoder.width)

@@ -25,6 +25,7 @@ from lexlip.data import Source
 from lexlip.encoders.text import load_mlm_head, load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.evaluation.evaluate import evaluate
+from lexlip.memory import keep_freed_memory
 from lexlip.models import KINDS
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
@@ -63,6 +64,7 @@ def pretrain(config: Config, resume: bool = False) -> Path:
     # Products of denormal numbers are over a hundred times slower on some CPUs. Set before the first
     # parallel operation, whose threads inherit it.
     torch.set_flush_denormal(True)
+    keep_freed_memory()
     run = Path(config.out or f"runs/{config.name}")
     processes = Processes(config.device)
     try:

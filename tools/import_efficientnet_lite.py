@@ -30,7 +30,7 @@ def convert(path: str) -> dict[str, torch.Tensor]:
     for size in range(3):
         state = timm.create_model(f"tf_efficientnet_lite{size}").state_dict()
         if found == [(name.rpartition(".")[2], weight.shape) for name, weight in state.items()]:
-            return dict(zip(state, weights.values(), strict=True))
+            return {name: w.contiguous() for name, w in zip(state, weights.values(), strict=True)}
     raise ValueError(f"expected the layers of EfficientNet-Lite0, 1 or 2, found {len(found)} other weights")
 
 

@@ -22,7 +22,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_each_weight_finds_its_place(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = timm.create_model("tf_efficientnet_lite1").eval()
+    model = timm.create_model("tf_efficientnet_lite1").eval().to(memory_format=torch.channels_last)
     with torch.no_grad():
         for number, weight in enumerate(model.state_dict().values()):
             if weight.ndim == 1:

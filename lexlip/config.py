@@ -48,6 +48,7 @@ class DataConfig:
     flip: bool = False  # mirror half of the photos
     randaugment: tuple[int, int] = (0, 0)  # operations and magnitude; the paper's is (2, 9)
     sizes: tuple[int, ...] = ()  # pixels, one drawn for each step (phase 2); none: model.image.size
+    views: int = 0  # of a photo to draw from, which a frozen image body sees once; 0: a new one each epoch
     workers: int = 2  # processes, for each training process, that decode photos; 0: none but itself
 
     def __post_init__(self) -> None:
@@ -61,7 +62,7 @@ class DataConfig:
                 f"data.randaugment is {list(self.randaugment)}; it must be a number of operations and a"
                 " magnitude up to 30"
             )
-        _check_not_negative("data.", self, "workers")
+        _check_not_negative("data.", self, "views", "workers")
         if any(size <= 0 for size in self.sizes):
             raise ConfigError(f"data.sizes is {list(self.sizes)}; sizes must be more than 0")
 

@@ -96,7 +96,7 @@ class ImageEncoder(nn.Module):
                 tokens = self._tokens(torch.zeros(1, 3, config.size, config.size))
         except (AssertionError, RuntimeError, ValueError) as error:
             raise self._wrong_size(config.size, error) from error
-        self.positions, self.width = tokens.shape[1:]
+        self.positions, self.width = self.token_shape = tokens.shape[1:]  # P, C
         self.layers = None
         if config.layers:
             self.reduce = nn.Linear(self.width, width)
@@ -107,23 +107,22 @@ class ImageEncoder(nn.Module):
             )
             self.layers = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Token states [B, P, D_image] of photos, uint8 [B, 3, S, S]; P depends on S.
+    def forward(self, photos: Tensor) -> Tensor:
+        """Token states [B, P, D_image] of photos; P depends on S.
+
+        Args:
+            photos: uint8 [B, 3, S, S], or their `tokens`.
 
         Raises:
             ModelError: the model takes no photos of S x S pixels.
         """
-        size = pixels.shape[-1]
+        tokens = photos.float() if photos.is_floating_point() else self.tokens(photos)
+        if self.layers is None:
+            return tokens
         try:
-            normalised = (pixels.float() / 255 - self.mean) / self.std
-            tokens = self._tokens(normalised.contiguous(memory_format=torch.channels_last))
-            if self.layers is None:
-                return tokens
             position = _resample(self.position, tokens.shape[1], self.prefix_tokens)
-        except (AssertionError, RuntimeError, ValueError) as error:
-            if size == self.config.size or isinstance(error, torch.OutOfMemoryError):
-                raise
-            raise self._wrong_size(size, error) from error
+        except ValueError as error:
+            raise self._wrong_size(photos.shape[-1], error) from error
         states: Tensor = self.reduce(tokens) + position
         if not (self.checkpointing and torch.is_grad_enabled()):
             deep: Tensor = self.layers(states)
@@ -131,6 +130,21 @@ class ImageEncoder(nn.Module):
         for layer in self.layers.layers:
             states = checkpoint(layer, states, use_reentrant=False)
         return states
+
+    def tokens(self, pixels: Tensor) -> Tensor:
+        """What the timm model makes of photos, [B, P, C], before the fresh layers; pixels uint8 [B, 3, S, S].
+
+        Raises:
+            ModelError: the model takes no photos of S x S pixels.
+        """
+        size = pixels.shape[-1]
+        try:
+            normalised = (pixels.float() / 255 - self.mean) / self.std
+            return self._tokens(normalised.contiguous(memory_format=torch.channels_last))
+        except (AssertionError, RuntimeError, ValueError) as error:
+            if size == self.config.size or isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise self._wrong_size(size, error) from error
 
     def resized(self, size: int) -> ImageEncoder:
         """An encoder with these weights whose own size is another, to go on training at that size.

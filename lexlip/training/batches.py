@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from lexlip.data import Source, UnreadableImage
 from lexlip.encoders.image import square
 from lexlip.training.masking import NOT_MASKED, Masking, mask_words
 from lexlip.vocabulary import Vocabulary, tokenize_captions
+
+if TYPE_CHECKING:
+    from lexlip.training.views import Views
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
 
@@ -43,7 +46,7 @@ class Batch:
     """B photos with T captions of L tokens, those of one photo together, photos in order.
 
     Attributes:
-        pixels: uint8 [B, 3, S, S].
+        pixels: uint8 [B, 3, S, S]; of `lexlip.training.views` token states, float16 [B, P, C].
         photos: int64 [B], their indices in the source.
         image_of_text: int64 [T], the row of each caption's photo.
         ids: int64 [T, L] token ids.
@@ -109,32 +112,46 @@ class Sample(NamedTuple):
     """A photo as `Photos` gives it."""
 
     key: Key
-    pixels: Tensor  # uint8 [3, S, S]
+    pixels: Tensor  # uint8 [3, S, S], or float16 [P, C]
     chosen: list[int]  # of its captions
     captions: tuple[str, ...]
 
 
 class Photos(Dataset):
-    """Augmented photos with some of their captions, addressed by Key; a text says what is unreadable."""
+    """Augmented photos with some of their captions, addressed by Key; a text says what is unreadable.
 
-    def __init__(self, source: Source, config: Config) -> None:
-        self.source, self.seed = source, config.seed
+    Args:
+        source: the photos.
+        config: how they are augmented.
+        views: what the image encoder's body makes of them, in place of pixels.
+    """
+
+    def __init__(self, source: Source, config: Config, views: Views | None = None) -> None:
+        self.source, self.seed, self.views = source, config.seed, views
         self.captions_per_image = config.data.captions_per_image
         sizes = {config.model.image.size, *config.data.sizes}
         self.augment = {size: augmentation(config, size) for size in sizes}
 
     def __getitem__(self, key: Key) -> Sample | str:
-        try:
-            photo = self.source.image(key.photo, key.size)
-        except UnreadableImage as error:
-            return str(error)
         numbers = np.random.default_rng((self.seed, key.epoch, key.photo))
         captions = self.source.items[key.photo].captions
         chosen = numbers.permutation(len(captions))[: self.captions_per_image].tolist()
+        if self.views is None:
+            pixels = self.pixels(key.photo, key.size, int(numbers.integers(2**62)))
+        else:
+            pixels = self.views.draw(key.photo, numbers)
+        return pixels if isinstance(pixels, str) else Sample(key, pixels, chosen, captions)
+
+    def pixels(self, photo: int, size: int, seed: int) -> Tensor | str:
+        """A photo augmented as `seed` draws, uint8 [3, size, size], or why it cannot be read."""
+        try:
+            picture = self.source.image(photo, size)
+        except UnreadableImage as error:
+            return str(error)
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(int(numbers.integers(2**62)))  # not that of a GPU
-            pixels = self.augment[key.size](photo)
-        return Sample(key, pixels, chosen, captions)
+            torch.default_generator.manual_seed(seed)  # not that of a GPU
+            augmented: Tensor = self.augment[size](picture)
+        return augmented
 
 
 def augmentation(config: Config, size: int) -> transforms.Compose:

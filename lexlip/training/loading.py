@@ -16,6 +16,7 @@ from lexlip.data.workers import cores, worker_context
 from lexlip.errors import DataError
 from lexlip.training.batches import Batch, Collate, Key, Photos
 from lexlip.training.processes import Processes
+from lexlip.training.views import Views
 from lexlip.vocabulary import Vocabulary
 
 PATIENCE = 600  # seconds; a batch that takes longer ends the run with an error rather than in silence
@@ -80,8 +81,11 @@ def training_batches(
     vocabulary: Vocabulary,
     first: int,
     processes: Processes,
+    views: Views | None = None,
 ) -> tuple[Iterable[Batch], int]:
     """This process's batches from step `first` on, and the number of steps of the whole run.
+
+    With `views` a photo is one of them, else its pixels.
 
     Raises:
         DataError: fewer captioned photos than a batch; while iterating, a worker that hangs or dies.
@@ -99,7 +103,7 @@ def training_batches(
     order = Order(photos, batch, steps, first, config.seed, sizes, processes.part(batch))
     workers = min(config.data.workers, cores())
     loader = DataLoader(
-        Photos(source, config),
+        Photos(source, config, views),
         batch_sampler=order,  # type: ignore[arg-type]
         collate_fn=Collate(config, tokenizer, vocabulary),
         num_workers=workers,

@@ -31,7 +31,7 @@ from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines import exact_engine
-from lexlip.training.batches import Batch
+from lexlip.training.batches import Batch, Photos
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
 from lexlip.training.device import pick_precision
 from lexlip.training.loading import open_configured, training_batches
@@ -39,6 +39,7 @@ from lexlip.training.processes import Processes
 from lexlip.training.start import fit_text_head, inverse_document_frequency
 from lexlip.training.step import make_optimizer, set_learning_rate, train_step
 from lexlip.training.trainee import Trainee
+from lexlip.training.views import encode_views
 from lexlip.vocabulary import Vocabulary
 
 COUNTED_PHOTOS = 500_000  # enough to know the words of any larger collection
@@ -105,7 +106,11 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
         model.compile_encoders()
     first = state["step"]
     tokenizer = model.text_encoder.tokenizer
-    batches, steps = training_batches(train, config, tokenizer, vocabulary, first, processes)
+    views = None
+    if config.data.views:
+        photos, which = Photos(train, config), train.captioned()
+        views = encode_views(model.image_encoder, photos, which, config, run / "views.npy", processes)
+    batches, steps = training_batches(train, config, tokenizer, vocabulary, first, processes, views)
     log = Log(run, first, steps, processes)
     for skipped in [*train.skipped, *val.skipped]:
         log.write(f"skipped {skipped.id}: {skipped.reason}")

@@ -23,6 +23,7 @@ from lexlip.config import VocabularyConfig
 from lexlip.errors import ModelError
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
 FUNCTION_WORDS = frozenset(
@@ -86,8 +87,8 @@ class Vocabulary:
         return [int(column) for column in found if column >= 0]
 
     @classmethod
-    def from_words(cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
-        """The lexicon of given words.
+    def from_words(cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> Vocabulary:
+        """The lexicon of given words, by a tokenizer of transformers or of tokenizers.
 
         Raises:
             ModelError: a word is not an entry of the tokenizer.

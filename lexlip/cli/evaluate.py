@@ -66,7 +66,7 @@ def evaluate(
 
     from lexlip.evaluation.evaluate import evaluate as measure
     from lexlip.evaluation.trec import DEPTH, check_run_folder, write_run_files
-    from lexlip.models import load_model
+    from lexlip.models.kinds import load_model
 
     if run_files is not None:
         check_run_folder(run_files)

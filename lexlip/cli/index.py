@@ -123,7 +123,7 @@ def _load(model: str) -> tuple[LexLIP, str]:
     """A model, and the name by which a search finds it: a folder's place, a packaged one's name."""
     from pathlib import Path
 
-    from lexlip.models.dual_encoder import model_folder
+    from lexlip.models.folder import model_folder
     from lexlip.models.lexlip import LexLIP
 
     folder = model_folder(model)

@@ -140,7 +140,7 @@ def _measured(
     from lexlip.evaluation.evaluate import measure
     from lexlip.evaluation.runs import checkpoint_of
     from lexlip.evaluation.tables import Row
-    from lexlip.models import load_model
+    from lexlip.models.kinds import load_model
 
     progress = settings.progress
     folders = [checkpoint_of(model) for model in models]  # all are there, before the first is measured

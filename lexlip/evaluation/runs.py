@@ -10,7 +10,7 @@ from lexlip.config import Config
 from lexlip.config_files import load_config
 from lexlip.errors import ConfigError, DataError
 from lexlip.evaluation.evaluate import Report
-from lexlip.models.dual_encoder import model_folder
+from lexlip.models.folder import model_folder
 
 
 @dataclass(frozen=True)

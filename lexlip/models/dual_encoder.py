@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from PIL import Image
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
@@ -24,10 +24,8 @@ from lexlip.encoders.image import ImageEncoder, to_pixels
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
+from lexlip.models.folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.vocabulary import Vocabulary
-
-FORMAT = 1
-PACKAGED = Path(__file__).parent.parent / "weights"  # checkpoints that ship, by name
 
 TEXTS_OF_ONE_LENGTH = (64, 1024)  # encoded together, on a CPU and on a GPU
 
@@ -170,7 +168,7 @@ class DualEncoder(nn.Module):
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        weights = {name: weight.cpu().contiguous() for name, weight in self.state_dict().items()}
+        weights = {name: weight.cpu().contiguous().numpy() for name, weight in self.state_dict().items()}
         save_file(compress(weights) if small else weights, folder / "model.safetensors")
         self.text_encoder.tokenizer.save_pretrained(str(folder))
         if self.vocabulary is not None:
@@ -202,8 +200,7 @@ class DualEncoder(nn.Module):
         """
         folder = model_folder(name)
         description = read_description(folder)
-        if description["kind"] != cls.kind:
-            raise ModelError(f"{folder} holds a {description['kind']} model, not a {cls.kind} one")
+        check_kind(folder, description, cls.kind)
         try:
             tokenizer = read_tokenizer(str(folder))
             words = read_words(folder / "vocabulary.txt") if cls.has_words else None
@@ -214,7 +211,8 @@ class DualEncoder(nn.Module):
                 architecture=description["text_architecture"],
                 name=description["name"],
             )
-            model.load_state_dict(expand(load_file(folder / "model.safetensors")))
+            weights = expand(load_file(folder / "model.safetensors"))
+            model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
             model.identity = description["identity"]
         except (
             OSError,
@@ -225,45 +223,8 @@ class DualEncoder(nn.Module):
             RuntimeError,
             ConfigError,
         ) as error:
-            raise _damaged(folder, error) from error
+            raise damaged(folder, error) from error
         return model.eval()
-
-
-def read_words(path: Path) -> list[str]:
-    """The words of a vocabulary.txt, one a line."""
-    return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-
-
-def read_description(folder: Path) -> dict[str, Any]:
-    """A model folder's config.json, with the kind of the model.
-
-    Raises:
-        ModelError: it is damaged or of another version.
-    """
-    try:
-        description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if description["format"] != FORMAT:
-            raise ModelError(f"{folder} has format {description['format']}; this version reads {FORMAT}")
-        _ = description["kind"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(folder, error) from error
-    return dict(description)
-
-
-def model_folder(name: str | Path) -> Path:
-    """The folder of a model given by packaged name or by path.
-
-    Raises:
-        ModelError: there is none.
-    """
-    for folder in (Path(name), PACKAGED / str(name)):
-        if (folder / "config.json").is_file():
-            return folder
-    packaged = sorted(path.parent.name for path in PACKAGED.glob("*/config.json"))
-    raise ModelError(
-        f"no model '{name}': neither a folder with a config.json nor a packaged model"
-        f" ({', '.join(packaged) or 'none is packaged'})"
-    )
 
 
 def by_length(ids: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -280,7 +241,3 @@ def by_length(ids: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor, Tenso
     for rows in torch.argsort(lengths, stable=True).split(TEXTS_OF_ONE_LENGTH[ids.device.type == "cuda"]):
         longest = int(lengths[rows].max())
         yield rows, ids[rows, :longest], mask[rows, :longest]
-
-
-def _damaged(folder: Path, error: Exception) -> ModelError:
-    return ModelError(f"the model in {folder} is damaged: {' '.join(str(error).split())}")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.data import decode
 from lexlip.errors import DataError
-from lexlip.models.dual_encoder import QueryEncoder
 from lexlip.search.collection import locate
-from lexlip.search.encoder import load_encoder
+from lexlip.search.encoder import load_encoder, load_queries
 from lexlip.search.engines import LuceneEngine
-from lexlip.vocabulary import is_content_word, tokenize_captions
+
+if TYPE_CHECKING:
+    from lexlip.models.dual_encoder import QueryEncoder
+    from lexlip.models.lexlip import LexLIP
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,12 @@ class Answer:
 
 
 class PhotoSearch:
-    """An open index with the encoder that made it.
+    """An open index with the encoder that made it; torch is loaded by the first picture that searches.
 
     Args:
         index: the index's folder.
         model: name or folder of the model; None is the one the index was made with.
-        query_encoder: see `LexLIP.encode_text`.
+        query_encoder: see `lexlip.models.queries.TextQueries`.
         query_topk: words that a query keeps; None keeps all.
 
     Raises:
@@ -70,9 +72,9 @@ class PhotoSearch:
     ) -> None:
         self.index = Path(index)
         metadata = read_metadata(self.index)
-        self.model = load_encoder(self.index, metadata, model)
-        self.query_encoder: QueryEncoder = query_encoder
-        self.searcher = ImpactSearcher(self.index, self.model.vocabulary.words)
+        self.model = model
+        self.queries = load_queries(self.index, metadata, model, query_encoder)
+        self.searcher = ImpactSearcher(self.index, self.queries.vocabulary.words)
         self.engine = LuceneEngine(self.searcher, query_topk)
 
     def __enter__(self) -> Self:
@@ -84,9 +86,8 @@ class PhotoSearch:
     def text(self, query: str, k: int = 10) -> Answer:
         """The k photos that fit a sentence best."""
         started = time.perf_counter()
-        vector = self.model.encode_text([query], self.query_encoder)
-        words = [word for word in re.findall(r"[^\W_]+", query.lower()) if is_content_word(word)]
-        return self._answer(query, vector, k, started, [word for word in words if not self._knows(word)])
+        vector = self.queries.encode(query)
+        return self._answer(query, vector, k, started, self.queries.unknown(query))
 
     def image(self, path: str | Path, k: int = 10) -> Answer:
         """The k photos that are most like a picture.
@@ -100,17 +101,14 @@ class PhotoSearch:
         except OSError as error:
             raise DataError(f"cannot read the picture {path}: {error.strerror}") from error
         try:
-            photo = decode(data, self.model.config.image.size)
+            photo = decode(data, self.encoder.config.image.size)
         except DataError as error:
             raise DataError(f"cannot read the picture {path}: {error}") from error
-        return self._answer(str(path), self.model.encode_image([photo]), k, started, [])
+        return self._answer(str(path), self.encoder.encode_image([photo]), k, started, [])
 
-    def _knows(self, word: str) -> bool:
-        """Whether all of a word is in the vocabulary; some of its pieces alone would not carry its sense."""
-        tokenizer = self.model.text_encoder.tokenizer
-        (tokens,) = tokenize_captions(tokenizer, [word])
-        columns = self.model.vocabulary.columns(tokens)
-        return tokenizer.unk_token_id not in tokens and len(columns) == len(tokens) > 0
+    @cached_property
+    def encoder(self) -> LexLIP:
+        return load_encoder(self.index, self.searcher.metadata, self.model)
 
     def _answer(self, query: str, vector: csr_matrix, k: int, started: float, unknown: list[str]) -> Answer:
         encoded = time.perf_counter()
@@ -140,4 +138,4 @@ class PhotoSearch:
     def _named(self, row: csr_matrix, unit: float) -> dict[str, float]:
         """The entries of one row as {word: weight}, heaviest first."""
         entries = sorted(zip(row.indices, row.data, strict=True), key=lambda entry: (-entry[1], entry[0]))
-        return {self.model.vocabulary.words[column]: float(weight) / unit for column, weight in entries}
+        return {self.searcher.vocabulary[column]: float(weight) / unit for column, weight in entries}

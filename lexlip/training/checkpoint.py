@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lexlip.errors import ModelError
-from lexlip.models.dual_encoder import read_words
+from lexlip.models.folder import read_words
 from lexlip.training.processes import Processes
 from lexlip.training.trainee import Trainee
 

@@ -26,9 +26,9 @@ from lexlip.encoders.text import load_mlm_head, load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.evaluation.evaluate import evaluate
 from lexlip.memory import keep_freed_memory
-from lexlip.models import KINDS
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.kinds import KINDS
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines import exact_engine
 from lexlip.training.batches import Batch, Photos

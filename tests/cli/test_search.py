@@ -11,7 +11,7 @@ from PIL import Image
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.data.locations import read_location
-from lexlip.models.lexlip import LexLIP
+from lexlip.models.queries import TextQueries
 from lexlip.sparse.quantize import quantize
 from tests.cli.test_index import error
 from tests.conftest import write_photos
@@ -63,14 +63,14 @@ def test_scores_are_those_of_brute_force_over_the_stored_vectors(
     ids = [f"{number}.jpg" for number in range(6)]
     with ImpactSearcher(".lexlip") as index:
         stored = index.vectors(ids)
-    model = LexLIP.from_pretrained(model_folder)
-    query = quantize(model.encode_text(["a dog in the snow"], query_encoder), scheme)
+    queries = TextQueries(model_folder, query_encoder)
+    query = quantize(queries.encode("a dog in the snow"), scheme)
     scores = (stored @ query.T.astype(np.int64)).toarray()[:, 0]
     expected = sorted(((score, id) for score, id in zip(scores, ids, strict=True) if score), reverse=True)
     unit = 1e6 if scheme == "unit" else 1e4
     assert [hit["score"] for hit in answer["hits"]] == pytest.approx([score / unit for score, _ in expected])
     assert {hit["id"] for hit in answer["hits"]} == {id for _, id in expected}
-    words = model.vocabulary.words
+    words = queries.vocabulary.words
     assert answer["terms"] == pytest.approx(
         {words[c]: weight / unit**0.5 for c, weight in zip(query.indices, query.data, strict=True)}
     )
@@ -96,6 +96,23 @@ def test_text(indexed: Run, photos: Path) -> None:
         assert lines[2 + 2 * number].startswith(f"            {word}:{weight:.3f}")
     assert len(lines) == 7
     assert result.stderr.startswith("encode ")
+
+
+@pytest.mark.parametrize("query_encoder", ["network", "words"])
+def test_a_sentence_needs_no_torch(
+    indexed: Run, run_python: Callable[..., Any], model_folder: Path, query_encoder: str
+) -> None:
+    code = (
+        "import sys; from lexlip.cli import main;"
+        "main(sys.argv[1:], standalone_mode=False);"
+        "print([name for name in ('torch', 'torchvision', 'transformers', 'timm') if name in sys.modules])"
+    )
+    options = "--model", model_folder, "--query-encoder", query_encoder, "--json"
+    result = run_python("-c", code, "search", "two dogs", *options)
+    assert (result.returncode, result.stderr) == (0, "")
+    answer, loaded = result.stdout.splitlines()
+    assert json.loads(answer)["hits"]
+    assert loaded == "[]"
 
 
 def test_a_picture_finds_itself(indexed: Run, photos: Path) -> None:
@@ -307,9 +324,9 @@ def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> N
 
 
 def test_real_photos_with_the_packaged_model(run_python: Callable[..., Any], tmp_path: Path) -> None:
-    import lexlip.models.dual_encoder
+    import lexlip.models.folder
 
-    if not (lexlip.models.dual_encoder.PACKAGED / "mini" / "config.json").exists():
+    if not (lexlip.models.folder.PACKAGED / "mini" / "config.json").exists():
         pytest.skip("no model is packaged")
     data = pytest.importorskip("skimage").data_dir
     (tmp_path / "photos").mkdir()

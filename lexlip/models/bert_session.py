@@ -1,0 +1,180 @@
+"""A saved BERT and its lexicon head on ONNX Runtime: products of whole numbers, one sentence at a time.
+
+The graph is made in memory when a model is opened, of the weights in model.safetensors: nothing is stored
+twice, and nothing has to be exported. Shapes: L tokens, P positions that are pooled, V words, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+Matrix = tuple[NDArray[np.int8], NDArray[np.float32]]
+"""int8 [n, m] and the scale of each row, [n], as `lexlip.models.compression.int8_rows` has them."""
+
+_BODY, _HEAD = "text_encoder.body", "text_head"
+_HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given
+_CONTRIB = "com.microsoft"  # ONNX Runtime's own operators
+
+
+def is_supported(architecture: dict[str, Any]) -> bool:
+    """Whether a text encoder, given by its transformers config, is one that `BertSession` knows."""
+    return (
+        architecture["model_type"] == "bert"
+        and architecture["hidden_act"] == "gelu"
+        and architecture.get("position_embedding_type", "absolute") == "absolute"
+    )
+
+
+class BertSession:
+    """From token ids to logits, as `LexLIP` has them, up to the rounding of what is multiplied.
+
+    Weights are multiplied as int8, and states as 8 bits. In the feed-forward networks, where tokens differ
+    most in size, each token has a scale of its own; one for all would cost 0.006 of the mean cosine with the
+    vectors of `LexLIP.encode_text`, which is 0.999 so.
+
+    Args:
+        architecture: the text encoder's transformers config.
+        vector: gives a vector of the saved model by name, float32.
+        matrix: gives a matrix.
+    """
+
+    def __init__(
+        self,
+        architecture: dict[str, Any],
+        vector: Callable[[str], NDArray[np.float32]],
+        matrix: Callable[[str], Matrix],
+    ) -> None:
+        places, scales = matrix(f"{_BODY}.embeddings.position_embeddings.weight")
+        types, type_scales = matrix(f"{_BODY}.embeddings.token_type_embeddings.weight")
+        self.words, self.word_scales = matrix(f"{_BODY}.embeddings.word_embeddings.weight")
+        self.places = places * scales[:, None] + types[0] * type_scales[0]  # of the first kind of text
+        graph = _Graph(vector, matrix)
+        self.output = _bert(graph, architecture)
+        self.session = graph.session(self.output)
+
+    def logits(self, ids: NDArray[np.int64], pooled: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Maxima, float32 [V], over the positions int64 [P], P > 0, of the logits of token ids int64 [L]."""
+        embedded = self.words[ids] * self.word_scales[ids, None] + self.places[: len(ids)]
+        (logits,) = self.session.run([self.output], {"embedded": embedded[None], "pooled": pooled})
+        largest: NDArray[np.float32] = logits[0].max(axis=0)
+        return largest
+
+
+def _bert(graph: _Graph, architecture: dict[str, Any]) -> str:
+    """The logits, [1, P, V], of embedded [1, L, D]."""
+    heads, epsilon = architecture["num_attention_heads"], architecture["layer_norm_eps"]
+    states = graph.norm("embedded", f"{_BODY}.embeddings.LayerNorm", epsilon)
+    for number in range(architecture["num_hidden_layers"]):
+        layer = f"{_BODY}.encoder.layer.{number}"
+        attended = graph.attention(states, f"{layer}.attention.self", heads)
+        mixed = graph.linear(attended, f"{layer}.attention.output.dense.weight")
+        states = graph.residual(mixed, f"{layer}.attention.output.dense.bias", states)
+        states = graph.norm(states, f"{layer}.attention.output.LayerNorm", epsilon)
+        inner = graph.linear(states, f"{layer}.intermediate.dense.weight", by_token=True)
+        inner = graph.gelu(inner, f"{layer}.intermediate.dense.bias")
+        mixed = graph.linear(inner, f"{layer}.output.dense.weight", by_token=True)
+        states = graph.residual(mixed, f"{layer}.output.dense.bias", states)
+        states = graph.norm(states, f"{layer}.output.LayerNorm", epsilon)
+    states = graph.add("Gather", states, "pooled", axis=1)
+    hidden = graph.gelu(graph.linear(states, f"{_HEAD}.dense.weight"), f"{_HEAD}.dense.bias")
+    hidden = graph.norm(hidden, f"{_HEAD}.norm", _HEAD_EPSILON)
+    return graph.add("Add", graph.linear(hidden, f"{_HEAD}.decoder"), graph.vector(f"{_HEAD}.bias"))
+
+
+class _Graph:
+    """Operators and the weights that they take; each method adds some, and returns what it gives by name."""
+
+    def __init__(self, vector: Callable[[str], NDArray[np.float32]], matrix: Callable[[str], Matrix]) -> None:
+        self.read_vector, self.read_matrix = vector, matrix
+        self.nodes: list[Any] = []
+        self.weights: dict[str, NDArray[Any]] = {}
+
+    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        return self.add_several(1, operator, *inputs, domain=domain, **attributes)[0]
+
+    def add_several(
+        self, outputs: int, operator: str, *inputs: str, domain: str = "", **attributes: Any
+    ) -> list[str]:
+        names = [f"{operator}.{len(self.nodes)}.{number}" for number in range(outputs)]
+        self.nodes.append(helper.make_node(operator, inputs, names, domain=domain, **attributes))
+        return names
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        self.weights[name] = np.ascontiguousarray(values)
+        return name
+
+    def vector(self, name: str) -> str:
+        return self.constant(name, self.read_vector(name))
+
+    def linear(self, states: str, *names: str, by_token: bool = False) -> str:
+        """states @ matrix.T, without a bias, [1, L, n] of [1, L, m]; several matrices one below another.
+
+        States are rounded to 8 bits of the largest of all, or of each token's own largest.
+        """
+        parts = [self.read_matrix(name) for name in names]
+        weight = self.constant(names[0], np.concatenate([rows for rows, _ in parts]).T)
+        scale = self.constant(f"{names[0]}.scale", np.concatenate([scale for _, scale in parts]))
+        if not by_token:
+            return self.add("DynamicQuantizeMatMul", states, weight, scale, domain=_CONTRIB)
+        tiny = self.constant("tiny", np.array(1e-12, np.float32))
+        largest = self.add("ReduceMax", self.add("Abs", states), axes=[-1], keepdims=1)
+        largest = self.add("Max", largest, tiny)
+        unit = self.add("Div", states, largest)
+        product = self.add("DynamicQuantizeMatMul", unit, weight, scale, domain=_CONTRIB)
+        return self.add("Mul", product, largest)
+
+    def attention(self, states: str, name: str, heads: int) -> str:
+        parts = ("query", "key", "value")
+        mixed = self.linear(states, *(f"{name}.{part}.weight" for part in parts))
+        biases = [self.read_vector(f"{name}.{part}.bias") for part in parts]
+        bias = self.constant(f"{name}.bias", np.concatenate(biases))
+        three = self.add_several(3, "Split", mixed, axis=-1)
+        return self.add("MultiHeadAttention", *three, bias, domain=_CONTRIB, num_heads=heads)
+
+    def gelu(self, states: str, bias: str) -> str:
+        return self.add("BiasGelu", states, self.vector(bias), domain=_CONTRIB)
+
+    def norm(self, states: str, name: str, epsilon: float) -> str:
+        weights = self.vector(f"{name}.weight"), self.vector(f"{name}.bias")
+        return self.add("LayerNormalization", states, *weights, axis=-1, epsilon=epsilon)
+
+    def residual(self, mixed: str, bias: str, states: str) -> str:
+        return self.add("Add", self.add("Add", mixed, self.vector(bias)), states)
+
+    def session(self, output: str) -> onnxruntime.InferenceSession:
+        """What computes `output`, on one thread."""
+        graph = helper.make_graph(
+            self.nodes,
+            "text",
+            [
+                helper.make_tensor_value_info("embedded", TensorProto.FLOAT, [1, "L", "D"]),
+                helper.make_tensor_value_info("pooled", TensorProto.INT64, ["P"]),
+            ],
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, [1, "P", "V"])],
+            [_declared(name, values) for name, values in self.weights.items()],
+        )
+        operators = [helper.make_opsetid("", 17), helper.make_opsetid(_CONTRIB, 1)]
+        model = helper.make_model(graph, opset_imports=operators, ir_version=10)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        # further ones would join Add and LayerNormalization, which is slower
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in self.weights.values()]
+        options.add_external_initializers(list(self.weights), values)
+        return onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+
+
+def _declared(name: str, values: NDArray[Any]) -> TensorProto:
+    """A weight that the session is given apart from the graph."""
+    kind = helper.np_dtype_to_tensor_dtype(values.dtype)
+    declared = TensorProto(name=name, dims=values.shape, data_type=kind, data_location=TensorProto.EXTERNAL)
+    declared.external_data.add(key="location", value="in memory")
+    return declared

@@ -1,0 +1,26 @@
+"""`load_model` opens a saved model of any kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lexlip.errors import ModelError
+from lexlip.models.dense import Dense
+from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.folder import model_folder, read_description
+from lexlip.models.lexlip import LexLIP
+
+KINDS: dict[str, type[DualEncoder]] = {model.kind: model for model in (LexLIP, Dense)}
+
+
+def load_model(name: str | Path) -> DualEncoder:
+    """A saved model, by the name of a packaged one ("mini") or by folder.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged, or of a kind or version unknown here.
+    """
+    folder = model_folder(name)
+    kind = read_description(folder)["kind"]
+    if kind not in KINDS:
+        raise ModelError(f"{folder} holds a model of kind {kind!r}; known: {', '.join(KINDS)}")
+    return KINDS[kind].from_pretrained(folder)

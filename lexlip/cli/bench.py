@@ -9,6 +9,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.bench_engine import engine, plot
+from lexlip.cli.bench_latency import latency
 from lexlip.cli.failures import interruptible
 
 
@@ -19,6 +20,7 @@ def bench() -> None:
 
 bench.add_command(engine)
 bench.add_command(plot)
+bench.add_command(latency)
 
 
 @bench.command()

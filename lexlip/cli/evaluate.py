@@ -34,7 +34,7 @@ engine_option = click.option(
 @engine_option
 @options.quantization_option
 @options.query_encoder_option
-@options.query_topk_option
+@options.query_topk_option("all")
 @click.option("--run-files", metavar="DIR", help="Write the first 100 hits and the qrels for trec_eval too.")
 @options.images_option
 @options.split_option

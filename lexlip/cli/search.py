@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @options.index_option
 @options.model_option(None, "Model to encode the query; default: the one that made the index.")
 @options.query_encoder_option
-@options.query_topk_option
+@options.query_topk_option(options.DEFAULT_QUERY_TOPK)
 @click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
 @options.json_option
 def search(

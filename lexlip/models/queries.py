@@ -60,7 +60,10 @@ class TextQueries:
 
     def encode(self, text: str) -> csr_matrix:
         """The vector of a sentence, float32 [1, V]."""
-        return csr_matrix(self._vector(text)[None])
+        vector = self._vector(text)
+        columns = np.flatnonzero(vector)
+        row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
+        return csr_matrix(row, shape=(1, len(vector)))  # from the dense row it would take five times as long
 
     def unknown(self, text: str) -> list[str]:
         """The content words of a sentence that the vocabulary does not have."""

@@ -56,7 +56,7 @@ class PhotoSearch:
         index: the index's folder.
         model: name or folder of the model; None is the one the index was made with.
         query_encoder: see `lexlip.models.queries.TextQueries`.
-        query_topk: words that a query keeps; None keeps all.
+        query_topk: words that a query keeps, the heaviest (see docs/latency.md); None keeps all.
 
     Raises:
         ModelError: the model is not there, or is not the one that made the index.
@@ -68,7 +68,7 @@ class PhotoSearch:
         index: str | Path = ".lexlip",
         model: str | None = None,
         query_encoder: QueryEncoder = "network",
-        query_topk: int | None = None,
+        query_topk: int | None = 48,
     ) -> None:
         self.index = Path(index)
         metadata = read_metadata(self.index)

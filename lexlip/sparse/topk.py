@@ -23,6 +23,8 @@ def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
     if k < 1:
         raise ValueError(f"top-K must be at least 1, not {k}")
     lengths = np.diff(vectors.indptr)
+    if lengths.max(initial=0) <= k:
+        return vectors
     rows = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((vectors.indices, -vectors.data.astype(np.float64), rows))  # stable, by row first
     rank = np.empty(len(order), dtype=np.int64)

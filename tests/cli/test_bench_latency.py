@@ -1,0 +1,67 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anserini_bridge import ImpactSearcher
+from lexlip.benchmark.latency import STAGES, grow, measure_latency
+from tests.cli.test_index import error
+from tests.tiny import CAPTIONS
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def indexed(lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command line, where .lexlip has the six photos, and warming up takes no time."""
+    monkeypatch.setattr("lexlip.benchmark.latency.WARM_UP", 0.01)
+    lexlip("index", "photos", "--topk", 4)
+    return lexlip
+
+
+def test_json(indexed: Run) -> None:
+    report = json.loads(indexed("bench", "latency", "photos", "--json", "--query-topk", 2).stdout)
+    assert report["conditions"]["documents"] == report["conditions"]["queries"] == 6
+    assert list(report["encoders"]) == ["network", "words"]
+    for stages in report["encoders"].values():
+        assert 0 < stages.pop("terms") <= 2
+        assert tuple(stages) == STAGES
+        for values in stages.values():
+            assert 0 < values["p50"] <= values["p95"] <= values["p99"] <= values["max"]
+        assert stages["total"]["max"] <= sum(stages[stage]["max"] for stage in STAGES[:-1]) + 1e-6
+
+
+def test_text(indexed: Run) -> None:
+    lines = indexed("bench", "latency", "photos", "--docs", 50, "--queries", 3).stdout.splitlines()
+    assert lines[0] == "50 documents, 3 queries of up to 48 words, k = 10"
+    assert [line.split()[0].strip(",") for line in lines[2:]] == ["network", *STAGES, "words", *STAGES]
+
+
+def test_a_grown_index_has_its_own_documents_and_mixtures_of_two(indexed: Run, tmp_path: Path) -> None:
+    grow(Path(".lexlip"), tmp_path / "grown", 5000)
+    with ImpactSearcher(".lexlip") as small, ImpactSearcher(tmp_path / "grown") as large:
+        assert len(large) == 5000
+        assert (large.vectors(small.ids()) != small.vectors(small.ids())).nnz == 0
+        mixed = large.vectors([f"synthetic/{number}" for number in range(100)])
+        known = small.vectors(small.ids())
+    assert mixed.nnz / 100 <= 4
+    weights = [set(zip(row.indices, row.data, strict=True)) for row in known]
+    for row in mixed:
+        entries = set(zip(row.indices, row.data, strict=True))
+        assert any(entries <= one | other for one in weights for other in weights)
+
+
+def test_measured_by_stage(indexed: Run) -> None:
+    report = measure_latency(Path(".lexlip"), CAPTIONS, ["words"])
+    assert list(report["encoders"]) == ["words"]
+    assert report["conditions"]["query_topk"] is None
+
+
+def test_what_cannot_be_measured(lexlip: Run, photos: Path) -> None:
+    assert error(lexlip("bench", "latency", "photos", code=2)).startswith("There is no index at .lexlip")
+    lexlip("index", "photos")
+    for caption in photos.glob("*.txt"):
+        caption.unlink()
+    assert "caption" in error(lexlip("bench", "latency", "photos", code=2))

@@ -127,7 +127,8 @@ def _load(model: str) -> tuple[LexLIP, str]:
     from lexlip.models.lexlip import LexLIP
 
     folder = model_folder(model)
-    return LexLIP.from_pretrained(folder), str(folder.resolve()) if folder == Path(model) else model
+    encoder = LexLIP.from_pretrained(folder).fold_batch_norms()
+    return encoder, str(folder.resolve()) if folder == Path(model) else model
 
 
 def _summary(done: Indexed | Updated) -> str:

@@ -32,7 +32,7 @@ def load_encoder(index: Path, metadata: IndexMetadata, model: str | None) -> Lex
     from lexlip.models.lexlip import LexLIP
 
     with _model_of(index, metadata, model) as folder:
-        encoder = LexLIP.from_pretrained(folder)
+        encoder = LexLIP.from_pretrained(folder).fold_batch_norms()
     check_same_vocabulary(index, metadata, encoder.vocabulary.words)
     return encoder
 

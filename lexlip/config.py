@@ -136,6 +136,9 @@ class ObjectiveConfig:
     text_to_text: float = 0.0  # L_t2t, Eq. 14: the same from the masked caption's bottleneck
     mask_encoder: float = 0.3  # share of the words masked for the text encoder
     mask_decoder: float = 0.5  # and for the decoders
+    # factor on logits where a softmax makes words' probabilities of them (Eq. 7, 8, 13, anchor_words): fitted
+    # heads start with logits below 1, masked-language-model heads with tens
+    softmax_scale: float = 1.0
     share_decoder: bool = False  # one decoder for images and texts, as in the public code
     anchor_contrastive: float = 0.0  # image against the caption's bag of words
     anchor_align: float = 0.0  # 1 - cosine of the text vector and its bag of words
@@ -143,7 +146,7 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         _check_not_negative("objective.", self, *LOSSES, "topk_contrastive", "queue", "flops_warmup")
-        _check_positive("objective.", self, "temperature")
+        _check_positive("objective.", self, "temperature", "softmax_scale")
         _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder")
         if self.mask_encoder > self.mask_decoder:
             raise ConfigError(

@@ -147,10 +147,13 @@ def batch_loss(
         def contrast_bags() -> Tensor:
             return compare(all_images, processes.gather(bags)[0])
 
+        def predict() -> Tensor:
+            return image_share * predict_words(config.softmax_scale * raw["image"], counts)
+
         terms += [
             ("anchor", config.anchor_contrastive, 1.0, contrast_bags),
             ("align", config.anchor_align, 1.0, lambda: text_share * align(texts, bags)),
-            ("words", config.anchor_words, 1.0, lambda: image_share * predict_words(raw["image"], counts)),
+            ("words", config.anchor_words, 1.0, predict),
         ]
     parts, loss = {}, images.new_zeros(())
     for name, weight, factor, compute in terms:

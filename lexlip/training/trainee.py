@@ -102,7 +102,9 @@ class Trainee(nn.Module):
     def _bottleneck(self, raw: Tensor) -> Tensor:
         """What takes [CLS]'s place in a decoder, [T, D]: Eq. 8-10; a dense model's vector as it is."""
         if isinstance(self.model, LexLIP):
-            return bottleneck(raw, self.model.text_encoder.word_embeddings[self.columns])
+            return bottleneck(
+                self.config.softmax_scale * raw, self.model.text_encoder.word_embeddings[self.columns]
+            )
         return raw
 
     def _decode(self, decoder: WeakDecoder, first: Tensor, batch: Batch) -> Tensor:
@@ -115,8 +117,9 @@ class Trainee(nn.Module):
 
     def _cross_entropy(self, states: Tensor, labels: Tensor) -> Tensor:
         masked = labels != NOT_MASKED
-        head = self.text_head
-        return masked_cross_entropy(head.hidden(states[masked]), head.decoder, head.bias, labels[masked])
+        head, scale = self.text_head, self.config.softmax_scale
+        hidden = scale * head.hidden(states[masked])
+        return masked_cross_entropy(hidden, head.decoder, scale * head.bias, labels[masked])
 
     @torch.no_grad()
     def key_vectors(self, batch: Batch) -> Tensors:

@@ -32,7 +32,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "phase 1": {**WEIGHTS, **PHASE_1},
     "phase 1, anchors": {**WEIGHTS, **PHASE_1, **ANCHORS},
     "phase 2": {**WEIGHTS, "queue": 9},
-    "phase 2, anchors": {**WEIGHTS, **ANCHORS, "queue": 9},
+    "phase 2, anchors": {**WEIGHTS, **ANCHORS, "queue": 9, "softmax_scale": 4.0},
     "faithful phase 1": {**WEIGHTS, **PHASE_1, **PRESETS["faithful"]["objective"]},
     "faithful phase 2": {**WEIGHTS, "queue": 9, **PRESETS["faithful"]["objective"]},
     "topk": {**WEIGHTS, "topk": (2, 5), "topk_contrastive": 0.8},
@@ -116,7 +116,7 @@ def expected_parts(trainee: Trainee, batch: Batch, raw: Tensors, keys: Tensors |
             counts.append([sum(word in held for held in mine) for word in words])
         parts["anchor"] = in_batch(images, torch.stack(bags))
         parts["align"] = naive_align(texts, torch.stack(bags))
-        parts["words"] = naive_predict_words(raw["image"], torch.tensor(counts))
+        parts["words"] = naive_predict_words(config.softmax_scale * raw["image"], torch.tensor(counts))
     return {name: float(value) for name, value in parts.items()}
 
 

@@ -19,9 +19,10 @@ QUEUES = ObjectiveConfig(queue=9)
 
 
 def logits_of(trainee: Trainee, states: Tensor) -> Tensor:
-    """[..., V] of states: BERT's head, whole."""
+    """[..., V] of states: BERT's head, whole, as its softmax takes them."""
     head = trainee.text_head
-    return head.norm(F.gelu(head.dense(states))) @ head.decoder.t() + head.bias
+    logits = head.norm(F.gelu(head.dense(states))) @ head.decoder.t() + head.bias
+    return trainee.config.softmax_scale * logits
 
 
 def cross_entropy(trainee: Trainee, states: Tensor, labels: Tensor) -> float:
@@ -51,7 +52,9 @@ def decoded(trainee: Trainee, decoder: torch.nn.Module, first: Tensor, batch: Ba
 @pytest.mark.parametrize("share", [False, True])
 @torch.no_grad()
 def test_the_losses_of_phase_1(kind: str, share: bool) -> None:
-    objective = ObjectiveConfig(**{**ALONE, **PHASE_1}, share_decoder=share)
+    objective = ObjectiveConfig(
+        **{**ALONE, **PHASE_1}, share_decoder=share, softmax_scale=2.5 if share else 1
+    )
     trainee = tiny_trainee(objective, tiny_model() if kind == "lexlip" else tiny_dense()).eval()
     model, batch = trainee.model, tiny_batch(trainee)
     raw, sums = trainee(batch)
@@ -64,7 +67,8 @@ def test_the_losses_of_phase_1(kind: str, share: bool) -> None:
     masked = model.raw_text(batch.encoder_ids, batch.mask)
     firsts = [raw["image"][batch.image_of_text], masked]
     if kind == "lexlip":
-        firsts = [bottleneck(first, model.text_encoder.word_embeddings[trainee.columns]) for first in firsts]
+        embeddings = model.text_encoder.word_embeddings[trainee.columns]
+        firsts = [bottleneck(objective.softmax_scale * first, embeddings) for first in firsts]
     expected = {
         "mlm": cross_entropy(trainee, states, batch.encoder_labels),
         "image_to_text": decoded(trainee, trainee.image_decoder, firsts[0], batch),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -89,6 +90,9 @@ def encode_views(
     device, unreadable = processes.device, dict[int, str]()
     precision = pick_precision(config.optim.precision, device)
     hidden = None if processes.first else True  # None: where nobody looks on
+    if processes.first:
+        count, size = config.data.views, np.prod(shape) * states.itemsize / 1e9
+        tqdm.write(f"encoding {count} views of {len(which)} photos once, {size:.1f} GB in {path}", sys.stderr)
     with tqdm(total=len(places), desc="views of photos", unit="view", delay=2, disable=hidden) as bar:
         for samples in loader:
             read = [(row, view, pixels) for row, _, view, pixels in samples if isinstance(pixels, Tensor)]

@@ -112,8 +112,12 @@ class ModelConfig:
     # how the lexicon heads start: as the text encoder's masked-language-model head, and where its checkpoint
     # has none fitted to the captions (see lexlip.training.start); always fitted; at random
     head: Literal["auto", "fitted", "random"] = "auto"
+    companions: int = 0  # words that a word may bring along in the query encoder without a network
     special_positions: bool = False  # pool [CLS] and [SEP] too, as the public code does
     pooling: Literal["cls", "mean"] = "cls"  # of kind dense: the state of [CLS], or the mean of all tokens
+
+    def __post_init__(self) -> None:
+        _check_not_negative("model.", self, "companions")
 
 
 @dataclass(frozen=True)

@@ -282,24 +282,50 @@ def _product_dtype(decoder: Tensor) -> torch.dtype:
 
 
 class BagOfWords(nn.Module):
-    """A query encoder without a network: one learned weight a word.
+    """A query encoder without a network: a learned weight a word, and the words that it brings along.
 
-    p_v = softplus(weight_v) for the words of the text, 0 elsewhere.
+    p_v = softplus(weight_v) if the text holds v, and for each word w that it holds, relu(values_wj) more
+    where v is the j-th companion of w.
 
-    Every word weighs 1 at first.
+    Every word weighs 1 at first, and its companions nothing.
+
+    Args:
+        vocabulary_size: V.
+        companions: m, words that each word may bring along.
     """
 
-    def __init__(self, vocabulary_size: int) -> None:
+    columns: Tensor
+
+    def __init__(self, vocabulary_size: int, companions: int = 0) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size))
         self.start_from(torch.ones(vocabulary_size))
+        self.companions = companions
+        if companions:
+            shape = vocabulary_size, companions
+            self.register_buffer("columns", torch.zeros(shape, dtype=torch.int32))
+            self.values = nn.Parameter(torch.zeros(shape))
 
     @torch.no_grad()
-    def start_from(self, weights: Tensor) -> None:
-        """Set the weights of the words, [V] > 0, such as inverse document frequencies."""
+    def start_from(self, weights: Tensor, columns: Tensor | None = None) -> None:
+        """Set the weights of the words, [V] > 0, such as inverse document frequencies.
+
+        Args:
+            weights: of the words.
+            columns: int [V, m], the companions of each; they begin with a twentieth of their word's weight.
+        """
         weights = weights.float().clamp(min=1e-3)
         self.weight.copy_(weights + torch.log(-torch.expm1(-weights)))  # the inverse of softplus
+        if columns is not None:
+            self.columns.copy_(columns)
+            self.values.copy_(0.05 * weights[:, None].expand_as(self.values))
 
     def forward(self, present: Tensor) -> Tensor:
         """[T, V] vectors of texts; `present` is bool [T, V], whether the text holds the word."""
-        return present * F.softplus(self.weight)
+        own = present * F.softplus(self.weight)
+        if not self.companions:
+            return own
+        texts, words = present.nonzero(as_tuple=True)
+        places = texts[:, None] * present.shape[1] + self.columns[words].long()  # [n, m] in [T * V]
+        brought = F.relu(self.values[words])
+        return own.flatten().index_add(0, places.flatten(), brought.flatten()).view_as(own)

@@ -9,6 +9,7 @@ tokenizer.json and tokenizer_config.json, as transformers writes them
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -63,4 +64,4 @@ def read_words(path: Path) -> list[str]:
 
 def damaged(folder: Path, error: Exception) -> ModelError:
     """What to raise where a folder cannot be read."""
-    return ModelError(f"the model in {folder} is damaged: {' '.join(str(error).split())}")
+    return ModelError(f"the model in {folder} is damaged: {textwrap.shorten(str(error), 200)}")

@@ -47,7 +47,7 @@ class LexLIP(DualEncoder):
         trained = load_mlm_head(pretrained) if pretrained is not None and config.head == "auto" else None
         started = [head.start_from(trained, columns) for head in (self.text_head, self.image_head)]
         self.trained_head = all(started)
-        self.bag_of_words = BagOfWords(len(vocabulary))
+        self.bag_of_words = BagOfWords(len(vocabulary), config.companions)
 
     def pool_image(self, states: Tensor) -> Tensor:
         positions = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)

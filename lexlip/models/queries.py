@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from tokenizers import Tokenizer
 
 from lexlip.errors import ModelError
-from lexlip.models.compression import INT8, SCALE, int8_rows
+from lexlip.models.compression import INT8, SCALE, expand, int8_rows
 from lexlip.models.folder import check_kind, damaged, model_folder, read_description, read_words
 from lexlip.vocabulary import Vocabulary, is_content_word
 
@@ -115,14 +115,21 @@ def _words_encoder(
     folder: Path, description: dict[str, Any], tokenizer: _Tokenizer, vocabulary: Vocabulary
 ) -> Callable[[str], Vector]:
     """The words of a text with their learned weights: what `BagOfWords` is."""
+    companions = description["model"].get("companions", 0)
     with _weights(folder) as file:
         weights = np.logaddexp(0, _read_vector(file, "bag_of_words.weight"))  # softplus
+        if companions:
+            columns = file.get_tensor("bag_of_words.columns")
+            name = "bag_of_words.values"
+            values = np.maximum(expand({key: file.get_tensor(key) for key in _parts(file, name)})[name], 0)
 
     def encode(text: str) -> Vector:
-        columns = vocabulary.lookup(tokenizer.words(text))
-        present = columns[columns >= 0]
+        found = vocabulary.lookup(tokenizer.words(text))
+        present = np.unique(found[found >= 0])
         vector = np.zeros(len(vocabulary), np.float32)
         vector[present] = weights[present]
+        if companions:
+            np.add.at(vector, columns[present], values[present])
         return vector
 
     return encode
@@ -171,6 +178,11 @@ def _read_vector(file: safe_open, name: str) -> Vector:
 
 
 def _read_matrix(file: safe_open, name: str) -> Matrix:
-    if name + INT8 in file.keys():  # noqa: SIM118 (a file is no dictionary)
-        return file.get_tensor(name + INT8), file.get_tensor(name + SCALE)
-    return int8_rows(file.get_tensor(name))
+    parts = [file.get_tensor(part) for part in _parts(file, name)]
+    return int8_rows(parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+
+
+def _parts(file: safe_open, name: str) -> tuple[str, ...]:
+    """Under which names a matrix is stored: one, or those of `compress`."""
+    small = name + INT8 in file.keys()  # noqa: SIM118 (a file is no dictionary)
+    return (name + INT8, name + SCALE) if small else (name,)

@@ -36,7 +36,7 @@ from lexlip.training.checkpoint import load_checkpoint, random_state, save_check
 from lexlip.training.device import pick_precision
 from lexlip.training.loading import open_configured, training_batches
 from lexlip.training.processes import Processes
-from lexlip.training.start import fit_text_head, inverse_document_frequency
+from lexlip.training.start import companions, fit_text_head, inverse_document_frequency
 from lexlip.training.step import make_optimizer, set_learning_rate, train_step
 from lexlip.training.trainee import Trainee
 from lexlip.training.views import encode_views
@@ -181,13 +181,17 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         model.name = config.name
         if model.vocabulary is not None:
             return model, model.vocabulary
-        return model, _vocabulary(config, model.text_encoder.tokenizer, _captions(config, train))
-    captions = _captions(config, train)
+        captions = [caption for texts in _captions(config, train) for caption in texts]
+        return model, _vocabulary(config, model.text_encoder.tokenizer, captions)
+    captions_of = _captions(config, train)
+    captions = [caption for texts in captions_of for caption in texts]
     tokenizer = load_tokenizer(config.model.text, captions)
     vocabulary = _vocabulary(config, tokenizer, captions)
     model = KINDS[config.model.kind](config.model, tokenizer, vocabulary, name=config.name)
     if isinstance(model, LexLIP):
-        model.bag_of_words.start_from(inverse_document_frequency(model, captions))
+        m = config.model.companions
+        columns = companions(model, captions_of, m) if m else None
+        model.bag_of_words.start_from(inverse_document_frequency(model, captions), columns)
         to_fit = config.model.head == "fitted" or (config.model.head == "auto" and not model.trained_head)
         if to_fit and not fit_text_head(model, captions, progress) and progress:
             why = "the text encoder's states do not tell words apart: the heads start at random"
@@ -195,14 +199,14 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
     return model, vocabulary
 
 
-def _captions(config: Config, train: Source) -> list[str]:
-    """What words are counted in: all captions, or those of COUNTED_PHOTOS photos drawn from the seed."""
+def _captions(config: Config, train: Source) -> list[tuple[str, ...]]:
+    """What words are counted in: the captions of each photo, or of COUNTED_PHOTOS drawn from the seed."""
     rows: Iterable[int] = range(len(train))
     if len(train) > COUNTED_PHOTOS:
         numbers = np.random.default_rng(config.seed)
         rows = np.sort(numbers.choice(len(train), COUNTED_PHOTOS, replace=False)).tolist()
-    captions = [caption for row in rows for caption in train.items[row].captions]
-    if not captions:
+    captions = [train.items[row].captions for row in rows]
+    if not any(captions):
         raise DataError(f"{train.name} has no captions to train on")
     return captions
 

@@ -6,8 +6,10 @@ import copy
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from tqdm import tqdm
 
@@ -31,6 +33,42 @@ def inverse_document_frequency(model: LexLIP, captions: Sequence[str]) -> Tensor
     frequency = torch.tensor([counts[column] for column in range(len(model.vocabulary))])
     weights = torch.log1p(len(captions) / (1 + frequency))
     return weights / weights.mean()
+
+
+def companions(model: LexLIP, captions_of: Sequence[Sequence[str]], number: int) -> Tensor:
+    """Words that a person who wrote w would also accept of the same photo, int32 [V, number], best first.
+
+    Each word's are those whose t-score is the highest: how much more often than by chance they occur among
+    all captions of the photos of the captions that hold it (Church et al., 1991). A word with fewer of them
+    has itself in their place.
+
+    Args:
+        model: a new one.
+        captions_of: the captions of each photo.
+        number: of companions.
+    """
+    captions = [caption for texts in captions_of for caption in texts]
+    tokens = tokenize_captions(model.text_encoder.tokenizer, captions)
+    held = [sorted(set(model.vocabulary.columns(ids))) for ids in tokens]
+    starts = np.cumsum([0, *map(len, held)])
+    words = np.concatenate([np.array(columns, dtype=np.int64) for columns in held])
+    size = len(model.vocabulary)
+    in_caption = csr_matrix((np.ones(len(words)), words, starts), shape=(len(captions), size))
+    photo = np.repeat(np.arange(len(captions_of)), [len(texts) for texts in captions_of])
+    members = csr_matrix((np.ones(len(photo)), (photo, np.arange(len(photo)))))
+    in_photo = (members @ in_caption).sign()[photo]  # of each caption's photo
+    together = csr_matrix(in_caption.T @ in_photo)
+    expected = np.asarray(in_caption.sum(axis=0)).ravel(), np.asarray(in_photo.mean(axis=0)).ravel()
+    found = np.tile(np.arange(size, dtype=np.int32)[:, None], number)
+    for word in range(size):
+        row = slice(together.indptr[word], together.indptr[word + 1])
+        others, counts = together.indices[row], together.data[row]
+        scores = (counts - expected[0][word] * expected[1][others]) / np.sqrt(counts)
+        scores[others == word] = -1
+        best = np.argsort(-scores, kind="stable")[:number]
+        best = best[scores[best] > 0]
+        found[word, : len(best)] = others[best]
+    return torch.from_numpy(found)
 
 
 @torch.no_grad()

@@ -315,3 +315,26 @@ def test_bag_of_words() -> None:
     assert (bag.weight.grad != 0).tolist() == [True, False, True, False]
     bag.start_from(torch.tensor([1e3] * 4))  # more than exp can hold
     torch.testing.assert_close(bag(present[:1]), torch.tensor([[1e3, 0, 1e3, 0]]))
+
+
+def test_words_bring_their_companions_along() -> None:
+    bag = BagOfWords(5, companions=2)
+    weights = torch.tensor([1.0, 2, 3, 4, 5])
+    columns = torch.tensor([[1, 2], [2, 2], [0, 4], [3, 3], [1, 0]])
+    bag.start_from(weights, columns)
+    torch.testing.assert_close(bag.values, 0.05 * weights[:, None].expand(5, 2))
+    with torch.no_grad():
+        bag.values.copy_(torch.tensor([[0.1, 0.2], [0.3, -0.4], [0.5, 0.6], [0.7, 0.8], [0.9, 1.0]]))
+    present = torch.tensor(
+        [[True, True, False, False, False], [False] * 5, [False, False, True, False, True]]
+    )
+    expected = torch.zeros(3, 5)
+    for text, held in enumerate([[0, 1], [], [2, 4]]):
+        for word in held:
+            expected[text, word] += weights[word]
+            for companion, value in zip(columns[word].tolist(), bag.values[word].tolist(), strict=True):
+                expected[text, companion] += max(0.0, value)
+    torch.testing.assert_close(bag(present), expected)
+    bag(present).sum().backward()
+    assert bag.values.grad is not None
+    assert bag.values.grad.tolist() == [[1, 1], [1, 0], [1, 1], [0, 0], [1, 1]]

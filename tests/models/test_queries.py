@@ -59,8 +59,18 @@ def test_network_vectors_are_those_of_the_model(
     assert cosines(np.concatenate([row.toarray() for row in found]), expected).min() > 0.99
 
 
-def test_words_vectors_are_those_of_the_model(tmp_path: Path) -> None:
-    model = saved(tmp_path)
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("companions", [0, 3])
+def test_words_vectors_are_those_of_the_model(tmp_path: Path, companions: int, small: bool) -> None:
+    model = tiny_model(companions=companions)
+    size = len(model.vocabulary)
+    generator = torch.Generator().manual_seed(0)
+    columns = torch.randint(size, (size, 3), generator=generator) if companions else None
+    model.bag_of_words.start_from(torch.linspace(0.1, 3, size), columns)
+    if companions:
+        model.bag_of_words.values.data = torch.randn(size, 3, generator=generator)
+    model.save(tmp_path, small)
+    model = LexLIP.from_pretrained(tmp_path)
     queries = TextQueries(tmp_path, "words")
     found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
     np.testing.assert_allclose(found, model.encode_text(SENTENCES, "words").toarray(), rtol=1e-5)

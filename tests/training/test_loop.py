@@ -432,7 +432,8 @@ def test_words_are_counted_in_a_sample_of_a_large_collection(monkeypatch: pytest
     monkeypatch.setattr("lexlip.training.loop.COUNTED_PHOTOS", 12)
     counted = _captions(SMALL, source)
     of_photo = {caption: index for index, item in enumerate(source.items) for caption in item.captions}
-    photos = [of_photo[caption] for caption in counted]
+    photos = [of_photo[captions[0]] for captions in counted]
+    assert counted == [source.items[photo].captions for photo in photos]
     assert len(set(photos)) == 12
     assert photos == sorted(photos)
     assert counted == _captions(SMALL, source)

@@ -1,4 +1,5 @@
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ from lexlip.data import Scenes
 from lexlip.encoders.text import word_tokenizer
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.loop import make_model, pretrain
-from lexlip.training.start import _ridge, fit_text_head, inverse_document_frequency
+from lexlip.training.start import _ridge, companions, fit_text_head, inverse_document_frequency
 from tests.tiny import TINY, tiny_model, tiny_photos
 
 WIDE = replace(TINY, text=replace(TINY.text, options={**TINY.text.options, "hidden_size": 128}))
@@ -231,3 +232,32 @@ def test_a_run_goes_on_without_what_it_started_from(bert: Path, tmp_path: Path, 
     run = pretrain(config)
     shutil.rmtree(bert)
     assert pretrain(config, resume=True) == run
+
+
+def test_companions_are_the_words_with_the_highest_t_scores() -> None:
+    source = Scenes(60, seed=1)
+    model = tiny_model()
+    captions_of = [item.captions for item in source.items]
+    words = model.vocabulary.words
+    captions, photos = [], []
+    for texts in captions_of:
+        sets = [set(re.findall(r"\w+", text.lower())) & set(words) for text in texts]
+        captions += sets
+        photos += [set().union(*sets)] * len(sets)
+    found = companions(model, captions_of, 2)
+    assert found.shape == (len(words), 2)
+    some = 0
+    for row, word in enumerate(words):
+        scores = []
+        for column, other in enumerate(words):
+            together = sum(word in c and other in p for c, p in zip(captions, photos, strict=True))
+            chance = sum(word in c for c in captions) * sum(other in p for p in photos) / len(captions)
+            if column != row and together:
+                scores.append(((together - chance) / math.sqrt(together), column))
+        best = sorted((score for score, _ in scores if score > 0), reverse=True)[:2]
+        of = {column: score for score, column in scores}
+        taken = [of.get(int(column), 0.0) for column in found[row]]
+        assert taken == pytest.approx(best + [0.0] * (2 - len(best)))
+        assert all(int(column) == row for column in found[row][len(best) :])
+        some += len(best)
+    assert some > 10

@@ -16,6 +16,7 @@ from lexlip.config import ImageEncoderConfig, ModelConfig
 from lexlip.data import Skipped, Source, UnreadableImage
 from lexlip.data.workers import worker_context
 from lexlip.encoders.image import to_pixels
+from lexlip.errors import DataError
 from lexlip.memory import keep_freed_memory
 from lexlip.models.dual_encoder import QueryEncoder
 
@@ -82,6 +83,13 @@ class PhotoVectors:
                 if indices:
                     yield [self.source.items[i].id for i in indices], self.model.encode_image(pixels)
                 bar.update(len(indices) + len(unreadable))
+
+    def none_read(self) -> DataError:
+        """The error of an iteration that gave nothing."""
+        id, reason = self.skipped[0]
+        return DataError(
+            f"no photo in {self.source.name} can be read ({len(self.indices)} tried; {id}: {reason})"
+        )
 
 
 def encode_captions(

@@ -15,6 +15,7 @@ from lexlip.cli.optimize import optimize
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
 from lexlip.cli.table import table
+from lexlip.cli.words import words
 
 
 class _Commands(click.Group):
@@ -51,5 +52,5 @@ def main() -> None:
     """
 
 
-for command in (index, optimize, search, evaluate, table, pretrain, bench, doctor):
+for command in (index, optimize, search, words, evaluate, table, pretrain, bench, doctor):
     main.add_command(command)

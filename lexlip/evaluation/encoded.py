@@ -82,11 +82,14 @@ def encode_source(
         owners=[id for id in ids for _ in captions_of[id]],
         texts_of=[set(of_one) for of_one in texts_of],
         vocabulary=model.vocabulary,
-        tokens_of=[_tokens(model, captions_of[id]) for id in ids] if model.vocabulary is not None else [],
+        tokens_of=[caption_tokens(model, captions_of[id]) for id in ids]
+        if model.vocabulary is not None
+        else [],
         special_tokens=model.text_encoder.tokenizer.all_special_ids,
         skipped=photos.skipped,
     )
 
 
-def _tokens(model: DualEncoder, captions: Sequence[str]) -> set[int]:
+def caption_tokens(model: DualEncoder, captions: Sequence[str]) -> set[int]:
+    """The tokenizer ids that occur in a photo's captions."""
     return {token for line in tokenize_captions(model.text_encoder.tokenizer, captions) for token in line}

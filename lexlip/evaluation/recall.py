@@ -57,9 +57,11 @@ def words_at_10(
     hits = 0
     for row, tokens in enumerate(caption_tokens):
         columns = heaviest.indices[heaviest.indptr[row] : heaviest.indptr[row + 1]]
-        held = [
-            int(vocabulary.token_ids[c]) in tokens and vocabulary.words[c].lower() not in FUNCTION_WORDS
-            for c in columns
-        ]
-        hits += sum(held)
+        hits += sum(is_held(column, vocabulary, tokens) for column in columns)
     return hits / max(1, 10 * len(caption_tokens))
+
+
+def is_held(column: int, vocabulary: Vocabulary, caption_tokens: Collection[int]) -> bool:
+    """Whether captions with these tokenizer ids hold a word; function words never count."""
+    word = vocabulary.words[column].lower()
+    return int(vocabulary.token_ids[column]) in caption_tokens and word not in FUNCTION_WORDS

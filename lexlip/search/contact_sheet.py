@@ -1,4 +1,4 @@
-"""A contact sheet: one HTML page with the hits of some queries as thumbnails, and the words that matched."""
+"""A contact sheet: one HTML page of photos as thumbnails with words, of queries' hits or of photos alone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import base64
 import html
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lexlip.data import decode
 from lexlip.data.locations import read_location
@@ -16,6 +18,24 @@ from lexlip.search.searching import Answer, Hit
 
 SIDE = 240  # pixels of a thumbnail's longer side
 WORDS = 6  # matching words shown for a hit
+
+
+@dataclass(frozen=True)
+class PhotoWords:
+    """One photo: its words with their weights, heaviest first, and those of them that its captions hold.
+
+    path is what `Source.path` says.
+    """
+
+    id: str
+    path: str
+    words: dict[str, float]
+    held: list[str]
+    captions: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -37,6 +57,7 @@ figure {{ margin: 0; }}
 figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
 .name {{ display: flex; gap: .5em; margin: .25em 0; }}
 .score {{ font-variant-numeric: tabular-nums; opacity: .7; margin-left: auto; flex: none; }}
+.held {{ text-decoration: underline; text-underline-offset: .15em; }}
 .word {{ display: inline-block; padding: 0 .45em; margin: .1em 0; border-radius: 1em;
         background: color-mix(in srgb, #2a7 calc(var(--share) * 70%), #8883); }}
 </style>
@@ -52,7 +73,31 @@ def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
     Raises:
         DataError: the page cannot be written.
     """
-    page = _PAGE.format(sections="\n".join(_section(answer) for answer in answers))
+    _write(path, (_section(answer) for answer in answers))
+
+
+def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
+    """The same with photos, the words that they are to a model, and their captions.
+
+    Raises:
+        DataError: the page cannot be written.
+    """
+    figures = (
+        _figure(
+            photo.id,
+            photo.path,
+            html.escape(photo.id),
+            _words(photo.words, len(photo.words), photo.held)
+            + "".join(f"<p>{html.escape(caption)}</p>" for caption in photo.captions),
+        )
+        for photo in photos
+    )
+    note = "<p>Underlined: words of the photo's captions.</p>" if any(p.captions for p in photos) else ""
+    _write(path, [f"<section>{note}{_list(figures)}</section>"])
+
+
+def _write(path: str | Path, sections: Iterable[str]) -> None:
+    page = _PAGE.format(sections="\n".join(sections))
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -67,30 +112,34 @@ def _section(answer: Answer) -> str:
     title = f"<h2>{html.escape(answer.query)}</h2>\n<p>{_words(answer.terms, 12)}</p>"
     if not answer.hits:
         return f"<section>{title}\n<p>No photo shares a word with the query.</p></section>"
-    hits = "\n".join(_figure(hit) for hit in answer.hits)
-    return f"<section>{title}\n<ol>{hits}</ol></section>"
+    return f"<section>{title}\n{_list(_hit(hit) for hit in answer.hits)}</section>"
 
 
-def _figure(hit: Hit) -> str:
-    name, path = html.escape(hit.id), html.escape(hit.path)
-    thumbnail = _thumbnail(hit.path)
+def _hit(hit: Hit) -> str:
+    name = f'{hit.rank}. {html.escape(hit.id)} <span class="score">{hit.score:.3f}</span>'
+    return _figure(hit.id, hit.path, name, _words(hit.words, WORDS))
+
+
+def _list(figures: Iterable[str]) -> str:
+    return "<ol>" + "\n".join(f"<li>{figure}</li>" for figure in figures) + "</ol>"
+
+
+def _figure(id: str, path: str, name: str, caption: str) -> str:
+    """A photo; name and caption are HTML."""
+    title, thumbnail = html.escape(path), _thumbnail(path)
     photo = (
-        f'<img class="photo" alt="{name}" title="{path}" src="{thumbnail}">'
+        f'<img class="photo" alt="{html.escape(id)}" title="{title}" src="{thumbnail}">'
         if thumbnail
-        else f'<div class="photo gone" title="{path}">cannot be read any more</div>'
+        else f'<div class="photo gone" title="{title}">cannot be read any more</div>'
     )
-    return (
-        f"<li><figure>{photo}<figcaption>"
-        f'<div class="name">{hit.rank}. {name} <span class="score">{hit.score:.3f}</span></div>'
-        f"{_words(hit.words, WORDS)}</figcaption></figure></li>"
-    )
+    return f'<figure>{photo}<figcaption><div class="name">{name}</div>{caption}</figcaption></figure>'
 
 
-def _words(words: dict[str, float], most: int) -> str:
+def _words(words: dict[str, float], most: int, held: Collection[str] = ()) -> str:
     top = max(words.values(), default=1.0)
     return " ".join(
-        f'<span class="word" style="--share:{weight / top:.2f}" title="{weight:.4f}">'
-        f"{html.escape(word)}</span>"
+        f'<span class="word{" held" if word in held else ""}" style="--share:{weight / top:.2f}"'
+        f' title="{weight:.4f}">{html.escape(word)}</span>'
         for word, weight in list(words.items())[:most]
     )
 

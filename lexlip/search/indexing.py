@@ -117,8 +117,7 @@ def index_photos(
     batches = _impacts(photos, topk_terms, scheme)
     batch = next(batches, None)  # forks the workers, before the writer starts a JVM
     if batch is None:
-        id, reason = photos.skipped[0]
-        raise DataError(f"no photo in {source.name} can be read ({len(source)} tried; {id}: {reason})")
+        raise photos.none_read()
     writer = ImpactWriter(
         index,
         model.vocabulary.words,

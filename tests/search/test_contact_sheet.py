@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from lexlip.errors import DataError
-from lexlip.search.contact_sheet import write_contact_sheet
+from lexlip.search.contact_sheet import PhotoWords, write_contact_sheet, write_word_sheet
 from lexlip.search.searching import Answer, Hit
 
 HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>&amp;"
@@ -94,6 +94,26 @@ def test_names_and_queries_are_text(sheet: Path) -> None:
     assert page.all("img")[1]["alt"] == HOSTILE.replace("/", "∕") + ".png"
     assert page.texts.count("cannot be read any more") == 2
     assert "No photo shares a word with the query." in page.texts
+
+
+def test_words_of_photos(tmp_path: Path) -> None:
+    red = photo(tmp_path / "red.png", "red")
+    described = [
+        PhotoWords("red.png", str(red), {"dog": 0.8, "<b>": 0.4}, ["dog"], ("a dog", HOSTILE)),
+        PhotoWords("gone.png", str(tmp_path / "gone.png"), {}, [], ()),
+    ]
+    write_word_sheet(tmp_path / "sheet.html", described)
+    page = Page((tmp_path / "sheet.html").read_text(encoding="utf-8"))
+    words = {text: a for (_, a), text in zip(_with_class(page, "word"), ["dog", "<b>"], strict=True)}
+    assert [a["class"] for a in words.values()] == ["word held", "word"]
+    assert [a["title"] for a in words.values()] == ["0.8000", "0.4000"]
+    assert set(page.texts) >= {"dog", "<b>", "a dog", HOSTILE, "gone.png", "cannot be read any more"}
+    assert "Underlined: words of the photo's captions." in page.texts
+    assert not {name for name, _ in page.elements} & {"script", "b"}
+
+
+def _with_class(page: Page, name: str) -> list[tuple[str, dict[str, str | None]]]:
+    return [(tag, a) for tag, a in page.elements if name in (a.get("class") or "").split()]
 
 
 def test_thumbnails_are_small(tmp_path: Path) -> None:

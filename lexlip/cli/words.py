@@ -1,0 +1,77 @@
+"""lexlip words"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.failures import interruptible
+
+
+@click.command()
+@click.argument("source")
+@click.option(
+    "--topk",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="K",
+    help="Words of a photo, the heaviest.",
+)
+@click.option(
+    "--photos",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Take N photos from all over SOURCE.  [default: all]",
+)
+@options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
+@click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
+@options.images_option
+@options.split_option
+@options.workers_option
+@options.json_option
+def words(
+    source: str,
+    topk: int,
+    number: int | None,
+    model: str,
+    html: str | None,
+    images: str | None,
+    split: str | None,
+    workers: int,
+    as_json: bool,
+) -> None:
+    """Show the words that photos are to a model, heaviest first.
+
+    SOURCE is as for `lexlip index`. Words that a photo's captions hold are marked with a *.
+    """
+    from lexlip.cli.index import show_skipped
+    from lexlip.data import open_source
+
+    photos = open_source(source, images, split)
+
+    from lexlip.evaluation.photo_words import photo_words, spread
+    from lexlip.models.lexlip import LexLIP
+
+    with interruptible("no page was written"):
+        encoder = LexLIP.from_pretrained(model).fold_batch_norms()
+        indices = spread(len(photos), number)
+        found, unreadable = photo_words(encoder, photos, topk, indices, workers, progress=not as_json)
+        if html:
+            from lexlip.search.contact_sheet import write_word_sheet
+
+            write_word_sheet(html, found)
+    skipped = [*photos.skipped, *unreadable]
+    if as_json:
+        plain = {"photos": [photo.to_dict() for photo in found], "skipped": [s._asdict() for s in skipped]}
+        click.echo(json.dumps(plain))
+        return
+    show_skipped(skipped, " (--json lists all)")
+    for photo in found:
+        line = " ".join(f"{w}{'*' if w in photo.held else ''}:{x:.2f}" for w, x in photo.words.items())
+        click.echo(f"{photo.path}\n    {line or 'no words'}")
+    if html:
+        click.echo(f"\ncontact sheet: {html}")

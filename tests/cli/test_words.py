@@ -1,0 +1,83 @@
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.data import open_source
+from lexlip.models.lexlip import LexLIP
+from lexlip.vocabulary import FUNCTION_WORDS
+from tests.cli.test_index import error
+from tests.tiny import CAPTIONS, tiny_dense
+
+Run = Callable[..., Any]
+
+
+def words(lexlip: Run, *arguments: object) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(lexlip("words", "--json", *arguments).stdout)
+    return answer
+
+
+def test_words_are_the_heaviest_of_the_vector(lexlip: Run, photos: Path, model_folder: Path) -> None:
+    model = LexLIP.from_pretrained(model_folder)
+    (photos / "bad.jpg").touch()
+    answer = words(lexlip, "photos", "--topk", 4)
+    assert answer["skipped"] == [{"id": "bad.jpg", "reason": "empty file"}]
+    source = open_source(photos)
+    assert len(answer["photos"]) == 6
+    for row, photo in enumerate(answer["photos"]):
+        assert list(photo) == ["id", "path", "words", "held", "captions"]
+        assert photo["path"] == str(photos / photo["id"])
+        assert photo["captions"] == [CAPTIONS[row % len(CAPTIONS)]]
+        vector = model.encode_image([source.image(row, model.config.image.size)]).toarray()[0]
+        heaviest = sorted(range(len(vector)), key=lambda column: (-vector[column], column))[:4]
+        assert list(photo["words"]) == [model.vocabulary.words[c] for c in heaviest if vector[c] > 0]
+        assert list(photo["words"].values()) == pytest.approx([vector[c] for c in heaviest if vector[c] > 0])
+
+
+def test_words_of_the_captions_are_held(lexlip: Run, photos: Path) -> None:
+    held = 0
+    for photo in words(lexlip, "photos", "--topk", 1000)["photos"]:
+        spoken = {word for caption in photo["captions"] for word in re.findall(r"\w+", caption.lower())}
+        assert set(photo["held"]) == (spoken & set(photo["words"])) - FUNCTION_WORDS
+        held += len(photo["held"])
+    assert held
+
+
+def test_text_marks_held_words(lexlip: Run, photos: Path) -> None:
+    answer = words(lexlip, "photos")
+    lines = lexlip("words", "photos").stdout.splitlines()
+    assert lines[::2] == [photo["path"] for photo in answer["photos"]]
+    for line, photo in zip(lines[1::2], answer["photos"], strict=True):
+        shown = dict(part.rsplit(":", 1) for part in line.split())
+        assert [word.rstrip("*") for word in shown] == list(photo["words"])
+        assert [word.rstrip("*") for word in shown if word.endswith("*")] == photo["held"]
+
+
+def test_photos_come_from_all_over(lexlip: Run, photos: Path) -> None:
+    assert [p["id"] for p in words(lexlip, "photos", "--photos", 3)["photos"]] == ["0.jpg", "2.jpg", "4.jpg"]
+    assert len(words(lexlip, "photos", "--photos", 100)["photos"]) == 6
+
+
+def test_html(lexlip: Run, photos: Path) -> None:
+    result = lexlip("words", "photos", "--html", "words.html", "--photos", 2)
+    assert result.stdout.endswith("\ncontact sheet: words.html\n")
+    page = Path("words.html").read_text(encoding="utf-8")
+    assert page.count("<figure>") == page.count("data:image/jpeg;base64,") == 2
+    assert CAPTIONS[0] in page
+
+
+def test_bad_input(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    assert error(lexlip("words", "nowhere", code=2)) == "nowhere does not exist"
+    assert "no-such-model" in error(lexlip("words", "photos", "--model", "no-such-model", code=2))
+    tiny_dense().save(tmp_path / "dense")
+    assert "dense" in error(lexlip("words", "photos", "--model", tmp_path / "dense", code=2))
+    result = lexlip("words", "photos", "--html", "none/words.html", code=2)
+    assert error(result).startswith("cannot write the contact sheet none/words.html")
+    for photo in photos.glob("*.jpg"):
+        photo.write_text("text")
+    assert error(lexlip("words", "photos", code=2)).startswith(
+        "no photo in photos can be read (6 tried; 0.jpg"
+    )

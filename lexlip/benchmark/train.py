@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from lexlip.benchmark.own_process import in_own_process
 from lexlip.config import ImageEncoderConfig, TextEncoderConfig
 from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
@@ -285,13 +284,11 @@ def _conditions(step: TrainingStep, rounds: int) -> dict[str, Any]:
 
 
 def _peak_of_own_process(settings: Settings, variant: str) -> float:
-    context = get_context("forkserver")  # forks from a process that has neither threads nor a GPU
-    context.set_forkserver_preload([__name__])
     try:
-        with ProcessPoolExecutor(1, context) as pool:
-            return pool.submit(peak_memory, settings, variant).result()
+        peak: float = in_own_process(peak_memory, settings, variant)
     except BrokenProcessPool as error:  # killed by the system
         raise _does_not_fit(variant, settings) from error
+    return peak
 
 
 def peak_memory(settings: Settings, variant: str) -> float:

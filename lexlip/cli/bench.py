@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from lexlip.cli import options
+from lexlip.cli.bench_encode import encode
 from lexlip.cli.bench_engine import engine, plot
 from lexlip.cli.bench_latency import latency
 from lexlip.cli.failures import interruptible
@@ -21,6 +22,7 @@ def bench() -> None:
 bench.add_command(engine)
 bench.add_command(plot)
 bench.add_command(latency)
+bench.add_command(encode)
 
 
 @bench.command()

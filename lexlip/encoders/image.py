@@ -93,7 +93,7 @@ class ImageEncoder(nn.Module):
         try:
             with torch.no_grad():
                 self.eval()
-                tokens = self._tokens(torch.zeros(1, 3, config.size, config.size))
+                tokens = self.body_tokens(torch.zeros(1, 3, config.size, config.size))
         except (AssertionError, RuntimeError, ValueError) as error:
             raise self._wrong_size(config.size, error) from error
         self.positions, self.width = self.token_shape = tokens.shape[1:]  # P, C
@@ -140,11 +140,21 @@ class ImageEncoder(nn.Module):
         size = pixels.shape[-1]
         try:
             normalised = (pixels.float() / 255 - self.mean) / self.std
-            return self._tokens(normalised.contiguous(memory_format=torch.channels_last))
+            return self.body_tokens(normalised.contiguous(memory_format=torch.channels_last))
         except (AssertionError, RuntimeError, ValueError) as error:
             if size == self.config.size or isinstance(error, torch.OutOfMemoryError):
                 raise
             raise self._wrong_size(size, error) from error
+
+    def body_tokens(self, normalised: Tensor) -> Tensor:
+        """As `tokens`, of photos that are normalised already, float32 [B, 3, S, S]; errors are torch's."""
+        features = self.body.forward_features(normalised)
+        if features.ndim == 4:  # [B, C, H, W], or [B, H, W, C] for models such as Swin
+            channels_last = features.shape[-1] == getattr(self.body, "num_features", None)
+            if channels_last and features.shape[1] != features.shape[-1]:
+                return features.flatten(1, 2)
+            return features.flatten(2).transpose(1, 2)
+        return features
 
     def resized(self, size: int) -> ImageEncoder:
         """An encoder with these weights whose own size is another, to go on training at that size.
@@ -190,15 +200,6 @@ class ImageEncoder(nn.Module):
                 "to save memory"
             ) from error
         self.checkpointing = enabled
-
-    def _tokens(self, pixels: Tensor) -> Tensor:
-        features = self.body.forward_features(pixels)
-        if features.ndim == 4:  # [B, C, H, W], or [B, H, W, C] for models such as Swin
-            channels_last = features.shape[-1] == getattr(self.body, "num_features", None)
-            if channels_last and features.shape[1] != features.shape[-1]:
-                return features.flatten(1, 2)
-            return features.flatten(2).transpose(1, 2)
-        return features
 
     def _wrong_size(self, size: int, error: Exception) -> ModelError:
         why = " ".join(str(error).split())

@@ -1,0 +1,87 @@
+"""lexlip bench encode"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.failures import interruptible
+
+NAMES = {"index": "lexlip index", "plain": "plain, as with open_clip"}
+
+
+@click.command()
+@click.argument("source")
+@options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
+@click.option(
+    "--photos",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    metavar="N",
+    help="Photos to encode, from all over SOURCE.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Each loop runs once in each, in turns; figures are medians.",
+)
+@options.images_option
+@options.split_option
+@options.workers_option
+@options.json_option
+def encode(
+    source: str,
+    model: str,
+    photos: int,
+    rounds: int,
+    images: str | None,
+    split: str | None,
+    workers: int,
+    as_json: bool,
+) -> None:
+    """Measure photos a second, decoding and resizing included, beside a plain loop.
+
+    The loop of `lexlip index` and one as users of open_clip write it (its evaluation transform, a
+    DataLoader, the model in evaluation mode) encode the same photos of SOURCE on the CPU with the same
+    model.
+    """
+    from lexlip.data import open_source
+    from lexlip.models.folder import model_folder
+
+    with interruptible("nothing was measured"):
+        folder = str(model_folder(model))  # fails before the seconds that loading torch takes
+        source_photos = open_source(source, images, split)
+
+        from lexlip.benchmark.encode import measure_encoding
+
+        report = measure_encoding(folder, source_photos, photos, workers, rounds, progress=not as_json)
+    report["conditions"]["model"] = model
+    click.echo(json.dumps(report)) if as_json else show(report)
+
+
+def show(report: dict[str, Any]) -> None:
+    """Prints photos a second as a table, with the ratio of both loops."""
+    c = report["conditions"]
+    click.echo(
+        f"{c['photos']:,} photos of {c['photo_width']} x {c['photo_height']} pixels ({c['photo_kb']:g} kB)"
+        + (f", {c['unreadable']:,} more cannot be read" if c["unreadable"] else "")
+    )
+    click.echo(f"{c['model']}: {c['encoder']} at {c['pixels']} pixels, batches of {c['batch']}")
+    click.echo(
+        f"{c['cpu']}, {c['cores']} cores, threads: {c['threads']}, workers: {c['workers']},"
+        f" rounds: {c['rounds']}, torch {c['torch']}"
+    )
+    click.echo(f"{'':26}{'photos/s':>10}{'least':>10}{'most':>10}{'cores busy':>12}")
+    for loop, row in report["loops"].items():
+        click.echo(f"{NAMES[loop]:26}{_cells(row['photos_per_s'], '.1f')}{row['busy']:12.0%}")
+    click.echo(f"{'ratio':26}{_cells(report['ratio'], '.2f')}")
+
+
+def _cells(spread: dict[str, float], form: str) -> str:
+    return "".join(f"{value:10{form}}" for value in spread.values())

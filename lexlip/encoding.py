@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import torch
 from PIL import Image
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
-from lexlip.config import ImageEncoderConfig, ModelConfig
+from lexlip.config import ModelConfig
 from lexlip.data import Skipped, Source, UnreadableImage
-from lexlip.data.workers import worker_context
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError
 from lexlip.memory import keep_freed_memory
 from lexlip.models.dual_encoder import QueryEncoder
 
-FEW = 64  # photos for which starting worker processes costs more than it saves
+AHEAD = 2  # batches that are decoded while one is encoded
 
 
 class Encoder(Protocol):
@@ -34,13 +34,16 @@ class Encoder(Protocol):
 
 
 class PhotoVectors:
-    """Decodes and encodes the photos of a source, batch by batch, while worker processes read ahead.
+    """Decodes and encodes the photos of a source, batch by batch, while threads read ahead.
+
+    Threads, for Pillow decodes and resizes without Python's lock: processes have to be started and, where
+    they are forked, every page of memory that the model writes to is copied once more.
 
     Args:
         model: the encoder.
         source: the photos.
         batch: photos encoded at a time.
-        workers: processes that decode.
+        workers: threads that decode; with 0 nothing is read ahead.
         progress: what the progress bar says; None shows none.
         indices: of the photos to encode; None encodes all.
 
@@ -57,32 +60,50 @@ class PhotoVectors:
         progress: str | None = None,
         indices: Sequence[int] | None = None,
     ) -> None:
-        self.model, self.source, self.batch = model, source, batch
+        self.model, self.source, self.batch, self.workers = model, source, batch, workers
         self.indices = range(len(source)) if indices is None else indices
-        self.workers = workers if len(self.indices) > FEW else 0
         self.progress = progress
         self.skipped: list[Skipped] = []
 
     def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
         """Yields ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
         keep_freed_memory()
-        photos = _Photos(self.source, self.model.config.image)
-        loader = DataLoader(
-            photos,
-            self.batch,
-            sampler=self.indices,
-            collate_fn=_collate,
-            num_workers=self.workers,
-            multiprocessing_context=worker_context() if self.workers else None,
-            generator=torch.Generator(),  # leaves torch's own, which dropout draws from, alone
-        )
         self.skipped = []
         with _bar(len(self.indices), "photo", self.progress) as bar:
-            for pixels, indices, unreadable in loader:
-                self.skipped += [Skipped(self.source.items[i].id, reason) for i, reason in unreadable]
-                if indices:
-                    yield [self.source.items[i].id for i in indices], self.model.encode_image(pixels)
-                bar.update(len(indices) + len(unreadable))
+            for indices, photos in self._decoded():
+                ids, pixels = [], []
+                for index, photo in zip(indices, photos, strict=True):
+                    id = self.source.items[index].id
+                    if isinstance(photo, Tensor):
+                        ids.append(id)
+                        pixels.append(photo)
+                    else:
+                        self.skipped.append(Skipped(id, photo))
+                if ids:
+                    yield ids, self.model.encode_image(torch.stack(pixels))
+                bar.update(len(indices))
+
+    def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[Tensor | str]]]:
+        """Indices of a batch and what `_decode` makes of them, with up to AHEAD more batches under way."""
+        ahead: deque[tuple[Sequence[int], Iterator[Tensor | str]]] = deque()
+        pool = ThreadPoolExecutor(max(1, self.workers))
+        try:
+            for start in range(0, len(self.indices), self.batch):
+                indices = self.indices[start : start + self.batch]
+                ahead.append((indices, pool.map(self._decode, indices)))
+                if len(ahead) > (AHEAD if self.workers else 0):
+                    yield ahead.popleft()
+            yield from ahead
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _decode(self, index: int) -> Tensor | str:
+        """A photo's pixels, uint8 [3, size, size], or why it cannot be read."""
+        config = self.model.config.image
+        try:
+            return to_pixels(self.source.image(index, config.size), config)
+        except UnreadableImage as error:
+            return error.reason
 
     def none_read(self) -> DataError:
         """The error of an iteration that gave nothing."""
@@ -111,24 +132,3 @@ def encode_captions(
 def _bar(total: int, unit: str, text: str | None) -> tqdm:
     """A progress bar on stderr, if that is a terminal and the work takes more than a second."""
     return tqdm(total=total, unit=unit, desc=text, disable=text is None or None, delay=1)
-
-
-class _Photos(Dataset):
-    def __init__(self, source: Source, config: ImageEncoderConfig) -> None:
-        self.source, self.config = source, config
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def __getitem__(self, index: int) -> tuple[int, Tensor | str]:
-        try:
-            return index, to_pixels(self.source.image(index, self.config.size), self.config)
-        except UnreadableImage as error:
-            return index, error.reason
-
-
-def _collate(samples: Sequence[tuple[int, Tensor | str]]) -> tuple[Tensor, list[int], list[tuple[int, str]]]:
-    read = [(index, pixels) for index, pixels in samples if isinstance(pixels, Tensor)]
-    unreadable = [(index, reason) for index, reason in samples if isinstance(reason, str)]
-    pixels = torch.stack([p for _, p in read]) if read else torch.empty(0, dtype=torch.uint8)
-    return pixels, [index for index, _ in read], unreadable

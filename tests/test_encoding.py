@@ -1,3 +1,4 @@
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -6,13 +7,13 @@ import torch
 from scipy.sparse import vstack
 
 from lexlip.data import Scenes, open_source
-from lexlip.encoding import FEW, PhotoVectors
+from lexlip.encoding import PhotoVectors
 from tests.tiny import tiny_model
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, 1, 3])
 def test_vectors_in_the_order_of_the_source(workers: int) -> None:
-    model, source = tiny_model(), Scenes(FEW + 6, seed=0)
+    model, source = tiny_model(), Scenes(70, seed=0)
     batches = list(PhotoVectors(model, source, batch=16, workers=workers))
     assert [len(ids) for ids, _ in batches] == [16, 16, 16, 16, 6]
     assert [id for ids, _ in batches for id in ids] == [item.id for item in source.items]
@@ -43,3 +44,12 @@ def test_torch_s_own_generator_is_left_alone() -> None:
     before = torch.get_rng_state()
     list(PhotoVectors(model, Scenes(3, seed=0)))
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_no_thread_is_left_where_an_iteration_is_given_up() -> None:
+    before = threading.active_count()
+    batches = iter(PhotoVectors(tiny_model(), Scenes(20, seed=0), batch=2))
+    next(batches)
+    assert threading.active_count() > before
+    del batches
+    assert threading.active_count() == before

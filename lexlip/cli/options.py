@@ -48,7 +48,7 @@ workers_option = click.option(
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="Processes that decode photos.",
+    help="Threads that decode photos.",
 )
 images_option = click.option(
     "--images", metavar="DIR", help="Where the photos lie, for a table or a Karpathy JSON."

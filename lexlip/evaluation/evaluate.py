@@ -121,7 +121,7 @@ def evaluate(
         engine_of: makes the search engine for a set of documents.
         topk_terms: terms that a document keeps, as at index time; None keeps all.
         query_encoder: how captions are encoded, see `DualEncoder.encode_text`.
-        workers: processes that decode photos.
+        workers: threads that decode photos.
         progress: show progress bars.
         depth: documents that a query finds, ten or more.
 

@@ -70,7 +70,7 @@ def encode_pool(
         model: the encoder.
         queries: photos with captions that ask for each other.
         pool: further photos; their captions, if any, are found, but do not ask.
-        workers: processes that decode photos.
+        workers: threads that decode photos.
         progress: what is encoded, for the progress bars; None shows none.
 
     Raises:

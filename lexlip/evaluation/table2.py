@@ -133,14 +133,13 @@ def table2(
         topks: words that a LexLIP document keeps, a row each; None keeps all.
         settings: how they are measured.
         rounds: of the measurement of speed.
-        workers: processes that decode photos.
+        workers: threads that decode photos.
 
     Raises:
         DataError: no photo of the queries that can be read has a caption.
         BridgeError: no Java (see anserini_bridge.errors).
     """
     progress, why = settings.progress, _why_no_faiss()
-    # Both first: the processes that decode photos are forked, which they cannot be once Java runs.
     sparse = encode_pool(model, queries, pool, workers, "LexLIP:" if progress else None)
     dense = None
     if clip is not None and why is None:

@@ -101,7 +101,7 @@ def index_photos(
         scheme: see `lexlip.sparse.quantize`.
         pseudo_documents: a .jsonl file to write the same documents to, in the format of Anserini's
             JsonVectorCollection; they are held in memory for it.
-        workers: processes that decode photos.
+        workers: threads that decode photos.
         progress: show a progress bar.
 
     Raises:
@@ -115,7 +115,7 @@ def index_photos(
     extra = {"model": model_name, **describe_collection(source, index, listed)}
     photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
     batches = _impacts(photos, topk_terms, scheme)
-    batch = next(batches, None)  # forks the workers, before the writer starts a JVM
+    batch = next(batches, None)  # before anything is written
     if batch is None:
         raise photos.none_read()
     writer = ImpactWriter(
@@ -194,7 +194,7 @@ def update_photos(
             indices=sorted([*found.new, *found.changed]),
         )
         batches = _impacts(photos, metadata.topk, metadata.quantization["scheme"])
-    batch = next(batches, None)  # forks the workers, before the writer starts a JVM
+    batch = next(batches, None)  # before anything is written
     encoded: set[str] = set()
     changed = {source.items[number].id for number in found.changed}
     gone = set(found.gone)

@@ -95,7 +95,7 @@ def test_the_old_index_answers_and_the_next_run_completes(
     write_photos(tmp_path / "photos", 3)
     lexlip("index", "photos", "--model", model_folder)
     before = Path(".lexlip/index.json").read_bytes()
-    write_photos(tmp_path / "photos", 70)  # so many that worker processes read ahead
+    write_photos(tmp_path / "photos", 70)  # so many that some are read ahead
 
     with encoding(tmp_path, "index", "photos", "--model", model_folder) as process:
         assert (tmp_path / ".lexlip" / "data-2").is_dir()

@@ -5,12 +5,8 @@ What loads torch is imported where photos are encoded: an update with nothing to
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +25,6 @@ from anserini_bridge import (
     write_json_vectors,
 )
 from lexlip.data import Skipped, Source
-from lexlip.data.workers import worker_context
 from lexlip.errors import ConfigError, DataError
 from lexlip.search.collection import check_same_collection, describe_collection, find_changes
 from lexlip.search.engines import describe
@@ -237,21 +232,6 @@ def _made_with(index: Path, topk_terms: int | None, scheme: Scheme | None) -> In
 
 
 def _ids(index: Path) -> list[str]:
-    """The ids in an index, read by another process: where Java runs, no workers can be forked any more."""
-    if "jnius" in sys.modules:
-        return _list_ids(index)
-    try:
-        with ProcessPoolExecutor(
-            1, worker_context(), signal.signal, (signal.SIGINT, signal.SIG_IGN)
-        ) as process:
-            return process.submit(_list_ids, index).result()
-    except BrokenProcessPool as error:
-        raise DataError(
-            f"the process that read the index {index} was killed: is there enough memory?"
-        ) from error
-
-
-def _list_ids(index: Path) -> list[str]:
     with ImpactSearcher(index) as searcher:
         return searcher.ids()
 

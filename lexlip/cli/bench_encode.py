@@ -49,7 +49,7 @@ def encode(
 
     The loop of `lexlip index` and one as users of open_clip write it (its evaluation transform, a
     DataLoader, the model in evaluation mode) encode the same photos of SOURCE on the CPU with the same
-    model.
+    model. Workers are threads of the first and processes of the second.
     """
     from lexlip.data import open_source
     from lexlip.models.folder import model_folder

@@ -15,6 +15,7 @@ from anserini_bridge import ImpactSearcher, ImpactWriter, read_metadata
 from lexlip.benchmark.machine import machine
 from lexlip.evaluation.distractors import recombined
 from lexlip.search.searching import PhotoSearch
+from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def _percentiles(ms: NDArray[np.float64]) -> dict[str, dict[str, float]]:
 def grow(index: Path, folder: Path, documents: int) -> None:
     """Writes a copy of an index with so many documents.
 
-    Those that are added mix two of its own each (see `lexlip.evaluation.distractors.recombined`). The copy
-    goes to a new folder.
+    Those that are added mix two of its own each (see `lexlip.evaluation.distractors.recombined`), and are
+    as long as these if all have the same length. The copy goes to a new folder.
     """
     metadata = read_metadata(index)
     with ImpactSearcher(index) as searcher:
@@ -115,5 +116,6 @@ def grow(index: Path, folder: Path, documents: int) -> None:
         made = 0
         for mixed in recombined(vectors, max(0, documents - len(ids))):
             names = [f"synthetic/{made + row}" for row in range(mixed.shape[0])]
-            writer.add(names, topk(mixed, metadata.topk))
+            kept = topk(mixed, metadata.topk)
+            writer.add(names, quantize(kept) if metadata.normalize else kept)
             made += mixed.shape[0]

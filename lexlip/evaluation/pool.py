@@ -55,6 +55,17 @@ class EncodedPool:
         """What each photo that asks should find: its captions' ids."""
         return [{self.text_ids[row] for row in self.texts_of(image)} for image in self.asking_images]
 
+    @property
+    def further_images(self) -> csr_matrix:
+        """Vectors of the photos that do not ask; of all photos if there are no others."""
+        rows = np.setdiff1d(np.arange(self.images.shape[0]), self.asking_images)
+        return self.images[rows] if len(rows) else self.images
+
+    @property
+    def further_texts(self) -> csr_matrix:
+        """Vectors of the captions that do not ask; of all captions if there are no others."""
+        return self.captions[self.asking :] if self.captions.shape[0] > self.asking else self.captions
+
     def texts_of(self, image: int) -> np.ndarray:
         """Rows of the captions of a photo."""
         start, end = np.searchsorted(self.owners, [image, image + 1])
@@ -109,7 +120,9 @@ class Documents:
         ids: of the n real ones.
         vectors: [n, V].
         synthetic: how many more.
-        synthesise: makes so many from the real ones and a seed; see `lexlip.evaluation.distractors`.
+        synthesise: makes so many from real ones and a seed; see `lexlip.evaluation.distractors`.
+        parents: what these are made from. Those that are asked for should not be among them: what is mixed
+            from one is more like it than another photo is.
         seed: of what is drawn.
     """
 
@@ -117,6 +130,7 @@ class Documents:
     vectors: csr_matrix
     synthetic: int
     synthesise: Callable[[csr_matrix, int, int], Iterator[csr_matrix]]
+    parents: csr_matrix
     seed: int = 0
 
     def __len__(self) -> int:
@@ -129,6 +143,6 @@ class Documents:
             chunk = order[start : start + CHUNK]
             yield [self.ids[row] for row in chunk], self.vectors[chunk]
         number = 0
-        for rows in self.synthesise(self.vectors, self.synthetic, self.seed) if self.synthetic else ():
+        for rows in self.synthesise(self.parents, self.synthetic, self.seed):
             yield [f"synthetic/{number + row}" for row in range(rows.shape[0])], rows
             number += rows.shape[0]

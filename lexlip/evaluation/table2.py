@@ -32,9 +32,10 @@ UNTRAINED = (
     " many as CLIP ViT-B/32 has, stand for its own, and take brute force as long."
 )
 SYNTHETIC = (
-    "Synthetic vectors are no photos. LexLIP's mix two real ones, a coin for every word; CLIP's are drawn"
-    " from a normal distribution with the mean and covariance of the real ones. They take as much room as"
-    " real ones but distract less: recalls among as many real photos would be lower."
+    "Synthetic vectors are no photos. LexLIP's mix a real one that does not ask with one like it; CLIP's are"
+    " drawn from a normal distribution with the mean and covariance of the real ones. They take as much room"
+    " as real ones but distract less: recalls among as many real photos would be lower. Where all ask,"
+    " LexLIP's mix those, and distract more."
 )
 LOWER_BOUND = (
     "A large pool may hold photos and captions that fit a query and are not known to: recall in it is a lower"

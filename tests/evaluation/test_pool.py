@@ -59,7 +59,7 @@ def test_captions_of_photos_that_cannot_be_read_do_not_ask(model: LexLIP, photos
 
 def test_documents_are_real_ones_and_then_synthetic_ones() -> None:
     pool = make_pool()
-    documents = Documents(pool.image_ids, pool.images, CHUNK + 3, recombined, seed=5)
+    documents = Documents(pool.image_ids, pool.images, CHUNK + 3, recombined, pool.further_images, seed=5)
     for _ in range(2):
         chunks = list(documents)
         assert [len(ids) for ids, _ in chunks] == [40, CHUNK, 3]
@@ -70,6 +70,21 @@ def test_documents_are_real_ones_and_then_synthetic_ones() -> None:
         np.testing.assert_array_equal(chunks[0][1].toarray(), pool.images[rows].toarray())
         assert ids[40:42] == ["synthetic/0", "synthetic/1"]
         made = vstack([rows for _, rows in chunks[1:]], format="csr")
-        expected = vstack(list(recombined(pool.images, CHUNK + 3, seed=5)), format="csr")
+        expected = vstack(list(recombined(pool.images[10:], CHUNK + 3, seed=5)), format="csr")
         np.testing.assert_array_equal(made.toarray(), expected.toarray())
     assert [len(ids) for ids, _ in replace(documents, synthetic=0)] == [40]
+
+
+def test_further_ones_do_not_ask() -> None:
+    pool = make_pool()
+    np.testing.assert_array_equal(pool.further_images.toarray(), pool.images[10:].toarray())
+    np.testing.assert_array_equal(pool.further_texts.toarray(), pool.captions[30:].toarray())
+    uncaptioned = replace(pool, owners=pool.owners + 2)  # the first two photos have no caption
+    rows = [0, 1, *range(12, 40)]
+    np.testing.assert_array_equal(uncaptioned.further_images.toarray(), pool.images[rows].toarray())
+
+
+def test_without_further_ones_all_are_taken() -> None:
+    pool = make_pool(photos=10)
+    np.testing.assert_array_equal(pool.further_images.toarray(), pool.images.toarray())
+    np.testing.assert_array_equal(pool.further_texts.toarray(), pool.captions.toarray())

@@ -63,7 +63,7 @@ def flat_without_weights(ids: Sequence[str], queries: int, settings: Settings) -
 
 
 def _engine(ids: Sequence[str], vectors: csr_matrix, settings: Settings, what: str) -> FaissFlat:
-    documents = Documents(ids, vectors, settings.synthetic, gaussian, settings.seed)
+    documents = Documents(ids, vectors, settings.synthetic, gaussian, vectors, settings.seed)
     engine = FaissFlat(vectors.shape[1], cores(), BATCH)
     with settings.bar(what, len(documents), "document") as bar:
         for names, rows in documents:

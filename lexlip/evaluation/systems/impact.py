@@ -45,9 +45,11 @@ def impact(
         BridgeError: no Java (see anserini_bridge.errors).
     """
     cuts: dict[str, Cut] = {name_of(kept): partial(topk, k=kept) for kept in topks}
+    made = (settings.synthetic, recombined)
     i2t = {}
     with TemporaryDirectory(prefix="lexlip-") as folder:
-        _write(Path(folder), pool.text_ids, pool.captions, words, cuts, settings, "LexLIP, captions")
+        captions = Documents(pool.text_ids, pool.captions, *made, pool.further_texts, settings.seed)
+        _write(Path(folder), captions, words, cuts, settings, "LexLIP, captions")
         for name in cuts:
             with ImpactSearcher(Path(folder) / name) as searcher:
                 search = LuceneEngine(searcher, threads=cores()).search
@@ -55,7 +57,8 @@ def impact(
                 i2t[name] = recall(search, asking, pool.right_texts, what, settings)
     place = Path(stack.enter_context(TemporaryDirectory(prefix="lexlip-")))
     cuts_and_ids = {**cuts, "ids": lambda vectors: csr_matrix(vectors.shape, dtype=np.float32)}
-    _write(place, pool.image_ids, pool.images, words, cuts_and_ids, settings, "LexLIP, photos")
+    photos = Documents(pool.image_ids, pool.images, *made, pool.further_images, settings.seed)
+    _write(place, photos, words, cuts_and_ids, settings, "LexLIP, photos")
     return [
         _system(stack.enter_context(ImpactSearcher(place / name)), pool, settings, name, i2t[name])
         for name in cuts
@@ -84,15 +87,13 @@ def _system(
 
 def _write(
     folder: Path,
-    ids: Sequence[str],
-    vectors: csr_matrix,
+    documents: Documents,
     words: Sequence[str],
     cuts: Mapping[str, Cut],
     settings: Settings,
     what: str,
 ) -> None:
     """Writes an index for each cut to folder/NAME, all together, so that documents are made only once."""
-    documents = Documents(ids, vectors, settings.synthetic, recombined, settings.seed)
     with ExitStack() as stack, settings.bar(what, len(documents), "document") as bar:
         writers = {
             name: stack.enter_context(

@@ -41,11 +41,11 @@ DENSE = 512  # dimensions of a dense vector
 class Shape:
     """The statistics of vectors.
 
-    The shape "mini" was fitted to the packaged model's vectors of 28,549 photos (Flickr8k, COCO, Visual
-    Genome and others), which use 1,695 terms, and of 5,000 captions: `lexlip.benchmark.statistics` prints
-    what it measures of both kinds side by side, and the values were varied until they agreed. The default is
-    an extrapolation to 30,522 terms, as a model over the whole of BERT's vocabulary has: it keeps the weights
-    and nearly the cosines of the best documents, and touches fewer postings.
+    The shape "mini" was fitted to an earlier packaged model's vectors of 28,549 photos (Flickr8k, COCO,
+    Visual Genome and others), which use 1,695 terms, and of 5,000 captions: `lexlip.benchmark.statistics`
+    prints what it measures of both kinds side by side, and the values were varied until they agreed. The
+    default is an extrapolation to 30,522 terms, as a model over the whole of BERT's vocabulary has: it
+    keeps the weights and nearly the cosines of the best documents, and touches fewer postings.
 
     Attributes:
         vocabulary: V, terms.

@@ -58,7 +58,7 @@ class Size:
 
 
 SIZES = {
-    "mini": Size(  # the towers of configs/mini.yaml
+    "mini": Size(  # the towers of configs/mini-phase1.yaml
         ImageEncoderConfig("mobilenetv2_100", {"pad_type": "same"}, size=160, layers=2),
         TextEncoderConfig(
             options={

@@ -68,7 +68,7 @@ class PhotoSearch:
         index: str | Path = ".lexlip",
         model: str | None = None,
         query_encoder: QueryEncoder = "network",
-        query_topk: int | None = 48,
+        query_topk: int | None = 24,
     ) -> None:
         self.index = Path(index)
         metadata = read_metadata(self.index)

@@ -36,7 +36,7 @@ def test_json(indexed: Run) -> None:
 
 def test_text(indexed: Run) -> None:
     lines = indexed("bench", "latency", "photos", "--docs", 50, "--queries", 3).stdout.splitlines()
-    assert lines[0] == "50 documents, 3 queries of up to 48 words, k = 10"
+    assert lines[0] == "50 documents, 3 queries of up to 24 words, k = 10"
     assert [line.split()[0].strip(",") for line in lines[2:]] == ["network", *STAGES, "words", *STAGES]
 
 

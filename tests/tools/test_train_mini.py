@@ -1,0 +1,56 @@
+import importlib.util
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from lexlip.data import open_source
+from tests.conftest import ROOT, write_photos
+
+TOOL = ROOT / "tools" / "train_mini.py"
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("train_mini", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_halves_have_every_photo_once(tmp_path: Path, tool: ModuleType) -> None:
+    photos = write_photos(tmp_path / "photos", 5)
+    with tarfile.open(tmp_path / "all.tar", "w") as tar:
+        for suffix in (".jpg", ".txt"):  # the files of a photo need not be neighbours
+            for number in range(5):
+                data = (photos / f"{number}{suffix}").read_bytes()
+                member = tarfile.TarInfo(f"{number}{suffix}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    halves = tmp_path / "even.tar", tmp_path / "odd.tar"
+    tool.halve(tmp_path / "all.tar", halves)
+    whole = open_source(tmp_path / "all.tar")
+    captions = {item.id.rpartition("/")[2]: item.captions for item in whole.items}
+    for half, expected in zip(halves, (["0", "2", "4"], ["1", "3"]), strict=True):
+        source = open_source(half)
+        ids = [item.id.rpartition("/")[2] for item in source.items]
+        assert [id.removesuffix(".jpg") for id in ids] == expected
+        for row, item in enumerate(source.items):
+            assert item.captions == captions[ids[row]] != ()
+            assert source.read(row) == (photos / ids[row]).read_bytes()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_missing_photos_are_named(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(TOOL), "nowhere", "work"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("nowhere/flickr8k/val-0000.tar does not exist; ")
+    assert not list(tmp_path.iterdir())

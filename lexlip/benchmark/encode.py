@@ -120,7 +120,8 @@ def measure_encoding(
     """
     config = load_model(model).config.image
     chosen = range(len(source))[:: max(1, len(source) // photos)][:photos]
-    with tqdm(total=len(chosen) * (1 + rounds * len(LOOPS)), unit="photo", disable=not progress or None) as bar:
+    total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress or None
+    with tqdm(total=total, unit="photo", disable=hidden) as bar:
         bar.set_description("decoding all once")
         shapes = {}
         for index in chosen:

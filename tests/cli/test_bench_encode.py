@@ -44,7 +44,7 @@ def test_text(lexlip: Run, photos: Path) -> None:
     assert lines[1] == "mini: vit_tiny_patch16_224 at 32 pixels, batches of 32"
     assert ", workers: 0, rounds: 2, torch " in lines[2]
     assert [line[:26].strip() for line in lines[4:]] == ["lexlip index", "plain, as with open_clip", "ratio"]
-    assert "photo/s" in result.stderr  # a progress bar
+    assert result.stderr == ""  # a progress bar is for terminals
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from lexlip.benchmark.machine import machine
 from lexlip.benchmark.own_process import in_own_process
 from lexlip.config import ImageEncoderConfig
-from lexlip.data import Source, UnreadableImage, decode
+from lexlip.data import Source, UnreadableImage, decode, spread
 from lexlip.data.workers import cores, worker_context
 from lexlip.encoding import PhotoVectors
 from lexlip.errors import ConfigError, DataError
@@ -119,7 +119,7 @@ def measure_encoding(
         ConfigError: memory does not suffice.
     """
     config = load_model(model).config.image
-    chosen = range(len(source))[:: max(1, len(source) // photos)][:photos]
+    chosen = spread(len(source), photos)
     total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress or None
     with tqdm(total=total, unit="photo", disable=hidden) as bar:
         bar.set_description("decoding all once")

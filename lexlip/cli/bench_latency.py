@@ -67,9 +67,10 @@ def latency(
 
 def _captions(photos: Any, number: int) -> list[str]:
     """So many captions, of photos all over the source."""
+    from lexlip.data import spread
+
     captions = [caption for item in photos.items for caption in item.captions]
-    step = max(1, len(captions) // number)
-    return captions[::step][:number]
+    return [captions[row] for row in spread(len(captions), number)]
 
 
 def show(report: dict[str, Any]) -> None:

@@ -49,11 +49,11 @@ def words(
     SOURCE is as for `lexlip index`. Words that a photo's captions hold are marked with a *.
     """
     from lexlip.cli.index import show_skipped
-    from lexlip.data import open_source
+    from lexlip.data import open_source, spread
 
     photos = open_source(source, images, split)
 
-    from lexlip.evaluation.photo_words import photo_words, spread
+    from lexlip.evaluation.photo_words import photo_words
     from lexlip.models.lexlip import LexLIP
 
     with interruptible("no page was written"):

@@ -95,3 +95,10 @@ def read_file(path: str | Path, offset: int = 0, size: int = -1) -> bytes:
     if size > len(data):
         raise UnreadableImage("truncated", str(path))
     return data
+
+
+def spread(total: int, number: int | None) -> Sequence[int]:
+    """So many of `total` rows, evenly spread; None is all."""
+    if number is None or number >= total:
+        return range(total)
+    return [row * total // number for row in range(number)]

@@ -63,10 +63,3 @@ def photo_words(
     if not found:
         raise photos.none_read()
     return found, photos.skipped
-
-
-def spread(total: int, number: int | None) -> Sequence[int]:
-    """So many of `total` rows, evenly spread; None is all."""
-    if number is None or number >= total:
-        return range(total)
-    return [row * total // number for row in range(number)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from PIL import Image
@@ -16,7 +16,7 @@ from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
 from lexlip.encoders.image import to_pixels
 from lexlip.encoders.text import read_tokenizer
 from lexlip.errors import ModelError
-from lexlip.models.dual_encoder import QueryEncoder, by_length
+from lexlip.models.dual_encoder import Metric, QueryEncoder, by_length
 
 
 class Clip(nn.Module):
@@ -44,6 +44,9 @@ class Clip(nn.Module):
         self.register_buffer("mean", torch.tensor(image.mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(image.std).view(3, 1, 1), persistent=False)
 
+    kind: ClassVar[str] = "clip"
+    metric: ClassVar[Metric] = "cosine"
+    vocabulary = None
     mean: Tensor
     std: Tensor
 

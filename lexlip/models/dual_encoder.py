@@ -31,6 +31,7 @@ from lexlip.vocabulary import Vocabulary
 TEXTS_OF_ONE_LENGTH = (64, 1024)  # encoded together, on a CPU and on a GPU
 
 QueryEncoder = Literal["network", "words"]
+Metric = Literal["cosine", "dot"]
 
 
 class DualEncoder(nn.Module):
@@ -46,6 +47,7 @@ class DualEncoder(nn.Module):
 
     kind: ClassVar[str]
     has_words: ClassVar[bool]  # whether the dimensions of a vector are words
+    metric: ClassVar[Metric] = "cosine"  # what two vectors are compared by
     dimensions: int  # of a vector: V, or D
 
     def __init__(

@@ -5,7 +5,8 @@ A vocabulary is a list of V words, each one an entry of the text encoder's token
 - ``all``: every tokenizer entry, special ones too (the public LexLIP code).
 - ``pieces``: every entry but special and unused ones.
 - ``words``: whole words of the training captions, without function words, so that what is indexed
-  can be read by a person and function words take no room in the index (stop-word removal).
+  can be read by a person and function words take no room in the index (stop-word removal). Pieces of words
+  that the tokenizer splits do not count.
 """
 
 from __future__ import annotations
@@ -41,12 +42,17 @@ FUNCTION_WORDS = frozenset(
 )
 """Words that carry grammar rather than content; a hit on one does not count in words@10."""
 
-_WORD = re.compile(r"[^\W_]+")
+WORD_BEGINS = ("Ġ", "▁")
+"""How byte-level BPE and SentencePiece mark the first piece of a word."""
+
+_WORD = re.compile(f"[{''.join(WORD_BEGINS)}]?([^\\W_]+)")
+_AT_ONCE = 10_000  # captions tokenized to count their words
 
 
 def is_content_word(entry: str) -> bool:
     """Whether a tokenizer entry is a whole word that names something (no piece, sign or function word)."""
-    return _WORD.fullmatch(entry) is not None and entry.lower() not in FUNCTION_WORDS
+    word = _WORD.fullmatch(entry)
+    return word is not None and word[1].lower() not in FUNCTION_WORDS
 
 
 def is_sign(entry: str) -> bool:
@@ -112,13 +118,25 @@ class Vocabulary:
         pieces = [(w, i) for w, i in entries if i not in special and not re.fullmatch(r"\[unused\d+\]", w)]
         if config.kind == "pieces":
             return cls.from_words([word for word, _ in pieces], tokenizer)
-        counts = Counter(t for ids in tokenize_captions(tokenizer, captions) for t in ids)
+        counts = _count_whole_words(tokenizer, captions)
         kept = [w for w, i in pieces if counts[i] >= config.min_count and is_content_word(w)]
         if not kept:
             raise ModelError(
                 f"no word occurs {config.min_count} times in the {len(captions)} training captions"
             )
         return cls.from_words(kept, tokenizer)
+
+
+def _count_whole_words(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]) -> Counter[int]:
+    """How often each entry of a tokenizer is a whole word of the captions."""
+    counts: Counter[int] = Counter()
+    for start in range(0, len(captions), _AT_ONCE):
+        some = list(captions[start : start + _AT_ONCE])
+        for encoding in tokenizer(some, add_special_tokens=False, verbose=False).encodings or ():
+            pieces = Counter(encoding.word_ids)
+            words = zip(encoding.ids, encoding.word_ids, strict=True)
+            counts.update(id for id, word in words if pieces[word] == 1)
+    return counts
 
 
 def tokenize_captions(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]) -> list[list[int]]:

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from lexlip.config import VocabularyConfig
 from lexlip.encoders.text import word_tokenizer
@@ -36,6 +38,29 @@ def test_kind_words_has_the_content_words_of_the_captions(tokenizer) -> None:
     assert set(twice.words) == {"play"}
     with pytest.raises(ModelError, match="no word occurs 99 times in the 6 training captions"):
         Vocabulary.build(VocabularyConfig("words", min_count=99), tokenizer, CAPTIONS)
+
+
+def _word_piece():
+    entries = ["[UNK]", "[CLS]", "[SEP]", "skate", "##board", "##s", "dog", "boards"]
+    core = Tokenizer(models.WordPiece({entry: id for id, entry in enumerate(entries)}, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return PreTrainedTokenizerFast(tokenizer_object=core, unk_token="[UNK]")
+
+
+def _sentence_piece():
+    entries = ["<unk>", "▁skate", "board", "s", "▁dog", "▁boards", "▁", "▁the"]
+    core = Tokenizer(models.Unigram([(entry, -1.0) for entry in entries], unk_id=0))
+    core.pre_tokenizer = pre_tokenizers.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>")
+
+
+@pytest.mark.parametrize(("make", "begin"), [(_word_piece, ""), (_sentence_piece, "▁")])
+def test_kind_words_counts_no_pieces_of_split_words(make, begin) -> None:
+    captions = ["dog skateboards skateboard", "the dogs boards", "dog"]
+    vocabulary = Vocabulary.build(VocabularyConfig("words", min_count=1), make(), captions)
+    assert set(vocabulary.words) == {f"{begin}dog", f"{begin}boards"}
+    twice = Vocabulary.build(VocabularyConfig("words", min_count=2), make(), captions)
+    assert set(twice.words) == {f"{begin}dog"}  # not of "dogs"
 
 
 def test_columns(tokenizer) -> None:

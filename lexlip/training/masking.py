@@ -14,12 +14,11 @@ from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ObjectiveConfig
 from lexlip.errors import ModelError
+from lexlip.vocabulary import WORD_BEGINS
 
 NOT_MASKED = -100  # label of a position that is not to be predicted
 
 BECOME_MASK, BECOME_RANDOM = 0.8, 0.1
-
-WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
 
 
 @dataclass(frozen=True)

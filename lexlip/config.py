@@ -105,7 +105,8 @@ class VocabularyConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    kind: Literal["lexlip", "dense"] = "lexlip"  # dense: a [CLS] vector instead of weighted words
+    # dense: a [CLS] vector instead of weighted words; the others are stages to compare with
+    kind: Literal["lexlip", "dense", "lightningdot", "vldeformer", "be", "ce", "joint"] = "lexlip"
     image: ImageEncoderConfig = ImageEncoderConfig()
     text: TextEncoderConfig = TextEncoderConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
@@ -143,6 +144,14 @@ class ObjectiveConfig:
     # factor on logits where a softmax makes words' probabilities of them (Eq. 7, 8, 13, anchor_words): fitted
     # heads start with logits below 1, masked-language-model heads with tens
     softmax_scale: float = 1.0
+    triplet: float = 0.0  # a pair against the hardest negatives of the batch
+    margin: float = 0.1  # of the triplets
+    matching: float = 0.0  # whether a caption is of a photo, for kinds ce and joint
+    alternate: bool = False  # one step matching, one step the other losses, instead of all in each
+    composed_negatives: bool = False  # photos and captions that are changed by half in the contrastive loss
+    vmlm: float = 0.0  # LightningDOT: masked words from their states and the photo's vector
+    smrm: float = 0.0  # and masked patches from theirs and the caption's
+    mask_patches: float = 0.15  # share of a photo's tokens masked
     share_decoder: bool = False  # one decoder for images and texts, as in the public code
     anchor_contrastive: float = 0.0  # image against the caption's bag of words
     anchor_align: float = 0.0  # 1 - cosine of the text vector and its bag of words
@@ -150,8 +159,9 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         _check_not_negative("objective.", self, *LOSSES, "topk_contrastive", "queue", "flops_warmup")
-        _check_positive("objective.", self, "temperature", "softmax_scale")
-        _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder")
+        _check_not_negative("objective.", self, "margin")
+        _check_positive("objective.", self, "temperature", "softmax_scale", "mask_patches")
+        _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder", "mask_patches")
         if self.mask_encoder > self.mask_decoder:
             raise ConfigError(
                 f"objective.mask_decoder is {self.mask_decoder}; what is masked for the encoder is masked for"
@@ -172,7 +182,7 @@ class ObjectiveConfig:
     @property
     def masks(self) -> bool:
         """Whether captions are masked."""
-        return self.mlm > 0 or self.decodes
+        return self.mlm > 0 or self.vmlm > 0 or self.decodes
 
     @property
     def anchors(self) -> bool:
@@ -183,6 +193,7 @@ class ObjectiveConfig:
 LOSSES = (
     *("contrastive", "flops_image", "flops_text", "mlm", "image_to_text", "text_to_text"),
     *("anchor_contrastive", "anchor_align", "anchor_words"),
+    *("triplet", "matching", "vmlm", "smrm"),
 )
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -215,6 +226,22 @@ class OptimConfig:
         _check_not_negative("optim.", self, "weight_decay", "warmup")
 
 
+_VECTORS = ("lexlip", "dense", "lightningdot", "vldeformer", "be", "joint")
+_SPECIAL = (
+    (
+        ("flops_image", "flops_text", "anchor_contrastive", "anchor_align", "anchor_words", "topk"),
+        ("lexlip",),
+        "weighted words",
+    ),
+    (("contrastive", "triplet", "composed_negatives"), _VECTORS, "vectors of photos and of captions"),
+    (("image_to_text", "text_to_text"), _VECTORS, "vectors of photos and of captions"),
+    (("queue",), tuple(kind for kind in _VECTORS if kind != "lightningdot"), "cosines"),
+    (("matching", "alternate"), ("ce", "joint"), "pairs"),
+    (("vmlm", "smrm"), ("lightningdot",), "vectors that states are added to"),
+)
+"""Objectives, the kinds of models that they are for, and what those have."""
+
+
 @dataclass(frozen=True)
 class Config:
     name: str = "scenes"
@@ -234,11 +261,19 @@ class Config:
     def __post_init__(self) -> None:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
         _check_not_negative("", self, "seed")
-        if self.model.kind == "dense":
-            lexical = ["flops_image", "flops_text", "anchor_contrastive", "anchor_align", "anchor_words"]
-            for name in [*lexical, "topk"]:
-                if getattr(self.objective, name):
+        if self.objective.composed_negatives and self.optim.micro_batch is not None:
+            raise ConfigError(
+                "objective.composed_negatives mixes the photos of a batch, which must be encoded together;"
+                " leave optim.micro_batch out"
+            )
+        for names, kinds, what in _SPECIAL:
+            if self.model.kind in kinds:
+                continue
+            for name in names:
+                value = getattr(self.objective, name)
+                if value:
+                    zero = {tuple: "[]", bool: "false"}.get(type(value), 0)
                     raise ConfigError(
-                        f"objective.{name} is for weighted words, and model.kind=dense has none; set it to"
-                        f" {'[]' if name == 'topk' else 0}"
+                        f"objective.{name} is for {what}, and model.kind={self.model.kind} has none;"
+                        f" set it to {zero}"
                     )

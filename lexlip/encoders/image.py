@@ -10,6 +10,7 @@ from typing import Any
 
 import timm
 import torch
+import torch.nn.functional as F
 from PIL import Image, ImageOps
 from safetensors.torch import load_file
 from timm.layers import resample_abs_pos_embed, resize_rel_pos_bias_table
@@ -117,12 +118,15 @@ class ImageEncoder(nn.Module):
             ModelError: the model takes no photos of S x S pixels.
         """
         tokens = photos.float() if photos.is_floating_point() else self.tokens(photos)
-        if self.layers is None:
-            return tokens
+        return tokens if self.layers is None else self._deepen(tokens, photos.shape[-1])
+
+    def _deepen(self, tokens: Tensor, size: int) -> Tensor:
+        """The fresh layers' states [B, P, D] of tokens [B, P, C] of photos of size x size pixels."""
+        assert self.layers is not None
         try:
-            position = _resample(self.position, tokens.shape[1], self.prefix_tokens)
+            position = resample_positions(self.position, tokens.shape[1], self.prefix_tokens)
         except ValueError as error:
-            raise self._wrong_size(photos.shape[-1], error) from error
+            raise self._wrong_size(size, error) from error
         states: Tensor = self.reduce(tokens) + position
         if not (self.checkpointing and torch.is_grad_enabled()):
             deep: Tensor = self.layers(states)
@@ -130,6 +134,69 @@ class ImageEncoder(nn.Module):
         for layer in self.layers.layers:
             states = checkpoint(layer, states, use_reentrant=False)
         return states
+
+    @property
+    def patch_width(self) -> int:
+        """Numbers that a patch is regressed to, see `masked`."""
+        return int(self.token_shape[1] if self.layers is not None else 3 * self._cell(self.config.size) ** 2)
+
+    def masked(self, photos: Tensor, share: float) -> tuple[Tensor, Tensor, Tensor]:
+        """States of photos some of whose patches are blank, drawn by torch's generator, as many in each.
+
+        With fresh layers a patch is a token of the body, which stays frozen or not as it is; else it is a
+        square of pixels, as the models that begin with patches have them.
+
+        Args:
+            photos: as for `forward`.
+            share: of the patches.
+
+        Returns:
+            States [B, P, D_image], bool [B, P] which tokens are of blank patches, and what those were,
+            [blank patches of all, patch_width], in order.
+
+        Raises:
+            ModelError: there are no fresh layers, and photos are tokens or no whole number of patches.
+        """
+        if self.layers is not None:
+            tokens = photos.float() if photos.is_floating_point() else self.tokens(photos)
+            blank = self._draw(len(tokens), tokens.shape[1], share, tokens.device)
+            states = self._deepen(tokens.masked_fill(blank[:, :, None], 0), photos.shape[-1])
+            return states, blank, tokens[blank].detach()
+        if photos.is_floating_point():
+            raise ModelError(
+                f"patches of '{self.config.name}' cannot be masked in views of photos; set data.views=0, or"
+                " model.image.layers=2 for fresh layers"
+            )
+        cell, size = self._cell(photos.shape[-1]), photos.shape[-1]
+        normalised = (photos.float() / 255 - self.mean) / self.std
+        grid = size // cell
+        blank = self._draw(len(photos), self.prefix_tokens + grid**2, share, photos.device)
+        patches = normalised.view(-1, 3, grid, cell, grid, cell).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+        of_patches = blank[:, self.prefix_tokens :]
+        targets = patches[of_patches].flatten(1)
+        hidden = of_patches.view(-1, 1, grid, grid).float()
+        seen = 1 - F.interpolate(hidden, scale_factor=float(cell), mode="nearest")
+        states = self.body_tokens((normalised * seen).contiguous(memory_format=torch.channels_last))
+        return states, blank, targets
+
+    def _cell(self, size: int) -> int:
+        """Pixels of a patch's side."""
+        grid = math.isqrt(self.positions - self.prefix_tokens)
+        side = self.config.size / grid
+        if side != int(side) or size % side:
+            raise ModelError(
+                f"the {grid} x {grid} tokens of '{self.config.name}' are no patches of photos of"
+                f" {_pixels(size)}: give it model.image.layers to mask its tokens"
+            )
+        return int(side)
+
+    def _draw(self, photos: int, tokens: int, share: float, device: torch.device) -> Tensor:
+        """bool [photos, tokens]: a share of each photo's tokens, never the first ones that are no patches."""
+        lots = torch.rand(photos, tokens, device=device)
+        lots[:, : self.prefix_tokens] = 2
+        number = max(1, round(share * (tokens - self.prefix_tokens)))
+        blank = torch.zeros(photos, tokens, dtype=torch.bool, device=device)
+        return blank.scatter_(1, lots.argsort(dim=1)[:, :number], True)
 
     def tokens(self, pixels: Tensor) -> Tensor:
         """What the timm model makes of photos, [B, P, C], before the fresh layers; pixels uint8 [B, 3, S, S].
@@ -267,7 +334,7 @@ def _resized_table(table: Tensor, grid: int, distances: int) -> Tensor:
     return resized
 
 
-def _resample(position: Tensor, tokens: int, prefix: int) -> Tensor:
+def resample_positions(position: Tensor, tokens: int, prefix: int) -> Tensor:
     """Position embeddings [P, D] of a square grid as [tokens, D] of another; the first `prefix` stay."""
     if len(position) == tokens:
         return position
@@ -283,9 +350,9 @@ def _resample(position: Tensor, tokens: int, prefix: int) -> Tensor:
 def _resized_weight(name: str, weight: Tensor, shape: torch.Size, to: ImageEncoder) -> Tensor:
     """A weight of an encoder in the shape that it has in one of another size."""
     if name == "position":
-        return _resample(weight, shape[0], to.prefix_tokens)
+        return resample_positions(weight, shape[0], to.prefix_tokens)
     if name == "body.pos_embed":
-        return _resample(weight[0], shape[1], shape[1] - to.body.patch_embed.num_patches)[None]
+        return resample_positions(weight[0], shape[1], shape[1] - to.body.patch_embed.num_patches)[None]
     owner, _, kind = name.rpartition(".")
     if kind == "relative_position_bias_table":
         attention: Any = to.get_submodule(owner)

@@ -131,6 +131,30 @@ class TextEncoder(nn.Module):
             states: Tensor = layer(ids)
         return states
 
+    def layers(self, embedded: Tensor, mask: Tensor) -> Tensor:
+        """Token states [T, L, D] of what `embed` gives, or of other tokens that are like it.
+
+        Args:
+            embedded: [T, L, D].
+            mask: bool [T, L], which of them count.
+
+        Raises:
+            ModelError: there are more tokens than the architecture has positions for.
+        """
+        most = getattr(self.body.config, "max_position_embeddings", None)
+        if most is not None and embedded.shape[1] > most:
+            raise ModelError(
+                f"the text encoder has {most} positions, too few for {embedded.shape[1]} tokens of a photo"
+                " and its caption; lower model.image.size"
+            )
+
+        def replaced(module: nn.Module, inputs: tuple[Tensor], states: Tensor) -> Tensor:
+            return embedded
+
+        with self.body.embeddings.register_forward_hook(replaced):
+            states: Tensor = self.body(inputs_embeds=embedded, attention_mask=mask.long()).last_hidden_state
+        return states
+
     def checkpoint_activations(self, enabled: bool = True) -> None:
         """Keep the inputs of layers alone in training and compute the rest again: less memory, more time.
 

@@ -47,7 +47,10 @@ class DualEncoder(nn.Module):
 
     kind: ClassVar[str]
     has_words: ClassVar[bool]  # whether the dimensions of a vector are words
+    has_vectors: ClassVar[bool] = True  # of photos and of captions, for an index
+    has_pairs: ClassVar[bool] = False  # whether it tells if a caption is of a photo, as a cross-encoder
     metric: ClassVar[Metric] = "cosine"  # what two vectors are compared by
+    relatives: ClassVar[tuple[str, ...]] = ()  # kinds with the same weights, which it can start from
     dimensions: int  # of a vector: V, or D
 
     def __init__(
@@ -200,8 +203,12 @@ class DualEncoder(nn.Module):
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def from_pretrained(cls, name: str | Path) -> Self:
+    def from_pretrained(cls, name: str | Path, or_relative: bool = False) -> Self:
         """A saved model, by the name of a packaged one ("mini") or by folder; needs no network.
+
+        Args:
+            name: of the model.
+            or_relative: take the weights of one of the `relatives` too, to train them on.
 
         Raises:
             ModelError: there is no such model, it is of another kind, or its files are damaged or of
@@ -209,7 +216,8 @@ class DualEncoder(nn.Module):
         """
         folder = model_folder(name)
         description = read_description(folder)
-        check_kind(folder, description, cls.kind)
+        if not (or_relative and description["kind"] in cls.relatives):
+            check_kind(folder, description, cls.kind)
         try:
             tokenizer = read_tokenizer(str(folder))
             words = read_words(folder / "vocabulary.txt") if cls.has_words else None

@@ -5,12 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from lexlip.errors import ModelError
+from lexlip.models.be import BE
+from lexlip.models.ce import CE
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.folder import model_folder, read_description
+from lexlip.models.joint import Joint
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.lightningdot import LightningDOT
+from lexlip.models.vldeformer import VLDeformer
 
-KINDS: dict[str, type[DualEncoder]] = {model.kind: model for model in (LexLIP, Dense)}
+KINDS: dict[str, type[DualEncoder]] = {
+    model.kind: model for model in (LexLIP, Dense, LightningDOT, VLDeformer, BE, CE, Joint)
+}
 
 
 def load_model(name: str | Path) -> DualEncoder:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,11 +17,13 @@ def contrastive(
     temperature: float,
     same_image_negatives: bool = False,
     rows: slice | None = None,
+    metric: Literal["cosine", "dot"] = "cosine",
+    composed: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """InfoNCE between images and texts, both directions averaged (Eq. 15-16).
 
-    The score is the cosine over the temperature. Texts of the same image are all its positives: none
-    of them is a negative of the others, unless `same_image_negatives`.
+    The score is the cosine, or the dot product (LightningDOT's CMR), over the temperature. Texts of the same
+    image are all its positives: none of them is a negative of the others, unless `same_image_negatives`.
 
     Args:
         images: [B, V] vectors.
@@ -27,13 +32,17 @@ def contrastive(
         temperature: divides the cosine.
         same_image_negatives: count the other texts of an image as its negatives.
         rows: the texts whose share of the loss is wanted; the shares of all T add up to the loss.
+        metric: what two vectors are compared by.
+        composed: one more negative of each image, [B, V], and of each text, [T, V] (VLDeformer, Eq. 1-3): the
+            image of a pair is contrasted with that of its text too, and the text with that of its image.
 
     Returns:
         A scalar: the mean of -log P(text | image) and -log P(image | text) over the T pairs.
     """
     rows = slice(None) if rows is None else rows
-    asking, owners = F.normalize(texts, dim=1), image_of_text[rows]
-    images = F.normalize(images, dim=1)
+    unit = partial(F.normalize, dim=1) if metric == "cosine" else (lambda vectors: vectors)
+    asking, owners = unit(texts), image_of_text[rows]
+    images = unit(images)
     to_images = (asking[rows] @ images.t()).float() / temperature  # [t, B]
     own_images, image_of_row = owners.unique(return_inverse=True)
     to_texts = (images[own_images] @ asking.t()).float()[image_of_row] / temperature  # [t, T]
@@ -42,6 +51,12 @@ def contrastive(
         rivals = owners[:, None] == image_of_text[None, :]
         rivals[torch.arange(len(owners)), torch.arange(len(texts))[rows]] = False
         to_texts = to_texts.masked_fill(rivals, float("-inf"))
+    if composed is not None:
+        composed_images, composed_texts = (unit(vectors) for vectors in composed)
+        to_composed = (asking[rows] * composed_images[owners]).sum(dim=1, keepdim=True)  # [t, 1]
+        to_images = torch.cat([to_images, to_composed.float() / temperature], dim=1)
+        to_composed = (images[owners] * composed_texts[rows]).sum(dim=1, keepdim=True)
+        to_texts = torch.cat([to_texts, to_composed.float() / temperature], dim=1)
     losses = torch.logsumexp(to_images, dim=1) + torch.logsumexp(to_texts, dim=1) - 2 * positive
     return losses.sum() / (2 * len(texts))
 

@@ -24,6 +24,7 @@ from transformers import PreTrainedTokenizerBase
 from lexlip.config import Config, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage
 from lexlip.encoders.image import square
+from lexlip.training.composing import compose
 from lexlip.training.masking import NOT_MASKED, Masking, mask_words
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from lexlip.training.views import Views
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
+
+
+_OTHER, _COMPOSED = 1, 2  # what is drawn besides masks
 
 
 class Key(NamedTuple):
@@ -55,6 +59,9 @@ class Batch:
         photo_words: int64 [2, m], (photo, column) for each word of each caption of a photo.
         encoder_ids, decoder_ids: int64 [T, L], `ids` as masked for the text encoder and the decoders.
         encoder_labels, decoder_labels: int64 [T, L], columns of the masked words, NOT_MASKED elsewhere.
+        other_ids, other_mask: int64 and bool [T, M], a caption of another photo for each, to match pairs.
+        composed_ids, composed_mask: int64 and bool [T, M], each caption with other words, if those are asked
+            for; see `lexlip.training.composing`.
         unreadable: what could not be read and was left out.
     """
 
@@ -69,6 +76,10 @@ class Batch:
     encoder_labels: Tensor
     decoder_ids: Tensor
     decoder_labels: Tensor
+    other_ids: Tensor
+    other_mask: Tensor
+    composed_ids: Tensor
+    composed_mask: Tensor
     unreadable: tuple[str, ...] = ()
 
     def to(self, device: torch.device) -> Batch:
@@ -101,7 +112,8 @@ class Batch:
                     **{
                         name: getattr(self, name)[rows]
                         for name in ("ids", "mask", "encoder_ids", "encoder_labels")
-                        + ("decoder_ids", "decoder_labels")
+                        + ("decoder_ids", "decoder_labels", "other_ids", "other_mask")
+                        + ("composed_ids", "composed_mask")
                     },
                 )
             )
@@ -188,6 +200,8 @@ class Collate:
 
     def __call__(self, samples: Sequence[Sample | str]) -> Batch:
         good = [sample for sample in samples if isinstance(sample, Sample)]
+        if len(good) == 1 and (self.objective.matching or self.objective.composed_negatives):
+            good = []  # there is no other photo to tell it from
         captions = [sample.captions[i] for sample in good for i in sample.chosen]
         owners = np.repeat(np.arange(len(good)), [len(sample.chosen) for sample in good])
         ids, mask = self._tokenize(captions)
@@ -205,6 +219,8 @@ class Collate:
             text_words,
             photo_words,
             *self._mask(good, ids),
+            *self._tokenize(self._others(good) if self.objective.matching else []),
+            *self._tokenize(self._composed(good) if self.objective.composed_negatives else []),
             tuple(sample for sample in samples if isinstance(sample, str)),
         )
 
@@ -215,6 +231,29 @@ class Collate:
             captions, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
         )
         return batch["input_ids"], batch["attention_mask"].bool()
+
+    def _others(self, good: Sequence[Sample]) -> list[str]:
+        """For each caption one of another photo."""
+        others = []
+        for row, sample in enumerate(good):
+            for numbers in self._streams(sample, _OTHER):
+                other = good[(row + 1 + int(numbers.integers(len(good) - 1))) % len(good)]
+                others.append(other.captions[other.chosen[int(numbers.integers(len(other.chosen)))]])
+        return others
+
+    def _composed(self, good: Sequence[Sample]) -> list[str]:
+        """For each caption itself with some of its words changed."""
+        composed = []
+        for row, sample in enumerate(good):
+            others = [good[n].captions[i] for n in range(len(good)) if n != row for i in good[n].chosen]
+            for caption, numbers in zip(sample.chosen, self._streams(sample, _COMPOSED), strict=True):
+                composed.append(compose(sample.captions[caption], others, numbers))
+        return composed
+
+    def _streams(self, sample: Sample, *purpose: int) -> list[np.random.Generator]:
+        """What is drawn from for each chosen caption of a sample."""
+        key = sample.key
+        return [np.random.default_rng((self.seed, key.epoch, key.photo, i, *purpose)) for i in sample.chosen]
 
     def _words(self, captions_of: Sequence[Sequence[str]]) -> Tensor:
         """int64 [2, n]: (row, column) of the distinct words of each caption; rows are those of the lists."""
@@ -233,11 +272,7 @@ class Collate:
         labels = torch.full_like(ids, NOT_MASKED)
         if self.masking is None or not len(ids):
             return ids, labels, ids, labels
-        streams = [
-            np.random.default_rng((self.seed, sample.key.epoch, sample.key.photo, caption))
-            for sample in good
-            for caption in sample.chosen
-        ]
+        streams = [numbers for sample in good for numbers in self._streams(sample)]
         masked = [
             mask_words(row, self.masking, numbers) for row, numbers in zip(ids.numpy(), streams, strict=True)
         ]

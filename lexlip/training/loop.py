@@ -22,14 +22,16 @@ from transformers import PreTrainedTokenizerBase
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
 from lexlip.data import Source
+from lexlip.data.source import spread
 from lexlip.encoders.text import load_mlm_head, load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.evaluation.evaluate import evaluate
+from lexlip.evaluation.evaluate import Report, evaluate
+from lexlip.evaluation.pairs import embed_source, evaluate_pairs
 from lexlip.memory import keep_freed_memory
-from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.kinds import KINDS
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.engines import exact_engine
 from lexlip.training.batches import Batch, Photos
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
@@ -42,6 +44,7 @@ from lexlip.training.trainee import Trainee
 from lexlip.training.views import encode_views
 from lexlip.vocabulary import Vocabulary
 
+PAIRED_PHOTOS = 100  # that a cross-encoder is validated on, all with all
 COUNTED_PHOTOS = 500_000  # enough to know the words of any larger collection
 
 
@@ -90,7 +93,8 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
     precision = pick_precision(config.optim.precision, processes.device)
     keys = torch.float32 if precision == "fp32" else torch.bfloat16
     trainee = Trainee(model, vocabulary, config.objective, keys)
-    if isinstance(model, Dense) and start.init is None and config.model.text.name and config.objective.masks:
+    has_own_head = config.objective.masks and not isinstance(model, LexLIP)
+    if has_own_head and start.init is None and config.model.text.name:
         trainee.own_head.start_from(load_mlm_head(config.model.text.name), trainee.columns)
     trainee.to(processes.device)
     processes.same_weights(trainee)
@@ -130,6 +134,7 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
         lr = set_learning_rate(optimizer, config.optim, step, steps)
         log.report_unreadable(batch)
         batch = batch.to(processes.device)
+        trainee.take_turn(step)
         try:
             parts = train_step(trainee, batch, optimizer, scaler, config.optim, step / steps, processes)
         except torch.OutOfMemoryError as error:
@@ -147,7 +152,7 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
         done = step + 1
         if done % config.validate_every == 0 or done == steps:
             if processes.first:
-                report = evaluate(model, val, exact_engine, workers=config.data.workers)
+                report = _validate(model, val, config.data.workers)
                 log.validation(done, report.to_dict(), report.mean_recall)
                 if report.mean_recall > state["best"]:
                     state.update(best=report.mean_recall, best_step=done)
@@ -164,6 +169,16 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
     log.close()
 
 
+def _validate(model: DualEncoder, val: Source, workers: int) -> Report:
+    """Recalls among all photos; of a cross-encoder among PAIRED_PHOTOS of them with a caption each."""
+    if model.has_vectors:
+        return evaluate(model, val, exact_engine, workers=workers)
+    assert isinstance(model, OneTransformer)
+    captioned = val.captioned()
+    few = [int(captioned[row]) for row in spread(len(captioned), PAIRED_PHOTOS)]
+    return evaluate_pairs(model, embed_source(model, val, workers, indices=few, captions=1))
+
+
 def make_model(config: Config, train: Source, progress: bool = False) -> tuple[DualEncoder, Vocabulary]:
     """The model at the start of a run: from `init`, or new with a vocabulary from the captions.
 
@@ -174,7 +189,7 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         LexLIPError: it cannot be made, or `init` is another model than the config describes.
     """
     if config.init is not None:
-        model = KINDS[config.model.kind].from_pretrained(config.init)
+        model = KINDS[config.model.kind].from_pretrained(config.init, or_relative=True)
         _check_agreement(config, model)
         if model.config.image.size != config.model.image.size:
             model.resize(config.model.image.size)
@@ -219,7 +234,7 @@ def _check_agreement(config: Config, model: DualEncoder) -> None:
     """The model section must be that of `init`, but for the photos' size and for where weights, tokenizer
     and the start of the heads came from."""
     asked, saved = _leaves(to_dict(config.model)), _leaves(to_dict(model.config))
-    for key in asked.keys() - {"image.weights", "image.size", "text.name", "text.tokenizer", "head"}:
+    for key in asked.keys() - {"kind", "image.weights", "image.size", "text.name", "text.tokenizer", "head"}:
         if asked[key] != saved[key]:
             raise ConfigError(
                 f"model.{key} is {asked[key]}, but init={config.init} was trained with {saved[key]}"

@@ -14,6 +14,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.objectives.anchor import align, predict_words
 from lexlip.objectives.contrastive import contrastive, momentum_contrastive
 from lexlip.objectives.flops import flops, quadratic_warmup
+from lexlip.objectives.triplet import hardest_triplet
 from lexlip.objectives.truncation import truncate
 from lexlip.training.batches import Batch
 from lexlip.training.masking import NOT_MASKED
@@ -42,18 +43,25 @@ class Totals:
 
 
 def masked_loss(sums: Tensors, config: ObjectiveConfig, totals: Totals) -> tuple[Tensor | float, Tensors]:
-    """Phase 1's reconstruction (Eq. 7, 13, 14): this process's share of each mean over masked positions.
+    """Losses of single captions: this process's share of each mean.
+
+    It is taken over masked positions (Eq. 7, 13, 14), over captions or over pairs.
 
     Args:
-        sums: cross-entropies summed over some of the batch, see `Trainee.forward`.
+        sums: losses summed over some of the batch, see `Trainee.forward`.
         config: the weights.
         totals: numbers of the whole batch.
 
     Returns:
         The weighted sum, and its parts.
     """
-    counts = {"mlm": totals.encoder_masked, "image_to_text": totals.decoder_masked}
-    parts = {name: total / max(1.0, counts.get(name, totals.decoder_masked)) for name, total in sums.items()}
+    counts = {
+        **dict.fromkeys(("mlm", "vmlm"), totals.encoder_masked),
+        **dict.fromkeys(("image_to_text", "text_to_text"), totals.decoder_masked),
+        "smrm": totals.texts,
+        "matching": 2 * totals.texts,  # a pair and none for each
+    }
+    parts = {name: total / max(1.0, counts[name]) for name, total in sums.items()}
     return sum((getattr(config, name) * part for name, part in parts.items()), 0.0), parts
 
 
@@ -83,19 +91,21 @@ def batch_loss(
         The share of the weighted sum, and the shares of its unweighted parts for the log.
     """
     config, model = trainee.config, trainee.model
+    if not raw:
+        return batch.photos.new_zeros((), dtype=torch.float32), {}
     images, texts, owners = model.vectors(raw["image"]), model.vectors(raw["text"]), batch.image_of_text
     text_share, image_share = len(texts) / totals.texts, len(images) / totals.images
-    in_batch = bool(config.anchor_contrastive) or (keys is None and bool(config.contrastive))
+    in_batch = bool(config.anchor_contrastive or config.triplet or (keys is None and config.contrastive))
     if in_batch:
         all_images, image_start = processes.gather(images)
         all_texts, text_start = processes.gather(texts)
         all_owners = processes.gather(owners + image_start)[0]
         rows = slice(text_start, text_start + len(texts))
 
-    def compare(images: Tensor, texts: Tensor) -> Tensor:
+    def compare(images: Tensor, texts: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """Of gathered vectors, this process's share."""
         same = config.same_image_negatives
-        return contrastive(images, texts, all_owners, config.temperature, same, rows)
+        return contrastive(images, texts, all_owners, config.temperature, same, rows, model.metric, composed)
 
     def compare_with_queue(images: Tensor, texts: Tensor) -> Tensor:
         assert keys is not None
@@ -112,7 +122,16 @@ def batch_loss(
         return text_share * (losses[0] + losses[1]) / 2
 
     def contrast() -> Tensor:
-        return compare(all_images, all_texts) if keys is None else compare_with_queue(images, texts)
+        if keys is not None:
+            return compare_with_queue(images, texts)
+        if not config.composed_negatives:
+            return compare(all_images, all_texts)
+        composed = (model.vectors(raw[name]) for name in ("composed_image", "composed_text"))
+        composed_images, composed_texts = (processes.gather(vectors)[0] for vectors in composed)
+        return compare(all_images, all_texts, (composed_images, composed_texts))
+
+    def contrast_hardest() -> Tensor:
+        return hardest_triplet(all_images, all_texts, all_owners, config.margin, rows)
 
     def contrast_truncated() -> Tensor:
         """Documents as the index holds them: images that captions ask for, captions that images ask for."""
@@ -136,6 +155,7 @@ def batch_loss(
     terms: list[tuple[str, float, float, Callable[[], Tensor]]] = [
         ("contrastive", config.contrastive, 1.0, contrast),
         ("topk", config.contrastive * truncated, 1.0, contrast_truncated),
+        ("triplet", config.triplet, 1.0, contrast_hardest),
         ("flops_image", config.flops_image, warm, lambda: spread(images, totals.images)),
         ("flops_text", config.flops_text, warm, lambda: spread(texts, totals.texts)),
     ]

@@ -11,7 +11,7 @@ from lexlip.training.batches import Batch
 from lexlip.training.device import autocast, pick_precision
 from lexlip.training.loss import Totals, batch_loss, masked_loss
 from lexlip.training.processes import Processes
-from lexlip.training.trainee import PHASE_1_PARTS, Tensors, Trainee
+from lexlip.training.trainee import EXTRA_PARTS, Tensors, Trainee
 
 
 def train_step(
@@ -111,7 +111,8 @@ def backward(
             if grad is not None and output.requires_grad:  # neither unused nor frozen
                 outputs.append((output, grad[starts[name] : starts[name] + len(output)]))
             starts[name] += len(output)
-        torch.autograd.backward([output for output, _ in outputs], [grad for _, grad in outputs])
+        if outputs:
+            torch.autograd.backward([output for output, _ in outputs], [grad for _, grad in outputs])
     _set_generator_state(device, after)
     return _detached(parts), keys
 
@@ -144,7 +145,7 @@ def make_optimizer(trainee: Trainee, config: OptimConfig) -> torch.optim.AdamW:
         ConfigError: a prefix is of no parameter.
     """
     groups: dict[tuple[float, float], list[Tensor]] = {}
-    unused = {p for p in config.lr_scale if p.split(".")[0] not in PHASE_1_PARTS}  # later phases lack those
+    unused = {p for p in config.lr_scale if p.split(".")[0] not in EXTRA_PARTS}  # later phases lack those
     for name, parameter in trainee.named_parameters():
         name = name.removeprefix("model.")
         if name.startswith("keys."):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from lexlip.config import ObjectiveConfig
+from lexlip.config import LOSSES, ObjectiveConfig
 from lexlip.encoders.decoder import WeakDecoder, bottleneck
 from lexlip.encoders.lexicon import LexiconHead, masked_cross_entropy
 from lexlip.models.dual_encoder import DualEncoder, by_length
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.one_transformer import OneTransformer
+from lexlip.objectives.matching import matching
 from lexlip.training.batches import Batch
 from lexlip.training.masking import NOT_MASKED
 from lexlip.training.momentum import KeyQueue, follow
@@ -19,7 +23,8 @@ from lexlip.vocabulary import Vocabulary
 
 Tensors = dict[str, Tensor]
 
-PHASE_1_PARTS = "image_decoder", "text_decoder", "own_head"
+EXTRA_PARTS = "image_decoder", "text_decoder", "own_head", "patch_head", "patch_query"
+"""What only some phases of training have."""
 
 
 class Trainee(nn.Module):
@@ -53,6 +58,20 @@ class Trainee(nn.Module):
             shape = width, like.num_attention_heads, getattr(like, "hidden_dropout_prob", 0.1)
             self.image_decoder = WeakDecoder(*shape)
             self.text_decoder = self.image_decoder if config.share_decoder else WeakDecoder(*shape)
+        if config.smrm:
+            states = model.image_encoder.width
+            self.patch_query = nn.Identity() if width == states else nn.Linear(width, states)
+            self.patch_head = nn.Sequential(
+                nn.Linear(states, states),
+                nn.GELU(),
+                nn.LayerNorm(states),
+                nn.Linear(states, model.image_encoder.patch_width),
+            )
+        self.turns: tuple[ObjectiveConfig, ...] = (config,)
+        if config.alternate:
+            others = replace(config, matching=0)
+            off: dict[str, Any] = {name: 0.0 for name in LOSSES if name != "matching"}
+            self.turns = others, replace(config, **off)
         if config.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
             self.image_queue = KeyQueue(config.queue, model.dimensions, key_dtype)
@@ -69,35 +88,89 @@ class Trainee(nn.Module):
             self.keys.eval()  # keys without dropout's noise
         return self
 
+    def take_turn(self, step: int) -> None:
+        """Train on what is this step's turn, if losses alternate."""
+        self.config = self.turns[step % len(self.turns)]
+
     def raw(self, batch: Batch) -> Tensors:
-        """What losses over the whole batch take: {"image": [B, V], "text": [T, V]}, raw outputs."""
-        return {
-            "image": self.model.raw_image(batch.pixels),
-            "text": self.model.raw_text(batch.ids, batch.mask),
-        }
+        """What losses over the whole batch take, raw outputs: {"image": [B, V], "text": [T, V]}, and if asked
+        for those of composed negatives, "composed_image" and "composed_text"; nothing without vectors."""
+        return self._raw(batch, self.model.image_encoder(batch.pixels))
+
+    def _raw(self, batch: Batch, states: Tensor) -> Tensors:
+        if not self.model.has_vectors:
+            return {}
+        raw = {"image": self.model.pool_image(states), "text": self.model.raw_text(batch.ids, batch.mask)}
+        if self.config.composed_negatives:
+            raw["composed_image"] = self.model.pool_image(mix_tokens(states))
+            raw["composed_text"] = self.model.raw_text(batch.composed_ids, batch.composed_mask)
+        return raw
 
     def forward(self, batch: Batch) -> tuple[Tensors, Tensors]:
-        """`raw`, and the cross-entropies of phase 1, each summed over the masked positions."""
-        raw, sums = self.raw(batch), {}
-        if self.config.mlm or self.config.text_to_text:
-            sums["mlm"], from_masked = self._masked_texts(batch)
+        """`raw`, and losses of single captions, each summed: phase 1's cross-entropies over the masked
+        positions, and those of the stages to compare with."""
+        states = self.model.image_encoder(batch.pixels)
+        raw, sums = self._raw(batch, states), {}
+        if self.config.mlm or self.config.text_to_text or self.config.vmlm:
+            images = raw["image"][batch.image_of_text] if self.config.vmlm else None
+            sums["mlm"], sums["vmlm"], from_masked = self._masked_texts(batch, images)
         if self.config.image_to_text:
             from_image = self._bottleneck(raw["image"])[batch.image_of_text]
             sums["image_to_text"] = self._decode(self.image_decoder, from_image, batch)
         if self.config.text_to_text:
             sums["text_to_text"] = self._decode(self.text_decoder, self._bottleneck(from_masked), batch)
+        if self.config.smrm:
+            sums["smrm"] = self._masked_patches(batch, raw["text"])
+        if self.config.matching:
+            sums["matching"] = self._matching(batch, states)
         return raw, {name: total for name, total in sums.items() if getattr(self.config, name)}
 
-    def _masked_texts(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """L_self (Eq. 7), summed, and the raw outputs of the captions masked for the encoder, [T, V]."""
-        total, pooled, order = batch.ids.new_zeros((), dtype=torch.float32), [], []
+    def _masked_texts(self, batch: Batch, images: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """L_self (Eq. 7), and LightningDOT's VMLM, the same of states to which `images` are added, summed.
+
+        Args:
+            batch: the captions.
+            images: [T, D], the vectors of their photos; None leaves VMLM out.
+
+        Returns:
+            Both, and the raw outputs of the captions masked for the encoder, [T, V].
+        """
+        zero = batch.ids.new_zeros((), dtype=torch.float32)
+        alone, fused, pooled, order = zero, zero, [], []
         for rows, ids, mask in by_length(batch.encoder_ids, batch.mask):
-            states = self.model.text_encoder(ids, mask)
+            states, labels = self.model.text_encoder(ids, mask), batch.encoder_labels[rows, : ids.shape[1]]
             if self.config.mlm:
-                total = total + self._cross_entropy(states, batch.encoder_labels[rows, : ids.shape[1]])
+                alone = alone + self._cross_entropy(states, labels)
+            if images is not None:
+                fused = fused + self._cross_entropy(states + images[rows, None], labels)
             pooled.append(self.model.pool_text(states, ids, mask))
             order.append(rows)
-        return total, torch.cat(pooled)[torch.argsort(torch.cat(order))]
+        return alone, fused, torch.cat(pooled)[torch.argsort(torch.cat(order))]
+
+    def _masked_patches(self, batch: Batch, texts: Tensor) -> Tensor:
+        """LightningDOT's SMRM: masked patches from their states and the captions' vectors, [T, D]; the mean
+        squared error over a photo's masked patches, summed over captions."""
+        states, blank, targets = self.model.image_encoder.masked(batch.pixels, self.config.mask_patches)
+        number = len(targets) // len(states)
+        owners = batch.image_of_text
+        hidden = states[blank].view(len(states), number, -1)[owners] + self.patch_query(texts)[:, None]
+        errors = self.patch_head(hidden).float() - targets.view(len(states), number, -1)[owners]
+        return errors.square().mean(dim=(1, 2)).sum()
+
+    def _matching(self, batch: Batch, states: Tensor) -> Tensor:
+        """Cross-entropies of each caption's pair, and of its photo with another caption, summed."""
+        assert isinstance(self.model, OneTransformer)
+        embedded = self.model.embed_image(states)
+        logits = [
+            torch.cat(
+                [
+                    self.model.pair_logits(embedded[batch.image_of_text[rows]], ids, mask)
+                    for rows, ids, mask in by_length(*captions)
+                ]
+            )
+            for captions in ((batch.ids, batch.mask), (batch.other_ids, batch.other_mask))
+        ]
+        return matching(*logits)
 
     def _bottleneck(self, raw: Tensor) -> Tensor:
         """What takes [CLS]'s place in a decoder, [T, D]: Eq. 8-10; a dense model's vector as it is."""
@@ -136,3 +209,17 @@ class Trainee(nn.Module):
     def left_behind(self) -> Tensors:
         """The weights and queues that are not the model's: what a checkpoint holds besides it."""
         return {name: value for name, value in self.state_dict().items() if not name.startswith("model.")}
+
+
+def mix_tokens(states: Tensor) -> Tensor:
+    """Half of the tokens of each photo replaced by those of another photo, in the same places.
+
+    VLDeformer's hard negatives of images; drawn by torch's generator. States are [B, P, C], B > 1.
+    """
+    photos, tokens = states.shape[:2]
+    lots = torch.rand(photos, tokens, device=states.device)
+    replaced = lots.argsort(dim=1) < tokens // 2
+    other = torch.randint(1, photos, (photos, tokens), device=states.device)
+    other = (other + torch.arange(photos, device=states.device)[:, None]) % photos
+    taken = states[other, torch.arange(tokens, device=states.device)]
+    return torch.where(replaced[:, :, None], taken, states)

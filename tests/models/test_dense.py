@@ -105,8 +105,8 @@ def test_models_are_opened_by_their_kind(tmp_path: Path) -> None:
 def test_models_of_an_unknown_kind(tmp_path: Path) -> None:
     tiny_dense().save(tmp_path)
     description = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**description, "kind": "joint"}))
-    with pytest.raises(ModelError, match="holds a model of kind 'joint'; known: lexlip, dense"):
+    (tmp_path / "config.json").write_text(json.dumps({**description, "kind": "other"}))
+    with pytest.raises(ModelError, match="holds a model of kind 'other'; known: lexlip, dense"):
         load_model(tmp_path)
     for text in ("[]", "{", "{}"):
         (tmp_path / "config.json").write_text(text)

@@ -17,6 +17,7 @@ from lexlip.config import (
 from lexlip.encoders.text import load_tokenizer
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.kinds import KINDS
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.batches import Batch, Collate, Key, Sample
 from lexlip.training.trainee import Trainee
@@ -87,6 +88,13 @@ def tiny_dense(config: ModelConfig = TINY, seed: int = 0) -> Dense:
     return Dense(config, load_tokenizer(config.text, CAPTIONS), name="cls").eval()
 
 
+def tiny_stage(kind: str, config: ModelConfig = TINY, seed: int = 0) -> DualEncoder:
+    """A random model of one of the stages to compare with."""
+    config = replace(config, kind=kind)
+    torch.manual_seed(seed)
+    return KINDS[kind](config, load_tokenizer(config.text, CAPTIONS), name=kind).eval()
+
+
 def tiny_trainee(objective: ObjectiveConfig, model: DualEncoder | None = None, seed: int = 0) -> Trainee:
     """A tiny model to train on some objectives."""
     model = tiny_model() if model is None else model
@@ -116,7 +124,8 @@ def tiny_batch(
         size: pixels.
     """
     model = trainee.model
-    config = Config(model=replace(model.config, kind="lexlip"), objective=trainee.config)
+    kind = model.kind if model.kind in ("ce", "joint", "lightningdot") else "lexlip"
+    config = Config(model=replace(model.config, kind=kind), objective=trainee.config)
     photos = tiny_photos(max(owners) + 1, size, seed=first_photo)
     samples = []
     for row, pixels in enumerate(photos):

@@ -135,24 +135,15 @@ class TextEncoder(nn.Module):
         """Token states [T, L, D] of what `embed` gives, or of other tokens that are like it.
 
         Args:
-            embedded: [T, L, D].
+            embedded: [T, L, D]; L may be more than the positions that the architecture has for words.
             mask: bool [T, L], which of them count.
-
-        Raises:
-            ModelError: there are more tokens than the architecture has positions for.
         """
-        most = getattr(self.body.config, "max_position_embeddings", None)
-        if most is not None and embedded.shape[1] > most:
-            raise ModelError(
-                f"the text encoder has {most} positions, too few for {embedded.shape[1]} tokens of a photo"
-                " and its caption; lower model.image.size"
-            )
-
-        def replaced(module: nn.Module, inputs: tuple[Tensor], states: Tensor) -> Tensor:
-            return embedded
-
-        with self.body.embeddings.register_forward_hook(replaced):
+        layer = self.body.embeddings
+        self.body.embeddings = _Given(embedded)
+        try:
             states: Tensor = self.body(inputs_embeds=embedded, attention_mask=mask.long()).last_hidden_state
+        finally:
+            self.body.embeddings = layer
         return states
 
     def checkpoint_activations(self, enabled: bool = True) -> None:
@@ -173,6 +164,17 @@ class TextEncoder(nn.Module):
                 "transformers cannot checkpoint the activations of a text encoder of type "
                 f"'{self.body.config.model_type}'; take a smaller micro-batch to save memory"
             ) from error
+
+
+class _Given(nn.Module):
+    """Stands for a model's embedding layer where that has done its work already."""
+
+    def __init__(self, embedded: Tensor) -> None:
+        super().__init__()
+        self.embedded = embedded
+
+    def forward(self, *arguments: Any, **named: Any) -> Tensor:
+        return self.embedded
 
 
 # where checkpoints keep the head's dense layer, its LayerNorm and the output bias

@@ -404,3 +404,41 @@ def test_square() -> None:
     assert squashed.getpixel((0, 10)) == (255, 0, 0)
     assert squashed.getpixel((10, 10)) == (0, 0, 255)
     assert squashed.getpixel((19, 10)) == (255, 0, 0)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@torch.no_grad()
+def test_masked_patches_of_pixels(share: float) -> None:
+    """Against the same photos with the patches painted in the mean colour."""
+    options = {"patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2}
+    encoder = ImageEncoder(ImageEncoderConfig(name="vit_tiny_patch16_224", options=options, size=32), 16)
+    photos = torch.randint(0, 256, (3, 3, 32, 32), dtype=torch.uint8)
+    states, blank, targets = encoder.masked(photos, share)
+    assert not blank[:, 0].any()  # [CLS]
+    assert blank.sum(dim=1).tolist() == [round(share * 16)] * 3
+    assert targets.shape == (int(blank.sum()), encoder.patch_width) == (3 * round(share * 16), 3 * 8 * 8)
+    normalised, row = (photos.float() / 255 - 0.5) / 0.5, 0
+    for b in range(3):
+        for p in torch.nonzero(blank[b, 1:])[:, 0].tolist():
+            y, x = 8 * (p // 4), 8 * (p % 4)
+            torch.testing.assert_close(targets[row], normalised[b, :, y : y + 8, x : x + 8].flatten())
+            normalised[b, :, y : y + 8, x : x + 8] = 0
+            row += 1
+    torch.testing.assert_close(states, encoder.body_tokens(normalised))
+
+
+@torch.no_grad()
+def test_masked_tokens_below_fresh_layers() -> None:
+    encoder = ImageEncoder(ImageEncoderConfig(name="mobilenetv2_035", size=64, layers=1), 64).eval()
+    tokens = encoder.tokens(torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8))
+    states, blank, targets = encoder.masked(tokens, 0.5)
+    assert blank.sum(dim=1).tolist() == [2, 2]
+    torch.testing.assert_close(targets, tokens[blank])
+    assert encoder.patch_width == tokens.shape[2]
+    torch.testing.assert_close(states, encoder(tokens * ~blank[:, :, None]))
+
+
+def test_views_of_a_body_alone_cannot_be_masked() -> None:
+    encoder = ImageEncoder(ImageEncoderConfig(name="mobilenetv2_035", size=64), 64)
+    with pytest.raises(ModelError, match=r"set data\.views=0, or model\.image\.layers=2"):
+        encoder.masked(torch.zeros(2, 4, 1280), 0.5)

@@ -5,11 +5,16 @@ from torch import Tensor
 from lexlip.objectives.anchor import align, predict_words
 from lexlip.objectives.contrastive import contrastive, momentum_contrastive
 from lexlip.objectives.flops import flops, quadratic_warmup
+from lexlip.objectives.matching import matching
+from lexlip.objectives.triplet import hardest_triplet
 from lexlip.objectives.truncation import truncate
 from tests.reference.losses import (
     naive_align,
+    naive_composed_contrastive,
     naive_contrastive,
+    naive_dot_contrastive,
     naive_flops,
+    naive_hardest_triplet,
     naive_momentum_contrastive,
     naive_predict_words,
     naive_truncate,
@@ -52,6 +57,62 @@ def test_shares_of_the_contrastive_loss_add_up(owners: list[int], negatives: boo
     torch.testing.assert_close(sum(shares), whole)
     found = torch.autograd.grad(sum(shares), (images, texts), retain_graph=True)
     torch.testing.assert_close(found, torch.autograd.grad(whole, (images, texts)))
+
+
+@pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
+def test_contrastive_of_dot_products(owners: list[int]) -> None:
+    images, texts = vectors(B, 1), vectors(len(owners), 2)
+    loss = contrastive(images, texts, torch.tensor(owners), 0.7, metric="dot")
+    plain = naive_dot_contrastive(images, texts, owners, 0.7)
+    torch.testing.assert_close(loss, plain, rtol=1e-4, atol=1e-6)
+    found, expected = (torch.autograd.grad(value, (images, texts)) for value in (loss, plain))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
+def test_composed_negatives_are_in_the_denominators_of_their_pair(owners: list[int]) -> None:
+    images, texts = vectors(B, 1), vectors(len(owners), 2)
+    composed = vectors(B, 3), vectors(len(owners), 4)
+    of_text = torch.tensor(owners)
+    loss = contrastive(images, texts, of_text, 0.2, composed=composed)
+    plain = naive_composed_contrastive(images, texts, *composed, owners, 0.2)
+    torch.testing.assert_close(loss, plain, rtol=1e-4, atol=1e-6)
+    inputs = (images, texts, *composed)
+    found = torch.autograd.grad(loss, inputs, retain_graph=True)
+    torch.testing.assert_close(found, torch.autograd.grad(plain, inputs), rtol=1e-3, atol=1e-5)
+    parts = [slice(0, 1), slice(1, len(owners))]
+    shares = [contrastive(images, texts, of_text, 0.2, rows=rows, composed=composed) for rows in parts]
+    torch.testing.assert_close(sum(shares), loss)
+
+
+@pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
+@pytest.mark.parametrize("margin", [0.0, 0.1, 2.0])
+def test_hardest_triplet_and_its_gradient(owners: list[int], margin: float) -> None:
+    images, texts, of_text = vectors(B, 1), vectors(len(owners), 2), torch.tensor(owners)
+    loss = hardest_triplet(images, texts, of_text, margin)
+    plain = naive_hardest_triplet(images, texts, owners, margin)
+    torch.testing.assert_close(loss, plain, rtol=1e-4, atol=1e-6)
+    found = torch.autograd.grad(loss, (images, texts), retain_graph=True)
+    torch.testing.assert_close(found, torch.autograd.grad(plain, (images, texts)), rtol=1e-3, atol=1e-5)
+    shares = [hardest_triplet(images, texts, of_text, margin, rows) for rows in (slice(0, 2), slice(2, None))]
+    torch.testing.assert_close(sum(shares), loss)
+
+
+def test_captions_of_the_same_photo_make_no_triplet() -> None:
+    images, texts = torch.eye(2, V), torch.eye(2, V)[[0, 0, 1]]
+    assert hardest_triplet(images, texts, torch.tensor([0, 0, 1]), 0.1) == 0
+    assert hardest_triplet(images, texts, torch.tensor([0, 1, 1]), 0.1) > 0.4
+    alone = hardest_triplet(images[:1], texts[:2], torch.tensor([0, 0]), 0.1)
+    assert alone == 0  # there is no negative
+
+
+def test_matching_is_torch_s_cross_entropy_of_two_classes() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(7, 2, generator=generator)
+    labels = torch.tensor([1, 1, 1, 0, 0, 0, 0])
+    odds = logits[:, 1] - logits[:, 0]
+    expected = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+    torch.testing.assert_close(matching(odds[:3], odds[3:]), expected)
 
 
 def test_contrastive_is_blind_to_length() -> None:

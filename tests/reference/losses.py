@@ -32,6 +32,62 @@ def naive_contrastive(
     return sum(losses) / len(losses)
 
 
+def naive_composed_contrastive(
+    images: Tensor,
+    texts: Tensor,
+    composed_images: Tensor,
+    composed_texts: Tensor,
+    image_of_text: Sequence[int],
+    temperature: float,
+) -> Tensor:
+    """VLDeformer, Eq. 1-3: as Eq. 15-16 with the pair's own composed negatives in the denominators."""
+    losses = []
+    for t, i in enumerate(image_of_text):
+        score = (cosine(images[i], texts[t]) / temperature).exp()
+        all_images = sum((cosine(image, texts[t]) / temperature).exp() for image in images)
+        all_images = all_images + (cosine(composed_images[i], texts[t]) / temperature).exp()
+        all_texts = sum(
+            (cosine(images[i], text) / temperature).exp()
+            for other, text in enumerate(texts)
+            if other == t or image_of_text[other] != i
+        )
+        all_texts = all_texts + (cosine(images[i], composed_texts[t]) / temperature).exp()
+        losses += [-(score / all_images).log(), -(score / all_texts).log()]
+    return sum(losses) / len(losses)
+
+
+def naive_dot_contrastive(
+    images: Tensor, texts: Tensor, image_of_text: Sequence[int], temperature: float
+) -> Tensor:
+    """LightningDOT's CMR: as Eq. 15-16 with dot products."""
+    losses = []
+    for t, i in enumerate(image_of_text):
+        score = ((images[i] * texts[t]).sum() / temperature).exp()
+        all_images = sum(((image * texts[t]).sum() / temperature).exp() for image in images)
+        all_texts = sum(
+            ((images[i] * text).sum() / temperature).exp()
+            for other, text in enumerate(texts)
+            if other == t or image_of_text[other] != i
+        )
+        losses += [-(score / all_images).log(), -(score / all_texts).log()]
+    return sum(losses) / len(losses)
+
+
+def naive_hardest_triplet(
+    images: Tensor, texts: Tensor, image_of_text: Sequence[int], margin: float
+) -> Tensor:
+    """Of each pair the hinges of the most similar other photo and caption of another photo."""
+    losses = []
+    for t, i in enumerate(image_of_text):
+        own = cosine(images[i], texts[t])
+        photos = [cosine(image, texts[t]) for other, image in enumerate(images) if other != i]
+        captions = [cosine(images[i], text) for o, text in enumerate(texts) if image_of_text[o] != i]
+        for rivals in (photos, captions):
+            if rivals:
+                losses.append(torch.clamp(margin + torch.stack(rivals).max() - own, min=0))
+    return sum(losses, start=0 * images.sum()) / len(texts)
+
+
 def naive_momentum_contrastive(
     queries: Tensor,
     keys: Tensor,

@@ -19,7 +19,17 @@ from .errors import (
     VocabularyMismatch,
 )
 from .jvm import start_jvm
-from .metadata import FORMAT_VERSION, IndexMetadata, read_metadata, vocabulary_hash
+from .metadata import (
+    FORMAT_VERSION,
+    IndexHeader,
+    IndexMetadata,
+    read_header,
+    read_metadata,
+    read_metadata_as,
+    replace_index,
+    vocabulary_hash,
+    write_metadata,
+)
 from .pseudo_documents import write_json_vectors
 from .runtime import JavaHome, find_jar, find_java, lucene_version
 from .searcher import ImpactSearcher
@@ -33,6 +43,7 @@ __all__ = [
     "CorruptIndex",
     "ImpactSearcher",
     "ImpactWriter",
+    "IndexHeader",
     "IndexLocked",
     "IndexMetadata",
     "IndexMismatch",
@@ -49,9 +60,13 @@ __all__ = [
     "find_java",
     "folder_megabytes",
     "lucene_version",
+    "read_header",
     "read_metadata",
+    "read_metadata_as",
+    "replace_index",
     "start_jvm",
     "update_index",
     "vocabulary_hash",
     "write_json_vectors",
+    "write_metadata",
 ]

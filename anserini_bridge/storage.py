@@ -4,7 +4,7 @@
 
     DIR/index.json           points to the folder that counts; replaced atomically
     DIR/writer.lock          held by the one process that writes; marks the folder as an index
-    DIR/data-<n>/vocabulary.txt
+    DIR/data-<n>/            the index's files; of an impact index vocabulary.txt and
     DIR/data-<n>/lucene/     a plain Lucene index
 """
 
@@ -35,11 +35,11 @@ def atomic_write(path: Path) -> Iterator[IO[str]]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(path: Path) -> None:
-    """Makes the names inside a folder durable."""
+def sync(path: Path) -> None:
+    """Makes a file, or the names inside a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

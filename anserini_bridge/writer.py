@@ -4,18 +4,24 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from scipy.sparse import csr_matrix
 
-from .errors import BadVectors, BridgeError, IndexMismatch, IndexNotFound, VocabularyMismatch
+from .errors import BadVectors, BridgeError, IndexMismatch, VocabularyMismatch
 from .jvm import java_class, java_errors
-from .metadata import IndexMetadata, read_metadata, read_words, vocabulary_hash, write_metadata
+from .metadata import (
+    IndexMetadata,
+    open_data_folder,
+    read_metadata,
+    read_words,
+    vocabulary_hash,
+    write_metadata,
+)
 from .runtime import lucene_version
-from .storage import WriterLock, atomic_write, next_data_folder, remove_leftovers, sync_folder
+from .storage import WriterLock, atomic_write, remove_leftovers
 from .vectors import (
     check_document_lengths,
     check_ids,
@@ -160,20 +166,12 @@ class ImpactWriter:
 
     def _open_folder(self) -> Path:
         """The data folder to write to, after removing what killed writers left."""
-        try:
+        if self._update:
             self._old = read_metadata(self.path)
-        except IndexNotFound:
-            remove_leftovers(self.path, keep=None)
-        except BridgeError:  # an index that cannot be read: keep it until a new one replaces it
-            if self._update:
-                raise
-        else:
             remove_leftovers(self.path, keep=self._old.directory)
-        if self._update and self._old:
             self._check_settings(self._old)
             return self.path / self._old.directory
-        folder = self._created_folder = self.path / next_data_folder(self.path)
-        folder.mkdir()
+        folder = self._created_folder = open_data_folder(self.path)
         with atomic_write(folder / "vocabulary.txt") as file:
             file.writelines(f"{word}\n" for word in self.vocabulary)
         return folder
@@ -214,15 +212,12 @@ class ImpactWriter:
         with java_errors(self.path):
             documents, postings = self._java.commit()
         metadata = self._metadata(documents, postings)
-        if self._created_folder:
-            sync_folder(self._created_folder)
-            sync_folder(self.path)
         write_metadata(self.path, metadata)
         self._created_folder = None  # it is the index now
         remove_leftovers(self.path, keep=metadata.directory)
 
     def _metadata(self, documents: int, postings: int) -> IndexMetadata:
-        if self._update and self._old:
+        if self._old:
             return dataclasses.replace(
                 self._old,
                 lucene_version=lucene_version(),
@@ -238,7 +233,6 @@ class ImpactWriter:
             vocabulary_size=len(self.vocabulary),
             documents=documents,
             postings=postings,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
             extra=self._extra or {},
             **self._settings,
         )

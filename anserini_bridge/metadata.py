@@ -41,6 +41,7 @@ class IndexHeader:
     kind: str
     directory: str  # data-<n>: holds the index's files
     documents: int
+    encoder: str  # identity of the model that made what is searched
     created: str = field(default_factory=_now)  # ISO 8601, UTC
     extra: dict[str, Any] = field(default_factory=dict)  # the caller's own
 
@@ -56,7 +57,6 @@ class IndexMetadata(IndexHeader):
     lucene_version: str  # of the last writer
     vocabulary: str  # vocabulary_hash of the words
     vocabulary_size: int
-    encoder: str  # identity of the model that made the vectors
     quantization: dict[str, Any]  # such as {"scheme": "linear", "scale": 100.0}
     topk: int | None  # words kept of each document; None: all
     normalize: bool  # whether the vectors had unit length before quantization

@@ -5,32 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
 
 import torch
-from PIL import Image
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 from tqdm import tqdm
 
-from lexlip.config import ModelConfig
 from lexlip.data import Skipped, Source, UnreadableImage
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError
 from lexlip.memory import keep_freed_memory
-from lexlip.models.dual_encoder import QueryEncoder
+from lexlip.models.encoder import Encoder, QueryEncoder
 
 AHEAD = 2  # batches that are decoded while one is encoded
-
-
-class Encoder(Protocol):
-    """What turns photos and captions into vectors: a `DualEncoder`, or `Clip`."""
-
-    config: ModelConfig
-
-    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix: ...
-
-    def encode_text(self, texts: Sequence[str], encoder: QueryEncoder = ...) -> csr_matrix: ...
 
 
 class PhotoVectors:

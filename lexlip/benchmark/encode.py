@@ -29,7 +29,7 @@ from lexlip.config import ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage, decode, spread
 from lexlip.data.workers import cores, worker_context
 from lexlip.encoding import PhotoVectors
-from lexlip.errors import ConfigError, DataError
+from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.kinds import load_model
 
@@ -118,7 +118,7 @@ def measure_encoding(
         DataError: no photo can be read.
         ConfigError: memory does not suffice.
     """
-    config = load_model(model).config.image
+    config = _load(model).config.image
     chosen = spread(len(source), photos)
     total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress or None
     with tqdm(total=total, unit="photo", disable=hidden) as bar:
@@ -172,7 +172,7 @@ def time_loop(
 
     It wants a process of its own, with no children: those that ended count.
     """
-    encoder = load_model(model)
+    encoder = _load(model)
     if loop == "index":
         encoder.fold_batch_norms()
     start, used = time.perf_counter(), _processor_seconds()
@@ -180,6 +180,13 @@ def time_loop(
         pass
     seconds, used = time.perf_counter() - start, _processor_seconds() - used
     return seconds, used / (seconds * cores())
+
+
+def _load(model: str) -> DualEncoder:
+    encoder = load_model(model)
+    if not isinstance(encoder, DualEncoder):
+        raise ModelError(f"the plain loop cannot take the {encoder.kind} model '{model}' apart")
+    return encoder
 
 
 def _time_in_own_process(loop: str, *arguments: Any) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,12 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import ImpactSearcher, ImpactWriter, read_metadata
 from lexlip.benchmark.machine import machine
 from lexlip.evaluation.distractors import recombined
-from lexlip.search.searching import PhotoSearch
+from lexlip.search.words import WordStage
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
-    from lexlip.models.dual_encoder import QueryEncoder
+    from lexlip.models.encoder import QueryEncoder
 
 STAGES = ("encode", "quantize", "search", "total")
 PERCENTILES = (50, 95, 99)
@@ -53,15 +54,15 @@ def measure_latency(
     """
     report: dict[str, Any] = {}
     for encoder in encoders:
-        with PhotoSearch(index, model, encoder, query_topk) as photos:
-            documents = len(photos.searcher)
+        with closing(WordStage(index, model, encoder, query_topk)) as stage:
+            documents = len(stage.searcher)
             until = time.perf_counter() + WARM_UP
             while time.perf_counter() < until:
                 for query in queries:
-                    _stages(photos, query, k)
+                    _stages(stage, query, k)
                     if time.perf_counter() >= until:
                         break
-            timed = [_stages(photos, query, k) for query in queries]
+            timed = [_stages(stage, query, k) for query in queries]
         ms = 1000 * np.array([stages for stages, _ in timed])  # [queries, STAGES]
         terms = float(np.mean([terms for _, terms in timed]))
         report[encoder] = {"terms": terms, **_percentiles(ms)}
@@ -69,14 +70,14 @@ def measure_latency(
     return {"conditions": {**conditions, **machine()}, "encoders": report}
 
 
-def _stages(photos: PhotoSearch, query: str, k: int) -> tuple[tuple[float, ...], int]:
+def _stages(stage: WordStage, query: str, k: int) -> tuple[tuple[float, ...], int]:
     """Seconds of each of STAGES, and how many words the query had."""
     times = [time.perf_counter()]
-    vector = photos.queries.encode(query)
+    vector = stage.encode(query)
     times.append(time.perf_counter())
-    impacts = photos.engine.quantized(vector)
+    impacts = stage.engine.quantized(vector)
     times.append(time.perf_counter())
-    photos.searcher.search(impacts, k)
+    stage.searcher.search(impacts, k)
     times.append(time.perf_counter())
     return (*np.diff(times), times[-1] - times[0]), impacts.nnz
 

@@ -13,7 +13,7 @@ from lexlip.cli import options
 from lexlip.cli.failures import interruptible
 
 if TYPE_CHECKING:
-    from lexlip.models.dual_encoder import QueryEncoder
+    from lexlip.models.encoder import QueryEncoder
 
 ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
 

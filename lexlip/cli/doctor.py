@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -73,19 +74,33 @@ def _lucene() -> str:
 
 
 def _model(name: str) -> str:
-    from lexlip.models.lexlip import LexLIP
+    from lexlip.models.kinds import load_model
 
-    model = LexLIP.from_pretrained(name)
+    model: Any = load_model(name)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
-    return f"{model.identity}, {len(model.vocabulary)} words, {size:.1f}M parameters"
+    entries = "dimensions" if model.vocabulary is None else "words"
+    return f"{model.identity}, {model.dimensions} {entries}, {size:.1f}M parameters"
 
 
 def _index(folder: str) -> str:
+    from contextlib import closing
     from pathlib import Path
 
-    from anserini_bridge import ImpactSearcher
+    from anserini_bridge import ImpactSearcher, read_header
 
     if not Path(folder).exists():
         return f"none at {folder} yet: make one with 'lexlip index FOLDER'"
-    with ImpactSearcher(folder) as searcher:
-        return f"{folder}: {len(searcher)} photos, made with {searcher.metadata.encoder}"
+    header = read_header(folder)
+    if header.kind == "dense":
+        from lexlip.search.dense import open_vectors
+
+        photos = len(open_vectors(Path(folder))[1])
+    elif header.kind == "bm25":
+        from lexlip.search.captions import CaptionStage
+
+        with closing(CaptionStage(Path(folder))) as stage:
+            photos = len(stage.searcher)
+    else:
+        with ImpactSearcher(folder) as searcher:
+            photos = len(searcher)
+    return f"{folder}: {photos} photos, made with {header.encoder}"

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from lexlip.cli import options
 
 if TYPE_CHECKING:
     from lexlip.data import Source
-    from lexlip.evaluation.evaluate import EngineOf, Report
-    from lexlip.models.dual_encoder import DualEncoder, QueryEncoder
+    from lexlip.evaluation.evaluate import Report
+    from lexlip.models.encoder import QueryEncoder
+    from lexlip.search.engines import EngineName
     from lexlip.sparse.quantize import Scheme
 
-EngineName = Literal["lucene", "exact"]
+OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  # options that bm25 has not
 
 engine_option = click.option(
     "--engine",
-    type=click.Choice(["lucene", "exact"]),
-    default="lucene",
-    show_default=True,
-    help="The Lucene index with whole weights, as a user gets it, or brute force over float vectors.",
+    type=click.Choice(["lucene", "flat", "hnsw", "exact"]),
+    help="As a user gets it: of words the Lucene index with whole weights, of dense vectors Faiss, flat or"
+    " HNSW; or brute force over float vectors.  [default: lucene of words, flat of dense vectors]",
 )
 
 
 @click.command()
 @click.argument("source")
 @options.topk_option
-@options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
+@options.model_option(options.DEFAULT_MODEL, options.FIRST_STAGES)
 @engine_option
 @options.quantization_option
 @options.query_encoder_option
@@ -44,7 +43,7 @@ def evaluate(
     source: str,
     topk: int,
     model: str,
-    engine: EngineName,
+    engine: EngineName | None,
     quantization: Scheme,
     query_encoder: QueryEncoder,
     query_topk: int | None,
@@ -59,38 +58,46 @@ def evaluate(
     SOURCE is as for `lexlip index`, with captions; of a Karpathy JSON, --split test. All photos are one
     pool: the 5,000 of COCO's test split too, which older papers cut into folds of 1,000. Recalls are in
     percent; words@10 is the share of an image's ten heaviest words that its captions hold.
+
+    With --model bm25 one caption of each photo, drawn at random (seed 0), is its document and the others
+    ask; image to text, it asks for the others in the photo's place.
     """
     from lexlip.cli.index import show_skipped
 
     photos = open_captioned(source, images, split)
 
-    from lexlip.evaluation.evaluate import evaluate as measure
     from lexlip.evaluation.trec import DEPTH, check_run_folder, write_run_files
-    from lexlip.models.kinds import load_model
+    from lexlip.models.folder import BM25
 
+    context = click.get_current_context()
+    progress, depth = not as_json, 10 if run_files is None else DEPTH
     if run_files is not None:
         check_run_folder(run_files)
-    encoder = load_model(model)
-    engine_of = make_engine_of(encoder, engine, quantization, query_topk)
-    asked = click.get_current_context().get_parameter_source("topk") is not ParameterSource.DEFAULT
-    kept = topk if asked or encoder.vocabulary is not None else None  # a dense model has no words to keep
-    report = measure(
-        encoder,
-        photos,
-        engine_of,
-        kept,
-        query_encoder,
-        workers,
-        progress=not as_json,
-        depth=10 if run_files is None else DEPTH,
-    )
+    if model == BM25:
+        from lexlip.evaluation.bm25 import evaluate_bm25
+
+        options.refuse(context, OF_MODELS, "is for models, and bm25 takes captions as they are")
+        report = evaluate_bm25(photos, progress=progress, depth=depth)
+        name, how = BM25, "bm25 over one caption of each image, the others ask"
+    else:
+        from lexlip.evaluation.evaluate import evaluate as measure
+        from lexlip.models.kinds import load_model
+        from lexlip.search.engines import engine_for
+
+        encoder = load_model(model)
+        chosen, engine_of = engine_for(encoder, engine, quantization, query_topk)
+        # a dense model has no words to keep
+        kept = topk if encoder.vocabulary is not None else options.given(context, "topk")
+        report = measure(encoder, photos, engine_of, kept, query_encoder, workers, progress, depth)
+        name = encoder.name
+        how = f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
     show_skipped(report.skipped)
     if run_files is not None:
-        write_run_files(run_files, report.rankings, encoder.name, progress=not as_json)
+        write_run_files(run_files, report.rankings, name, progress=progress)
     if as_json:
         click.echo(json.dumps(report.to_dict()))
     else:
-        show(report, engine, kept)
+        show(report, how)
         if run_files is not None:
             click.echo(f"run files in {run_files}: trec_eval -c -m success.1,5,10 WAY.qrels WAY.run")
 
@@ -110,33 +117,9 @@ def open_captioned(source: str, images: str | None, split: str | None) -> Source
     return photos
 
 
-def make_engine_of(
-    encoder: DualEncoder, engine: EngineName, quantization: Scheme, query_topk: int | None = None
-) -> EngineOf:
-    """The engine that --engine names.
-
-    Raises:
-        ModelError: it, or --query-topk, needs words, and a dense model has none.
-    """
-    from functools import partial
-
-    from lexlip.errors import ModelError
-    from lexlip.search.engines import exact_engine, temporary_lucene_engine, words_of
-
-    if engine == "lucene":
-        words = words_of(encoder)
-        return partial(
-            temporary_lucene_engine, words=words, scheme=quantization, query_topk=query_topk, threads=2
-        )
-    if query_topk is not None and encoder.vocabulary is None:
-        raise ModelError(f"the {encoder.kind} model '{encoder.name}' has no words; leave out --query-topk")
-    return partial(exact_engine, query_topk=query_topk)
-
-
-def show(report: Report, engine: str, topk: int | None) -> None:
-    """A report as text."""
-    kept = "whole vectors" if topk is None else f"top-{topk}"
-    click.echo(f"{report.images} images, {report.captions} captions, {engine} engine, {kept}")
+def show(report: Report, how: str) -> None:
+    """A report as text; `how` it was measured."""
+    click.echo(f"{report.images} images, {report.captions} captions, {how}")
     for name, recalls in (("text to image", report.t2i), ("image to text", report.i2t)):
         click.echo(f"  {name}   " + "   ".join(f"{k} {value:5.1f}" for k, value in recalls.items()))
     click.echo(f"  mean recall {report.mean_recall:.1f}")

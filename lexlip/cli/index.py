@@ -7,26 +7,34 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from lexlip.cli import options
 from lexlip.cli.failures import interruptible
 
 if TYPE_CHECKING:
-    from lexlip.data import Skipped
-    from lexlip.models.lexlip import LexLIP
+    from lexlip.data import Skipped, Source
+    from lexlip.search.faiss_index import Ann
     from lexlip.search.indexing import Indexed, Updated
     from lexlip.sparse.quantize import Scheme
 
 SHOWN = 10  # skipped files named on the screen
+OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of words
 
 
 @click.command()
 @click.argument("source", default=".")
 @options.topk_option
 @options.index_option
-@options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
+@options.model_option(options.DEFAULT_MODEL, options.FIRST_STAGES)
 @options.quantization_option
+@click.option(
+    "--ann",
+    type=click.Choice(["flat", "hnsw"]),
+    default="flat",
+    show_default=True,
+    help="How the vectors of a dense model are searched: all of them, exactly, or through a graph (HNSW:"
+    " M 32, efConstruction 80, efSearch 128), which takes long to build.",
+)
 @click.option(
     "--update",
     is_flag=True,
@@ -47,6 +55,7 @@ def index(
     index_folder: str,
     model: str,
     quantization: Scheme,
+    ann: Ann,
     update: bool,
     pseudo_documents: str | None,
     images: str | None,
@@ -60,52 +69,50 @@ def index(
     layout, a Karpathy JSON, or a TSV or CSV table. An index that is already there keeps answering
     until the new one is complete.
 
-    With --update the index that is there follows its SOURCE, with the model and the settings that it was
-    made with. A photo has changed if its file, or the tar that it is in, was changed (mtime or ctime) after
-    the last indexing began.
+    A model of words makes an index of Lucene's; a dense model, one of vectors in Faiss. With --model bm25
+    photos are found by the words of their captions, and those without are left out.
+
+    With --update an index of words that is there follows its SOURCE, with the model and the settings that
+    it was made with. A photo has changed if its file, or the tar that it is in, was changed (mtime or ctime)
+    after the last indexing began.
     """
     import time
 
     from anserini_bridge import find_jar, find_java
     from lexlip.data import open_source
+    from lexlip.models.folder import BM25, kind_of
 
     if update and pseudo_documents is not None:
         raise click.UsageError("--pseudo-documents writes all documents: not together with --update.")
     with interruptible(
         f"nothing was changed; run the same command again to {'update' if update else 'index'}"
     ):
-        find_java(), find_jar()  # fail before the work, and before the seconds that loading torch takes
+        kind = "lexlip" if update else kind_of(model)
+        _check_options(context, kind, model)
+        if kind in ("lexlip", BM25):
+            find_java(), find_jar()  # fail before the work, and before the seconds that loading torch takes
         listed = time.time()  # before the listing: a photo that changes from now on is taken next time
         photos = open_source(source, images, split)
-
-        from lexlip.search.indexing import index_photos, update_photos
-
         done: Indexed | Updated
         if update:
+            from lexlip.search.indexing import update_photos
+
             done = update_photos(
                 photos,
                 listed,
                 index_folder,
-                model_name=_given(context, "model"),
-                topk_terms=_given(context, "topk"),
-                scheme=_given(context, "quantization"),
+                model_name=options.given(context, "model"),
+                topk_terms=options.given(context, "topk"),
+                scheme=options.given(context, "quantization"),
                 workers=workers,
                 progress=not as_json,
             )
+        elif kind == BM25:
+            from lexlip.search.captions import index_captions
+
+            done = index_captions(photos, listed, index_folder)
         else:
-            encoder, model_name = _load(model)
-            done = index_photos(
-                encoder,
-                model_name,
-                photos,
-                listed,
-                index_folder,
-                topk,
-                quantization,
-                pseudo_documents,
-                workers,
-                progress=not as_json,
-            )
+            done = _encode(model, photos, listed, context.params)
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return
@@ -113,22 +120,46 @@ def index(
     click.echo(_summary(done))
 
 
-def _given(context: click.Context, option: str) -> Any:
-    """What the user gave for an option; None if it has its default."""
-    by_default = context.get_parameter_source(option) is ParameterSource.DEFAULT
-    return None if by_default else context.params[option]
+def _check_options(context: click.Context, kind: str, model: str) -> None:
+    """Refuses options that another kind of model has."""
+    if context.params["update"]:
+        options.refuse(context, ["ann"], "is for a new index, not for --update")
+    elif kind == "lexlip":
+        options.refuse(context, ["ann"], f"is for dense models, and '{model}' is one of words")
+    elif kind == "bm25":
+        options.refuse(context, [*OF_WORDS, "ann"], "is for models, and bm25 takes captions as they are")
+    else:
+        options.refuse(context, OF_WORDS, f"is for models of words, and '{model}' is a dense one")
 
 
-def _load(model: str) -> tuple[LexLIP, str]:
-    """A model, and the name by which a search finds it: a folder's place, a packaged one's name."""
-    from pathlib import Path
-
-    from lexlip.models.folder import model_folder
+def _encode(model: str, photos: Source, listed: float, chosen: dict[str, Any]) -> Indexed:
+    """Indexes what a model makes of photos: words, or dense vectors."""
+    from lexlip.models.folder import lasting_name
+    from lexlip.models.kinds import load_model
     from lexlip.models.lexlip import LexLIP
 
-    folder = model_folder(model)
-    encoder = LexLIP.from_pretrained(folder).fold_batch_norms()
-    return encoder, str(folder.resolve()) if folder == Path(model) else model
+    encoder = load_model(model).fold_batch_norms()
+    index, workers, progress = chosen["index_folder"], chosen["workers"], not chosen["as_json"]
+    if isinstance(encoder, LexLIP):
+        from lexlip.search.indexing import index_photos
+
+        return index_photos(
+            encoder,
+            lasting_name(model),
+            photos,
+            listed,
+            index,
+            chosen["topk"],
+            chosen["quantization"],
+            chosen["pseudo_documents"],
+            workers,
+            progress,
+        )
+    from lexlip.search.dense import index_vectors
+
+    return index_vectors(
+        encoder, lasting_name(model), photos, listed, index, chosen["ann"], workers, progress
+    )
 
 
 def _summary(done: Indexed | Updated) -> str:
@@ -141,7 +172,7 @@ def _summary(done: Indexed | Updated) -> str:
         )
     else:
         encoded = done.photos
-        what = f"{done.photos} photos, {done.postings} postings"
+        what = f"{done.photos} photos" + ("" if done.postings is None else f", {done.postings} postings")
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"

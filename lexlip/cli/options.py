@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
+from click.core import ParameterSource
+
+from lexlip.errors import ConfigError
 
 DEFAULT_MODEL = "mini"
+FIRST_STAGES = (
+    "Packaged name or folder of the model, folder or hub name of a CLIP, or bm25: captions' own words."
+)
 DEFAULT_INDEX = ".lexlip"
 DEFAULT_QUERY_TOPK = 24  # loses 0.4 points of mean recall (docs/latency.md)
 
@@ -73,6 +79,19 @@ class TopK(click.ParamType):
             return "all"
         number: int = click.IntRange(min=1).convert(value, param, context)
         return number
+
+
+def given(context: click.Context, option: str) -> Any:
+    """What the user gave for an option; None if it has its default."""
+    by_default = context.get_parameter_source(option) is ParameterSource.DEFAULT
+    return None if by_default else context.params[option]
+
+
+def refuse(context: click.Context, options: Iterable[str], why: str) -> None:
+    """Raises ConfigError if the user gave one of these options, which do nothing here."""
+    for option in options:
+        if given(context, option) is not None:
+            raise ConfigError(f"--{option.replace('_', '-')} {why}: leave it out")
 
 
 def one_format(markdown: bool, as_json: bool) -> None:

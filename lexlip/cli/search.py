@@ -10,7 +10,7 @@ import click
 from lexlip.cli import options
 
 if TYPE_CHECKING:
-    from lexlip.models.dual_encoder import QueryEncoder
+    from lexlip.models.encoder import QueryEncoder
     from lexlip.search.searching import Answer
 
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @options.query_topk_option(options.DEFAULT_QUERY_TOPK)
 @click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
 @options.json_option
+@click.pass_context
 def search(
+    context: click.Context,
     query: str | None,
     image: str | None,
     k: int,
@@ -39,16 +41,24 @@ def search(
 ) -> None:
     """Find photos by a sentence, or by a picture.
 
-    Each hit is shown with its score and the words that matched, heaviest first.
+    Each hit is shown with its score and, of an index of words, the words that matched, heaviest first.
     """
     if (query is None) == (image is None):
         raise click.UsageError('Give a sentence ("two dogs in snow") or --image FILE, one of the two.')
     if query is not None and not query.strip():
         raise click.UsageError("The query is empty.")
 
-    from anserini_bridge import find_jar, find_java, read_metadata
+    from anserini_bridge import find_jar, find_java, read_header
 
-    find_java(), find_jar(), read_metadata(index_folder)  # fail before the seconds that loading torch takes
+    header = read_header(index_folder)
+    if header.kind == "dense":
+        why = f"is for an index of words, and {index_folder} was made with {header.encoder}"
+        options.refuse(context, ["query_topk"], why)
+    else:
+        find_java(), find_jar()  # fail before the seconds that loading torch takes
+    if header.kind == "bm25":
+        why = f"is for queries that a model encodes, and {index_folder} was made with {header.encoder}"
+        options.refuse(context, ["query_topk", "query_encoder"], why)
 
     from lexlip.search.searching import PhotoSearch
 
@@ -61,23 +71,25 @@ def search(
     if as_json:
         click.echo(json.dumps(answer.to_dict()))
     else:
-        show(answer)
+        show(answer, of_words=header.kind == "impact")
         if html:
             click.echo(f"\ncontact sheet: {html}")
 
 
-def show(answer: Answer) -> None:
-    """Print the query's words and the ranked hits."""
+def show(answer: Answer, of_words: bool = True) -> None:
+    """Print the ranked hits and, of an index of words, those of the query and of each hit."""
     if answer.unknown:
         click.echo(f"note: not in the vocabulary: {', '.join(answer.unknown)}", err=True)
-    heaviest = list(answer.terms.items())[:10]
-    more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
-    click.echo(
-        "query words: " + (" ".join(f"{w}:{x:.2f}" for w, x in heaviest) + more if heaviest else "none")
-    )
+    if of_words:
+        heaviest = list(answer.terms.items())[:10]
+        more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
+        click.echo(
+            "query words: " + (" ".join(f"{w}:{x:.2f}" for w, x in heaviest) + more if heaviest else "none")
+        )
     if not answer.hits:
         click.echo("no photo shares a word with the query; try other words")
     for hit in answer.hits:
-        words = " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6])
-        click.echo(f"{hit.rank:3d}  {hit.score:.3f}  {hit.path}\n            {words}")
+        click.echo(f"{hit.rank:3d}  {hit.score:.3f}  {hit.path}")
+        if of_words:
+            click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6]))
     click.echo(f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms", err=True)

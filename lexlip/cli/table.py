@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from lexlip.cli import options
-from lexlip.cli.evaluate import EngineName, engine_option, make_engine_of, open_captioned
+from lexlip.cli.evaluate import engine_option, open_captioned
 from lexlip.cli.table2 import table2
 
 if TYPE_CHECKING:
     from lexlip.data import Source
     from lexlip.evaluation.tables import Row
+    from lexlip.search.engines import EngineName
     from lexlip.sparse.quantize import Scheme
 
 
@@ -56,9 +57,9 @@ def models_and_options(command: Callable[..., None]) -> Callable[..., None]:
 def table1(**arguments: Any) -> None:
     """Compare models.
 
-    MODEL is a run's folder (its best checkpoint), a checkpoint, or a packaged name. With --source all are
-    measured on the same photos, without it the validation results of the runs are shown. Dense models are
-    measured by brute force.
+    MODEL is a run's folder (its best checkpoint), a checkpoint, a packaged name, or a CLIP by folder or hub
+    name. With --source all are measured on the same photos, without it the validation results of the runs
+    are shown. --engine is for the models that it fits, the others have their own.
     """
     _table_of_models(1, **arguments)
 
@@ -70,8 +71,8 @@ def table3(**arguments: Any) -> None:
 
     MODEL is a run's folder (its best checkpoint) or one of its checkpoints. The table says what each run's
     config, and those of the runs it started from, switch off or add. With --source all are measured on the
-    same photos, without it the validation results of the runs are shown. Dense models are measured by brute
-    force.
+    same photos, without it the validation results of the runs are shown. --engine is for the models that it
+    fits, the others have their own.
     """
     _table_of_models(3, **arguments)
 
@@ -86,7 +87,7 @@ def _table_of_models(
     images: str | None,
     split: str | None,
     topks: tuple[str | int, ...],
-    engine: EngineName,
+    engine: EngineName | None,
     quantization: Scheme,
     workers: int,
     markdown: bool,
@@ -106,11 +107,12 @@ def _table_of_models(
     else:
         photos = open_captioned(source, images, split)
         settings = Settings(topks or ("all", 32), engine, quantization, workers, progress=not as_json)
-        rows = list(_measured(models, methods, photos, settings))
+        engines, rows = _measured(models, methods, photos, settings)
+        many = "s" if len(engines) > 1 else ""
         of_split = f" ({split})" if split else ""
         measured = (
             f"Measured on {source}{of_split}: {rows[0].report.images} images,"
-            f" {rows[0].report.captions} captions, one pool, {engine} engine."
+            f" {rows[0].report.captions} captions, one pool, {' and '.join(engines)} engine{many}."
         )
     if as_json:
         plain = [row.to_dict() for row in rows]
@@ -125,7 +127,7 @@ class Settings(NamedTuple):
     """How models are measured."""
 
     topks: Sequence[str | int]
-    engine: EngineName
+    engine: EngineName | None
     quantization: Scheme
     workers: int
     progress: bool
@@ -133,28 +135,35 @@ class Settings(NamedTuple):
 
 def _measured(
     models: Sequence[str], methods: Sequence[str | None], photos: Source, settings: Settings
-) -> Iterator[Row]:
-    """The rows of all models, each of which is encoded once."""
+) -> tuple[list[EngineName], list[Row]]:
+    """The engines in use, and the rows of all models, each of which is encoded once."""
     from lexlip.cli.index import show_skipped
     from lexlip.evaluation.encoded import encode_source
     from lexlip.evaluation.evaluate import measure
     from lexlip.evaluation.runs import checkpoint_of
     from lexlip.evaluation.tables import Row
     from lexlip.models.kinds import load_model
+    from lexlip.search.engines import engine_for, engines_of
 
     progress = settings.progress
+    engines: list[EngineName] = []
+    rows = []
     folders = [checkpoint_of(model) for model in models]  # all are there, before the first is measured
     for model, folder, method in zip(models, folders, methods, strict=True):
         encoder = load_model(folder)
         dense = encoder.vocabulary is None
-        engine_of = make_engine_of(encoder, "exact" if dense else settings.engine, settings.quantization)
+        asked = settings.engine if settings.engine in engines_of(encoder) else None
+        engine, engine_of = engine_for(encoder, asked, settings.quantization)
+        if engine not in engines:
+            engines.append(engine)
         encoded = encode_source(encoder, photos, workers=settings.workers, progress=progress)
         if folder is folders[0]:  # the others skip the same photos
             show_skipped(encoded.skipped)
         for topk in ("all",) if dense else settings.topks:
             terms = None if isinstance(topk, str) else topk
             documents = "dense" if dense else "all" if terms is None else f"top-{terms}"
-            yield Row(model, documents, measure(encoded, engine_of, terms, progress), method)
+            rows.append(Row(model, documents, measure(encoded, engine_of, terms, progress), method))
+    return engines, rows
 
 
 def _validated(models: Sequence[str], methods: Sequence[str | None]) -> tuple[list[Row], str]:

@@ -80,8 +80,8 @@ def table2(
     """Compare systems: index size, speed and recall of BM25 on captions, CLIP and LexLIP.
 
     The photos of --queries are searched for, together with those of --pool, by their captions, and captions
-    by photos. CLIP is searched by brute force (needs faiss-cpu); without --clip random vectors show its size
-    and speed. LexLIP and BM25 are searched with Lucene.
+    by photos. CLIP is searched by brute force with Faiss; without --clip random vectors show its size and
+    speed. LexLIP and BM25 are searched with Lucene.
     """
     options.one_format(markdown, as_json)
     if queries in pools:

@@ -14,7 +14,7 @@ from lexlip.errors import DataError, ModelError
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
 if TYPE_CHECKING:
-    from lexlip.models.dual_encoder import DualEncoder, QueryEncoder
+    from lexlip.models.encoder import Encoder, QueryEncoder
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Encoded:
 
 
 def encode_source(
-    model: DualEncoder,
+    model: Encoder,
     source: Source,
     query_encoder: QueryEncoder = "network",
     workers: int = 2,
@@ -85,11 +85,11 @@ def encode_source(
         tokens_of=[caption_tokens(model, captions_of[id]) for id in ids]
         if model.vocabulary is not None
         else [],
-        special_tokens=model.text_encoder.tokenizer.all_special_ids,
+        special_tokens=model.tokenizer.all_special_ids,
         skipped=photos.skipped,
     )
 
 
-def caption_tokens(model: DualEncoder, captions: Sequence[str]) -> set[int]:
+def caption_tokens(model: Encoder, captions: Sequence[str]) -> set[int]:
     """The tokenizer ids that occur in a photo's captions."""
-    return {token for line in tokenize_captions(model.text_encoder.tokenizer, captions) for token in line}
+    return {token for line in tokenize_captions(model.tokenizer, captions) for token in line}

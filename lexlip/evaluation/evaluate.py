@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,11 @@ from lexlip.data import Skipped, Source
 from lexlip.errors import ModelError
 from lexlip.evaluation.encoded import Encoded, encode_source
 from lexlip.evaluation.recall import recall_at_k, words_at_10
-from lexlip.search.engines import Engine
+from lexlip.search.engines import EngineOf
 from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
-    from lexlip.models.dual_encoder import DualEncoder, QueryEncoder
-
-EngineOf = Callable[[Sequence[str], csr_matrix], AbstractContextManager[Engine]]
-"""Makes an engine that holds the documents with these ids and these (top-K) vectors."""
+    from lexlip.models.encoder import Encoder, QueryEncoder
 
 QUERIES = 256  # searched between two moves of the progress bar
 
@@ -102,7 +98,7 @@ class Report:
 
 
 def evaluate(
-    model: DualEncoder,
+    model: Encoder,
     source: Source,
     engine_of: EngineOf,
     topk_terms: int | None = None,
@@ -146,10 +142,22 @@ def measure(
     asking = [row for row, texts in enumerate(encoded.texts_of) if texts]
     documents = _documents(encoded.images, topk_terms)
     with engine_of(encoded.image_ids, documents) as engine:
-        found, scores = _search(engine, encoded.captions, depth, "text to image" if progress else None)
+        found, scores = search_all(
+            engine.search,
+            encoded.captions,
+            len(encoded.text_ids),
+            depth,
+            "text to image" if progress else None,
+        )
     t2i = Ranking(encoded.text_ids, found, scores, [{owner} for owner in encoded.owners])
     with engine_of(encoded.text_ids, _documents(encoded.captions, topk_terms)) as engine:
-        found, scores = _search(engine, encoded.images[asking], depth, "image to text" if progress else None)
+        found, scores = search_all(
+            engine.search,
+            encoded.images[asking],
+            len(asking),
+            depth,
+            "image to text" if progress else None,
+        )
     i2t = Ranking(
         [encoded.image_ids[row] for row in asking], found, scores, [encoded.texts_of[row] for row in asking]
     )
@@ -181,16 +189,20 @@ def _mean_terms(vectors: csr_matrix) -> float:
     return float(vectors.nnz / vectors.shape[0])
 
 
-def _search(
-    engine: Engine, queries: csr_matrix, k: int, text: str | None
+def search_all(
+    search: Callable[[Any, int], tuple[list[list[str]], list[np.ndarray]]],
+    queries: Any,
+    number: int,
+    k: int,
+    text: str | None,
 ) -> tuple[list[list[str]], list[np.ndarray]]:
-    """What the engine finds; `text` is what the progress bar says, None shows none."""
+    """What an engine's `search` finds with so many queries; `text` is what the progress bar says, None shows
+    none."""
     ids: list[list[str]] = []
     scores: list[np.ndarray] = []
-    total = queries.shape[0]
-    with tqdm(total=total, unit="query", desc=text, disable=text is None or None, delay=2) as bar:
-        for start in range(0, total, QUERIES):
-            found, found_scores = engine.search(queries[start : start + QUERIES], k)
+    with tqdm(total=number, unit="query", desc=text, disable=text is None or None, delay=2) as bar:
+        for start in range(0, number, QUERIES):
+            found, found_scores = search(queries[start : start + QUERIES], k)
             ids += found
             scores += found_scores
             bar.update(len(found))

@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.data import Skipped, Source
 from lexlip.data.joined import JoinedSource
-from lexlip.encoding import Encoder, PhotoVectors, encode_captions
+from lexlip.encoding import PhotoVectors, encode_captions
 from lexlip.errors import DataError
+from lexlip.models.encoder import Encoder, Metric
 
 CHUNK = 4096  # documents at a time
 
 
-@dataclass(frozen=True)
-class EncodedPool:
-    """n photos and T captions as a model's vectors; those that ask, and their captions, come first.
+@dataclass(frozen=True, kw_only=True)
+class CaptionPool:
+    """n photos and T captions; those that ask, and their captions, come first.
 
     Attributes:
         image_ids: n ids.
-        images: [n, V] or [n, D].
         text_ids: T ids.
         texts: the T captions themselves.
-        captions: their vectors, [T, V] or [T, D].
         owners: int64 [T], the row of each caption's photo.
         asking: the first so many captions ask.
-        skipped: photos that cannot be read, with the reason.
     """
 
     image_ids: list[str]
-    images: csr_matrix
     text_ids: list[str]
     texts: list[str]
-    captions: csr_matrix
     owners: np.ndarray
     asking: int
+
+    @classmethod
+    def of(cls, source: Source) -> CaptionPool:
+        """All photos and captions of a source; all of them ask."""
+        items = source.items
+        fields = _captions([item.id for item in items], {item.id: item.captions for item in items})
+        return cls(**fields, asking=len(fields["texts"]))
+
+    def texts_of(self, image: int) -> np.ndarray:
+        """Rows of the captions of a photo."""
+        start, end = np.searchsorted(self.owners, [image, image + 1])
+        return np.arange(start, end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedPool(CaptionPool):
+    """A pool as a model's vectors.
+
+    Attributes:
+        images: [n, V] or [n, D].
+        captions: [T, V] or [T, D].
+        metric: what two vectors are compared by.
+        skipped: photos that cannot be read, with the reason.
+    """
+
+    images: csr_matrix
+    captions: csr_matrix
+    metric: Metric = "cosine"
     skipped: list[Skipped]
 
     @property
@@ -66,11 +91,6 @@ class EncodedPool:
         """Vectors of the captions that do not ask; of all captions if there are no others."""
         return self.captions[self.asking :] if self.captions.shape[0] > self.asking else self.captions
 
-    def texts_of(self, image: int) -> np.ndarray:
-        """Rows of the captions of a photo."""
-        start, end = np.searchsorted(self.owners, [image, image + 1])
-        return np.arange(start, end)
-
 
 def encode_pool(
     model: Encoder, queries: Source, pool: Sequence[Source], workers: int = 2, progress: str | None = None
@@ -96,17 +116,26 @@ def encode_pool(
     asking = sum(len(captions_of[id]) for id in ids if id in first)
     if not asking:
         raise DataError(f"no photo of {queries.name} that can be read has a caption to ask with")
-    texts = [caption for id in ids for caption in captions_of[id]]
+    fields = _captions(ids, captions_of)
     return EncodedPool(
-        image_ids=ids,
-        images=vstack([vectors for _, vectors in batches], format="csr"),
-        text_ids=[f"{id}#{number}" for id in ids for number in range(len(captions_of[id]))],
-        texts=texts,
-        captions=encode_captions(model, texts, progress=progress and f"{progress} captions"),
-        owners=np.repeat(np.arange(len(ids)), [len(captions_of[id]) for id in ids]),
+        **fields,
         asking=asking,
+        images=vstack([vectors for _, vectors in batches], format="csr"),
+        captions=encode_captions(model, fields["texts"], progress=progress and f"{progress} captions"),
+        metric=model.metric,
         skipped=photos.skipped,
     )
+
+
+def _captions(ids: list[str], captions_of: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Photos with their captions, as the fields of a CaptionPool."""
+    numbers = [len(captions_of[id]) for id in ids]
+    return {
+        "image_ids": ids,
+        "text_ids": [f"{id}#{n}" for id, number in zip(ids, numbers, strict=True) for n in range(number)],
+        "texts": [caption for id in ids for caption in captions_of[id]],
+        "owners": np.repeat(np.arange(len(ids)), numbers),
+    }
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lexlip.data import Skipped, Source
-from lexlip.errors import ConfigError, DataError
+from lexlip.errors import DataError
 from lexlip.evaluation.pool import EncodedPool, encode_pool
 from lexlip.evaluation.speed import queries_per_second
 from lexlip.evaluation.systems.bm25 import bm25
-from lexlip.evaluation.systems.flat import BATCH, DIMENSIONS, flat, flat_without_weights
+from lexlip.evaluation.systems.flat import DIMENSIONS, flat, flat_without_weights
 from lexlip.evaluation.systems.impact import TopK, impact
 from lexlip.evaluation.systems.system import K, Settings, System
 from lexlip.evaluation.tables import NONE, RECALLS
 from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
-from lexlip.search.faiss_flat import FaissFlat
+from lexlip.search.faiss_index import BATCH
 
 HEADING = ["system", "documents", "MB", "no ids", "B/photo", "real", "QPS"]
 HEADING += ["T2I R@1", *RECALLS[1:], "I2T R@1", *RECALLS[1:], "paper MB", "paper QPS", "paper R@1"]
@@ -140,14 +140,14 @@ def table2(
         DataError: no photo of the queries that can be read has a caption.
         BridgeError: no Java (see anserini_bridge.errors).
     """
-    progress, why = settings.progress, _why_no_faiss()
+    progress = settings.progress
     sparse = encode_pool(model, queries, pool, workers, "LexLIP:" if progress else None)
     dense = None
-    if clip is not None and why is None:
+    if clip is not None:
         dense = encode_pool(clip, queries, pool, workers, "CLIP:" if progress else None)
     with ExitStack() as stack:
         captions, why_no_bm25 = _bm25(stack, sparse, settings)
-        vectors, why_no_clip = _clip(sparse, dense, why, settings)
+        vectors, why_no_clip = _clip(sparse, dense, settings)
         rows = [*captions, *vectors]
         rows += _rows(impact(stack, sparse, model.vocabulary.words, topks, settings))
         timed = [row.system.timed for row in rows if row.system is not None]
@@ -166,23 +166,11 @@ def _bm25(stack: ExitStack, pool: EncodedPool, settings: Settings) -> tuple[list
         return [Row("BM25", "captions")], f"BM25 cannot be measured: {error}."
 
 
-def _clip(
-    sparse: EncodedPool, dense: EncodedPool | None, why: str | None, settings: Settings
-) -> tuple[list[Row], str | None]:
+def _clip(sparse: EncodedPool, dense: EncodedPool | None, settings: Settings) -> tuple[list[Row], str | None]:
     """Its rows, and why something is missing there."""
-    if why is not None:
-        return [Row("CLIP, one by one", "dense")], f"CLIP cannot be measured: {why}."
     if dense is not None:
         return _rows(flat(dense, settings)), None
     return _rows(flat_without_weights(sparse.image_ids, sparse.asking, settings)), UNTRAINED
-
-
-def _why_no_faiss() -> str | None:
-    try:
-        FaissFlat(1)
-    except ConfigError as error:
-        return str(error)
-    return None
 
 
 def _rows(systems: Sequence[System]) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,7 +17,10 @@ from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
 from lexlip.encoders.image import to_pixels
 from lexlip.encoders.text import read_tokenizer
 from lexlip.errors import ModelError
-from lexlip.models.dual_encoder import Metric, QueryEncoder, by_length
+from lexlip.models.dual_encoder import by_length
+from lexlip.models.encoder import Metric, QueryEncoder
+
+HASHED = 101  # of so many weights one counts for the identity: all of them would take a second
 
 
 class Clip(nn.Module):
@@ -37,6 +41,7 @@ class Clip(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
+        self.identity = f"{Path(name).name}@{_digest(model)[:12]}"
         sizes: Any = model.config
         self.dimensions: int = sizes.projection_dim
         positions: int = sizes.text_config.max_position_embeddings
@@ -98,6 +103,10 @@ class Clip(nn.Module):
         rows = [csr_matrix(self._encode(part).numpy()) for part in parts]
         return vstack([csr_matrix((0, self.dimensions), dtype="float32"), *rows], format="csr")
 
+    def fold_batch_norms(self) -> Self:
+        """The model as it is: a CLIP of transformers has none."""
+        return self
+
     def _encode(self, texts: Sequence[str]) -> Tensor:
         tokens = self.tokenizer(
             list(texts),
@@ -112,6 +121,15 @@ class Clip(nn.Module):
             order.append(rows)
         vectors: Tensor = self.model.text_projection(torch.cat(pooled)[torch.argsort(torch.cat(order))])
         return vectors
+
+
+def _digest(model: nn.Module) -> str:
+    """SHA-256 (hexadecimal) of every 101st weight of each tensor, whatever the tensors are called."""
+    digests = (
+        hashlib.sha256(weight.detach().cpu().flatten()[::HASHED].numpy().tobytes()).digest()
+        for weight in model.parameters()
+    )
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
 def image_config(settings: Mapping[str, Any], name: str) -> ImageEncoderConfig:

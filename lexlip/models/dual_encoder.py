@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,13 +25,11 @@ from lexlip.encoders.image import ImageEncoder, to_pixels
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
+from lexlip.models.encoder import Metric, QueryEncoder
 from lexlip.models.folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.vocabulary import Vocabulary
 
 TEXTS_OF_ONE_LENGTH = (64, 1024)  # encoded together, on a CPU and on a GPU
-
-QueryEncoder = Literal["network", "words"]
-Metric = Literal["cosine", "dot"]
 
 
 class DualEncoder(nn.Module):
@@ -126,6 +124,10 @@ class DualEncoder(nn.Module):
             encoder.compile(dynamic=dynamic)  # type: ignore[operator]  # captions have many lengths
 
     # ---- photos and texts in, vectors out: what the index and its queries use ----
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        return self.text_encoder.tokenizer
 
     @property
     def device(self) -> torch.device:

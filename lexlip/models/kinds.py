@@ -7,9 +7,11 @@ from pathlib import Path
 from lexlip.errors import ModelError
 from lexlip.models.be import BE
 from lexlip.models.ce import CE
+from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.models.folder import model_folder, read_description
+from lexlip.models.encoder import Encoder
+from lexlip.models.folder import kind_of, model_folder
 from lexlip.models.joint import Joint
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.lightningdot import LightningDOT
@@ -20,14 +22,16 @@ KINDS: dict[str, type[DualEncoder]] = {
 }
 
 
-def load_model(name: str | Path) -> DualEncoder:
-    """A saved model, by the name of a packaged one ("mini") or by folder.
+def load_model(name: str | Path) -> Encoder:
+    """A saved model, by the name of a packaged one ("mini"), by folder, or a CLIP by the hub's name.
 
     Raises:
         ModelError: there is no such model, its files are damaged, or of a kind or version unknown here.
     """
+    kind = kind_of(name)
+    if kind == Clip.kind:
+        return Clip.from_pretrained(name)
     folder = model_folder(name)
-    kind = read_description(folder)["kind"]
     if kind not in KINDS:
-        raise ModelError(f"{folder} holds a model of kind {kind!r}; known: {', '.join(KINDS)}")
+        raise ModelError(f"{folder} holds a model of kind {kind!r}; known: {', '.join([*KINDS, Clip.kind])}")
     return KINDS[kind].from_pretrained(folder)

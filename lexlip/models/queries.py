@@ -21,7 +21,7 @@ from lexlip.vocabulary import Vocabulary, is_content_word
 
 if TYPE_CHECKING:
     from lexlip.models.bert_session import Matrix
-    from lexlip.models.dual_encoder import QueryEncoder
+    from lexlip.models.encoder import QueryEncoder
 
 Vector = NDArray[np.float32]  # [V]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags_array
@@ -16,10 +17,13 @@ from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
     from anserini_bridge import ImpactSearcher
-    from lexlip.models.dual_encoder import DualEncoder
+    from lexlip.models.encoder import Encoder, Metric
+
+EngineName = Literal["lucene", "exact", "flat", "hnsw"]
 
 Results = tuple[list[list[str]], list[np.ndarray]]
-"""For each query the ids and the scores of its hits, best first; only documents that share a term."""
+"""For each query the ids and the scores of its hits, best first; of sparse vectors only those that share a
+term with it."""
 
 FULL = 0.25  # share of entries that are not zero, from which on BLAS beats a sparse product
 
@@ -30,6 +34,10 @@ class Engine(Protocol):
     def search(self, queries: csr_matrix, k: int) -> Results:
         """The k best documents of each query row, [n, V]."""
         ...
+
+
+EngineOf = Callable[[Sequence[str], csr_matrix], AbstractContextManager[Engine]]
+"""Makes an engine that holds the documents with these ids and these (top-K) vectors."""
 
 
 class ExactEngine:
@@ -79,11 +87,13 @@ class ExactEngine:
 
 @contextmanager
 def exact_engine(
-    ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None
+    ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None, metric: Metric = "cosine"
 ) -> Iterator[ExactEngine]:
-    """An ExactEngine whose scores order documents by their cosine with the query."""
-    norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
-    yield ExactEngine(ids, diags_array(1 / np.maximum(norms, 1e-12)) @ vectors, query_topk)
+    """An ExactEngine whose scores order documents by their cosine with the query, or their dot product."""
+    if metric == "cosine":
+        norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
+        vectors = diags_array(1 / np.maximum(norms, 1e-12)) @ vectors
+    yield ExactEngine(ids, vectors, query_topk)
 
 
 class LuceneEngine:
@@ -145,18 +155,48 @@ def temporary_lucene_engine(
             yield LuceneEngine(searcher, query_topk, threads)
 
 
-def words_of(model: DualEncoder) -> tuple[str, ...]:
-    """The words that an index of a model's vectors stores.
+def engine_for(
+    model: Encoder,
+    name: EngineName | None = None,
+    scheme: Scheme = "unit",
+    query_topk: int | None = None,
+) -> tuple[EngineName, EngineOf]:
+    """The engine that a model's vectors are searched with.
+
+    Args:
+        model: whose vectors they are.
+        name: of the engine; None is Lucene for words, and Faiss's exact search for dense vectors.
+        scheme: see `lexlip.sparse.quantize`.
+        query_topk: words that a query keeps; None keeps all.
 
     Raises:
-        ModelError: a dense model has none.
+        ModelError: the engine does not search such vectors, or a dense model has no words to keep.
     """
-    if model.vocabulary is None:
+    fitting = engines_of(model)
+    name = name or fitting[0]
+    if name not in fitting:
+        what = "has no words" if model.vocabulary is None else "has words"
         raise ModelError(
-            f"the {model.kind} model '{model.name}' has no words, which are what a Lucene index holds;"
-            " measure it with the exact engine"
+            f"the {model.kind} model '{model.name}' {what}, so the {name} engine cannot search its vectors;"
+            f" there are {', '.join(fitting)}"
         )
-    return model.vocabulary.words
+    if model.vocabulary is None and query_topk is not None:
+        raise ModelError(f"the {model.kind} model '{model.name}' has no words; leave out --query-topk")
+    if name == "exact":
+        return name, partial(exact_engine, query_topk=query_topk, metric=model.metric)
+    if model.vocabulary is not None:
+        words = model.vocabulary.words
+        return name, partial(
+            temporary_lucene_engine, words=words, scheme=scheme, query_topk=query_topk, threads=2
+        )
+    from lexlip.search.faiss_index import faiss_engine
+
+    return name, partial(faiss_engine, metric=model.metric, ann="hnsw" if name == "hnsw" else "flat")
+
+
+def engines_of(model: Encoder) -> tuple[EngineName, ...]:
+    """The engines that search a model's vectors, the usual one first."""
+    return ("flat", "hnsw", "exact") if model.vocabulary is None else ("lucene", "exact")
 
 
 def describe(scheme: Scheme) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Builds an index of photos, and makes it follow them: encode, keep the K heaviest words, quantise, write.
+"""Builds an index of words, and makes it follow its photos: encode, keep the K heaviest, quantise, write.
 
 What loads torch is imported where photos are encoded: an update with nothing to encode answers at once.
 """
@@ -20,6 +20,7 @@ from anserini_bridge import (
     IndexMetadata,
     IndexNotFound,
     folder_megabytes,
+    read_header,
     read_metadata,
     update_index,
     write_json_vectors,
@@ -47,11 +48,11 @@ class _Report:
 
 @dataclass(frozen=True)
 class Indexed(_Report):
-    """What was written."""
+    """What was written; a dense index has no postings."""
 
     index: str
     photos: int
-    postings: int
+    postings: int | None
     megabytes: float
     seconds: float
     skipped: list[Skipped]
@@ -123,7 +124,7 @@ def index_photos(
         extra=extra,
     )
     documents: list[Batch] = []
-    with _writing_to(index), writer:
+    with writing_to(index), writer:
         while batch is not None:
             writer.add(*batch)
             if pseudo_documents is not None:
@@ -194,7 +195,7 @@ def update_photos(
     changed = {source.items[number].id for number in found.changed}
     gone = set(found.gone)
     if batch is not None or changed or gone:
-        with _writing_to(index), writer:
+        with writing_to(index), writer:
             while batch is not None:
                 writer.upsert(*batch)
                 encoded.update(batch[0])
@@ -216,9 +217,15 @@ def update_photos(
 def _made_with(index: Path, topk_terms: int | None, scheme: Scheme | None) -> IndexMetadata:
     """What an index says about itself, if it is there and was made with these settings; None is any."""
     try:
-        metadata = read_metadata(index)
+        header = read_header(index)
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
+    if header.kind != IndexMetadata.kind:
+        raise ConfigError(
+            f"the index {index} was made with {header.encoder}, and only an index of words can be updated:"
+            " index without --update"
+        )
+    metadata = read_metadata(index)
     for option, was, given in (
         ("--topk", metadata.topk, topk_terms),
         ("--quantization", metadata.quantization.get("scheme"), scheme),
@@ -242,7 +249,8 @@ def _impacts(photos: PhotoVectors, topk_terms: int | None, scheme: Scheme) -> It
 
 
 @contextmanager
-def _writing_to(index: Path) -> Iterator[None]:
+def writing_to(index: Path) -> Iterator[None]:
+    """Says of an index's folder that it cannot be written, where that is so."""
     try:
         yield
     except OSError as error:

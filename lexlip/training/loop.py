@@ -32,7 +32,7 @@ from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.kinds import KINDS
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.one_transformer import OneTransformer
-from lexlip.search.engines import exact_engine
+from lexlip.search.engines import engine_for
 from lexlip.training.batches import Batch, Photos
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
 from lexlip.training.device import pick_precision
@@ -172,7 +172,8 @@ def _train(config: Config, run: Path, resume: bool, processes: Processes) -> Non
 def _validate(model: DualEncoder, val: Source, workers: int) -> Report:
     """Recalls among all photos; of a cross-encoder among PAIRED_PHOTOS of them with a caption each."""
     if model.has_vectors:
-        return evaluate(model, val, exact_engine, workers=workers)
+        _, brute_force = engine_for(model, "exact")
+        return evaluate(model, val, brute_force, workers=workers)
     assert isinstance(model, OneTransformer)
     captioned = val.captioned()
     few = [int(captioned[row]) for row in spread(len(captioned), PAIRED_PHOTOS)]

@@ -28,7 +28,7 @@ class Notes(IndexHeader):
 def write(path: Path, text: str, **fields: object) -> None:
     with replace_index(path) as folder:
         (folder / "notes.txt").write_text(text)
-        write_metadata(path, Notes(directory=folder.name, documents=1, colour="red", **fields))  # type: ignore[arg-type]
+        write_metadata(path, Notes(directory=folder.name, documents=1, encoder="x", colour="red", **fields))  # type: ignore[arg-type]
 
 
 def read(path: Path) -> str:
@@ -90,7 +90,7 @@ def interrupt(path: Path, complete: bool) -> None:
     with replace_index(path) as folder:
         (folder / "notes.txt").write_text("new")
         if complete:
-            write_metadata(path, Notes(directory=folder.name, documents=1, colour="red"))
+            write_metadata(path, Notes(directory=folder.name, documents=1, encoder="x", colour="red"))
         raise KeyboardInterrupt
 
 
@@ -118,14 +118,16 @@ def test_what_killed_writers_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "data-7").mkdir()
     with replace_index(tmp_path) as folder:
         assert names(tmp_path) == ["data-1", "data-2", "index.json", "writer.lock"]
-        write_metadata(tmp_path, Notes(directory=folder.name, documents=0, colour="red"))
+        write_metadata(tmp_path, Notes(directory=folder.name, documents=0, encoder="x", colour="red"))
 
 
 def test_two_writers(tmp_path: Path) -> None:
     with replace_index(tmp_path / "index") as folder:
         with pytest.raises(IndexLocked):
             write(tmp_path / "index", "two")
-        write_metadata(tmp_path / "index", Notes(directory=folder.name, documents=0, colour="red"))
+        write_metadata(
+            tmp_path / "index", Notes(directory=folder.name, documents=0, encoder="x", colour="red")
+        )
 
 
 def test_other_files(tmp_path: Path) -> None:

@@ -121,7 +121,6 @@ def test_a_kept_folder(lexlip: Run, tmp_path: Path) -> None:
 
 
 def test_dense_vectors_are_added_to_a_kept_folder(lexlip: Run, tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="Faiss is optional: pip install faiss-cpu")
     arguments = ["bench", "engine", *SMALL[:6], "--work-dir", "work", "--json", "--engine"]
     lexlip(*arguments, "scipy")
     report = json.loads(lexlip(*arguments, "faiss-flat").stdout)

@@ -156,9 +156,9 @@ def test_a_dense_model(lexlip: Run, photos: Path, dense_model: Path) -> None:
     ("options", "says"),
     [
         (
-            [],
-            "the dense model 'cls' has no words, which are what a Lucene index holds;"
-            " measure it with the exact engine",
+            ["--engine", "lucene"],
+            "the dense model 'cls' has no words, so the lucene engine cannot search its vectors;"
+            " there are flat, hnsw, exact",
         ),
         (["--engine", "exact", "--topk", "8"], "a dense model has no words, so no top-8 of them can be kept"),
         (

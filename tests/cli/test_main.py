@@ -56,7 +56,7 @@ def test_python_m_lexlip(run_python: RunPython) -> None:
         (["search", "cat", "--image", "cat.jpg"], "or --image FILE, one of the two."),
         (["search", os.fsdecode(b"chat noir\xff")], r"'chat noir\xff' is not UTF-8."),
         (["evaluate"], "Missing argument 'SOURCE'"),
-        (["evaluate", ".", "--engine", "faiss"], "'faiss' is not one of 'lucene', 'exact'"),
+        (["evaluate", ".", "--engine", "faiss"], "'faiss' is not one of 'lucene', 'flat', 'hnsw', 'exact'"),
     ],
 )
 def test_misuse(lexlip: Run, arguments: list[str], says: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.test_index import error
 from tests.evaluation.run_folders import write_run
 from tests.tiny import tiny_dense
+from tests.tiny_clip import write_clip
 
 Run = Callable[..., Any]
 
@@ -100,7 +101,20 @@ def test_the_index_is_the_default_and_dense_models_are_measured_all_the_same(
     lines = lexlip("table", "3", "runs/one", "runs/dense/best", "--source", "photos").stdout.splitlines()
     assert [line.split()[-10] for line in lines[1:4]] == ["all", "top-32", "dense"]
     assert lines[3].split()[-2:] == ["-", "-"]
-    assert lines[5] == "Measured on photos: 6 images, 6 captions, one pool, lucene engine."
+    assert lines[5] == "Measured on photos: 6 images, 6 captions, one pool, lucene and flat engines."
+
+
+def test_an_engine_is_for_the_models_that_it_fits(
+    lexlip: Run, runs: Path, photos: Path, tmp_path: Path
+) -> None:
+    write_clip(tmp_path / "clip")
+    options = ["--source", "photos", "--topk", "4", "--engine", "hnsw", "--json"]
+    table = json.loads(lexlip("table", "1", "runs/one", "runs/dense", "clip", *options).stdout)
+    assert [row["documents"] for row in table["rows"]] == ["top-4", "dense", "dense"]
+    says = "Measured on photos: 6 images, 6 captions, one pool, lucene and hnsw engines."
+    assert table["notes"][0] == says
+    alone = json.loads(lexlip("evaluate", "photos", "--model", "clip", "--json").stdout)
+    assert {key: table["rows"][2][key] for key in alone} == alone
 
 
 def test_a_split(lexlip: Run, runs: Path, photos: Path) -> None:

@@ -31,7 +31,6 @@ def two_captions(photos: Path) -> Path:
 
 
 def test_text(lexlip: Run, two_captions: Path, tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="Faiss is optional: pip install faiss-cpu")
     write_photos(tmp_path / "more", 4)
     (two_captions / "bad.jpg").touch()
     result = lexlip("table", "2", "--queries", "photos", "--pool", "more", *QUICK)
@@ -68,7 +67,6 @@ def test_json_agrees_with_evaluate(lexlip: Run, two_captions: Path) -> None:
 
 
 def test_clip_a_split_and_markdown(lexlip: Run, tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="Faiss is optional: pip install faiss-cpu")
     write_clip(tmp_path / "clip")
     write_karpathy(tmp_path / "scenes")
     source = ["--queries", "dataset.json", "--images", "scenes", "--split", "test"]

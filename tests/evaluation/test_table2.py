@@ -1,4 +1,3 @@
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ def measure(model: LexLIP, queries: Any = None, pool: Any = (), **changes: Any) 
 
 
 def test_all_systems(model: LexLIP, tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="Faiss is optional: pip install faiss-cpu")
     clip = Clip.from_pretrained(write_clip(tmp_path / "clip"))
     table = measure(model, pool=[Scenes(4, seed=1)], clip=clip, settings=Settings(synthetic=50))
     names = ["BM25", "CLIP, one by one", "CLIP, 256 together", "LexLIP", "LexLIP"]
@@ -62,7 +60,6 @@ def test_all_systems(model: LexLIP, tmp_path: Path) -> None:
 
 
 def test_without_clip_s_weights(model: LexLIP) -> None:
-    pytest.importorskip("faiss", reason="Faiss is optional: pip install faiss-cpu")
     table = measure(model)
     _, one, many, *_ = table.rows
     assert one.system is not None
@@ -73,19 +70,6 @@ def test_without_clip_s_weights(model: LexLIP) -> None:
     assert "CLIP has no recall here, as no weights were given (--clip)" in text
     assert "Synthetic" not in text
     assert "lower bound" in text
-
-
-def test_without_faiss(model: LexLIP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    clip = Clip.from_pretrained(write_clip(tmp_path / "clip"))
-    monkeypatch.setattr(Clip, "encode_image", lambda *_: pytest.fail("this would take long"))
-    table = measure(model, clip=clip)
-    assert [row.name for row in table.rows] == ["BM25", "CLIP, one by one", "LexLIP", "LexLIP"]
-    row = table.rows[1]
-    assert (row.system, row.qps) == (None, None)
-    assert cells([row])[1][2:] == ["-"] * 11 + ["2,000", "3.60", "14.0"]
-    says = "CLIP cannot be measured: dense vectors are searched with Faiss: pip install faiss-cpu."
-    assert says in table.notes
 
 
 def test_without_a_second_caption(model: LexLIP, photos: Path) -> None:

@@ -8,9 +8,10 @@ from lexlip.search.engines import (
     ExactEngine,
     LuceneEngine,
     describe,
+    engine_for,
+    engines_of,
     exact_engine,
     temporary_lucene_engine,
-    words_of,
 )
 from lexlip.sparse.topk import topk
 from tests.tiny import tiny_dense, tiny_model
@@ -145,17 +146,54 @@ def test_threads_and_empty_queries() -> None:
         assert engine.search(QUERIES, 5)[0] == ids
 
 
-def test_only_a_model_of_words_has_words_to_index() -> None:
-    model = tiny_model()
-    assert model.vocabulary is not None
-    assert words_of(model) == model.vocabulary.words
-    says = (
-        "the dense model 'cls' has no words, which are what a Lucene index holds;"
-        " measure it with the exact engine"
-    )
+def test_exact_engine_orders_by_dot_products_if_so_told() -> None:
+    documents = csr_matrix(np.array([[3, 4], [2, 0], [-9, 0]], dtype=np.float32))
+    with exact_engine(["a", "b", "c"], documents, metric="dot") as engine:
+        ids, scores = engine.search(csr_matrix(np.array([[2, 0]], dtype=np.float32)), 3)
+    assert ids == [["a", "b", "c"]]
+    np.testing.assert_allclose(scores[0], [6, 4, -18])
+
+
+def test_engines_by_model() -> None:
+    assert engines_of(tiny_model()) == ("lucene", "exact")
+    assert engines_of(tiny_dense()) == ("flat", "hnsw", "exact")
+    assert engine_for(tiny_model())[0] == "lucene"
+    assert engine_for(tiny_dense())[0] == "flat"
+    assert engine_for(tiny_dense(), "hnsw")[0] == "hnsw"
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_engines_of_a_dense_model_compare_by_its_metric(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_dense()
+    monkeypatch.setattr(type(model), "metric", metric)
+    random = np.random.default_rng(0)
+    documents, queries = (csr_matrix(random.normal(size=(rows, 16)).astype(np.float32)) for rows in (200, 9))
+    kept = documents.toarray() if metric == "dot" else unit(documents)
+    best = np.argsort(-(queries.toarray() @ kept.T), axis=1)[:, :10]
+    for name in engines_of(model):
+        _, engine_of = engine_for(model, name)
+        with engine_of(IDS[:200], documents) as engine:
+            ids, _ = engine.search(queries, 10)
+        shared = [len({IDS[i] for i in row} & set(found)) / 10 for row, found in zip(best, ids, strict=True)]
+        assert shared == [1] * 9 if name != "hnsw" else np.mean(shared) > 0.9
+
+
+def test_engines_that_do_not_fit() -> None:
+    for name in ("flat", "hnsw"):
+        with pytest.raises(ModelError) as caught:
+            engine_for(tiny_model(), name)  # type: ignore[arg-type]
+        assert str(caught.value) == (
+            f"the lexlip model 'untrained' has words, so the {name} engine cannot search its vectors;"
+            " there are lucene, exact"
+        )
     with pytest.raises(ModelError) as caught:
-        words_of(tiny_dense())
-    assert str(caught.value) == says
+        engine_for(tiny_dense(), "lucene")
+    assert str(caught.value) == (
+        "the dense model 'cls' has no words, so the lucene engine cannot search its vectors;"
+        " there are flat, hnsw, exact"
+    )
+    with pytest.raises(ModelError, match="'cls' has no words; leave out --query-topk"):
+        engine_for(tiny_dense(), query_topk=3)
 
 
 def test_description() -> None:

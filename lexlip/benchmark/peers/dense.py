@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 
 from lexlip.benchmark.corpus import SLICE
 from lexlip.benchmark.peers.library import Library
+from lexlip.search.faiss_index import make_faiss, products
 
-LINKS, EF_CONSTRUCTION = 32, 80  # of the graph
 SAMPLE = 64  # vectors a list that k-means learns from
 
 
@@ -27,8 +28,6 @@ class _Faiss(Library):
         raise NotImplementedError
 
     def build(self, staged: Path) -> None:
-        import faiss
-
         faiss.omp_set_num_threads(self.threads)
         index = self.make()
         vectors = self.corpus.dense
@@ -37,8 +36,6 @@ class _Faiss(Library):
         faiss.write_index(index, str(self.folder / "index.faiss"))
 
     def open(self) -> None:
-        import faiss
-
         faiss.omp_set_num_threads(self.threads)
         self.faiss: Any = faiss.read_index(str(self.folder / "index.faiss"))
         self.queries = self.corpus.dense_queries
@@ -59,8 +56,6 @@ class _Faiss(Library):
         return [number for number in hits[1].ravel().tolist() if number >= 0]
 
     def versions(self) -> dict[str, str]:
-        import faiss
-
         return {"faiss": faiss.__version__}
 
 
@@ -70,20 +65,11 @@ class Flat(_Faiss):
     index = "faiss-flat"
 
     def make(self) -> Any:
-        import faiss
-
-        return faiss.IndexFlatIP(self.corpus.dimensions)
+        return make_faiss(self.corpus.dimensions, "flat")
 
     def search_all(self, batch: Any, k: int) -> Any:
-        """By matrix products, which Faiss 1.15 itself takes only for 128,000 numbers or more."""
-        import faiss
-
-        before = faiss.cvar.distance_compute_blas_threshold
-        faiss.cvar.distance_compute_blas_threshold = 1
-        try:
+        with products():
             return super().search_all(batch, k)
-        finally:
-            faiss.cvar.distance_compute_blas_threshold = before
 
 
 class HNSW(_Faiss):
@@ -92,11 +78,7 @@ class HNSW(_Faiss):
     index = "faiss-hnsw"
 
     def make(self) -> Any:
-        import faiss
-
-        index = faiss.IndexHNSWFlat(self.corpus.dimensions, LINKS, faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = EF_CONSTRUCTION
-        return index
+        return make_faiss(self.corpus.dimensions, "hnsw")
 
     def set(self, **setting: Any) -> None:
         self.faiss.hnsw.efSearch = setting["efSearch"]
@@ -108,8 +90,6 @@ class IVF(_Faiss):
     index = "faiss-ivf-sq8"
 
     def make(self) -> Any:
-        import faiss
-
         vectors, dimensions = self.corpus.dense, self.corpus.dimensions
         lists = 2 ** round(np.log2(2 * len(vectors) ** 0.5))
         metric = faiss.METRIC_INNER_PRODUCT

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from lexlip.evaluation.recall import recall_at_k
@@ -6,7 +8,6 @@ from lexlip.evaluation.systems.system import Settings
 from lexlip.search.engines import exact_engine
 from tests.evaluation.pools import make_pool
 
-pytest.importorskip("faiss", reason="Faiss is optional: pip install faiss-cpu")
 POOL = make_pool()
 
 
@@ -20,6 +21,14 @@ def test_recalls_are_those_of_cosines() -> None:
     assert one.i2t == many.i2t == recall_at_k(found, POOL.right_texts)
 
 
+def test_recalls_are_those_of_dot_products_where_the_model_says_so() -> None:
+    pool = replace(POOL, metric="dot")
+    one, _ = flat(pool, Settings())
+    with exact_engine(POOL.image_ids, POOL.images, metric="dot") as engine:
+        found, _ = engine.search(POOL.captions[: POOL.asking], 10)
+    assert one.t2i == recall_at_k(found, POOL.right_images) != flat(POOL, Settings())[0].t2i
+
+
 def test_sizes_and_what_is_timed() -> None:
     one, many = flat(POOL, Settings())
     assert (one.name, many.name) == ("CLIP, one by one", "CLIP, 256 together")
@@ -27,7 +36,7 @@ def test_sizes_and_what_is_timed() -> None:
     assert one.item_bytes == 4 * 20
     vectors = 4 * 20 * 40 / 1e6
     assert vectors < one.megabytes_without_ids < vectors + 1e-4
-    ids = sum(len(id) + 1 for id in POOL.image_ids) / 1e6
+    ids = (sum(len(id) + 3 for id in POOL.image_ids) + 1) / 1e6  # in JSON
     assert one.megabytes - one.megabytes_without_ids == pytest.approx(ids)
     assert (one.timed.queries, one.timed.least, many.timed.least) == (30, 1, 256)
     assert min(system.timed.seconds(7) for system in (one, many)) > 0

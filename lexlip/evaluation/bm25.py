@@ -1,0 +1,114 @@
+"""BM25 on captions: what a search without a model does for photos that somebody described.
+
+One caption of each photo, drawn at random, is its document, and the others ask. Image to text is that one
+caption, in the photo's place, against all the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+from lexlip.data import Skipped, Source
+from lexlip.data.workers import cores
+from lexlip.errors import DataError
+from lexlip.evaluation.evaluate import Ranking, Report, search_all
+from lexlip.evaluation.pool import CaptionPool
+from lexlip.evaluation.recall import recall_at_k
+from lexlip.search.captions import NO_CAPTION
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What searches what: n documents by m queries, all of them texts, with their ids.
+
+    relevant: for each query the ids of the documents that are right.
+    """
+
+    ids: list[str]
+    documents: list[str]
+    query_ids: list[str]
+    queries: list[str]
+    relevant: list[set[str]]
+
+
+def draw(pool: CaptionPool, random: np.random.Generator) -> tuple[Direction, Direction]:
+    """Text to image, and image to text; photos without captions are in neither.
+
+    Raises:
+        DataError: no photo that asks has a second caption.
+    """
+    owners = np.unique(pool.owners)
+    drawn = np.array([random.choice(pool.texts_of(owner)) for owner in owners])
+    others = np.setdiff1d(np.arange(len(pool.texts)), drawn)
+    asking = others[others < pool.asking]
+    if not len(asking):
+        raise DataError("no photo has a second caption to ask with")
+    standing = drawn[np.isin(pool.owners[drawn], pool.owners[asking])]  # they have siblings to find
+    photos = [pool.image_ids[owner] for owner in owners]
+    t2i = Direction(
+        photos,
+        _texts(pool, drawn),
+        [pool.text_ids[row] for row in asking],
+        _texts(pool, asking),
+        [{pool.image_ids[owner]} for owner in pool.owners[asking]],
+    )
+    i2t = Direction(
+        [pool.text_ids[row] for row in others],
+        _texts(pool, others),
+        [pool.image_ids[pool.owners[row]] for row in standing],
+        _texts(pool, standing),
+        [
+            {pool.text_ids[row] for row in pool.texts_of(pool.owners[caption]) if row != caption}
+            for caption in standing
+        ],
+    )
+    return t2i, i2t
+
+
+def evaluate_bm25(source: Source, seed: int = 0, progress: bool = False, depth: int = 10) -> Report:
+    """`lexlip.evaluation.evaluate.evaluate` without a model.
+
+    The report's numbers are of photos that have a caption, and of the captions that do not stand for one.
+    Photos are not opened; those without captions are skipped.
+
+    Args:
+        source: photos with captions.
+        seed: of the captions that stand for their photos.
+        progress, depth: as for `evaluate`.
+
+    Raises:
+        DataError: no photo has a second caption.
+        BridgeError: no Java (see anserini_bridge.errors).
+    """
+    t2i, i2t = draw(CaptionPool.of(source), np.random.default_rng(seed))
+    rankings = {}
+    for name, what, way in (("t2i", "text to image", t2i), ("i2t", "image to text", i2t)):
+        with TemporaryDirectory(prefix="lexlip-") as folder:
+            write_bm25_index(Path(folder) / name, way.ids, way.documents)
+            with Bm25Searcher(Path(folder) / name) as searcher:
+                search = partial(searcher.search, threads=cores())
+                found, scores = search_all(
+                    search, way.queries, len(way.queries), depth, what if progress else None
+                )
+        rankings[name] = Ranking(way.query_ids, found, scores, way.relevant)
+    return Report(
+        images=len(t2i.ids),
+        captions=len(i2t.ids),
+        t2i=recall_at_k(rankings["t2i"].found, t2i.relevant),
+        i2t=recall_at_k(rankings["i2t"].found, i2t.relevant),
+        terms_image=None,
+        terms_text=None,
+        words_at_10=None,
+        skipped=[Skipped(item.id, NO_CAPTION) for item in source.items if not item.captions],
+        rankings=rankings,
+    )
+
+
+def _texts(pool: CaptionPool, rows: np.ndarray) -> list[str]:
+    return [pool.texts[row] for row in rows]

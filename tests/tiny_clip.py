@@ -12,7 +12,7 @@ from tests.tiny import CAPTIONS
 SIZE, TOKENS, DIMENSIONS = 32, 16, 12
 
 
-def write_clip(folder: Path) -> Path:
+def write_clip(folder: Path, seed: int = 0) -> Path:
     """A random model of both towers, with a tokenizer of the tests' words and a processor."""
     tokenizer = word_tokenizer(CAPTIONS)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -25,7 +25,7 @@ def write_clip(folder: Path) -> Path:
         "pad_token_id": tokenizer.pad_token_id,
     }
     vision = {**sizes, "image_size": SIZE, "patch_size": 8}
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=DIMENSIONS)
     logging.disable_progress_bar()
     CLIPModel(config).save_pretrained(folder)

@@ -21,14 +21,14 @@ Run = Callable[..., Any]
 SLOW = """
 import itertools, sys, time
 from lexlip.cli import main
-from lexlip.models.lexlip import LexLIP
-encode, batches = LexLIP.encode_image, itertools.count()
+from lexlip.models.dual_encoder import DualEncoder
+encode, batches = DualEncoder.encode_image, itertools.count()
 def encode_slowly(self, pixels):
     if next(batches):
         open("encoding", "w").close()
         time.sleep(300)
     return encode(self, pixels)
-LexLIP.encode_image = encode_slowly
+DualEncoder.encode_image = encode_slowly
 main(sys.argv[1:], prog_name="lexlip")
 """
 

@@ -105,7 +105,8 @@ def test_a_sentence_needs_no_torch(
     code = (
         "import sys; from lexlip.cli import main;"
         "main(sys.argv[1:], standalone_mode=False);"
-        "print([name for name in ('torch', 'torchvision', 'transformers', 'timm') if name in sys.modules])"
+        "heavy = 'torch', 'torchvision', 'transformers', 'timm', 'faiss';"
+        "print([name for name in heavy if name in sys.modules])"
     )
     options = "--model", model_folder, "--query-encoder", query_encoder, "--json"
     result = run_python("-c", code, "search", "two dogs", *options)

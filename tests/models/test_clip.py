@@ -14,6 +14,9 @@ from lexlip.encoders.text import read_tokenizer
 from lexlip.encoding import PhotoVectors, encode_captions
 from lexlip.errors import ModelError
 from lexlip.models.clip import Clip, image_config
+from lexlip.models.folder import is_hub_name, kind_of, lasting_name
+from lexlip.models.kinds import load_model
+from lexlip.models.lexlip import LexLIP
 from tests.tiny import CAPTIONS, tiny_photos
 from tests.tiny_clip import DIMENSIONS, SIZE, TOKENS, write_clip
 
@@ -92,6 +95,48 @@ def test_it_encodes_sources_as_other_models_do(clip: Clip) -> None:
 def test_it_has_no_words(clip: Clip) -> None:
     with pytest.raises(ModelError, match="has no words; use the network query encoder"):
         clip.encode_text(["a dog"], "words")
+
+
+def test_its_identity_is_that_of_its_weights(clip: Clip, folder: Path, copy: Path, tmp_path: Path) -> None:
+    name, digest = clip.identity.split("@")
+    assert name == "clip"
+    assert re.fullmatch("[0-9a-f]{12}", digest)
+    assert Clip.from_pretrained(copy).identity == clip.identity
+    copy.rename(tmp_path / "moved")
+    assert Clip.from_pretrained(tmp_path / "moved").identity == f"moved@{digest}"
+    weights = load_file(tmp_path / "moved" / "model.safetensors")
+    weights["visual_projection.weight"] = weights["visual_projection.weight"] + 1e-3
+    save_file(weights, tmp_path / "moved" / "model.safetensors", {"format": "pt"})
+    assert Clip.from_pretrained(tmp_path / "moved").identity.split("@")[1] != digest
+
+
+def test_it_is_opened_as_any_model_is(clip: Clip, folder: Path) -> None:
+    loaded: Any = load_model(folder)
+    assert type(loaded) is Clip
+    assert (loaded.kind, loaded.metric, loaded.dimensions, loaded.vocabulary) == (
+        *("clip", "cosine", DIMENSIONS),
+        None,
+    )
+    assert loaded.identity == clip.identity
+    assert loaded.fold_batch_norms() is loaded
+    with pytest.raises(ModelError, match="clip holds a model of transformers, not one of lexlip"):
+        LexLIP.from_pretrained(folder)
+
+
+def test_kinds_are_known_before_loading(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kind_of(folder) == kind_of("openai/clip-vit-base-patch32") == "clip"
+    assert kind_of("bm25") == "bm25"
+    monkeypatch.chdir(tmp_path)
+    for name in ("mini", "a/b/c", "./a", "/a/b", "~/a", "a/", "../a"):
+        assert not is_hub_name(name)
+    assert is_hub_name("a/b-c.d_1")
+    (tmp_path / "a").mkdir()
+    assert not is_hub_name("a/b-c.d_1")
+    assert lasting_name("a/b") == "a/b"
+    (tmp_path / "a" / "config.json").touch()
+    assert lasting_name("a") == str(tmp_path / "a")
 
 
 def test_what_a_processor_does() -> None:

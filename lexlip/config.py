@@ -147,6 +147,7 @@ class ObjectiveConfig:
     triplet: float = 0.0  # a pair against the hardest negatives of the batch
     margin: float = 0.1  # of the triplets
     matching: float = 0.0  # whether a caption is of a photo, for kinds ce and joint
+    hard_negatives: float = 0.0  # share of their non-pairs whose caption is much like the photo's own
     alternate: bool = False  # one step matching, one step the other losses, instead of all in each
     composed_negatives: bool = False  # photos and captions that are changed by half in the contrastive loss
     vmlm: float = 0.0  # LightningDOT: masked words from their states and the photo's vector
@@ -162,6 +163,7 @@ class ObjectiveConfig:
         _check_not_negative("objective.", self, "margin")
         _check_positive("objective.", self, "temperature", "softmax_scale", "mask_patches")
         _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder", "mask_patches")
+        _check_share("objective.", self, "hard_negatives")
         if self.mask_encoder > self.mask_decoder:
             raise ConfigError(
                 f"objective.mask_decoder is {self.mask_decoder}; what is masked for the encoder is masked for"
@@ -236,7 +238,7 @@ _SPECIAL = (
     (("contrastive", "triplet", "composed_negatives"), _VECTORS, "vectors of photos and of captions"),
     (("image_to_text", "text_to_text"), _VECTORS, "vectors of photos and of captions"),
     (("queue",), tuple(kind for kind in _VECTORS if kind != "lightningdot"), "cosines"),
-    (("matching", "alternate"), ("ce", "joint"), "pairs"),
+    (("matching", "hard_negatives", "alternate"), ("ce", "joint"), "pairs"),
     (("vmlm", "smrm"), ("lightningdot",), "vectors that states are added to"),
 )
 """Objectives, the kinds of models that they are for, and what those have."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from lexlip.data import Source
     from lexlip.evaluation.evaluate import Report
     from lexlip.models.encoder import QueryEncoder
+    from lexlip.models.one_transformer import OneTransformer
     from lexlip.search.engines import EngineName
+    from lexlip.search.fusion import Fusion
+    from lexlip.search.hybrid import Hybrid
     from lexlip.sparse.quantize import Scheme
 
+PAIRS = "ce"  # the kind of models without vectors
 OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  # options that bm25 has not
 
 engine_option = click.option(
@@ -34,24 +38,30 @@ engine_option = click.option(
 @options.quantization_option
 @options.query_encoder_option
 @options.query_topk_option("all")
+@options.second_stage_options("MODEL", "A second first stage")
 @click.option("--run-files", metavar="DIR", help="Write the first 100 hits and the qrels for trec_eval too.")
 @options.images_option
 @options.split_option
 @options.workers_option
 @options.json_option
+@click.pass_context
 def evaluate(
+    context: click.Context,
     source: str,
-    topk: int,
     model: str,
-    engine: EngineName | None,
-    quantization: Scheme,
-    query_encoder: QueryEncoder,
-    query_topk: int | None,
+    rerank: str | None,
+    rerank_k: int,
+    rerank_fusion: Fusion,
+    rerank_weight: float,
+    also: str | None,
+    hybrid: Hybrid,
+    hybrid_weight: float,
     run_files: str | None,
     images: str | None,
     split: str | None,
     workers: int,
     as_json: bool,
+    **chosen: Any,
 ) -> None:
     """Measure retrieval on photos with captions, both ways.
 
@@ -60,37 +70,47 @@ def evaluate(
     percent; words@10 is the share of an image's ten heaviest words that its captions hold.
 
     With --model bm25 one caption of each photo, drawn at random (seed 0), is its document and the others
-    ask; image to text, it asks for the others in the photo's place.
+    ask; image to text, it asks for the others in the photo's place. A cross-encoder as --model scores all
+    pairs, which takes long.
     """
     from lexlip.cli.index import show_skipped
 
+    options.check_second_stage(context)
     photos = open_captioned(source, images, split)
 
     from lexlip.evaluation.trec import DEPTH, check_run_folder, write_run_files
-    from lexlip.models.folder import BM25
+    from lexlip.models.folder import kind_of
 
-    context = click.get_current_context()
-    progress, depth = not as_json, 10 if run_files is None else DEPTH
+    progress = not as_json
     if run_files is not None:
         check_run_folder(run_files)
-    if model == BM25:
-        from lexlip.evaluation.bm25 import evaluate_bm25
-
-        options.refuse(context, OF_MODELS, "is for models, and bm25 takes captions as they are")
-        report = evaluate_bm25(photos, progress=progress, depth=depth)
-        name, how = BM25, "bm25 over one caption of each image, the others ask"
+    reranker = _load_reranker(rerank)  # before the work
+    if kind_of(model) == PAIRS:
+        why = f"is for first stages, and '{model}' compares pairs"
+        options.refuse(context, [*OF_MODELS, "rerank", "also", "run_files"], why)
+        report, name = _all_pairs(model, photos, workers, progress)
+        how = "all pairs"
     else:
-        from lexlip.evaluation.evaluate import evaluate as measure
-        from lexlip.models.kinds import load_model
-        from lexlip.search.engines import engine_for
+        wanted = [10, *([DEPTH] if run_files or also else []), *([rerank_k] if rerank else [])]
+        settings = FirstStage(photos, workers, progress, max(wanted))
+        report, name, how = _first_stage(model, settings, context, **chosen)
+        if also is not None:
+            from lexlip.evaluation.hybrid import fuse_reports
 
-        encoder = load_model(model)
-        chosen, engine_of = engine_for(encoder, engine, quantization, query_topk)
-        # a dense model has no words to keep
-        kept = topk if encoder.vocabulary is not None else options.given(context, "topk")
-        report = measure(encoder, photos, engine_of, kept, query_encoder, workers, progress, depth)
-        name = encoder.name
-        how = f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
+            defaults: dict[str, Any] = {
+                str(option.name): option.default for option in evaluate.params if option.name in chosen
+            }
+            defaults["query_topk"] = None  # "all"
+            second, _, other = _first_stage(also, settings, None, **defaults)
+            report = fuse_reports(report, second, hybrid, hybrid_weight)
+            how += f", and {also} ({other}), fused by {hybrid}"
+        if reranker is not None:
+            from lexlip.evaluation.pairs import embed_source
+            from lexlip.evaluation.pairs import rerank as reorder
+
+            embedded = embed_source(reranker, photos, workers, progress)
+            report = reorder(reranker, embedded, report, rerank_k, rerank_fusion, rerank_weight, progress)
+            how += f", the first {rerank_k} reranked by {rerank}"
     show_skipped(report.skipped)
     if run_files is not None:
         write_run_files(run_files, report.rankings, name, progress=progress)
@@ -100,6 +120,66 @@ def evaluate(
         show(report, how)
         if run_files is not None:
             click.echo(f"run files in {run_files}: trec_eval -c -m success.1,5,10 WAY.qrels WAY.run")
+
+
+class FirstStage(NamedTuple):
+    """How first stages are measured."""
+
+    photos: Source
+    workers: int
+    progress: bool
+    depth: int
+
+
+def _first_stage(
+    model: str,
+    settings: FirstStage,
+    context: click.Context | None,
+    topk: int,
+    engine: EngineName | None,
+    quantization: Scheme,
+    query_encoder: QueryEncoder,
+    query_topk: int | None,
+) -> tuple[Report, str, str]:
+    """A first stage's report, its name, and how it was measured; `context` says what the user gave."""
+    from lexlip.models.folder import BM25
+
+    photos, workers, progress, depth = settings
+    if model == BM25:
+        from lexlip.evaluation.bm25 import evaluate_bm25
+
+        if context is not None:
+            options.refuse(context, OF_MODELS, "is for models, and bm25 takes captions as they are")
+        report = evaluate_bm25(photos, progress=progress, depth=depth)
+        return report, BM25, "bm25 over one caption of each image, the others ask"
+    from lexlip.evaluation.evaluate import evaluate as measure
+    from lexlip.models.kinds import load_model
+    from lexlip.search.engines import engine_for
+
+    encoder = load_model(model)
+    chosen, engine_of = engine_for(encoder, engine, quantization, query_topk)
+    kept: int | None = topk
+    if encoder.vocabulary is None:  # a dense model has no words to keep
+        kept = None if context is None else options.given(context, "topk")
+    report = measure(encoder, photos, engine_of, kept, query_encoder, workers, progress, depth)
+    return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
+
+
+def _load_reranker(name: str | None) -> OneTransformer | None:
+    if name is None:
+        return None
+    from lexlip.models.kinds import load_reranker
+
+    return load_reranker(name)
+
+
+def _all_pairs(model: str, photos: Source, workers: int, progress: bool) -> tuple[Report, str]:
+    """The report of a cross-encoder without a first stage, and its name."""
+    from lexlip.evaluation.pairs import embed_source, evaluate_pairs
+    from lexlip.models.kinds import load_reranker
+
+    encoder = load_reranker(model)
+    return evaluate_pairs(encoder, embed_source(encoder, photos, workers, progress), progress), encoder.name
 
 
 def open_captioned(source: str, images: str | None, split: str | None) -> Source:

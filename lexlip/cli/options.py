@@ -100,6 +100,71 @@ def one_format(markdown: bool, as_json: bool) -> None:
         raise click.UsageError("--markdown or --json, one of the two.")
 
 
+def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--rerank, --also and what belongs to them; `also` is the help of --also, less its end."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        weight = click.FloatRange(0, 1)
+        for option in (
+            click.option(
+                "--hybrid-weight",
+                type=weight,
+                default=0.5,
+                show_default=True,
+                help="Of the first stage in a weighted sum of both.",
+            ),
+            click.option(
+                "--hybrid",
+                type=click.Choice(["rrf", "weighted"]),
+                default="rrf",
+                show_default=True,
+                help="How --also is fused: by ranks (RRF), or by a weighted sum of scores.",
+            ),
+            click.option("--also", metavar=metavar, help=f"{also}; the answers of both are fused."),
+            click.option(
+                "--rerank-weight",
+                type=weight,
+                default=0.5,
+                show_default=True,
+                help="Of the first stage's score in add and norm_add.",
+            ),
+            click.option(
+                "--rerank-fusion",
+                type=click.Choice(["none", "add", "norm_add"]),
+                default="none",
+                show_default=True,
+                help="Order by the reranker alone, or by the sum with the first stage's score, perhaps after"
+                " both were stretched to 0 … 1.",
+            ),
+            click.option(
+                "--rerank-k",
+                type=click.IntRange(min=1),
+                default=20,
+                show_default=True,
+                metavar="K",
+                help="Hits that are reranked.",
+            ),
+            click.option(
+                "--rerank",
+                metavar="MODEL",
+                help="Folder of a cross-encoder (kind ce or joint), which orders the first hits anew.",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def check_second_stage(context: click.Context) -> None:
+    """Refuses what belongs to --rerank or --also without them."""
+    for main in ("rerank", "also"):
+        if context.params[main] is None:
+            prefix = "rerank_" if main == "rerank" else "hybrid"
+            names = [name for name in context.params if name.startswith(prefix)]
+            refuse(context, names, f"is for --{main}")
+
+
 def query_topk_option(default: int | str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """--query-topk with a default of its own."""
     return click.option(

@@ -11,7 +11,9 @@ from lexlip.cli import options
 
 if TYPE_CHECKING:
     from lexlip.models.encoder import QueryEncoder
-    from lexlip.search.searching import Answer
+    from lexlip.search.fusion import Fusion
+    from lexlip.search.hybrid import Hybrid
+    from lexlip.search.searching import Answer, Hit
 
 
 @click.command()
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 @options.model_option(None, "Model to encode the query; default: the one that made the index.")
 @options.query_encoder_option
 @options.query_topk_option(options.DEFAULT_QUERY_TOPK)
+@options.second_stage_options("DIR", "A second index of the same photos")
 @click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
 @options.json_option
 @click.pass_context
@@ -36,15 +39,26 @@ def search(
     model: str | None,
     query_encoder: QueryEncoder,
     query_topk: int | None,
+    rerank: str | None,
+    rerank_k: int,
+    rerank_fusion: Fusion,
+    rerank_weight: float,
+    also: str | None,
+    hybrid: Hybrid,
+    hybrid_weight: float,
     html: str | None,
     as_json: bool,
 ) -> None:
     """Find photos by a sentence, or by a picture.
 
-    Each hit is shown with its score and, of an index of words, the words that matched, heaviest first.
+    Each hit is shown with its score and, of an index of words, the words that matched, heaviest first. With
+    --rerank a cross-encoder orders the first hits by the probability that the sentence is of the photo.
     """
+    options.check_second_stage(context)
     if (query is None) == (image is None):
         raise click.UsageError('Give a sentence ("two dogs in snow") or --image FILE, one of the two.')
+    if image is not None:
+        options.refuse(context, ["rerank", "also"], "is for sentences, not for --image")
     if query is not None and not query.strip():
         raise click.UsageError("The query is empty.")
 
@@ -62,7 +76,16 @@ def search(
 
     from lexlip.search.searching import PhotoSearch
 
-    with PhotoSearch(index_folder, model, query_encoder, query_topk) as photos:
+    if also is not None:
+        read_header(also)
+    second = None
+    if rerank is not None:
+        from lexlip.search.reranking import Reranker
+
+        second = Reranker(rerank, rerank_k, rerank_fusion, rerank_weight)
+    with PhotoSearch(
+        index_folder, model, query_encoder, query_topk, second, also, hybrid, hybrid_weight
+    ) as photos:
         answer = photos.image(image, k) if image is not None else photos.text(str(query), k)
     if html:
         from lexlip.search.contact_sheet import write_contact_sheet
@@ -78,6 +101,7 @@ def search(
 
 def show(answer: Answer, of_words: bool = True) -> None:
     """Print the ranked hits and, of an index of words, those of the query and of each hit."""
+    reranking = answer.ms.get("rerank")
     if answer.unknown:
         click.echo(f"note: not in the vocabulary: {', '.join(answer.unknown)}", err=True)
     if of_words:
@@ -89,7 +113,16 @@ def show(answer: Answer, of_words: bool = True) -> None:
     if not answer.hits:
         click.echo("no photo shares a word with the query; try other words")
     for hit in answer.hits:
-        click.echo(f"{hit.rank:3d}  {hit.score:.3f}  {hit.path}")
+        again = "" if reranking is None else _probability(hit)
+        click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {hit.path}")
         if of_words:
             click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6]))
-    click.echo(f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms", err=True)
+    reranked = f", rerank {reranking:.0f} ms" if reranking is not None else ""
+    click.echo(
+        f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms{reranked}", err=True
+    )
+
+
+def _probability(hit: Hit) -> str:
+    """A hit's second score as a column."""
+    return "      -" if hit.probability is None else f"  {hit.probability:.3f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +63,11 @@ class Report:
     def mean_recall(self) -> float:
         """Mean of R@1, R@5 and R@10 of both directions."""
         return float(np.mean([*self.t2i.values(), *self.i2t.values()]))
+
+    def with_rankings(self, rankings: Mapping[str, Ranking]) -> Report:
+        """The same measurement with other answers."""
+        recalls = {way: recall_at_k(ranking.found, ranking.relevant) for way, ranking in rankings.items()}
+        return replace(self, t2i=recalls["t2i"], i2t=recalls["i2t"], rankings=dict(rankings))
 
     def to_dict(self) -> dict[str, Any]:
         return {

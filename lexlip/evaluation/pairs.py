@@ -136,7 +136,8 @@ def rerank(
 
     Args:
         model: the cross-encoder.
-        embedded: the photos and captions that the first stage was measured on.
+        embedded: the photos and captions that the first stage was measured on; what is missing there, such
+            as photos that cannot be read, stays behind the others.
         first: its report, with rankings.
         k: candidates of a query; those behind them stay where they are.
         fusion, weight: see `lexlip.search.fusion.fuse`.
@@ -147,35 +148,37 @@ def rerank(
     rankings = {}
     for way, ranking in first.rankings.items():
         asking, answering = (row_of_text, row_of_image) if way == "t2i" else (row_of_image, row_of_text)
+        candidates = [
+            [place for place, id in enumerate(found[:k]) if id in answering] if query in asking else []
+            for query, found in zip(ranking.queries, ranking.found, strict=True)
+        ]
         pairs = np.array(
             [
-                (asking[query], answering[id])
-                for query, found in zip(ranking.queries, ranking.found, strict=True)
-                for id in found[:k]
+                (asking[query], answering[found[place]])
+                for query, found, places in zip(ranking.queries, ranking.found, candidates, strict=True)
+                for place in places
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
         odds = _score(model, embedded, pairs if way == "t2i" else pairs[:, ::-1].copy(), progress)
-        rankings[way] = _reordered(ranking, odds, k, fusion, weight)
-    return replace(
-        first,
-        t2i=recall_at_k(rankings["t2i"].found, rankings["t2i"].relevant),
-        i2t=recall_at_k(rankings["i2t"].found, rankings["i2t"].relevant),
-        rankings=rankings,
-    )
+        rankings[way] = _reordered(ranking, candidates, odds, fusion, weight)
+    return first.with_rankings(rankings)
 
 
-def _reordered(ranking: Ranking, odds: np.ndarray, k: int, fusion: Fusion, weight: float) -> Ranking:
+def _reordered(
+    ranking: Ranking, candidates: list[list[int]], odds: np.ndarray, fusion: Fusion, weight: float
+) -> Ranking:
+    """A ranking whose candidates, places in each query's answers, come first, in the order of their pairs."""
     found, scores, start = [], [], 0
-    for ids, first in zip(ranking.found, ranking.scores, strict=True):
-        number = min(k, len(ids))
-        fused = fuse(first[:number], odds[start : start + number], fusion, weight)
+    for ids, first, places in zip(ranking.found, ranking.scores, candidates, strict=True):
+        fused = fuse(first[places], odds[start : start + len(places)], fusion, weight)
+        start += len(places)
         order = np.argsort(-fused, kind="stable")
-        found.append([ids[row] for row in order] + ids[number:])
+        behind = [place for place in range(len(ids)) if place not in set(places)]
+        found.append([ids[places[row]] for row in order] + [ids[place] for place in behind])
         # those behind keep their order, below the last candidate
-        behind = -np.arange(1, len(ids) - number + 1) + (fused.min() if number else 0.0)
-        scores.append(np.concatenate([fused[order], behind]))
-        start += number
+        below = (fused.min() if places else 0.0) - np.arange(1, len(behind) + 1)
+        scores.append(np.concatenate([fused[order], below]))
     return replace(ranking, found=found, scores=scores)
 
 

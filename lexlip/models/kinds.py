@@ -11,10 +11,11 @@ from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.encoder import Encoder
-from lexlip.models.folder import kind_of, model_folder
+from lexlip.models.folder import kind_of, model_folder, read_description
 from lexlip.models.joint import Joint
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.lightningdot import LightningDOT
+from lexlip.models.one_transformer import OneTransformer
 from lexlip.models.vldeformer import VLDeformer
 
 KINDS: dict[str, type[DualEncoder]] = {
@@ -22,11 +23,28 @@ KINDS: dict[str, type[DualEncoder]] = {
 }
 
 
-def load_model(name: str | Path) -> Encoder:
-    """A saved model, by the name of a packaged one ("mini"), by folder, or a CLIP by the hub's name.
+def load_reranker(name: str | Path) -> OneTransformer:
+    """A saved model that compares pairs, by folder.
 
     Raises:
-        ModelError: there is no such model, its files are damaged, or of a kind or version unknown here.
+        ModelError: there is no such model, its files are damaged, or it compares no pairs.
+    """
+    folder = model_folder(name)
+    kind = read_description(folder)["kind"]
+    if kind not in KINDS or not KINDS[kind].has_pairs:
+        pairs = " or ".join(kind for kind, model in KINDS.items() if model.has_pairs)
+        raise ModelError(f"{folder} holds a {kind} model, which cannot rerank; that takes a {pairs} model")
+    model = KINDS[kind].from_pretrained(folder).fold_batch_norms()
+    assert isinstance(model, OneTransformer)
+    return model
+
+
+def load_model(name: str | Path) -> Encoder:
+    """A model of vectors: the name of a packaged one ("mini"), a folder, or a CLIP's name at the hub.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged, of a kind or version unknown here, or it
+            has no vectors.
     """
     kind = kind_of(name)
     if kind == Clip.kind:
@@ -34,4 +52,9 @@ def load_model(name: str | Path) -> Encoder:
     folder = model_folder(name)
     if kind not in KINDS:
         raise ModelError(f"{folder} holds a model of kind {kind!r}; known: {', '.join([*KINDS, Clip.kind])}")
+    if not KINDS[kind].has_vectors:
+        raise ModelError(
+            f"{folder} holds a {kind} model, which makes no vectors to search; it reranks what another finds"
+            " (--rerank)"
+        )
     return KINDS[kind].from_pretrained(folder)

@@ -116,8 +116,12 @@ def _section(answer: Answer) -> str:
 
 
 def _hit(hit: Hit) -> str:
-    name = f'{hit.rank}. {html.escape(hit.id)} <span class="score">{hit.score:.3f}</span>'
+    name = f'{hit.rank}. {html.escape(hit.id)} <span class="score">{_scores(hit)}</span>'
     return _figure(hit.id, hit.path, name, _words(hit.words, WORDS))
+
+
+def _scores(hit: Hit) -> str:
+    return f"{hit.score:.3f}" + ("" if hit.probability is None else f" · {hit.probability:.3f}")
 
 
 def _list(figures: Iterable[str]) -> str:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lexlip.data import decode
-from lexlip.errors import DataError
+from lexlip.errors import DataError, ModelError
 from lexlip.search.collection import locate
-from lexlip.search.first_stage import open_first_stage
+from lexlip.search.first_stage import FirstStage, open_first_stage
 
 if TYPE_CHECKING:
     from lexlip.models.encoder import QueryEncoder
+    from lexlip.search.hybrid import Hybrid
+    from lexlip.search.reranking import Reranker
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A photo found, with what each shared word added to its score; no words but of an index of words."""
+    """A photo found, with what each shared word added to its score; no words but of an index of words.
+
+    `probability` is what a cross-encoder says, by which photos are then ranked; None where none did.
+    """
 
     rank: int
     id: str
     path: str
     score: float
     words: dict[str, float]
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,11 @@ class PhotoSearch:
         model: name or folder of the model; None is the one the index was made with.
         query_encoder: see `lexlip.models.queries.TextQueries`; a dense index takes "network" only, and
             captions need none.
-        query_topk: words that a query of an index of words keeps, the heaviest (see docs/latency.md); None
-            keeps all.
+        query_topk: words that a sentence keeps where the index is of words, the heaviest (see
+            docs/latency.md); None keeps all, as pictures do.
+        rerank: a second stage, which looks at the first photos again.
+        also: the folder of a second index of the same photos, whose answers are fused with the first's.
+        hybrid, hybrid_weight: how; see `lexlip.search.hybrid.fuse_two`.
 
     Raises:
         ModelError: the model is not there, or is not the one that made the index.
@@ -67,9 +76,18 @@ class PhotoSearch:
         model: str | None = None,
         query_encoder: QueryEncoder = "network",
         query_topk: int | None = 24,
+        rerank: Reranker | None = None,
+        also: str | Path | None = None,
+        hybrid: Hybrid = "rrf",
+        hybrid_weight: float = 0.5,
     ) -> None:
-        self.index = Path(index)
-        self.stage = open_first_stage(self.index, model, query_encoder, query_topk)
+        self.index, self.rerank = Path(index), rerank
+        self.stage: FirstStage = open_first_stage(self.index, model, query_encoder, query_topk)
+        if also is not None:
+            from lexlip.search.hybrid import HybridStage
+
+            second = open_first_stage(Path(also))
+            self.stage = HybridStage(self.stage, second, hybrid, hybrid_weight)
 
     def __enter__(self) -> Self:
         return self
@@ -80,15 +98,23 @@ class PhotoSearch:
     def text(self, query: str, k: int = 10) -> Answer:
         """The k photos that fit a sentence best."""
         started = time.perf_counter()
-        return self._answer(query, self.stage.encode(query), k, started, self.stage.unknown(query))
+        deep = k if self.rerank is None else max(k, self.rerank.k)
+        answer = self._answer(query, self.stage.encode(query), deep, started, self.stage.unknown(query))
+        if self.rerank is None:
+            return answer
+        started = time.perf_counter()
+        hits = self.rerank(query, answer.hits)[:k]
+        return replace(answer, hits=hits, ms={**answer.ms, "rerank": 1000 * (time.perf_counter() - started)})
 
     def image(self, path: str | Path, k: int = 10) -> Answer:
         """The k photos that are most like a picture.
 
         Raises:
             DataError: the file cannot be read, or is not an image.
-            ModelError: the index holds captions.
+            ModelError: the index holds captions, or there is a second stage, which takes sentences.
         """
+        if self.rerank is not None:
+            raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
         started = time.perf_counter()
         try:
             data = Path(path).read_bytes()

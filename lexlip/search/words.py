@@ -12,6 +12,7 @@ from anserini_bridge import ImpactSearcher, IndexMetadata, read_metadata
 from lexlip.search.encoder import load_encoder, load_queries
 from lexlip.search.engines import LuceneEngine
 from lexlip.search.first_stage import Found
+from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
     from lexlip.models.encoder import QueryEncoder
@@ -36,7 +37,7 @@ class WordStage:
         self.index, self.model = index, model
         self.queries = load_queries(index, read_metadata(index), model, query_encoder)
         self.searcher = ImpactSearcher(index, self.queries.vocabulary.words)
-        self.engine = LuceneEngine(self.searcher, query_topk)
+        self.engine, self.query_topk = LuceneEngine(self.searcher), query_topk
 
     @property
     def metadata(self) -> IndexMetadata:
@@ -47,7 +48,7 @@ class WordStage:
         return load_encoder(self.index, self.metadata, self.model)
 
     def encode(self, query: str) -> csr_matrix:
-        return self.queries.encode(query)
+        return topk(self.queries.encode(query), self.query_topk)  # pictures keep all of their words
 
     def unknown(self, query: str) -> list[str]:
         return self.queries.unknown(query)

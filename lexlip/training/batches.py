@@ -24,7 +24,7 @@ from transformers import PreTrainedTokenizerBase
 from lexlip.config import Config, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage
 from lexlip.encoders.image import square
-from lexlip.training.composing import compose
+from lexlip.training.composing import compose, content_words
 from lexlip.training.masking import NOT_MASKED, Masking, mask_words
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
 
 
+NEAREST = 8  # captions of a batch, by the share of words in common, that hard negatives are drawn from
 _OTHER, _COMPOSED = 1, 2  # what is drawn besides masks
 
 
@@ -233,12 +234,17 @@ class Collate:
         return batch["input_ids"], batch["attention_mask"].bool()
 
     def _others(self, good: Sequence[Sample]) -> list[str]:
-        """For each caption one of another photo."""
+        """For each caption one of another photo: any, or for a share of them one of the NEAREST."""
+        captions = [(row, sample.captions[i]) for row, sample in enumerate(good) for i in sample.chosen]
+        words = [content_words(caption) for _, caption in captions]
+        streams = [numbers for sample in good for numbers in self._streams(sample, _OTHER)]
         others = []
-        for row, sample in enumerate(good):
-            for numbers in self._streams(sample, _OTHER):
-                other = good[(row + 1 + int(numbers.integers(len(good) - 1))) % len(good)]
-                others.append(other.captions[other.chosen[int(numbers.integers(len(other.chosen)))]])
+        for (row, _), own, numbers in zip(captions, words, streams, strict=True):
+            rivals = [place for place, (other, _) in enumerate(captions) if other != row]
+            if numbers.random() < self.objective.hard_negatives:
+                shared = [-len(own & words[place]) / max(1, len(own | words[place])) for place in rivals]
+                rivals = [rivals[place] for place in np.argsort(shared, kind="stable")[:NEAREST]]
+            others.append(captions[rivals[int(numbers.integers(len(rivals)))]][1])
         return others
 
     def _composed(self, good: Sequence[Sample]) -> list[str]:

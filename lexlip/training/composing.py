@@ -59,6 +59,11 @@ def compose(caption: str, others: Sequence[str], numbers: np.random.Generator) -
     return caption
 
 
+def content_words(caption: str) -> set[str]:
+    """The words of a caption that name something, in lower case."""
+    return {word for _, word in _content(caption)}
+
+
 def _content(caption: str) -> list[tuple[tuple[int, int], str]]:
     """Content words in lower case, with where they are."""
     words = [(match.span(), match[0].lower()) for match in re.finditer(r"[^\W\d_]+", caption)]

@@ -43,7 +43,7 @@ def test_json(indexed: Run, photos: Path) -> None:
     scores = [hit["score"] for hit in answer["hits"]]
     assert scores == sorted(scores, reverse=True)
     for hit in answer["hits"]:
-        assert list(hit) == ["rank", "id", "path", "score", "words"]
+        assert list(hit) == ["rank", "id", "path", "score", "words", "probability"]
         assert hit["path"] == str(photos / hit["id"])
         assert Path(hit["path"]).is_file()
         assert sum(hit["words"].values()) == pytest.approx(hit["score"], abs=1e-9)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from lexlip.config import Config, ImageEncoderConfig, ModelConfig, ObjectiveConfig, OptimConfig
 from lexlip.errors import ConfigError
-from lexlip.training.batches import Collate, Key, Sample
+from lexlip.training.batches import NEAREST, Collate, Key, Sample
 from lexlip.training.loss import Totals, masked_loss
 from lexlip.training.masking import NOT_MASKED
 from lexlip.training.processes import Processes
@@ -127,6 +127,22 @@ def test_another_caption_is_of_another_photo_and_drawn_anew_in_each_epoch() -> N
             assert of - {owner}
             seen.add((owner, other))
     assert len(seen) > 8
+
+
+def test_hard_negatives_are_captions_with_most_words_in_common() -> None:
+    captions = ["a dog in the snow", "a dog in deep snow", *(f"a boat number {n}" for n in "abcdefghij")]
+    model = tiny_stage("ce")
+    objective = ObjectiveConfig(**NONE, matching=1.0, hard_negatives=1.0)
+    config = Config(model=replace(model.config, kind="ce"), objective=objective)
+    collate, seen = Collate(config, model.text_encoder.tokenizer, words_of(model)), set()
+    for epoch in range(40):
+        samples = [
+            Sample(Key(epoch, row, 32), torch.zeros(3, 32, 32, dtype=torch.uint8), [0], (caption,))
+            for row, caption in enumerate(captions)
+        ]
+        seen.update((captions[2], other) for other in collate._others(samples)[2:3])
+        assert captions[0] not in collate._others(samples)[2:]  # eight other boats are nearer
+    assert len(seen) == NEAREST
 
 
 @pytest.mark.parametrize("objective", [OBJECTIVES["ce"], OBJECTIVES["vldeformer"]])

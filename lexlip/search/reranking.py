@@ -1,0 +1,67 @@
+"""The second stage: a cross-encoder looks again at the photos that a first stage has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from lexlip.data import UnreadableImage, decode
+from lexlip.data.locations import read_location
+from lexlip.encoders.image import to_pixels
+from lexlip.models.kinds import load_reranker
+from lexlip.search.fusion import Fusion, fuse
+
+if TYPE_CHECKING:
+    from lexlip.search.searching import Hit
+
+
+class Reranker:
+    """Orders hits by how probable a cross-encoder finds it that the sentence is of the photo.
+
+    The photos are read and encoded anew for each query.
+
+    Args:
+        model: name or folder of a model that compares pairs (`ce` or `joint`).
+        k: hits that it looks at; those behind them stay there.
+        fusion, weight: see `lexlip.search.fusion.fuse`.
+
+    Raises:
+        ModelError: there is no such model, or it compares no pairs.
+    """
+
+    def __init__(self, model: str | Path, k: int = 20, fusion: Fusion = "none", weight: float = 0.5) -> None:
+        self.model = load_reranker(model)
+        self.k, self.fusion, self.weight = k, fusion, weight
+
+    def __call__(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits of a sentence, best first, with probabilities; what cannot be read any more is last of
+        the candidates, without one."""
+        candidates = hits[: self.k]
+        pictures = [self._pixels(hit.path) for hit in candidates]
+        there = [row for row, pixels in enumerate(pictures) if pixels is not None]
+        ordered: list[Hit] = []
+        if there:
+            photos = self.model.embed_photos(torch.stack([p for p in pictures if p is not None]))
+            pairs = np.stack([np.zeros(len(there), np.int64), np.arange(len(there))], axis=1)
+            odds = self.model.score_pairs(photos, [query], pairs)
+            first = np.array([candidates[row].score for row in there])
+            fused = fuse(first, odds, self.fusion, self.weight)
+            probabilities = 1 / (1 + np.exp(-odds.astype(np.float64)))
+            ordered = [
+                replace(candidates[there[place]], probability=float(probabilities[place]))
+                for place in np.argsort(-fused, kind="stable")
+            ]
+        ordered += [hit for hit, pixels in zip(candidates, pictures, strict=True) if pixels is None]
+        return [replace(hit, rank=rank) for rank, hit in enumerate([*ordered, *hits[self.k :]], 1)]
+
+    def _pixels(self, path: str) -> torch.Tensor | None:
+        config = self.model.config.image
+        try:
+            return to_pixels(decode(read_location(path), config.size), config)
+        except UnreadableImage:
+            return None

@@ -97,11 +97,8 @@ def evaluate(
         if also is not None:
             from lexlip.evaluation.hybrid import fuse_reports
 
-            defaults: dict[str, Any] = {
-                str(option.name): option.default for option in evaluate.params if option.name in chosen
-            }
-            defaults["query_topk"] = None  # "all"
-            second, _, other = _first_stage(also, settings, None, **defaults)
+            usual: dict[str, Any] = {"engine": None, "query_encoder": "network", "query_topk": None}
+            second, _, other = _first_stage(also, settings, None, **{**chosen, **usual})
             report = fuse_reports(report, second, hybrid, hybrid_weight)
             how += f", and {also} ({other}), fused by {hybrid}"
         if reranker is not None:

@@ -216,6 +216,7 @@ class OptimConfig:
     micro_batch: int | None = None  # images a process encodes at a time; the gradient does not depend on it
     lr: float = 5e-5
     lr_scale: dict[str, float] = field(default_factory=dict)  # factor by prefix of the parameter's name
+    betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     weight_decay: float = 0.01
     warmup: float = 0.1  # share of the steps
     clip: float = 1.0
@@ -226,6 +227,8 @@ class OptimConfig:
     def __post_init__(self) -> None:
         _check_positive("optim.", self, "epochs", "steps", "batch", "micro_batch", "lr", "clip")
         _check_not_negative("optim.", self, "weight_decay", "warmup")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ConfigError(f"optim.betas is {list(self.betas)}; both must be at least 0 and less than 1")
 
 
 _VECTORS = ("lexlip", "dense", "lightningdot", "vldeformer", "be", "joint")

@@ -163,6 +163,7 @@ def make_optimizer(trainee: Trainee, config: OptimConfig) -> torch.optim.AdamW:
     return torch.optim.AdamW(
         [{"params": p, "weight_decay": decay, "scale": scale} for (scale, decay), p in groups.items()],
         lr=config.lr,
+        betas=config.betas,
     )
 
 

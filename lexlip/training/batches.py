@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.utils.data import Dataset
 from torchvision import transforms
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
 
 
-NEAREST = 8  # captions of a batch, by the share of words in common, that hard negatives are drawn from
+LIKENESS = 10.0  # of captions, against chance, where negatives are hard
 _OTHER, _COMPOSED = 1, 2  # what is drawn besides masks
 
 
@@ -234,18 +235,24 @@ class Collate:
         return batch["input_ids"], batch["attention_mask"].bool()
 
     def _others(self, good: Sequence[Sample]) -> list[str]:
-        """For each caption one of another photo: any, or for a share of them one of the NEAREST."""
-        captions = [(row, sample.captions[i]) for row, sample in enumerate(good) for i in sample.chosen]
-        words = [content_words(caption) for _, caption in captions]
-        streams = [numbers for sample in good for numbers in self._streams(sample, _OTHER)]
-        others = []
-        for (row, _), own, numbers in zip(captions, words, streams, strict=True):
-            rivals = [place for place, (other, _) in enumerate(captions) if other != row]
-            if numbers.random() < self.objective.hard_negatives:
-                shared = [-len(own & words[place]) / max(1, len(own | words[place])) for place in rivals]
-                rivals = [rivals[place] for place in np.argsort(shared, kind="stable")[:NEAREST]]
-            others.append(captions[rivals[int(numbers.integers(len(rivals)))]][1])
-        return others
+        """For each caption one of another photo: any, or for a share of them one with many words in common.
+
+        Each caption of the batch is given once, so that no caption by itself tells what is a pair: likeness
+        alone would give short ones more often.
+        """
+        captions = [sample.captions[i] for sample in good for i in sample.chosen]
+        owners = np.repeat(np.arange(len(good)), [len(sample.chosen) for sample in good])
+        if not captions:
+            return []
+        numbers = np.random.default_rng((self.seed, good[0].key.epoch, good[0].key.photo, _OTHER))
+        cost = numbers.random((len(captions), len(captions)))
+        hard = numbers.random(len(captions)) < self.objective.hard_negatives
+        cost[hard] -= LIKENESS * _likeness(captions)[hard]
+        own = owners[:, None] == owners[None, :]
+        given = linear_sum_assignment(np.where(own, len(captions) * LIKENESS * 2, cost))[1]
+        for row in np.flatnonzero(own[np.arange(len(given)), given]):  # one photo has most of the captions
+            given[row] = numbers.choice(np.flatnonzero(~own[row]))
+        return [captions[place] for place in given]
 
     def _composed(self, good: Sequence[Sample]) -> list[str]:
         """For each caption itself with some of its words changed."""
@@ -293,3 +300,16 @@ class Collate:
             decoder_ids,
             torch.where(decoder_chosen, known, NOT_MASKED),
         )
+
+
+def _likeness(captions: Sequence[str]) -> np.ndarray:
+    """The share of content words that each two captions have in common (Jaccard), [T, T]."""
+    words = [content_words(caption) for caption in captions]
+    number = {word: column for column, word in enumerate(sorted(set().union(*words)))}
+    held = np.zeros((len(captions), len(number)))
+    for row, found in enumerate(words):
+        held[row, [number[word] for word in found]] = 1
+    shared = held @ held.T
+    sizes = held.sum(axis=1)
+    likeness: np.ndarray = shared / np.maximum(sizes[:, None] + sizes[None, :] - shared, 1)
+    return likeness

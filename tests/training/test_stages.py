@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from lexlip.config import Config, ImageEncoderConfig, ModelConfig, ObjectiveConfig, OptimConfig
 from lexlip.errors import ConfigError
-from lexlip.training.batches import NEAREST, Collate, Key, Sample
+from lexlip.training.batches import Collate, Key, Sample
 from lexlip.training.loss import Totals, masked_loss
 from lexlip.training.masking import NOT_MASKED
 from lexlip.training.processes import Processes
@@ -129,20 +129,43 @@ def test_another_caption_is_of_another_photo_and_drawn_anew_in_each_epoch() -> N
     assert len(seen) > 8
 
 
-def test_hard_negatives_are_captions_with_most_words_in_common() -> None:
-    captions = ["a dog in the snow", "a dog in deep snow", *(f"a boat number {n}" for n in "abcdefghij")]
+def others(captions: list[list[str]], hard: float, epoch: int) -> list[str]:
     model = tiny_stage("ce")
-    objective = ObjectiveConfig(**NONE, matching=1.0, hard_negatives=1.0)
+    objective = ObjectiveConfig(**NONE, matching=1.0, hard_negatives=hard)
     config = Config(model=replace(model.config, kind="ce"), objective=objective)
-    collate, seen = Collate(config, model.text_encoder.tokenizer, words_of(model)), set()
-    for epoch in range(40):
-        samples = [
-            Sample(Key(epoch, row, 32), torch.zeros(3, 32, 32, dtype=torch.uint8), [0], (caption,))
-            for row, caption in enumerate(captions)
-        ]
-        seen.update((captions[2], other) for other in collate._others(samples)[2:3])
-        assert captions[0] not in collate._others(samples)[2:]  # eight other boats are nearer
-    assert len(seen) == NEAREST
+    pixels = torch.zeros(3, 32, 32, dtype=torch.uint8)
+    samples = [
+        Sample(Key(epoch, row, 32), pixels, list(range(len(texts))), tuple(texts))
+        for row, texts in enumerate(captions)
+    ]
+    return Collate(config, model.text_encoder.tokenizer, words_of(model))._others(samples)
+
+
+COUPLES = [[f"a {animal} in {place} snow"] for animal in ("dog", "cat", "bird") for place in ("deep", "thin")]
+
+
+def test_hard_negatives_have_most_words_in_common() -> None:
+    for epoch in range(10):
+        found = others(COUPLES, 1.0, epoch)
+        for (caption,), other in zip(COUPLES, found, strict=True):
+            shared = set(caption.split()) & set(other.split())
+            assert len(shared - {"a", "in"}) == 2  # snow, and the animal or the place
+    easy = {tuple(others(COUPLES, 0.0, epoch)) for epoch in range(10)}
+    assert len(easy) > 5
+
+
+@pytest.mark.parametrize("hard", [0.0, 0.5, 1.0])
+def test_captions_alone_do_not_tell_pairs(hard: float) -> None:
+    """Each is a negative as often as it is a positive, long or short."""
+    captions = [[text, text.split(" ", 3)[2]] for text in CAPTIONS]
+    for epoch in range(10):
+        assert sorted(others(captions, hard, epoch)) == sorted(text for texts in captions for text in texts)
+
+
+def test_a_photo_with_most_of_the_captions_gets_others_twice() -> None:
+    found = others([["a", "b", "c", "d"], ["e"]], 0.5, 0)
+    assert found[:4] == ["e"] * 4
+    assert found[4] in "abcd"
 
 
 @pytest.mark.parametrize("objective", [OBJECTIVES["ce"], OBJECTIVES["vldeformer"]])

@@ -115,7 +115,9 @@ class ModelConfig:
     head: Literal["auto", "fitted", "random"] = "auto"
     companions: int = 0  # words that a word may bring along in the query encoder without a network
     special_positions: bool = False  # pool [CLS] and [SEP] too, as the public code does
-    pooling: Literal["cls", "mean"] = "cls"  # of kind dense: the state of [CLS], or the mean of all tokens
+    # of dense vectors: the first token ([CLS]) or the mean of all; null: [CLS] for kind dense, and the
+    # mean where one Transformer is run on both
+    pooling: Literal["cls", "mean"] | None = None
 
     def __post_init__(self) -> None:
         _check_not_negative("model.", self, "companions")

@@ -35,7 +35,7 @@ class Dense(DualEncoder):
         self.image_projection = nn.Linear(self.image_encoder.width, self.dimensions)
 
     def pool_image(self, states: Tensor) -> Tensor:
-        with_cls = self.image_encoder.prefix_tokens > 0 and self.config.pooling == "cls"
+        with_cls = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
         vectors: Tensor = self.image_projection(states[:, 0] if with_cls else states.mean(dim=1))
         return vectors.float()
 

@@ -27,7 +27,8 @@ PAIRS = 64  # that run through the Transformer together
 class OneTransformer(DualEncoder):
     """Subclasses say whether it compares vectors, pairs, or both; all have the same weights.
 
-    A vector is the mean of the states of all tokens, padding aside, [D]. A pair runs through the Transformer
+    A vector is the mean of the states of all tokens, padding aside, [D]; with `pooling: cls`, for ablations,
+    the first token's state. A pair runs through the Transformer
     as one sequence, whose first state ([CLS]) a classifier of two classes takes, after dropout.
     """
 
@@ -59,9 +60,12 @@ class OneTransformer(DualEncoder):
     def pool_image(self, states: Tensor) -> Tensor:
         embedded = self.embed_image(states)
         whole = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
-        return self.text_encoder.layers(embedded, whole).mean(dim=1).float()
+        states = self.text_encoder.layers(embedded, whole)
+        return (states[:, 0] if self.config.pooling == "cls" else states.mean(dim=1)).float()
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+        if self.config.pooling == "cls":
+            return states[:, 0].float()
         counted = mask.unsqueeze(2).to(states.dtype)  # [T, L, 1]
         return ((states * counted).sum(dim=1) / counted.sum(dim=1)).float()
 

@@ -236,7 +236,7 @@ def _check_agreement(config: Config, model: DualEncoder) -> None:
     and the start of the heads came from."""
     asked, saved = _leaves(to_dict(config.model)), _leaves(to_dict(model.config))
     for key in asked.keys() - {"kind", "image.weights", "image.size", "text.name", "text.tokenizer", "head"}:
-        if asked[key] != saved[key]:
+        if asked[key] != saved[key] and not (key == "pooling" and asked[key] is None):
             raise ConfigError(
                 f"model.{key} is {asked[key]}, but init={config.init} was trained with {saved[key]}"
             )

@@ -44,6 +44,18 @@ def test_vectors_are_means_over_the_tokens_of_one_side(kind: str, config) -> Non
         np.testing.assert_allclose(found, finish(states.mean(dim=0).numpy()), rtol=1e-4, atol=1e-5)
 
 
+@torch.no_grad()
+def test_first_tokens_on_request() -> None:
+    model, photos = tiny_stage("vldeformer", replace(TINY, pooling="cls")), tiny_photos(2)
+    for photo, found in zip(photos, model.encode_image(photos).toarray(), strict=True):
+        expected = torch.tanh(transformer(model, embedded_photo(model, photo))[0]).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    ids, _ = model.text_encoder.tokenize(CAPTIONS[:1])
+    expected = torch.tanh(transformer(model, model.text_encoder.body.embeddings(ids)[0])[0]).numpy()
+    found = model.encode_text(CAPTIONS[:1]).toarray()[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["ce", "joint"])
 @torch.no_grad()
 def test_a_pair_is_one_sequence_whose_cls_is_classified(kind: str) -> None:

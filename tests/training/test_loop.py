@@ -364,7 +364,7 @@ def test_starting_from_a_checkpoint(finished: Path) -> None:
         ({"text": replace(TINY.text, max_tokens=7)}, r"model\.text\.max_tokens is 7, but init=.* with 40"),
         ({"vocabulary": VocabularyConfig("all")}, r"model\.vocabulary\.kind is all, but init=.* with words"),
         ({"special_positions": True}, r"special_positions is True, but init=.* with False"),
-        ({"pooling": "mean"}, r"pooling is mean, but init=.* with cls"),
+        ({"pooling": "mean"}, r"pooling is mean, but init=.* with None"),
         ({"kind": "dense"}, "holds a lexlip model, not a dense one"),
     ],
 )

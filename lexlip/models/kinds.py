@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from lexlip.config import ModelConfig
 from lexlip.errors import ModelError
 from lexlip.models.be import BE
 from lexlip.models.ce import CE
@@ -21,6 +23,27 @@ from lexlip.models.vldeformer import VLDeformer
 KINDS: dict[str, type[DualEncoder]] = {
     model.kind: model for model in (LexLIP, Dense, LightningDOT, VLDeformer, BE, CE, Joint)
 }
+
+
+def load_start(name: str | Path, config: ModelConfig) -> DualEncoder:
+    """A model of `config.kind` to train, with the weights of a saved one.
+
+    All of them where that is of the same kind or a relative; for kinds without words also the two encoders of
+    any other, under new heads.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged, or it is of another kind.
+    """
+    model, folder = KINDS[config.kind], model_folder(name)
+    saved = read_description(folder)["kind"]
+    if saved not in KINDS or saved in (model.kind, *model.relatives) or model.has_words:
+        return model.from_pretrained(folder, or_relative=True)
+    other = KINDS[saved].from_pretrained(folder)
+    encoders = replace(config, image=other.config.image, text=other.config.text)
+    started = model(encoders, other.tokenizer, None, other.text_encoder.architecture)
+    started.image_encoder.load_state_dict(other.image_encoder.state_dict())
+    started.text_encoder.load_state_dict(other.text_encoder.state_dict())
+    return started.eval()
 
 
 def load_reranker(name: str | Path) -> OneTransformer:

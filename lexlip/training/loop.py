@@ -29,7 +29,7 @@ from lexlip.evaluation.evaluate import Report, evaluate
 from lexlip.evaluation.pairs import embed_source, evaluate_pairs
 from lexlip.memory import keep_freed_memory
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.models.kinds import KINDS
+from lexlip.models.kinds import KINDS, load_start
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.engines import engine_for
@@ -190,7 +190,7 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         LexLIPError: it cannot be made, or `init` is another model than the config describes.
     """
     if config.init is not None:
-        model = KINDS[config.model.kind].from_pretrained(config.init, or_relative=True)
+        model = load_start(config.init, config.model)
         _check_agreement(config, model)
         if model.config.image.size != config.model.image.size:
             model.resize(config.model.image.size)

@@ -365,7 +365,6 @@ def test_starting_from_a_checkpoint(finished: Path) -> None:
         ({"vocabulary": VocabularyConfig("all")}, r"model\.vocabulary\.kind is all, but init=.* with words"),
         ({"special_positions": True}, r"special_positions is True, but init=.* with False"),
         ({"pooling": "mean"}, r"pooling is mean, but init=.* with None"),
-        ({"kind": "dense"}, "holds a lexlip model, not a dense one"),
     ],
 )
 def test_starting_from_a_checkpoint_of_another_model(
@@ -378,6 +377,24 @@ def test_starting_from_a_checkpoint_of_another_model(
     with pytest.raises((ConfigError, ModelError), match=message) as caught:
         make_model(config, Scenes(4, seed=0))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["dense", "ce", "lightningdot"])
+def test_starting_from_the_encoders_of_another_kind(finished: Path, tmp_path: Path, kind: str) -> None:
+    losses = {"flops_image": 0.0, "flops_text": 0.0, "anchor_contrastive": 0.0, "anchor_words": 0.0}
+    if kind == "ce":
+        losses |= {"contrastive": 0.0, "matching": 1.0}
+    objective, model = replace(SMALL.objective, **losses), replace(SMALL.model, kind=kind)
+    config = replace(SMALL, init=str(finished / "best"), model=model, objective=objective)
+    started, _ = make_model(config, Scenes(4, seed=0))
+    first = LexLIP.from_pretrained(finished / "best")
+    assert (started.kind, started.config) == (kind, model)
+    for part in ("image_encoder", "text_encoder"):
+        weights = getattr(started, part).state_dict()
+        torch.testing.assert_close(weights, getattr(first, part).state_dict(), rtol=0, atol=0)
+    started.save(tmp_path)
+    with pytest.raises(ModelError, match=f"holds a {kind} model, not a lexlip one"):
+        make_model(replace(SMALL, init=str(tmp_path)), Scenes(4, seed=0))
 
 
 @pytest.mark.parametrize("size", [16, 64])

@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,18 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import Config
+from lexlip.config import Config, ImageEncoderConfig
 from lexlip.config_files import load_config, to_dict
-from lexlip.data import Source
+from lexlip.data import Source, UnreadableImage
 from lexlip.data.source import spread
+from lexlip.encoders.image import to_pixels
 from lexlip.encoders.text import load_mlm_head, load_tokenizer
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.evaluation.evaluate import Report, evaluate
 from lexlip.evaluation.pairs import embed_source, evaluate_pairs
 from lexlip.memory import keep_freed_memory
 from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.folder import kind_of
 from lexlip.models.kinds import KINDS, load_start
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.one_transformer import OneTransformer
@@ -38,13 +41,14 @@ from lexlip.training.checkpoint import load_checkpoint, random_state, save_check
 from lexlip.training.device import pick_precision
 from lexlip.training.loading import open_configured, training_batches
 from lexlip.training.processes import Processes
-from lexlip.training.start import companions, fit_text_head, inverse_document_frequency
+from lexlip.training.start import companions, fit_image_tokens, fit_text_head, inverse_document_frequency
 from lexlip.training.step import make_optimizer, set_learning_rate, train_step
 from lexlip.training.trainee import Trainee
 from lexlip.training.views import encode_views
 from lexlip.vocabulary import Vocabulary
 
 PAIRED_PHOTOS = 100  # that a cross-encoder is validated on, all with all
+FITTED_PHOTOS = 256  # that a photo's tokens are fitted to words with
 COUNTED_PHOTOS = 500_000  # enough to know the words of any larger collection
 
 
@@ -197,6 +201,9 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         model.name = config.name
         if model.vocabulary is not None:
             return model, model.vocabulary
+        if isinstance(model, OneTransformer) and kind_of(config.init) == LexLIP.kind:
+            photos = _some_photos(train, model.config.image)
+            fit_image_tokens(model, LexLIP.from_pretrained(config.init), photos)
         captions = [caption for texts in _captions(config, train) for caption in texts]
         return model, _vocabulary(config, model.text_encoder.tokenizer, captions)
     captions_of = _captions(config, train)
@@ -213,6 +220,15 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
             why = "the text encoder's states do not tell words apart: the heads start at random"
             tqdm.write(why, sys.stderr)
     return model, vocabulary
+
+
+def _some_photos(train: Source, config: ImageEncoderConfig) -> Tensor:
+    """FITTED_PHOTOS that can be read, spread evenly, uint8 [n, 3, size, size]."""
+    pixels = []
+    for row in spread(len(train), FITTED_PHOTOS):
+        with suppress(UnreadableImage):
+            pixels.append(to_pixels(train.image(row, config.size), config))
+    return torch.stack(pixels) if pixels else torch.empty(0, 3, config.size, config.size, dtype=torch.uint8)
 
 
 def _captions(config: Config, train: Source) -> list[tuple[str, ...]]:

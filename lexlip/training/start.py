@@ -1,4 +1,4 @@
-"""What a new LexLIP model takes from the training captions before its first step."""
+"""What a new model takes from the training captions, or from another model, before its first step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from tqdm import tqdm
 
+from lexlip.encoders.lexicon import sparse_vector
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.one_transformer import OneTransformer
 from lexlip.vocabulary import tokenize_captions
 
 CAPTIONS = 4000  # enough for a regression onto D directions
 BATCH = 64  # captions encoded at a time
+PHOTOS = 16  # encoded at a time
+WORDS = 5  # that a token of a photo is seen as
 POSITIONS = 4000  # enough for two means
 NEIGHBOURS = 10  # words besides its own that a position starts with, about
 OWN_LOGIT = 0.7  # of a position's own word at the start: p = log(1 + 0.7) = 0.53
@@ -116,6 +120,40 @@ def fit_text_head(model: LexLIP, captions: Sequence[str], progress: bool = False
     model.text_head.load_state_dict(head.state_dict())
     model.image_head.decoder.copy_(head.decoder)
     return True
+
+
+@torch.no_grad()
+def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Tensor) -> None:
+    """Start with photos whose tokens look to the Transformer like the words that LexLIP sees there.
+
+    So attention between a word and a patch that shows it begins as that between two equal words. A ridge
+    regression gives the projection: from the image encoder's states to the embeddings of the WORDS heaviest
+    words of each position, averaged by their weights.
+
+    Args:
+        model: a new one with the encoders of `words`.
+        words: a trained LexLIP.
+        photos: uint8 [N, 3, S, S]; a few hundred are enough.
+    """
+    embeddings = words.text_encoder.word_embeddings[torch.from_numpy(words.vocabulary.token_ids)]
+    head, inputs, targets = words.image_head, [], []
+    for some in photos.split(PHOTOS):
+        states = words.image_encoder(some).flatten(0, 1)  # [N P, D_image]
+        weights = sparse_vector(head.hidden(states) @ head.decoder.t() + head.bias).topk(WORDS, dim=1)
+        total = weights.values.sum(dim=1)
+        seen = total > 0
+        shares = weights.values[seen] / total[seen, None]
+        inputs.append(states[seen])
+        targets.append((shares[:, :, None] * embeddings[weights.indices[seen]]).sum(dim=1))
+    states, means = torch.cat(inputs), torch.cat(targets)
+    if not len(states):
+        return
+    weight, bias = _ridge(states, means, torch.ones(len(states)))
+    model.image_projection.weight.copy_(embeddings.std() * weight)
+    model.image_projection.bias.copy_(embeddings.std() * bias)
+    norm = getattr(model.text_encoder.body.embeddings, "LayerNorm", None)
+    if norm is not None:
+        model.image_norm.load_state_dict(norm.state_dict())
 
 
 def _states_of_words(model: LexLIP, captions: Sequence[str], progress: bool) -> tuple[Tensor, Tensor]:

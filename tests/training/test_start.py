@@ -35,8 +35,14 @@ from lexlip.data import Scenes
 from lexlip.encoders.text import word_tokenizer
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.loop import make_model, pretrain
-from lexlip.training.start import _ridge, companions, fit_text_head, inverse_document_frequency
-from tests.tiny import TINY, tiny_model, tiny_photos
+from lexlip.training.start import (
+    _ridge,
+    companions,
+    fit_image_tokens,
+    fit_text_head,
+    inverse_document_frequency,
+)
+from tests.tiny import TINY, tiny_model, tiny_photos, tiny_stage
 
 WIDE = replace(TINY, text=replace(TINY.text, options={**TINY.text.options, "hidden_size": 128}))
 SCENES = Scenes(200, seed=0)
@@ -261,3 +267,39 @@ def test_companions_are_the_words_with_the_highest_t_scores() -> None:
         assert all(int(column) == row for column in found[row][len(best) :])
         some += len(best)
     assert some > 10
+
+
+@torch.no_grad()
+def test_tokens_of_photos_start_as_the_words_that_lexlip_sees_there() -> None:
+    """Against a ridge regression of numpy's, of positions taken one at a time."""
+    words, photos = tiny_model(), tiny_photos(20)
+    model = tiny_stage("ce")
+    model.image_encoder.load_state_dict(words.image_encoder.state_dict())
+    fit_image_tokens(model, words, photos)
+    embeddings = words.text_encoder.word_embeddings[torch.from_numpy(words.vocabulary.token_ids)].numpy()
+    states, means = [], []
+    for state in words.image_encoder(photos).flatten(0, 1):
+        logits = words.image_head(state[None, None], torch.ones(1, 1, dtype=torch.bool))[0]
+        p = np.log1p(np.maximum(logits.numpy(), 0))
+        best = np.argsort(-p, kind="stable")[:5]
+        if p[best].sum() > 0:
+            states.append(np.append(state.numpy(), 1.0).astype(np.float64))
+            means.append((p[best, None] * embeddings[best]).sum(axis=0) / p[best].sum())
+    x, y = np.array(states), np.array(means)
+    gram = x.T @ x
+    gram += 1e-3 * np.diag(gram).mean() * np.eye(len(gram))
+    expected = x @ np.linalg.solve(gram, x.T @ y)
+    expected *= embeddings.std(ddof=1) / expected.std(ddof=1)
+    found = model.image_projection(torch.tensor(x[:, :-1], dtype=torch.float32)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-3)
+    norm = model.text_encoder.body.embeddings.LayerNorm
+    torch.testing.assert_close(model.image_norm.state_dict(), norm.state_dict())
+
+
+@torch.no_grad()
+def test_photos_without_words_leave_the_tokens_as_they_were() -> None:
+    words, model = tiny_model(), tiny_stage("ce")
+    words.image_head.bias.fill_(-1e3)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    fit_image_tokens(model, words, tiny_photos(2))
+    torch.testing.assert_close(model.state_dict(), before)

@@ -71,7 +71,9 @@ def draw(pool: CaptionPool, random: np.random.Generator) -> tuple[Direction, Dir
     return t2i, i2t
 
 
-def evaluate_bm25(source: Source, seed: int = 0, progress: bool = False, depth: int = 10) -> Report:
+def evaluate_bm25(
+    source: Source, seed: int = 0, progress: bool = False, depth: int = 10, asking: int | None = None
+) -> Report:
     """`lexlip.evaluation.evaluate.evaluate` without a model.
 
     The report's numbers are of photos that have a caption, and of the captions that do not stand for one.
@@ -81,12 +83,13 @@ def evaluate_bm25(source: Source, seed: int = 0, progress: bool = False, depth: 
         source: photos with captions.
         seed: of the captions that stand for their photos.
         progress, depth: as for `evaluate`.
+        asking: the first so many photos ask; None: all.
 
     Raises:
         DataError: no photo has a second caption.
         BridgeError: no Java (see anserini_bridge.errors).
     """
-    t2i, i2t = draw(CaptionPool.of(source), np.random.default_rng(seed))
+    t2i, i2t = draw(CaptionPool.of(source, asking), np.random.default_rng(seed))
     rankings = {}
     for name, what, way in (("t2i", "text to image", t2i), ("i2t", "image to text", i2t)):
         with TemporaryDirectory(prefix="lexlip-") as folder:

@@ -32,6 +32,7 @@ class Encoded:
         tokens_of: of each photo the tokenizer ids that occur in its captions; none without a vocabulary.
         special_tokens: the tokenizer ids of special pieces.
         skipped: photos that cannot be read, with the reason.
+        asking: the first so many captions ask, and their photos; None: all. The others are only found.
     """
 
     image_ids: list[str]
@@ -44,6 +45,13 @@ class Encoded:
     tokens_of: list[set[int]]
     special_tokens: list[int]
     skipped: list[Skipped]
+    asking: int | None = None
+
+    @property
+    def asking_images(self) -> list[int]:
+        """Rows of the photos that ask, in order; those that have captions."""
+        asking = set(self.owners[: self.asking])
+        return [row for row, id in enumerate(self.image_ids) if id in asking]
 
     @property
     def has_words(self) -> bool:
@@ -57,11 +65,16 @@ def encode_source(
     query_encoder: QueryEncoder = "network",
     workers: int = 2,
     progress: bool = False,
+    asking: int | None = None,
 ) -> Encoded:
-    """Encode all photos and captions of a source; the arguments are those of `evaluate`.
+    """Encode all photos and captions of a source.
+
+    Args:
+        model, source, query_encoder, workers, progress: those of `evaluate`.
+        asking: the first so many photos ask, and their captions; None: all.
 
     Raises:
-        DataError: there are no captions, or no photo could be read.
+        DataError: no photo that asks and could be read has a caption.
         ModelError: a dense model has no word weights to encode captions with.
     """
     if model.vocabulary is None and query_encoder == "words":
@@ -71,7 +84,9 @@ def encode_source(
     ids = [id for batch, _ in batches for id in batch]
     captions_of = {item.id: item.captions for item in source.items}
     texts = [caption for id in ids for caption in captions_of[id]]
-    if not texts:
+    first = {item.id for item in source.items[:asking]}
+    questions = sum(len(captions_of[id]) for id in ids if id in first)
+    if not questions:
         raise DataError(f"{source.name} has no photo with captions to evaluate on")
     texts_of = [[f"{id}#{number}" for number in range(len(captions_of[id]))] for id in ids]
     return Encoded(
@@ -87,6 +102,7 @@ def encode_source(
         else [],
         special_tokens=model.tokenizer.all_special_ids,
         skipped=photos.skipped,
+        asking=None if asking is None else questions,
     )
 
 

@@ -144,18 +144,20 @@ def measure(
 ) -> Report:
     """`evaluate` for photos and captions that are encoded already; the arguments are the same."""
     _check_topk(encoded.has_words, topk_terms)
-    asking = [row for row, texts in enumerate(encoded.texts_of) if texts]
+    asking = encoded.asking_images
+    texts, owners = encoded.text_ids[: encoded.asking], encoded.owners[: encoded.asking]
     documents = _documents(encoded.images, topk_terms)
-    with engine_of(encoded.image_ids, documents) as engine:
+    with engine_of(*_in_any_order(encoded, encoded.image_ids, documents)) as engine:
         found, scores = search_all(
             engine.search,
-            encoded.captions,
-            len(encoded.text_ids),
+            encoded.captions[: len(texts)],
+            len(texts),
             depth,
             "text to image" if progress else None,
         )
-    t2i = Ranking(encoded.text_ids, found, scores, [{owner} for owner in encoded.owners])
-    with engine_of(encoded.text_ids, _documents(encoded.captions, topk_terms)) as engine:
+    t2i = Ranking(texts, found, scores, [{owner} for owner in owners])
+    captions = _documents(encoded.captions, topk_terms)
+    with engine_of(*_in_any_order(encoded, encoded.text_ids, captions)) as engine:
         found, scores = search_all(
             engine.search,
             encoded.images[asking],
@@ -188,6 +190,16 @@ def _check_topk(has_words: bool, topk_terms: int | None) -> None:
 
 def _documents(vectors: csr_matrix, topk_terms: int | None) -> csr_matrix:
     return vectors if topk_terms is None else topk(vectors, topk_terms)
+
+
+def _in_any_order(
+    encoded: Encoded, ids: Sequence[str], documents: csr_matrix
+) -> tuple[Sequence[str], csr_matrix]:
+    """Documents as they are, or shuffled where some ask: of equal scores those must not be first."""
+    if encoded.asking is None:
+        return ids, documents
+    order = np.random.default_rng(0).permutation(len(ids))
+    return [ids[row] for row in order], documents[order]
 
 
 def _mean_terms(vectors: csr_matrix) -> float:

@@ -21,6 +21,9 @@ from lexlip.search.fusion import Fusion, fuse
 DEPTH = 10  # documents of a query that are kept where all pairs were scored
 PAIRS = 4096  # scored between two moves of the progress bar
 
+Odds = dict[str, list[np.ndarray]]
+"""By "t2i" and "i2t", of each query the log-odds of its candidates, float32 [k]."""
+
 
 @dataclass(frozen=True)
 class Embedded:
@@ -143,42 +146,54 @@ def rerank(
         fusion, weight: see `lexlip.search.fusion.fuse`.
         progress: show progress bars.
     """
+    return reordered(first, candidate_odds(model, embedded, first, k, progress), k, fusion, weight)
+
+
+def candidate_odds(
+    model: OneTransformer, embedded: Embedded, first: Report, k: int, progress: bool = False
+) -> Odds:
+    """What a cross-encoder says of the first k answers of each query; the arguments are those of `rerank`."""
     row_of_text = {id: row for row, id in enumerate(embedded.text_ids)}
     row_of_image = {id: row for row, id in enumerate(embedded.image_ids)}
-    rankings = {}
+    odds: Odds = {}
     for way, ranking in first.rankings.items():
         asking, answering = (row_of_text, row_of_image) if way == "t2i" else (row_of_image, row_of_text)
-        candidates = [
-            [place for place, id in enumerate(found[:k]) if id in answering] if query in asking else []
-            for query, found in zip(ranking.queries, ranking.found, strict=True)
-        ]
         pairs = np.array(
             [
-                (asking[query], answering[found[place]])
-                for query, found, places in zip(ranking.queries, ranking.found, candidates, strict=True)
-                for place in places
+                (asking.get(query, -1), answering.get(id, -1))
+                for query, found in zip(ranking.queries, ranking.found, strict=True)
+                for id in found[:k]
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
-        odds = _score(model, embedded, pairs if way == "t2i" else pairs[:, ::-1].copy(), progress)
-        rankings[way] = _reordered(ranking, candidates, odds, fusion, weight)
-    return first.with_rankings(rankings)
+        known = (pairs >= 0).all(axis=1)
+        scores = np.full(len(pairs), np.nan, np.float32)
+        asked = pairs[known] if way == "t2i" else pairs[known, ::-1].copy()
+        scores[known] = _score(model, embedded, asked, progress)
+        odds[way] = np.split(scores, np.cumsum([len(found[:k]) for found in ranking.found])[:-1])
+    return odds
+
+
+def reordered(first: Report, odds: Odds, k: int, fusion: Fusion = "none", weight: float = 0.5) -> Report:
+    """What `rerank` gives, with odds of k candidates or more of each query at hand."""
+    return first.with_rankings(
+        {way: _reordered(ranking, odds[way], k, fusion, weight) for way, ranking in first.rankings.items()}
+    )
 
 
 def _reordered(
-    ranking: Ranking, candidates: list[list[int]], odds: np.ndarray, fusion: Fusion, weight: float
+    ranking: Ranking, odds: Sequence[np.ndarray], k: int, fusion: Fusion, weight: float
 ) -> Ranking:
-    """A ranking whose candidates, places in each query's answers, come first, in the order of their pairs."""
-    found, scores, start = [], [], 0
-    for ids, first, places in zip(ranking.found, ranking.scores, candidates, strict=True):
-        fused = fuse(first[places], odds[start : start + len(places)], fusion, weight)
-        start += len(places)
-        order = np.argsort(-fused, kind="stable")
-        behind = [place for place in range(len(ids)) if place not in set(places)]
-        found.append([ids[places[row]] for row in order] + [ids[place] for place in behind])
+    found, scores = [], []
+    for ids, first, pairs in zip(ranking.found, ranking.scores, odds, strict=True):
+        places = np.flatnonzero(~np.isnan(pairs[:k]))
+        fused = fuse(first[places], pairs[places], fusion, weight)
+        order = places[np.argsort(-fused, kind="stable")].tolist()
+        behind = [place for place in range(len(ids)) if place not in set(order)]
+        found.append([ids[place] for place in [*order, *behind]])
         # those behind keep their order, below the last candidate
-        below = (fused.min() if places else 0.0) - np.arange(1, len(behind) + 1)
-        scores.append(np.concatenate([fused[order], below]))
+        below = (fused.min() if len(places) else 0.0) - np.arange(1, len(behind) + 1)
+        scores.append(np.concatenate([np.sort(fused)[::-1], below]))
     return replace(ranking, found=found, scores=scores)
 
 

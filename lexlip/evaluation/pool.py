@@ -37,11 +37,11 @@ class CaptionPool:
     asking: int
 
     @classmethod
-    def of(cls, source: Source) -> CaptionPool:
-        """All photos and captions of a source; all of them ask."""
+    def of(cls, source: Source, asking: int | None = None) -> CaptionPool:
+        """All photos and captions of a source; the first so many photos ask, or all."""
         items = source.items
         fields = _captions([item.id for item in items], {item.id: item.captions for item in items})
-        return cls(**fields, asking=len(fields["texts"]))
+        return cls(**fields, asking=sum(len(item.captions) for item in items[:asking]))
 
     def texts_of(self, image: int) -> np.ndarray:
         """Rows of the captions of a photo."""

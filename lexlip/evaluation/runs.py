@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lexlip.config import Config
 from lexlip.config_files import load_config
@@ -20,10 +22,20 @@ class Lineage:
     Attributes:
         configs: the run's own, then that of the run before it, and so on.
         origin: what the first of them started from, if that is no run that can be found.
+        runs: their folders, in the same order.
     """
 
     configs: list[Config]
     origin: str | None
+    runs: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What runs cost: their steps, and the minutes that these took, without validations."""
+
+    steps: int
+    minutes: float
 
 
 def checkpoint_of(name: str | Path) -> str | Path:
@@ -56,14 +68,10 @@ def best_validation(run: Path) -> Report:
     Raises:
         DataError: it is no run, has no validation yet, or its log is damaged.
     """
-    path = run / "metrics.jsonl"
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        reports = [Report.from_dict(row["val"]) for row in rows if "val" in row]
-    except (FileNotFoundError, NotADirectoryError):
-        reports = []
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is damaged: {error}") from error
+        reports = [Report.from_dict(row["val"]) for row in _metrics(run) if "val" in row]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{run / 'metrics.jsonl'} is damaged: {error}") from error
     if not reports:
         raise DataError(
             f"{run} has no validation results (metrics.jsonl); name a run's folder, or give photos to measure"
@@ -79,17 +87,76 @@ def lineage(run: Path) -> Lineage:
         ConfigError: a config cannot be read.
     """
     configs: list[Config] = []
+    runs: list[Path] = []
     seen: set[Path] = set()
     while True:
         seen.add(run.resolve())
+        runs.append(run)
         config = read_config(run)
         configs.append(config)
         if config.init is None:
-            return Lineage(configs, None)
+            return Lineage(configs, None, runs)
         before = _find_run(Path(config.init))
         if before is None or before.resolve() in seen:
-            return Lineage(configs, config.init)
+            return Lineage(configs, config.init, runs)
         run = before
+
+
+def training_of(places: Sequence[str | Path]) -> Training | None:
+    """The cost of models and of the runs that they go back to, each run counted once.
+
+    Minutes are those of the steps at the speeds that metrics.jsonl has of them.
+
+    Args:
+        places: runs or their checkpoints; several for a model that reranks what another finds.
+
+    Returns:
+        None if one of them is no run, or started from a model whose run is not at hand.
+    """
+    runs: dict[Path, Config] = {}
+    for place in places:
+        run = _find_run(Path(place))
+        if run is None:
+            return None
+        line = lineage(run)
+        if line.origin is not None:
+            return None
+        runs |= {folder.resolve(): config for folder, config in zip(line.runs, line.configs, strict=True)}
+    costs = [_cost(run, config.optim.batch) for run, config in runs.items()]
+    return Training(sum(steps for steps, _ in costs), sum(minutes for _, minutes in costs))
+
+
+def _cost(run: Path, batch: int) -> tuple[int, float]:
+    """Steps and minutes of one run."""
+    steps, pending = 0, 0
+    seconds, rate = 0.0, 1.0
+    for row in _metrics(run):
+        pending += row["step"] - steps
+        steps = row["step"]
+        if "samples_per_s" in row:
+            seconds += pending * batch / row["samples_per_s"]
+            rate, pending = row["samples_per_s"], 0
+    if pending and seconds:
+        seconds += pending * batch / rate  # after the last line
+    return steps, seconds / 60
+
+
+def _metrics(run: Path) -> list[dict[str, Any]]:
+    """The lines of RUN/metrics.jsonl; none if it is not there.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = run / "metrics.jsonl"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        _ = [row["step"] for row in rows]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    return rows
 
 
 def read_config(run: Path) -> Config:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.evaluate import engine_option, open_captioned
 from lexlip.cli.table2 import table2
+from lexlip.cli.table_stages import commands
 
 if TYPE_CHECKING:
     from lexlip.data import Source
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def table() -> None:
-    """Print a table of the LexLIP paper for your own models and photos."""
+    """Print a table for your own models and photos: stages, or one of a paper.
+
+    1, 2 and 3 are those of the LexLIP paper, the others those of the papers of the stages to compare with.
+    """
 
 
 def models_and_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,7 +81,8 @@ def table3(**arguments: Any) -> None:
     _table_of_models(3, **arguments)
 
 
-table.add_command(table2)
+for command in (table2, *commands()):
+    table.add_command(command)
 
 
 def _table_of_models(
@@ -106,8 +111,16 @@ def _table_of_models(
         rows, measured = _validated(models, methods)
     else:
         photos = open_captioned(source, images, split)
-        settings = Settings(topks or ("all", 32), engine, quantization, workers, progress=not as_json)
-        engines, rows = _measured(models, methods, photos, settings)
+        engines, rows = _measured(
+            models,
+            methods,
+            photos,
+            topks or ("all", 32),
+            engine=engine,
+            scheme=quantization,
+            workers=workers,
+            progress=not as_json,
+        )
         many = "s" if len(engines) > 1 else ""
         of_split = f" ({split})" if split else ""
         measured = (
@@ -123,47 +136,24 @@ def _table_of_models(
     click.echo(f"\n{measured}\n{PAPER[number]}")
 
 
-class Settings(NamedTuple):
-    """How models are measured."""
-
-    topks: Sequence[str | int]
-    engine: EngineName | None
-    quantization: Scheme
-    workers: int
-    progress: bool
-
-
 def _measured(
-    models: Sequence[str], methods: Sequence[str | None], photos: Source, settings: Settings
-) -> tuple[list[EngineName], list[Row]]:
+    models: Sequence[str],
+    methods: Sequence[str | None],
+    photos: Source,
+    topks: Sequence[str | int],
+    **options: Any,
+) -> tuple[list[str], list[Row]]:
     """The engines in use, and the rows of all models, each of which is encoded once."""
     from lexlip.cli.index import show_skipped
-    from lexlip.evaluation.encoded import encode_source
-    from lexlip.evaluation.evaluate import measure
-    from lexlip.evaluation.runs import checkpoint_of
+    from lexlip.evaluation.first_stages import Settings, measure_first_stages
     from lexlip.evaluation.tables import Row
-    from lexlip.models.kinds import load_model
-    from lexlip.search.engines import engine_for, engines_of
 
-    progress = settings.progress
-    engines: list[EngineName] = []
-    rows = []
-    folders = [checkpoint_of(model) for model in models]  # all are there, before the first is measured
-    for model, folder, method in zip(models, folders, methods, strict=True):
-        encoder = load_model(folder)
-        dense = encoder.vocabulary is None
-        asked = settings.engine if settings.engine in engines_of(encoder) else None
-        engine, engine_of = engine_for(encoder, asked, settings.quantization)
-        if engine not in engines:
-            engines.append(engine)
-        encoded = encode_source(encoder, photos, workers=settings.workers, progress=progress)
-        if folder is folders[0]:  # the others skip the same photos
-            show_skipped(encoded.skipped)
-        for topk in ("all",) if dense else settings.topks:
-            terms = None if isinstance(topk, str) else topk
-            documents = "dense" if dense else "all" if terms is None else f"top-{terms}"
-            rows.append(Row(model, documents, measure(encoded, engine_of, terms, progress), method))
-    return engines, rows
+    kept = [None if isinstance(topk, str) else topk for topk in topks]
+    measured = list(measure_first_stages(models, photos, Settings(topks=kept, **options)))
+    show_skipped(measured[0].report.skipped)  # the others skip the same photos
+    method_of = dict(zip(models, methods, strict=True))
+    rows = [Row(stage.name, stage.documents, stage.report, method_of[stage.name]) for stage in measured]
+    return list(dict.fromkeys(stage.engine for stage in measured)), rows
 
 
 def _validated(models: Sequence[str], methods: Sequence[str | None]) -> tuple[list[Row], str]:

@@ -1,4 +1,5 @@
-"""How a run differs from the full method: what Table 3 of the LexLIP paper switches off, and additions."""
+"""How a run differs from the full method: what Table 3 of the LexLIP paper switches off, and additions; and
+what it leaves out of VLDeformer's."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lexlip.config import Config, ObjectiveConfig
+from lexlip.errors import ModelError
 from lexlip.evaluation.runs import Lineage
+from lexlip.models.folder import kind_of
 
 PARTS: dict[str, Callable[[ObjectiveConfig], bool]] = {
     "L_self": lambda objective: objective.mlm > 0,
@@ -67,3 +70,34 @@ def difference(lineage: Lineage) -> Difference:
         parts=had,
         origin=lineage.origin,
     )
+
+
+DECOMPOSED = ("ce", "joint")  # kinds whose Transformer saw captions and photos together
+
+
+def left_out(lineage: Lineage) -> list[str]:
+    """What a run leaves out of VLDeformer's method, as in Table 5 of its paper (arXiv 2110.11338).
+
+    Where `lineage.origin` hides how the first run started, pre-training counts as done.
+    """
+    config, first = lineage.configs[0], lineage.configs[-1]
+    kinds = [before.model.kind for before in lineage.configs[1:]]
+    begun = lineage.origin is None
+    parts = {
+        "contrastive loss": config.objective.contrastive == 0,
+        "composed negatives": not config.objective.composed_negatives,
+        "mean pooling": config.model.kind == "lightningdot"
+        or (config.model.kind == "dense" and config.model.pooling == "cls"),
+        "a pre-trained text encoder": begun and first.model.text.name is None,
+        "a pre-trained image encoder": begun and first.model.image.weights is None,
+        "decomposing": not any(kind in DECOMPOSED for kind in [*kinds, _kind_of(lineage.origin)]),
+    }
+    return [part for part, missing in parts.items() if missing]
+
+
+def _kind_of(origin: str | None) -> str | None:
+    """The kind of a model that a run started from, if it is at hand."""
+    try:
+        return None if origin is None else kind_of(origin)
+    except ModelError:
+        return None

@@ -1,0 +1,156 @@
+"""First stages on the same photos: what each finds, with every model encoding them once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lexlip.data import Source
+from lexlip.errors import ModelError
+from lexlip.evaluation.bm25 import evaluate_bm25
+from lexlip.evaluation.encoded import Encoded, encode_source
+from lexlip.evaluation.evaluate import Report, measure
+from lexlip.evaluation.runs import checkpoint_of
+from lexlip.evaluation.systems.impact import TopK, name_of
+from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.encoder import Encoder
+from lexlip.models.folder import BM25, kind_of
+from lexlip.models.kinds import KINDS, load_model
+from lexlip.models.one_transformer import OneTransformer
+from lexlip.search.engines import EngineName, engine_for, engines_of
+from lexlip.sparse.quantize import Scheme
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How first stages are measured.
+
+    Attributes:
+        topks: words that a document keeps, a measurement each; None keeps all. Dense models have none.
+        engine: for the models that it fits; the others have their own, and all if it is None.
+        scheme: see `lexlip.sparse.quantize`.
+        query_topk: words that a query keeps; None keeps all.
+        workers: threads that decode photos.
+        progress: show progress bars.
+        depth: documents that a query finds.
+    """
+
+    topks: Sequence[TopK] = (None,)
+    engine: EngineName | None = None
+    scheme: Scheme = "unit"
+    query_topk: int | None = None
+    workers: int = 2
+    progress: bool = False
+    depth: int = 10
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A first stage, and what it found.
+
+    Attributes:
+        name: as the user named it.
+        documents: what it keeps of a photo: "top-32", "all", "dense" or "captions".
+        topk: words that a document keeps.
+        engine: what searched.
+        report: with rankings.
+        model: None of BM25.
+        encoded: the photos and captions; None of BM25.
+    """
+
+    name: str
+    documents: str
+    topk: TopK
+    engine: str
+    report: Report
+    model: Encoder | None = None
+    encoded: Encoded | None = None
+
+
+def measure_first_stages(
+    names: Sequence[str], source: Source, settings: Settings, asking: int | None = None
+) -> Iterator[Measured]:
+    """Measures first stages one after another, as `lexlip.evaluation.evaluate` does.
+
+    Args:
+        names: models by run, checkpoint, packaged or hub name, or "bm25".
+        source: photos with captions.
+        settings: see `Settings`.
+        asking: the first so many photos ask, and their captions; None: all.
+
+    Raises:
+        ModelError: one of them does not exist, or finds nothing; before the first is measured.
+        DataError: nothing can ask.
+    """
+    folders = [first_stage_folder(name) for name in names]
+    for name, folder in zip(names, folders, strict=True):
+        if folder == BM25:
+            report = evaluate_bm25(source, progress=settings.progress, depth=settings.depth, asking=asking)
+            yield Measured(name, "captions", None, BM25, report)
+        else:
+            yield from _of_model(name, load_model(folder), source, settings, asking)
+
+
+def _of_model(
+    name: str, model: Encoder, source: Source, settings: Settings, asking: int | None
+) -> Iterator[Measured]:
+    asked = settings.engine if settings.engine in engines_of(model) else None
+    dense = model.vocabulary is None
+    engine, engine_of = engine_for(model, asked, settings.scheme, None if dense else settings.query_topk)
+    encoded = encode_source(
+        model, source, workers=settings.workers, progress=settings.progress, asking=asking
+    )
+    for topk in (None,) if dense else settings.topks:
+        report = measure(encoded, engine_of, topk, settings.progress, settings.depth)
+        documents = "dense" if dense else name_of(topk)
+        yield Measured(name, documents, topk, engine, report, model, encoded)
+
+
+def first_stage_folder(name: str) -> str | Path:
+    """Where a first stage's model is; "bm25" itself.
+
+    Raises:
+        ModelError: there is none, or it has no vectors to search.
+    """
+    if name == BM25:
+        return BM25
+    folder = checkpoint_of(name)
+    model = _class_of(folder)
+    if model is not None and not model.has_vectors:
+        raise ModelError(
+            f"{name} is a {model.kind} model, which has no vectors to find photos by: it can only rerank"
+            " (--rerank) what a first stage has found"
+        )
+    return folder
+
+
+def reranker_folder(name: str) -> str | Path:
+    """Where the model is that reranks.
+
+    Raises:
+        ModelError: there is none, or it does not score pairs.
+    """
+    if name != BM25:
+        folder = checkpoint_of(name)
+        if reranks(folder):
+            return folder
+    raise ModelError(f"{name} is a first stage and cannot rerank: give --rerank a ce or a joint model")
+
+
+def reranks(folder: str | Path) -> bool:
+    """Whether the model there scores pairs."""
+    model = _class_of(folder)
+    return model is not None and model.has_pairs
+
+
+def load_reranker(folder: str | Path) -> OneTransformer:
+    """The model that `reranker_folder` found."""
+    model = load_model(folder)
+    assert isinstance(model, OneTransformer)
+    return model
+
+
+def _class_of(folder: str | Path) -> type[DualEncoder] | None:
+    """None of BM25 and of models of other libraries."""
+    return KINDS.get(kind_of(folder))

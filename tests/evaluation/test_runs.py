@@ -4,7 +4,14 @@ from pathlib import Path
 import pytest
 
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.evaluation.runs import best_validation, checkpoint_of, lineage, read_config, run_of
+from lexlip.evaluation.runs import (
+    best_validation,
+    checkpoint_of,
+    lineage,
+    read_config,
+    run_of,
+    training_of,
+)
 from tests.evaluation.run_folders import validation, write_run
 
 
@@ -84,3 +91,38 @@ def test_configs_that_cannot_be_read(tmp_path: Path) -> None:
     (run / "config.yaml").write_text("[")
     with pytest.raises(ConfigError, match=r"^\S*run/config.yaml is not YAML"):
         read_config(run)
+
+
+def test_minutes_are_photos_by_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 steps of 64 photos at 32 a second, 10 more at 64, and 5 after the last line."""
+    monkeypatch.chdir(tmp_path)
+    run = write_run(tmp_path / "run", {"optim": {"batch": 64}})
+    lines = [
+        '{"step": 20, "samples_per_s": 32.0}',
+        '{"step": 20, "val": {}}',
+        '{"step": 30, "samples_per_s": 64.0}',
+        '{"step": 35, "val": {}}',
+    ]
+    (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    training = training_of([run])
+    assert training is not None
+    assert training.steps == 35
+    assert training.minutes == pytest.approx((20 * 64 / 32 + 15 * 64 / 64) / 60)
+    assert training_of([run, run]) == training
+    assert lineage(run).runs == [run]
+    second = write_run(tmp_path / "second", {"init": "run/best", "optim": {"batch": 64}})
+    (second / "metrics.jsonl").write_text('{"step": 60, "samples_per_s": 64.0}\n')
+    assert training_of(["run", "second"]) == training_of(["second"])
+    both = training_of(["second"])
+    assert both is not None
+    assert (both.steps, both.minutes) == (95, pytest.approx(training.minutes + 1))
+
+
+def test_minutes_that_nobody_knows(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", {"init": "elsewhere/best"})
+    assert training_of([run]) is None
+    assert training_of(["mini"]) is None
+    run = write_run(tmp_path / "damaged", {})
+    (run / "metrics.jsonl").write_text('{"loss": 1}\n')
+    with pytest.raises(DataError, match=r"metrics.jsonl is damaged"):
+        training_of([run])

@@ -184,10 +184,10 @@ class Reranker:
         tokens = self.embedded.photos[0]
         return tokens.numel() * tokens.element_size()
 
-    def want(self, report: Report, k: int) -> None:
-        """It will have to rerank the first k answers of a first stage."""
+    def want(self, report: Report) -> None:
+        """It will have to rerank answers of a first stage."""
         for way, ranking in report.rankings.items():
-            answers = {id for found in ranking.found for id in found[:k]}
+            answers = {id for found in ranking.found for id in found}
             photos, texts = (answers, ranking.queries) if way == "t2i" else (ranking.queries, answers)
             self.wanted.update(photos, map(owner_of, texts))
 
@@ -225,7 +225,7 @@ def measure_rows(plan: Plan, questions: Questions) -> list[Row]:
     if plan.recall:
         for stage in stages:
             if (name := names[stage.name]) is not None:
-                rerankers[name].want(stage.report, max(plan.ks))
+                rerankers[name].want(stage.report)
         if plan.pairs and plan.reranker is not None:
             rerankers[plan.reranker].wanted.update(item.id for item in questions.pool.items)
     rows: list[Row] = []
@@ -322,9 +322,8 @@ def _training(row: Row) -> Training | None:
 def _known(first: Report, embedded: Embedded) -> Report:
     """A report without the photos that cannot be read, which BM25 does not open, and their captions."""
     known = {*embedded.image_ids, *embedded.text_ids}
-    ways = [*(id for way in first.rankings.values() for found in way.found for id in found)]
-    asking = [id for way in first.rankings.values() for id in way.queries]
-    if known.issuperset(ways) and known.issuperset(asking):
+    ways = first.rankings.values()
+    if all(known.issuperset(ids) for way in ways for ids in [way.queries, *way.found]):
         return first
     rankings = {way: _known_of(ranking, known) for way, ranking in first.rankings.items()}
     return replace(

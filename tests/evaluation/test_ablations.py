@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 
-from lexlip.evaluation.ablations import difference
+from lexlip.evaluation.ablations import difference, left_out
 from lexlip.evaluation.runs import lineage
 from tests.evaluation.run_folders import write_run
+from tests.tiny import tiny_stage
 
 PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
 PHASE_2 = {"queue": 64}
@@ -63,3 +64,56 @@ def test_the_preset(tmp_path: Path) -> None:
 def test_what_came_before_may_be_unknown(tmp_path: Path) -> None:
     says = label(tmp_path, None, {**PHASE_2, "anchor_align": 0.5}, init="mini")
     assert says == "LexLIP from mini: phase 2, image FLOPS, text FLOPS; with anchors"
+
+
+FULL = {
+    "model": {"kind": "vldeformer", "image": {"weights": "lite0.safetensors"}, "text": {"name": "MINILM"}},
+    "objective": {"composed_negatives": True, "flops_image": 0, "flops_text": 0},
+}
+CE = {
+    "model": {**FULL["model"], "kind": "ce"},
+    "objective": {"contrastive": 0, "matching": 1, "flops_image": 0, "flops_text": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "objective", "says"),
+    [
+        ({}, {}, []),
+        ({}, {"contrastive": 0, "triplet": 1}, ["contrastive loss"]),
+        ({}, {"composed_negatives": False}, ["composed negatives"]),
+        ({"kind": "dense", "pooling": "cls"}, {}, ["mean pooling"]),
+        ({"kind": "dense", "pooling": "mean"}, {}, []),
+        ({"kind": "lightningdot"}, {}, ["mean pooling"]),
+    ],
+)
+def test_what_a_run_leaves_out_of_vldeformer(
+    tmp_path: Path, model: dict[str, Any], objective: dict[str, Any], says: list[str]
+) -> None:
+    before = write_run(tmp_path / "ce", CE)
+    changed = {
+        "model": {**FULL["model"], **model},
+        "objective": {**FULL["objective"], **objective},
+        "init": str(before),
+    }
+    assert left_out(lineage(write_run(tmp_path / "run", changed))) == says
+
+
+def test_a_start_without_pre_training_or_decomposing(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", {**FULL, "model": {"kind": "vldeformer"}})
+    assert left_out(lineage(run)) == [
+        "a pre-trained text encoder",
+        "a pre-trained image encoder",
+        "decomposing",
+    ]
+    again = write_run(tmp_path / "again", {**FULL, "model": {"kind": "vldeformer"}, "init": str(run)})
+    assert "decomposing" in left_out(lineage(again))
+
+
+def test_a_start_from_a_model_without_its_run(tmp_path: Path) -> None:
+    tiny_stage("ce").save(tmp_path / "models" / "ce")
+    origin = str(tmp_path / "models" / "ce")
+    run = write_run(tmp_path / "run", {**FULL, "model": {"kind": "vldeformer"}, "init": origin})
+    assert left_out(lineage(run)) == []
+    gone = write_run(tmp_path / "gone", {**FULL, "init": "nowhere"})
+    assert left_out(lineage(gone)) == ["decomposing"]

@@ -235,7 +235,7 @@ def notes(view: View, plan: Plan, questions: Questions, rows: Sequence[Row], nam
 
 
 def _pool(questions: Questions, name: str) -> str:
-    asking = questions.pool.items[: questions.asking]
+    asking = [item for item in questions.pool.items[: questions.asking] if item.captions]
     captions = sum(len(item.captions) for item in asking)
     everything = sum(len(item.captions) for item in questions.pool.items)
     return (

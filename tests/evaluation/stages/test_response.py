@@ -1,7 +1,9 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from lexlip.data import Scenes
 from lexlip.evaluation.first_stages import Settings, measure_first_stages
@@ -13,6 +15,14 @@ from tests.tiny import TINY, tiny_dense, tiny_model, tiny_stage
 SCENES = Scenes(8, seed=0)
 QUERIES = [item.captions[0] for item in SCENES.items]
 ASKED = Asked(QUERIES, k=3, warm_up=0)
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    """What is timed in this process leaves torch one thread."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lexlip.data import Source
-from lexlip.errors import ModelError
 from lexlip.evaluation.bm25 import evaluate_bm25
 from lexlip.evaluation.encoded import Encoded, encode_source
 from lexlip.evaluation.evaluate import Report, measure
 from lexlip.evaluation.runs import checkpoint_of
 from lexlip.evaluation.systems.impact import TopK, name_of
-from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.encoder import Encoder
-from lexlip.models.folder import BM25, kind_of
-from lexlip.models.kinds import KINDS, load_model
-from lexlip.models.one_transformer import OneTransformer
+from lexlip.models.folder import BM25
+from lexlip.models.kinds import check_first_stage, check_reranker, load_model
 from lexlip.search.engines import EngineName, engine_for, engines_of
 from lexlip.sparse.quantize import Scheme
 
@@ -113,15 +110,8 @@ def first_stage_folder(name: str) -> str | Path:
     Raises:
         ModelError: there is none, or it has no vectors to search.
     """
-    if name == BM25:
-        return BM25
-    folder = checkpoint_of(name)
-    model = _class_of(folder)
-    if model is not None and not model.has_vectors:
-        raise ModelError(
-            f"{name} is a {model.kind} model, which has no vectors to find photos by: it can only rerank"
-            " (--rerank) what a first stage has found"
-        )
+    folder = BM25 if name == BM25 else checkpoint_of(name)
+    check_first_stage(folder)
     return folder
 
 
@@ -131,26 +121,6 @@ def reranker_folder(name: str) -> str | Path:
     Raises:
         ModelError: there is none, or it does not score pairs.
     """
-    if name != BM25:
-        folder = checkpoint_of(name)
-        if reranks(folder):
-            return folder
-    raise ModelError(f"{name} is a first stage and cannot rerank: give --rerank a ce or a joint model")
-
-
-def reranks(folder: str | Path) -> bool:
-    """Whether the model there scores pairs."""
-    model = _class_of(folder)
-    return model is not None and model.has_pairs
-
-
-def load_reranker(folder: str | Path) -> OneTransformer:
-    """The model that `reranker_folder` found."""
-    model = load_model(folder)
-    assert isinstance(model, OneTransformer)
-    return model
-
-
-def _class_of(folder: str | Path) -> type[DualEncoder] | None:
-    """None of BM25 and of models of other libraries."""
-    return KINDS.get(kind_of(folder))
+    folder = BM25 if name == BM25 else checkpoint_of(name)
+    check_reranker(folder)
+    return folder

@@ -13,7 +13,7 @@ from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.encoder import Encoder
-from lexlip.models.folder import kind_of, model_folder, read_description
+from lexlip.models.folder import BM25, kind_of, model_folder, read_description
 from lexlip.models.joint import Joint
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.lightningdot import LightningDOT
@@ -46,22 +46,6 @@ def load_start(name: str | Path, config: ModelConfig) -> DualEncoder:
     return started.eval()
 
 
-def load_reranker(name: str | Path) -> OneTransformer:
-    """A saved model that compares pairs, by folder.
-
-    Raises:
-        ModelError: there is no such model, its files are damaged, or it compares no pairs.
-    """
-    folder = model_folder(name)
-    kind = read_description(folder)["kind"]
-    if kind not in KINDS or not KINDS[kind].has_pairs:
-        pairs = " or ".join(kind for kind, model in KINDS.items() if model.has_pairs)
-        raise ModelError(f"{folder} holds a {kind} model, which cannot rerank; that takes a {pairs} model")
-    model = KINDS[kind].from_pretrained(folder).fold_batch_norms()
-    assert isinstance(model, OneTransformer)
-    return model
-
-
 def load_model(name: str | Path) -> Encoder:
     """A model of vectors: the name of a packaged one ("mini"), a folder, or a CLIP's name at the hub.
 
@@ -69,15 +53,46 @@ def load_model(name: str | Path) -> Encoder:
         ModelError: there is no such model, its files are damaged, of a kind or version unknown here, or it
             has no vectors.
     """
+    check_first_stage(name)
     kind = kind_of(name)
-    if kind == Clip.kind:
-        return Clip.from_pretrained(name)
-    folder = model_folder(name)
+    return Clip.from_pretrained(name) if kind == Clip.kind else KINDS[kind].from_pretrained(name)
+
+
+def load_reranker(name: str | Path) -> OneTransformer:
+    """A saved model that compares pairs, by folder.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged, or it compares no pairs.
+    """
+    check_reranker(name)
+    model = KINDS[kind_of(name)].from_pretrained(name).fold_batch_norms()
+    assert isinstance(model, OneTransformer)
+    return model
+
+
+def check_first_stage(name: str | Path) -> None:
+    """Raises ModelError unless a model, or "bm25", finds photos."""
+    kind = kind_of(name)
+    if kind in (BM25, Clip.kind):
+        return
     if kind not in KINDS:
-        raise ModelError(f"{folder} holds a model of kind {kind!r}; known: {', '.join([*KINDS, Clip.kind])}")
+        known = ", ".join([*KINDS, Clip.kind])
+        raise ModelError(f"{model_folder(name)} holds a model of kind {kind!r}; known: {known}")
     if not KINDS[kind].has_vectors:
         raise ModelError(
-            f"{folder} holds a {kind} model, which makes no vectors to search; it reranks what another finds"
-            " (--rerank)"
+            f"{name} is a {kind} model, which has no vectors to find photos by; it reranks what a first stage"
+            " has found (--rerank)"
         )
-    return KINDS[kind].from_pretrained(folder)
+
+
+def check_reranker(name: str | Path) -> None:
+    """Raises ModelError unless a model compares pairs."""
+    if not compares_pairs(name):
+        pairs = " or ".join(kind for kind, model in KINDS.items() if model.has_pairs)
+        raise ModelError(f"{name} is a first stage and cannot rerank; that takes a {pairs} model")
+
+
+def compares_pairs(name: str | Path) -> bool:
+    """Whether a model tells if a caption is of a photo."""
+    kind = kind_of(name)
+    return kind in KINDS and KINDS[kind].has_pairs

@@ -133,16 +133,16 @@ def test_evaluate_reranks_and_fuses(indexed: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["search", "dog", "--rerank", "be"], "be holds a be model, which cannot rerank; that takes a ce"),
+        (["search", "dog", "--rerank", "be"], "be is a first stage and cannot rerank; that takes a ce or"),
         (["search", "dog", "--rerank", "nowhere"], "no model 'nowhere'"),
         (["search", "dog", "--rerank-k", "5"], "--rerank-k is for --rerank: leave it out"),
         (["search", "dog", "--hybrid", "rrf"], "--hybrid is for --also: leave it out"),
         (["search", "dog", "--also", "nowhere"], "nowhere"),
         (["search", "--image", "photos/0.jpg", "--rerank", "ce"], "--rerank is for sentences"),
         (["search", "--image", "photos/0.jpg", "--also", "vectors"], "--also is for sentences"),
-        (["index", "photos", "--model", "ce"], "ce holds a ce model, which makes no vectors to search"),
+        (["index", "photos", "--model", "ce"], "ce is a ce model, which has no vectors to find photos by"),
         (["evaluate", "scenes:4:0", "--model", "ce", "--rerank", "ce"], "--rerank is for first stages"),
-        (["evaluate", "scenes:4:0", "--model", "dense", "--also", "ce"], "makes no vectors to search"),
+        (["evaluate", "scenes:4:0", "--model", "dense", "--also", "ce"], "has no vectors to find photos by"),
         (["evaluate", "scenes:4:0", "--also", "bm25"], "both stages must be asked the same"),
     ],
 )

@@ -9,12 +9,10 @@ from lexlip.evaluation.evaluate import evaluate
 from lexlip.evaluation.first_stages import (
     Settings,
     first_stage_folder,
-    load_reranker,
     measure_first_stages,
     reranker_folder,
-    reranks,
 )
-from lexlip.models.kinds import load_model
+from lexlip.models.kinds import compares_pairs, load_model, load_reranker
 from lexlip.search.engines import engine_for
 from tests.evaluation.run_folders import write_run
 from tests.reference.ranking import naive_recall
@@ -53,7 +51,7 @@ def test_what_a_model_can_be(tmp_path: Path, model_folder: Path) -> None:
     joint, ce = str(tmp_path / "joint"), str(tmp_path / "ce")
     assert first_stage_folder("bm25") == "bm25"
     assert first_stage_folder(joint) == reranker_folder(joint) == tmp_path / "joint"
-    assert [reranks(name) for name in (ce, joint, model_folder, "bm25")] == [True, True, False, False]
+    assert [compares_pairs(name) for name in (ce, joint, model_folder, "bm25")] == [True, True, False, False]
     assert load_reranker(reranker_folder(ce)).kind == "ce"
     run = write_run(tmp_path / "run", {}, checkpoint=tmp_path / "ce")
     assert reranker_folder(str(run)) == run / "best"

@@ -248,7 +248,7 @@ def _load(tokens: Tokens) -> tuple[OneTransformer, Tensor]:
     """The reranker, and the photos that it is timed with."""
     import torch
 
-    from lexlip.evaluation.first_stages import load_reranker
+    from lexlip.models.kinds import load_reranker
 
     torch.set_num_threads(1)
     return load_reranker(tokens.model), torch.from_numpy(np.load(tokens.file))

@@ -19,10 +19,8 @@ from lexlip.evaluation.first_stages import (
     Measured,
     Settings,
     first_stage_folder,
-    load_reranker,
     measure_first_stages,
     reranker_folder,
-    reranks,
 )
 from lexlip.evaluation.pairs import (
     Embedded,
@@ -38,6 +36,7 @@ from lexlip.evaluation.stages.indexes import write_index
 from lexlip.evaluation.stages.questions import Questions
 from lexlip.evaluation.stages.response import Asked, Response, Tokens, time_pairs, time_stage
 from lexlip.models.folder import BM25
+from lexlip.models.kinds import compares_pairs, load_reranker
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.fusion import Fusion
 
@@ -81,7 +80,7 @@ class Plan:
         """The name of what reranks the answers of a first stage."""
         if not self.reranks:
             return None
-        return model if reranks(first_stage_folder(model)) else self.reranker
+        return model if compares_pairs(first_stage_folder(model)) else self.reranker
 
     def check(self) -> None:
         """Finds out what cannot be measured before anything is.

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from lexlip.sparse.quantize import Scheme
 
 
+DOCUMENTS = {"lexlip": "all", "ce": "pairs"}  # what a validation keeps of a photo, by kind; others: a vector
+
+
 @click.group()
 def table() -> None:
     """Print a table for your own models and photos: stages, or one of a paper.
@@ -165,7 +168,7 @@ def _validated(models: Sequence[str], methods: Sequence[str | None]) -> tuple[li
     for model, method in zip(models, methods, strict=True):
         run = Path(model)
         report, config = best_validation(run), read_config(run)
-        rows.append(Row(model, "dense" if config.model.kind == "dense" else "all", report, method))
+        rows.append(Row(model, DOCUMENTS.get(config.model.kind, "dense"), report, method))
         sources = [f"{val.path} ({val.split})" if val.split else val.path for val in config.data.val]
         photos.append(f"{', '.join(sources)} ({report.images} images, {report.captions} captions)")
     how = "by brute force, at each run's best checkpoint"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lexlip.config import Config, ObjectiveConfig
-from lexlip.errors import ModelError
+from lexlip.errors import ConfigError, ModelError
 from lexlip.evaluation.runs import Lineage
 from lexlip.models.folder import kind_of
 
@@ -59,8 +59,15 @@ class Difference:
 
 
 def difference(lineage: Lineage) -> Difference:
-    """What a run and those before it had of the method, and what they had besides."""
-    dense = lineage.configs[0].model.kind == "dense"
+    """What a run and those before it had of the method, and what they had besides.
+
+    Raises:
+        ConfigError: the run is of another kind than LexLIP and Dense.
+    """
+    kind = lineage.configs[0].model.kind
+    if kind not in ("lexlip", "dense"):
+        raise ConfigError(f"table 3 is of lexlip and dense models, and a run's model is a {kind} one")
+    dense = kind == "dense"
     method = [part for part in PARTS if not (dense and part in FLOPS)]
     had = [part for part in method if any(PARTS[part](config.objective) for config in lineage.configs)]
     return Difference(
@@ -87,7 +94,8 @@ def left_out(lineage: Lineage) -> list[str]:
         "contrastive loss": config.objective.contrastive == 0,
         "composed negatives": not config.objective.composed_negatives,
         "mean pooling": config.model.kind == "lightningdot"
-        or (config.model.kind == "dense" and config.model.pooling == "cls"),
+        or config.model.pooling == "cls"
+        or (config.model.kind == "dense" and config.model.pooling is None),
         "a pre-trained text encoder": begun and first.model.text.name is None,
         "a pre-trained image encoder": begun and first.model.image.weights is None,
         "decomposing": not any(kind in DECOMPOSED for kind in [*kinds, _kind_of(lineage.origin)]),

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from lexlip.errors import ConfigError
 from lexlip.evaluation.ablations import difference, left_out
 from lexlip.evaluation.runs import lineage
 from tests.evaluation.run_folders import write_run
@@ -117,3 +118,9 @@ def test_a_start_from_a_model_without_its_run(tmp_path: Path) -> None:
     assert left_out(lineage(run)) == []
     gone = write_run(tmp_path / "gone", {**FULL, "init": "nowhere"})
     assert left_out(lineage(gone)) == ["decomposing"]
+
+
+def test_other_kinds_have_no_row_in_table_3(tmp_path: Path) -> None:
+    losses = {"triplet": 1.0, "flops_image": 0, "flops_text": 0}
+    with pytest.raises(ConfigError, match="a run's model is a be one"):
+        label(tmp_path, losses, None, model={"kind": "be"})

@@ -37,6 +37,7 @@ class SourceConfig:
     path: str  # folder, tars, Karpathy JSON, table, or scenes:COUNT:SEED
     images: str | None = None  # root of the image files, where the path is a list of them
     split: str | None = None  # of a Karpathy JSON
+    captions: tuple[str, ...] = ()  # tables of further captions of these photos, such as translations
 
 
 @dataclass(frozen=True)

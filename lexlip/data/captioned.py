@@ -12,6 +12,8 @@ from lexlip.data.source import Item, Skipped, Source, clean_captions, read_file
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
+NAMED = 10  # missing photos that are named one by one; more are those of another split
+
 
 class Entry(NamedTuple):
     """Some captions of one photo, as the file has them."""
@@ -25,8 +27,8 @@ class CaptionedSource(Source):
     """The photos that `entries` name, in their order; entries of one photo are put together.
 
     `images` is a folder, which may hold the files themselves or tars of them, or a tar, or a pattern of
-    tars. In a tar a photo is found by its file name alone. Photos that are nowhere are skipped. The id of a
-    photo is its path as the file of captions has it.
+    tars. In a tar a photo is found by its file name alone. Photos that are nowhere are skipped; many of
+    them are one line. The id of a photo is its path as the file of captions has it.
 
     Raises DataError if there is no such split, or no photo at all.
     """
@@ -47,7 +49,12 @@ class CaptionedSource(Source):
         places = self._find(captions, images)
         self.items = [Item(photo, clean_captions(captions[photo])) for photo in places]
         self._places = list(places.values())
-        self.skipped += [Skipped(photo, "no such file") for photo in captions if photo not in places]
+        missing = [photo for photo in captions if photo not in places]
+        if len(missing) > NAMED:
+            why = f"{len(missing)} of its {len(captions)} photos are not in {images}, such as {missing[0]}"
+            self.skipped.append(Skipped(name, why))
+        else:
+            self.skipped += [Skipped(photo, "no such file") for photo in missing]
         if not self.items:
             example = f" (the first is {next(iter(captions))})" if captions else ""
             raise DataError(f"none of the {len(captions)} photos that {name} names is in {images}{example}")

@@ -30,11 +30,12 @@ class TableSource(CaptionedSource):
 
     def __init__(self, path: Path, images: Path | None, split: str | None, name: str) -> None:
         skipped: list[Skipped] = []
-        entries = list(_entries(path, name, skipped))
+        entries = list(read_entries(path, name, skipped))
         super().__init__(name, entries, images or path.parent, split, skipped)
 
 
-def _entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
+def read_entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
+    """The rows of a table; those that are too short go to `skipped`. Raises DataError."""
     text = read_text(path, name)
     delimiter = _delimiter(text.lstrip().partition("\n")[0])
     quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE  # elsewhere a quote is only a quote

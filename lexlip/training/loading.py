@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from lexlip.config import Config, SourceConfig
 from lexlip.data import Source, open_source
 from lexlip.data.joined import JoinedSource
+from lexlip.data.more_captions import MoreCaptions
 from lexlip.data.workers import cores, worker_context
 from lexlip.errors import DataError
 from lexlip.training.batches import Batch, Collate, Key, Photos
@@ -28,8 +29,13 @@ def open_configured(configs: Sequence[SourceConfig]) -> Source:
     Raises:
         DataError: a source is missing or holds nothing.
     """
-    sources = [open_source(c.path, c.images, c.split) for c in configs]
+    sources = [_open(config) for config in configs]
     return sources[0] if len(sources) == 1 else JoinedSource(sources)
+
+
+def _open(config: SourceConfig) -> Source:
+    source = open_source(config.path, config.images, config.split)
+    return MoreCaptions(source, config.captions) if config.captions else source
 
 
 class Order:

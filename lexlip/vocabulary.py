@@ -1,12 +1,14 @@
 """The lexicon: the words that images and captions are turned into.
 
-A vocabulary is a list of V words, each one an entry of the text encoder's tokenizer. Three kinds:
+A vocabulary is a list of V words, each one an entry of the text encoder's tokenizer as people read it (see
+`entries_as_words`). Three kinds:
 
 - ``all``: every tokenizer entry, special ones too (the public LexLIP code).
 - ``pieces``: every entry but special and unused ones.
-- ``words``: whole words of the training captions, without function words, so that what is indexed
-  can be read by a person and function words take no room in the index (stop-word removal). Pieces of words
-  that the tokenizer splits do not count.
+- ``words``: whole words of the training captions, in whichever languages they are, without function words, so
+  that what is indexed can be read by a person and function words take no room in the index (stop-word
+  removal). Pieces of words that the tokenizer splits do not count; what follows an apostrophe is such a piece
+  to SentencePiece ("eau" in "l'eau"), but a word to WordPiece.
 """
 
 from __future__ import annotations
@@ -19,45 +21,66 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tokenizers.decoders import ByteLevel
 
 from lexlip.config import VocabularyConfig
 from lexlip.errors import ModelError
+from lexlip.function_words import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-FUNCTION_WORDS = frozenset(
-    """
-    a about above across after against all along also although among an and another any are around as at
-    away back be because been before behind being below beneath beside between beyond both but by can
-    could did do does doing down during each either else even every few for from had has have having he
-    her here hers herself him himself his how i if in inside into is it its itself just like many may me
-    might more most much must my near neither no nor not of off on one onto or other others our out
-    outside over own per s same she should since so some such t than that the their them themselves then
-    there these they this those through to together too toward towards under underneath until up upon us
-    very via was we were what when where which while who whom whose why will with within without would
-    you your
-    """.split()
-)
-"""Words that carry grammar rather than content; a hit on one does not count in words@10."""
+CONTINUES = "##"  # how WordPiece marks a piece that goes on with a word
+WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
 
-WORD_BEGINS = ("Ġ", "▁")
-"""How byte-level BPE and SentencePiece mark the first piece of a word."""
-
-_WORD = re.compile(f"[{''.join(WORD_BEGINS)}]?([^\\W_]+)")
+_MARKS = (CONTINUES, *WORD_BEGINS)
+_UNUSED = re.compile(r"\[unused\d+\]")
 _AT_ONCE = 10_000  # captions tokenized to count their words
 
 
-def is_content_word(entry: str) -> bool:
-    """Whether a tokenizer entry is a whole word that names something (no piece, sign or function word)."""
-    word = _WORD.fullmatch(entry)
-    return word is not None and word[1].lower() not in FUNCTION_WORDS
+def is_content_word(word: str) -> bool:
+    """Whether a word of the lexicon is whole and names something (no piece, sign or function word)."""
+    return re.fullmatch(r"[^\W_]+", word) is not None and word.lower() not in FUNCTION_WORDS
 
 
-def is_sign(entry: str) -> bool:
-    """Whether a tokenizer entry is punctuation: it holds no letter and no digit."""
-    return not any(character.isalnum() for character in entry)
+def is_sign(word: str) -> bool:
+    """Whether a word of the lexicon is punctuation: it holds no letter and no digit."""
+    return not any(character.isalnum() for character in word)
+
+
+def word_mark(entries: Iterable[str]) -> str:
+    """How a tokenizer marks most of its marked entries: CONTINUES or one of WORD_BEGINS, "" for none."""
+    counts = Counter(entry[: len(mark)] for entry in entries for mark in _MARKS if entry.startswith(mark))
+    return max(counts, key=counts.__getitem__, default="")
+
+
+def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str, int]:
+    """Every entry of a tokenizer as people read it, with its id: all are different.
+
+    Accents and cases are the tokenizer's. Of SentencePiece and byte-level BPE, whose entries say where a word
+    begins, "▁Hund" is "Hund", and "bar", which goes on with one, is "##bar", as WordPiece has it.
+    """
+    entries: dict[str, int] = tokenizer.get_vocab()
+    mark = word_mark(entries)
+    if mark not in WORD_BEGINS:
+        return entries
+    words: dict[str, int] = {}
+    for entry, id in sorted(entries.items(), key=lambda entry: entry[1]):
+        begins = entry.startswith(mark) and entry != mark
+        word = entry.removeprefix(mark) if begins else CONTINUES + entry
+        if mark == "Ġ":
+            word = _decode_bytes(word)
+        while word in words:
+            word = mark + word
+        words[word] = id
+    return words
+
+
+def _decode_bytes(entry: str) -> str:
+    """An entry of byte-level BPE, "Ã¤" for "ä"; as it is where its bytes are no whole characters."""
+    text: str = ByteLevel().decode([entry])
+    return entry if "\ufffd" in text else text
 
 
 @dataclass(frozen=True)
@@ -65,7 +88,7 @@ class Vocabulary:
     """V words and the tokenizer's number of each.
 
     Attributes:
-        words: the V words, as the index stores them.
+        words: the V words, all different, as the index stores them and people see them.
         token_ids: int64 [V], the tokenizer's id of each word.
     """
 
@@ -100,42 +123,48 @@ class Vocabulary:
             ModelError: a word is not an entry of the tokenizer.
         """
         words = tuple(words)
-        entries = tokenizer.get_vocab()
-        unknown = [word for word in words if word not in entries]
+        ids = entries_as_words(tokenizer)
+        unknown = [word for word in words if word not in ids]
         if unknown:
             raise ModelError(f"'{unknown[0]}' of the vocabulary is no entry of the model's tokenizer")
-        return cls(words, np.array([entries[word] for word in words], dtype=np.int64))
+        return cls(words, np.array([ids[word] for word in words], dtype=np.int64))
 
     @classmethod
     def build(
         cls, config: VocabularyConfig, tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]
     ) -> Vocabulary:
         """The lexicon that a config asks for; `captions` are the training captions (for kind "words")."""
-        entries = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
-        if config.kind == "all":
-            return cls.from_words([word for word, _ in entries], tokenizer)
-        special = set(tokenizer.all_special_ids)
-        pieces = [(w, i) for w, i in entries if i not in special and not re.fullmatch(r"\[unused\d+\]", w)]
-        if config.kind == "pieces":
-            return cls.from_words([word for word, _ in pieces], tokenizer)
-        counts = _count_whole_words(tokenizer, captions)
-        kept = [w for w, i in pieces if counts[i] >= config.min_count and is_content_word(w)]
-        if not kept:
-            raise ModelError(
-                f"no word occurs {config.min_count} times in the {len(captions)} training captions"
-            )
-        return cls.from_words(kept, tokenizer)
+        ids = entries_as_words(tokenizer)
+        kept = sorted(ids, key=ids.__getitem__)
+        if config.kind != "all":
+            special = set(tokenizer.all_special_ids)
+            kept = [word for word in kept if ids[word] not in special and not _UNUSED.fullmatch(word)]
+        if config.kind == "words":
+            counts = _count_whole_words(tokenizer, ids, captions)
+            kept = [word for word in kept if counts[ids[word]] >= config.min_count and is_content_word(word)]
+            if not kept:
+                raise ModelError(
+                    f"no word occurs {config.min_count} times in the {len(captions)} training captions"
+                )
+        return cls(tuple(kept), np.array([ids[word] for word in kept], dtype=np.int64))
 
 
-def _count_whole_words(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]) -> Counter[int]:
-    """How often each entry of a tokenizer is a whole word of the captions."""
+def _count_whole_words(
+    tokenizer: PreTrainedTokenizerBase, ids: dict[str, int], captions: Sequence[str]
+) -> Counter[int]:
+    """How often each entry of a tokenizer is a whole word of the captions; `ids` are those of its words.
+
+    SentencePiece has punctuation in the word before it: "Hund." is "▁Hund" and ".", and "Hund" a whole word.
+    """
+    signs = {id for word, id in ids.items() if is_sign(word)}
     counts: Counter[int] = Counter()
     for start in range(0, len(captions), _AT_ONCE):
         some = list(captions[start : start + _AT_ONCE])
         for encoding in tokenizer(some, add_special_tokens=False, verbose=False).encodings or ():
-            pieces = Counter(encoding.word_ids)
             words = zip(encoding.ids, encoding.word_ids, strict=True)
-            counts.update(id for id, word in words if pieces[word] == 1)
+            pieces = [(id, word) for id, word in words if id not in signs]
+            number = Counter(word for _, word in pieces)
+            counts.update(id for id, word in pieces if number[word] == 1)
     return counts
 
 

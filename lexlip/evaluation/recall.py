@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from lexlip.function_words import FUNCTION_WORDS
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import FUNCTION_WORDS, Vocabulary, is_sign
+from lexlip.vocabulary import Vocabulary, is_sign
 
 
 def recall_at_k(

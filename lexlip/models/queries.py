@@ -67,12 +67,12 @@ class TextQueries:
 
     def unknown(self, text: str) -> list[str]:
         """The content words of a sentence that the vocabulary does not have."""
-        words = re.findall(r"[^\W_]+", text.lower())
+        words = re.findall(r"[^\W_]+", text)
         return [word for word in words if is_content_word(word) and not self._knows(word)]
 
     def _knows(self, word: str) -> bool:
         """Whether all of a word is in the vocabulary; some of its pieces alone would not carry its sense."""
-        ids = self.tokenizer.words(word)
+        ids = self.tokenizer.words(f" {word}")  # byte-level BPE tells by the space that a word begins
         known = (self.vocabulary.lookup(ids) >= 0) & (ids != self.tokenizer.unknown)
         return len(ids) > 0 and bool(known.all())
 

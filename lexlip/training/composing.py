@@ -3,6 +3,10 @@
 The paper takes parts of speech and antonyms from WordNet. Here a small table of antonyms is built in, of
 words that captions of photos are made of; every other content word counts as a noun, and is replaced by one
 of another caption.
+
+Antonyms are English only, so captions in other languages have nouns replaced alone, by words of captions in
+the same language where the batch has any; a caption's language is guessed by its function words. Endings
+and elisions are not mended: "l'eau" may become "l'chien".
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lexlip.vocabulary import FUNCTION_WORDS
+from lexlip.function_words import FUNCTION_WORDS, likely_language
 
 SHARE = 0.5  # of the content words that are changed
 
@@ -39,22 +43,25 @@ def compose(caption: str, others: Sequence[str], numbers: np.random.Generator) -
 
     Args:
         caption: to change.
-        others: captions of other photos, whose nouns come in.
+        others: captions of other photos, whose nouns come in; those in the caption's language, if any are.
         numbers: what is drawn from.
 
     Returns:
         The caption; itself where nothing can be changed.
     """
-    nouns = sorted({word for other in others for _, word in _content(other) if word not in ANTONYMS})
+    language = likely_language(caption)
+    antonyms = ANTONYMS if language == "en" else {}
+    others = [other for other in others if likely_language(other) == language] or others
+    nouns = sorted({word for other in others for _, word in _content(other) if word not in antonyms})
     places = _content(caption)
     nouns = [noun for noun in nouns if noun not in {word for _, word in places}]
-    changeable = [(span, word) for span, word in places if word in ANTONYMS or nouns]
+    changeable = [(span, word) for span, word in places if word in antonyms or nouns]
     if not changeable:
         return caption
     number = max(1, round(SHARE * len(changeable)))
     drawn = sorted(numbers.choice(len(changeable), number, replace=False).tolist(), reverse=True)
     for (start, end), word in (changeable[place] for place in drawn):
-        new = ANTONYMS.get(word) or nouns[int(numbers.integers(len(nouns)))]
+        new = antonyms.get(word) or nouns[int(numbers.integers(len(nouns)))]
         caption = caption[:start] + new + caption[end:]
     return caption
 

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ObjectiveConfig
 from lexlip.errors import ModelError
-from lexlip.vocabulary import WORD_BEGINS
+from lexlip.vocabulary import CONTINUES, WORD_BEGINS, word_mark
 
 NOT_MASKED = -100  # label of a position that is not to be predicted
 
@@ -29,7 +29,8 @@ class Masking:
         encoder, decoder: shares of the words masked.
         mask_token: id of [MASK].
         special: bool [tokenizer ids], entries that are never masked nor drawn.
-        continues: bool [tokenizer ids], pieces that go on with the word before them ("##s").
+        continues: bool [tokenizer ids], pieces that go on with the word before them ("##s"); punctuation
+            too where the tokenizer is SentencePiece.
     """
 
     encoder: float
@@ -55,10 +56,9 @@ class Masking:
         size = max(entries.values()) + 1
         special, continues = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
         special[tokenizer.all_special_ids] = True
-        marked = any(entry.startswith("##") for entry in entries)  # WordPiece marks what continues a word
-        begins = any(entry.startswith(WORD_BEGINS) for entry in entries) and not marked
+        mark = word_mark(entries)
         for entry, id in entries.items():
-            continues[id] = not entry.startswith(WORD_BEGINS) if begins else entry.startswith("##")
+            continues[id] = not entry.startswith(mark) if mark in WORD_BEGINS else entry.startswith(CONTINUES)
         return cls(config.mask_encoder, config.mask_decoder, tokenizer.mask_token_id, special, continues)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lexlip.data import open_source
+from lexlip.function_words import FUNCTION_WORDS
 from lexlip.models.lexlip import LexLIP
-from lexlip.vocabulary import FUNCTION_WORDS
 from tests.cli.test_index import error
 from tests.tiny import CAPTIONS, tiny_dense
 

@@ -90,7 +90,7 @@ def test_the_tokens_are_those_of_transformers(tmp_path: Path) -> None:
 
 def test_unknown_words(tmp_path: Path) -> None:
     saved(tmp_path)
-    assert TextQueries(tmp_path).unknown("the Quokka and a dog of Zürich") == ["quokka", "zürich"]
+    assert TextQueries(tmp_path).unknown("the Quokka and a dog of Zürich") == ["Quokka", "Zürich"]
 
 
 def test_another_type_of_text_encoder_runs_in_torch(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@ import re
 import numpy as np
 import pytest
 
+from lexlip.function_words import FUNCTION_WORDS, likely_language
 from lexlip.training.composing import ANTONYMS, compose
-from lexlip.vocabulary import FUNCTION_WORDS
 from tests.tiny import CAPTIONS
 
 
@@ -37,3 +37,35 @@ def test_words_that_have_one_become_their_antonym() -> None:
 def test_what_has_nothing_to_change_stays() -> None:
     assert compose("two dogs", ["two dogs"], np.random.default_rng(0)) in ("two dogs",)
     assert compose("", ["a dog"], np.random.default_rng(0)) == ""
+
+
+def test_words_of_other_languages_come_from_captions_in_the_same_language() -> None:
+    others = [
+        "a dog in the snow",
+        "ein Hund springt in das Wasser",
+        "un chien dans la neige",
+        "pes skáče do vody",
+    ]
+    german, french = "eine Frau und ein Kind", "une femme avec un long manteau"
+    for seed in range(20):
+        _, now = changes(german, others, seed)
+        assert now
+        assert set(now) <= {"hund", "springt", "wasser"}
+        _, now = changes(french, others, seed)
+        assert set(now) <= {"chien", "neige"}  # "long" has an antonym in English alone
+    _, now = changes(german, others[:1])
+    assert set(now) <= {"dog", "snow"}  # no other caption is German
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Two dogs are playing in the snow.", "en"),
+        ("Zwei Hunde spielen im Schnee mit einem Ball.", "de"),
+        ("Deux chiens jouent dans la neige.", "fr"),
+        ("Dva psi si hrají ve sněhu.", "cs"),
+        ("", "en"),
+    ],
+)
+def test_likely_language(text: str, language: str) -> None:
+    assert likely_language(text) == language

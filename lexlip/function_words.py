@@ -1,0 +1,89 @@
+"""Words that carry grammar rather than content, in the languages whose captions the lexicon is made for.
+
+An entry of a tokenizer has no language, so one list stands for all of them. A word that is grammar in one
+language and names something in captions of another is not in it: "man" and "hat" are German too, and "son"
+French. Nor are numbers, sizes and people, which stop-word lists often have ("deux", "mann", "personnes").
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+ENGLISH = """
+a about above across after against all along also although among an and another any are around as at
+away back be because been before behind being below beneath beside between beyond both but by can could
+did do does doing down during each either else even every few for from had has have having he her here
+hers herself him himself his how i if in inside into is it its itself just like many may me might more
+most much must my near neither no nor not of off on one onto or other others our out outside over own
+per s same she should since so some such t than that the their them themselves then there these they
+this those through to together too toward towards under underneath until up upon us very via was we were
+what when where which while who whom whose why will with within without would you your
+"""
+
+GERMAN = """
+ab aber alle allem allen aller alles als also am an andere anderem anderen anderer anderes auf aus außen
+außer außerhalb bei beide beiden beim bereits bis bist da dabei dadurch dafür dagegen dahin dahinter
+damit danach daneben dann daran darauf daraus darin darum darunter darüber das dass davon davor dazu
+dazwischen dein deine dem den denen denn der deren derselbe derselben des dessen die dies diese diesem
+diesen dieser dieses doch draußen drinnen durch durchs ein einander eine einem einen einer eines einige
+einigem einigen einiger einiges entlang er es etwas euch für gegen gegenüber gerade habe haben hatte
+hatten her herab heran herauf heraus herein herum herunter hier hin hinab hinauf hinaus hindurch hinein
+hinten hinter hinterher hinunter hinüber ich ihm ihn ihnen ihr ihre ihrem ihren ihrer ihres im immer in
+indem innen innerhalb ins irgendetwas irgendwo ist ja je jedem jeden jeder jedes jedoch jemand jemandem
+jemanden jene jenem jenen jener jenseits kann kein keine keinem keinen keiner können könnte mehr mein
+meine mich mir mit miteinander mithilfe mitten muss müssen nach nachdem nahe neben nebeneinander nicht
+nichts noch nun nur nähe ob oben oberhalb oder ohne sehr sein seine seinem seinen seiner seines seit
+seitlich sich sie sind so sobald sodass sogar solche soll sonst sowie statt trotz um umher und uns unser
+unten unter unterhalb viel viele vielen vieler vom von voneinander vor voran vorbei vorn vorne wann
+warum was wegen weil welche welchem welchen welcher welches wenn wer werden wie wieder wir wird wo wobei
+woran worauf worden worin wurde wurden während wäre würde zu zueinander zum zur zusammen zwar zwischen
+über überall
+"""
+
+FRENCH = """
+afin ai ainsi alors après au aucun aucune auprès auquel aussi autour autre autres aux avaient avait
+avant avec avoir ayant beaucoup c ce ceci cela celle celles celui cependant certaines certains ces cet
+cette ceux chacun chacune chaque chez comme comment contre côté d dans de dedans dehors depuis derrière
+des dessous dessus devant donc dont du duquel durant déjà elle elles en encore ensemble entre est et eux
+faire faisant fait font il ils j jusqu jusque l la laquelle le lequel les lesquelles lesquels leur leurs
+lors lorsqu lorsque lui là m ma mais malgré me mes moi même mêmes n ne ni nos notre nous on ont ou où
+par parce parmi pas pendant peu plus plusieurs pour pourquoi presque près puis puisque qu quand que quel
+quelle quelles quelqu quelque quelques quels qui quoi sa sans se selon sera ses si soi sont sous sur t
+ta tandis te tel telle tes toi tous tout toute toutes travers trop très tu un une va vers via vont vos
+votre vous y à étaient était étant être
+"""
+
+CZECH = """
+a aby ale ani asi ač ačkoli až bez blízko bude budou by byl byla byli bylo být během co což další
+dalších dalšího dalším dalšími do dokud dolů ho i ihned jak jako jakoby jaké jaký je jeden jedna jednak
+jedno jednoho jednom jednou jednu jedné jedním jeho jehož jej jejich jejichž její jejím jemu jen jenom
+jenž jestli ještě jež ji jich jim jimi jimž jinou jiná jiné jiného jiném jiný jiných jiným jinými již
+jsem jsme jsou jste já jí jím k kam kde kdo kdy když ke kolem komu kterak kterou která které kterého
+kterém kterému který kterých kterým kterými kteří kvůli mají mezi mi mimo mně moc my má mít mě můj na
+nad nade nahoru naproti ne nebo není než ni nic nich nim nimi nás náš ní ním ně něco něho něj nějakou
+nějaká nějaké nějakého nějakém nějaký nějakých nějakým nějakými někde někdo někoho několik několika
+někom někomu některé některý někým něčeho něčem něčemu něčím o oba obě od ode okolo on ona oni ono ony
+ostatní ostatních pak po poblíž pod pode podle podél pokud pouze pro proti proto protože proč před přede
+přes přese při s sama se sebe sebou sem si sice skrz směrem sobě společně spolu svoje svoji svojí svou
+svá své svého svém svému svých svým svými svůj sám ta tady tak takový také takže tam tedy tento to tohle
+toho tohoto tom tomto tomu tou tu tuto ty tyto té této tím tě těch těmi u uprostřed uvnitř už v ve vedle
+velmi venku vně vy vzhůru vám vás váš však vše všech všechny všemi všichni vůči z za zatím zatímco zda
+zde ze čem či čím že
+"""
+
+BY_LANGUAGE = {
+    language: frozenset(words.split())
+    for language, words in {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "cs": CZECH}.items()
+}
+"""By the language's code, as in ISO 639-1."""
+
+FUNCTION_WORDS = frozenset().union(*BY_LANGUAGE.values())
+"""Those of all languages; a hit on one does not count in words@10."""
+
+
+@lru_cache(maxsize=2**16)  # the captions of an epoch are asked again and again
+def likely_language(text: str) -> str:
+    """The language that most of a text's function words are of; English if there are none, or as many."""
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    return max(BY_LANGUAGE, key=lambda language: sum(word in BY_LANGUAGE[language] for word in words))

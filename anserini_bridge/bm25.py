@@ -13,19 +13,29 @@ from numpy.typing import NDArray
 from .errors import BadVectors, BridgeError, IndexNotFound
 from .jvm import java_class, java_errors
 
+LANGUAGES = ("en", "de", "fr", "cs")
+"""What texts may be written in, by ISO 639-1: each has its stop words and its stemmer."""
+
+_CZECH = "org.apache.lucene.analysis.cz.CzechAnalyzer"  # which Anserini's list of analysers lacks
 _BATCH = 10_000  # documents handed to Java at a time
-_SILENCE = "the"  # a stop word: a document that holds only an id
+_SILENCE = "the"  # an English stop word: a document that holds only an id
 
 
 class Bm25Searcher:
     """Searches an index that `write_bm25_index` made, through Anserini's SimpleSearcher.
 
-    Texts and queries go through Anserini's DefaultEnglishAnalyzer (Porter stemmer, English stop words);
-    equal scores come in the order of the ids. The parameters are Anserini's defaults.
+    Queries go through the same analysis as the texts: Anserini's DefaultEnglishAnalyzer (Porter stemmer,
+    English stop words), or for another language Lucene's GermanAnalyzer, FrenchAnalyzer or CzechAnalyzer.
+    Equal scores come in the order of the ids. The parameters are Anserini's defaults.
     """
 
-    def __init__(self, path: str | Path, k1: float = 0.9, b: float = 0.4) -> None:
-        """Opens the index. Raises IndexNotFound, CorruptIndex, IndexVersion, NoJava, NoJar, JVMConflict."""
+    def __init__(self, path: str | Path, k1: float = 0.9, b: float = 0.4, language: str = "en") -> None:
+        """Opens the index, whose texts are in `language`, one of LANGUAGES.
+
+        Raises IndexNotFound, CorruptIndex, IndexVersion, NoJava, NoJar, JVMConflict, or BridgeError (an
+        unknown language).
+        """
+        _check(language)
         self.path = Path(path).absolute()
         if not self.path.is_dir():
             raise IndexNotFound(f"There is no folder {self.path}: write a BM25 index there first.")
@@ -33,6 +43,9 @@ class Bm25Searcher:
         with java_errors(self.path):
             self._java = java_class("io.anserini.search.SimpleSearcher")(str(self.path))
             self._java.set_bm25(k1, b)
+            if language != "en":
+                analyzers = java_class("io.anserini.analysis.AnalyzerMap")
+                self._java.set_analyzer(analyzers.getLanguageSpecificAnalyzer(language))
 
     def __enter__(self) -> Self:
         return self
@@ -84,16 +97,20 @@ class Bm25Searcher:
         return self._java.batch_search(queries, numbers, k, threads)
 
 
-def write_bm25_index(path: str | Path, ids: Sequence[str], texts: Sequence[str] | None) -> None:
+def write_bm25_index(
+    path: str | Path, ids: Sequence[str], texts: Sequence[str] | None, language: str = "en"
+) -> None:
     """Indexes n texts with Anserini's SimpleIndexer: words with their counts, no positions, one segment.
 
     path: a folder that is empty or does not exist; nothing is left there if indexing fails.
     texts: none of them blank; None writes an index of the same ids without words, whose size is that of
     the ids.
+    language: of the texts, one of LANGUAGES; see Bm25Searcher, which must be told the same.
 
     Raises IndexNotFound (the folder holds files), BadVectors (a blank text, or not as many texts as ids),
-    BridgeError, NoJava, NoJar or JVMConflict.
+    BridgeError (an unknown language, or what Java says), NoJava, NoJar or JVMConflict.
     """
+    _check(language)
     path = Path(path).absolute()
     texts = [_SILENCE] * len(ids) if texts is None else texts
     if len(ids) != len(texts):
@@ -106,14 +123,17 @@ def write_bm25_index(path: str | Path, ids: Sequence[str], texts: Sequence[str] 
     _quiet()
     try:
         with java_errors(path):
-            _write(path, ids, texts)
+            _write(path, ids, texts, language)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
 
 
-def _write(path: Path, ids: Sequence[str], texts: Sequence[str]) -> None:
-    writer = java_class("io.anserini.index.SimpleIndexer")(str(path), 1)  # one thread keeps the order
+def _write(path: Path, ids: Sequence[str], texts: Sequence[str], language: str) -> None:
+    options = {"input": "", "index": str(path), "collection": "JsonCollection", "language": language}
+    options["threads"] = "1"  # which keeps the order
+    arguments = [word for name, value in options.items() for word in (f"-{name}", value)]
+    writer = java_class("io.anserini.index.SimpleIndexer")(arguments)
     written = 0
     try:
         for start in range(0, len(ids), _BATCH):
@@ -138,3 +158,11 @@ def _quiet() -> None:
     """Keeps Anserini's log, which it prints among the results, to errors."""
     level = java_class("org.apache.logging.log4j.Level").ERROR
     java_class("org.apache.logging.log4j.core.config.Configurator").setRootLevel(level)
+
+
+def _check(language: str) -> None:
+    """Raises BridgeError unless there is an analysis for a language; lends Anserini that for Czech."""
+    if language not in LANGUAGES:
+        raise BridgeError(f"There is no analysis for the language {language!r}, only {', '.join(LANGUAGES)}.")
+    if language == "cs":
+        java_class("io.anserini.analysis.AnalyzerMap").analyzerMap.put("cs", _CZECH)

@@ -40,6 +40,7 @@ engine_option = click.option(
 @options.query_topk_option("all")
 @options.second_stage_options("MODEL", "A second first stage")
 @click.option("--run-files", metavar="DIR", help="Write the first 100 hits and the qrels for trec_eval too.")
+@options.language_option
 @options.images_option
 @options.split_option
 @options.workers_option
@@ -74,8 +75,11 @@ def evaluate(
     pairs, which takes long.
     """
     from lexlip.cli.index import show_skipped
+    from lexlip.models.folder import BM25
 
     options.check_second_stage(context)
+    if model != BM25:
+        options.refuse(context, ["language"], "is for bm25")
     photos = open_captioned(source, images, split)
 
     from lexlip.evaluation.trec import DEPTH, check_run_folder, write_run_files
@@ -137,6 +141,7 @@ def _first_stage(
     quantization: Scheme,
     query_encoder: QueryEncoder,
     query_topk: int | None,
+    language: str,
 ) -> tuple[Report, str, str]:
     """A first stage's report, its name, and how it was measured; `context` says what the user gave."""
     from lexlip.models.folder import BM25
@@ -147,7 +152,7 @@ def _first_stage(
 
         if context is not None:
             options.refuse(context, OF_MODELS, "is for models, and bm25 takes captions as they are")
-        report = evaluate_bm25(photos, progress=progress, depth=depth)
+        report = evaluate_bm25(photos, progress=progress, depth=depth, language=language)
         return report, BM25, "bm25 over one caption of each image, the others ask"
     from lexlip.evaluation.evaluate import evaluate as measure
     from lexlip.models.kinds import load_model

@@ -43,6 +43,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 @click.option(
     "--pseudo-documents", metavar="FILE", help="Write the documents for Anserini too (JsonVectorCollection)."
 )
+@options.language_option
 @options.images_option
 @options.split_option
 @options.workers_option
@@ -58,6 +59,7 @@ def index(
     ann: Ann,
     update: bool,
     pseudo_documents: str | None,
+    language: str,
     images: str | None,
     split: str | None,
     workers: int,
@@ -70,7 +72,7 @@ def index(
     until the new one is complete.
 
     A model of words makes an index of Lucene's; a dense model, one of vectors in Faiss. With --model bm25
-    photos are found by the words of their captions, and those without are left out.
+    photos are found by the words of their captions, in one --language, and those without are left out.
 
     With --update an index of words that is there follows its SOURCE, with the model and the settings that
     it was made with. A photo has changed if its file, or the tar that it is in, was changed (mtime or ctime)
@@ -110,7 +112,7 @@ def index(
         elif kind == BM25:
             from lexlip.search.captions import index_captions
 
-            done = index_captions(photos, listed, index_folder)
+            done = index_captions(photos, listed, index_folder, language)
         else:
             done = _encode(model, photos, listed, context.params)
     if as_json:
@@ -122,6 +124,8 @@ def index(
 
 def _check_options(context: click.Context, kind: str, model: str) -> None:
     """Refuses options that another kind of model has."""
+    if kind != "bm25":
+        options.refuse(context, ["language"], "is for bm25")
     if context.params["update"]:
         options.refuse(context, ["ann"], "is for a new index, not for --update")
     elif kind == "lexlip":

@@ -56,6 +56,13 @@ workers_option = click.option(
     show_default=True,
     help="Threads that decode photos.",
 )
+language_option = click.option(
+    "--language",
+    type=click.Choice(["en", "de", "fr", "cs"]),
+    default="en",
+    show_default=True,
+    help="Of the captions, with --model bm25: whose stop words and stems.",
+)
 images_option = click.option(
     "--images", metavar="DIR", help="Where the photos lie, for a table or a Karpathy JSON."
 )

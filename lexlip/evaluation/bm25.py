@@ -72,7 +72,12 @@ def draw(pool: CaptionPool, random: np.random.Generator) -> tuple[Direction, Dir
 
 
 def evaluate_bm25(
-    source: Source, seed: int = 0, progress: bool = False, depth: int = 10, asking: int | None = None
+    source: Source,
+    seed: int = 0,
+    progress: bool = False,
+    depth: int = 10,
+    language: str = "en",
+    asking: int | None = None,
 ) -> Report:
     """`lexlip.evaluation.evaluate.evaluate` without a model.
 
@@ -83,6 +88,7 @@ def evaluate_bm25(
         source: photos with captions.
         seed: of the captions that stand for their photos.
         progress, depth: as for `evaluate`.
+        language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`.
         asking: the first so many photos ask; None: all.
 
     Raises:
@@ -93,8 +99,8 @@ def evaluate_bm25(
     rankings = {}
     for name, what, way in (("t2i", "text to image", t2i), ("i2t", "image to text", i2t)):
         with TemporaryDirectory(prefix="lexlip-") as folder:
-            write_bm25_index(Path(folder) / name, way.ids, way.documents)
-            with Bm25Searcher(Path(folder) / name) as searcher:
+            write_bm25_index(Path(folder) / name, way.ids, way.documents, language)
+            with Bm25Searcher(Path(folder) / name, language=language) as searcher:
                 search = partial(searcher.search, threads=cores())
                 found, scores = search_all(
                     search, way.queries, len(way.queries), depth, what if progress else None

@@ -33,13 +33,15 @@ class CaptionMetadata(IndexHeader):
 
     kind: str = "bm25"
     postings: int
+    language: str = "en"  # whose stop words and stems it was made with; older indexes do not say
 
 
-def index_captions(source: Source, listed: float, index: str | Path) -> Indexed:
+def index_captions(source: Source, listed: float, index: str | Path, language: str = "en") -> Indexed:
     """Index the photos of a source by their captions; the photos are not opened.
 
     Args:
         source, listed, index: as for `lexlip.search.indexing.index_photos`.
+        language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`; a search uses the same.
 
     Raises:
         DataError: no photo has a caption, or the folder cannot be written; the old index stays.
@@ -53,11 +55,16 @@ def index_captions(source: Source, listed: float, index: str | Path) -> Indexed:
         raise DataError(f"no photo of {source.name} has a caption: BM25 has nothing to search")
     extra = {"model": BM25, **describe_collection(source, index, listed)}
     with writing_to(index), replace_index(index) as folder:
-        write_bm25_index(folder / "lucene", list(texts), list(texts.values()))
+        write_bm25_index(folder / "lucene", list(texts), list(texts.values()), language)
         with Bm25Searcher(folder / "lucene") as searcher:
             postings = searcher.postings
         metadata = CaptionMetadata(
-            directory=folder.name, documents=len(texts), encoder=BM25, postings=postings, extra=extra
+            directory=folder.name,
+            documents=len(texts),
+            encoder=BM25,
+            postings=postings,
+            language=language,
+            extra=extra,
         )
         write_metadata(index, metadata)
     return Indexed(
@@ -82,7 +89,9 @@ class CaptionStage:
         self.index = index
         self.metadata = read_metadata_as(CaptionMetadata, index)
         check_no_model(index, self.metadata, model)
-        self.searcher = Bm25Searcher(index / self.metadata.directory / "lucene")
+        self.searcher = Bm25Searcher(
+            index / self.metadata.directory / "lucene", language=self.metadata.language
+        )
 
     @property
     def encoder(self) -> Encoder:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anserini_bridge import BadVectors, CorruptIndex, IndexNotFound
+from anserini_bridge import BadVectors, BridgeError, CorruptIndex, IndexNotFound
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 
 TEXTS = {
@@ -142,3 +142,31 @@ with Bm25Searcher(sys.argv[1]) as searcher:
 """
     done = run_python(code, tmp_path / "quiet")
     assert (done.stdout, done.stderr) == ("[['a']]\n", "")
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "query"),
+    [
+        ("en", "Two dogs are playing in the snow", "a dog that plays"),
+        ("de", "Zwei Hunde mit den Bällen in der Stadt", "ein Hund und die Städte"),
+        ("fr", "Un chien saute dans l'eau", "les chiens et de l'eau"),
+        ("cs", "Dva muži jsou na sněhu", "muž ve sněhu"),
+    ],
+)
+def test_languages_have_stop_words_and_stems_of_their_own(
+    tmp_path: Path, language: str, text: str, query: str
+) -> None:
+    stop = {"en": "in the", "de": "und mit der", "fr": "dans les", "cs": "jsou na"}
+    write_bm25_index(tmp_path / "one", ["a", "b"], [text, "zebra"], language)
+    with Bm25Searcher(tmp_path / "one", language=language) as searcher:
+        ids, _ = searcher.search([query, stop[language]])
+    assert ids == [["a"], []]
+
+
+def test_a_language_without_analysis(tmp_path: Path) -> None:
+    says = "There is no analysis for the language 'xx', only en, de, fr, cs."
+    with pytest.raises(BridgeError, match=f"^{says}$"):
+        write_bm25_index(tmp_path / "new", ["a"], ["dog"], "xx")
+    with pytest.raises(BridgeError, match=f"^{says}$"):
+        Bm25Searcher(tmp_path, language="xx")
+    assert not (tmp_path / "new").exists()

@@ -463,3 +463,39 @@ def test_captions_without_siblings(lexlip: Run, photos: Path) -> None:
 def test_a_clip_cannot_be_taken_apart(here: Run) -> None:
     says = error(here("bench", "encode", "photos", "--model", "clip", code=2))
     assert says.startswith("the plain loop cannot take the clip model '")
+
+
+# ---- captions in other languages ----
+
+
+@pytest.fixture
+def german(here: Run, photos: Path) -> Run:
+    """The command line where six photos have two German captions each, in a table."""
+    words = ["Hunde", "Boote", "Mädchen", "Bälle", "Häuser", "Katzen"]
+    rows = [f"{n}.jpg\t{i}\tdie {word} auf dem Bild" for n, word in enumerate(words) for i in (0, 1)]
+    Path("de.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return here
+
+
+def test_an_index_of_captions_remembers_their_language(german: Run) -> None:
+    german("index", "de.tsv", "--images", "photos", "--model", "bm25", "--language", "de")
+    assert [hit["id"] for hit in search(german, "ein Haus")["hits"]] == ["4.jpg"]  # Häuser has its stem
+    assert search(german, "auf dem")["hits"] == []  # stop words
+    assert "6 photos" in german("doctor").output
+    german("index", "de.tsv", "--images", "photos", "--model", "bm25")
+    assert search(german, "ein Haus")["hits"] == []  # in English it has not
+    text = Path(".lexlip/index.json").read_text()
+    Path(".lexlip/index.json").write_text(text.replace('"language": "en",', ""))  # as older ones are
+    assert len(search(german, "auf dem")["hits"]) == 6
+
+
+def test_captions_in_another_language_are_measured(german: Run) -> None:
+    arguments = ("evaluate", "de.tsv", "--images", "photos", "--model", "bm25", "--language", "de", "--json")
+    assert json.loads(german(*arguments).stdout)["t2i"]["R@1"] == 100
+
+
+@pytest.mark.parametrize("command", ["index", "evaluate"])
+def test_a_language_is_for_captions(german: Run, command: str) -> None:
+    assert (
+        error(german(command, "photos", "--language", "de", code=2)) == "--language is for bm25: leave it out"
+    )

@@ -78,9 +78,9 @@ def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str
 
 
 def _decode_bytes(entry: str) -> str:
-    """An entry of byte-level BPE, "Ã¤" for "ä"; as it is where its bytes are no whole characters."""
+    """An entry of byte-level BPE, "Ã¤" for "ä"; as it is where its bytes are not whole characters to be seen."""
     text: str = ByteLevel().decode([entry])
-    return entry if "\ufffd" in text else text
+    return text if text.isprintable() and not {" ", "\ufffd"} & set(text) else entry
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from lexlip.config import VocabularyConfig
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ModelError
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.vocabulary import Vocabulary, is_content_word, is_sign, tokenize_captions
+from lexlip.vocabulary import Vocabulary, entries_as_words, is_content_word, is_sign, tokenize_captions
 from tests.tiny import CAPTIONS
 
 SPECIAL = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
@@ -64,6 +64,39 @@ def test_kind_words_counts_no_pieces_of_split_words(make) -> None:
     assert set(twice.words) == {"dog"}  # not of "dogs"
 
 
+def test_punctuation_does_not_split_a_word() -> None:
+    entries = ["<unk>", "▁Hund", "▁Hunde", ".", ",", "▁", "▁l", "eau", "'", "s"]
+    core = Tokenizer(models.Unigram([(entry, -1.0) for entry in entries], unk_id=0))
+    core.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>")
+    captions = ["Hund. Hund,", "Hunds Hunde l'eau"]
+    assert Vocabulary.build(VocabularyConfig("words"), tokenizer, captions).words == ("Hund", "Hunde")
+    assert Vocabulary.build(VocabularyConfig("words", min_count=2), tokenizer, captions).words == ("Hund",)
+    with pytest.raises(ModelError, match="no word occurs 3 times"):  # "Hunds" is none
+        Vocabulary.build(VocabularyConfig("words", min_count=3), tokenizer, captions)
+
+
+def _of(*entries: str) -> Tokenizer:
+    return Tokenizer(models.WordLevel({entry: id for id, entry in enumerate(entries)}, unk_token=entries[0]))
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        (["<unk>", "▁Hund", "e", "▁", "▁é", "."], ["##<unk>", "Hund", "##e", "##▁", "é", "##."]),
+        (["e", "▁##e", "▁▁##e", "▁e", "▁a", "##e"], ["##e", "▁##e", "▁▁##e", "e", "a", "####e"]),
+        (["[UNK]", "Hund", "##e", "##s", "▁Hund", "Ġ"], ["[UNK]", "Hund", "##e", "##s", "▁Hund", "Ġ"]),
+        (["ĠMÃ¤dchen", "Ã¤", "ĠÃ", "Ã", "Ġ"], ["Mädchen", "##ä", "Ã", "##Ã", "##Ġ"]),
+        (["dog", "a", ","], ["dog", "a", ","]),
+    ],
+    ids=["SentencePiece", "collisions", "WordPiece", "bytes", "whole words"],
+)
+def test_entries_as_people_read_them(entries: list[str], words: list[str]) -> None:
+    found = entries_as_words(_of(*entries))
+    assert sorted(found, key=found.__getitem__) == words
+    assert Vocabulary.from_words(words, _of(*entries)).token_ids.tolist() == list(range(len(entries)))
+
+
 def test_columns(tokenizer) -> None:
     vocabulary = Vocabulary.from_words(["fence", "two", "snow"], tokenizer)
     [ids] = tokenize_captions(tokenizer, ["two two zebras in the snow, dogs"])
@@ -98,6 +131,12 @@ def test_tokenize_captions_is_uncut_and_without_special_tokens(tokenizer) -> Non
         ("##.", False, True),
         ("café", True, False),
         ("snow_", False, False),
+        ("Mädchen", True, False),
+        ("Über", False, False),
+        ("zwei", True, False),
+        ("l", False, False),
+        ("při", False, False),
+        ("hat", True, False),
     ],
 )
 def test_kinds_of_entries(entry: str, content: bool, sign: bool) -> None:

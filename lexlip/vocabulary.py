@@ -78,7 +78,7 @@ def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str
 
 
 def _decode_bytes(entry: str) -> str:
-    """An entry of byte-level BPE, "Ã¤" for "ä"; as it is where its bytes are not whole characters to be seen."""
+    """An entry of byte-level BPE, "Ã¤" for "ä"; as it is if its bytes are no visible characters."""
     text: str = ByteLevel().decode([entry])
     return text if text.isprintable() and not {" ", "\ufffd"} & set(text) else entry
 

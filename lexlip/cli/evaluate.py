@@ -112,7 +112,7 @@ def evaluate(
             embedded = embed_source(reranker, photos, workers, progress)
             report = reorder(reranker, embedded, report, rerank_k, rerank_fusion, rerank_weight, progress)
             how += f", the first {rerank_k} reranked by {rerank}"
-    show_skipped(report.skipped)
+    show_skipped([*photos.skipped, *report.skipped])
     if run_files is not None:
         write_run_files(run_files, report.rankings, name, progress=progress)
     if as_json:

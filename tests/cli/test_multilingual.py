@@ -152,3 +152,13 @@ def test_queries_have_the_vectors_of_the_model(
     exact = query_encoder == "words" or encoder == "xlm-roberta"  # a BERT's products are of whole numbers
     np.testing.assert_allclose(found, expected, rtol=1e-4 if exact else 0.1, atol=1e-5 if exact else 0.05)
     assert queries.unknown("ein Zebra und Mädchen, Hund im Fußball") == ["Zebra"]
+
+
+def test_a_table_of_other_photos_too_is_measured_with_one_line_about_them(lexlip: Run, photos: Path) -> None:
+    rows = [f"elsewhere{number}.jpg\t0\tein Hund\n" for number in range(1000)]
+    with Path("de.tsv").open("a") as table:
+        table.writelines(rows)
+    result = lexlip("evaluate", "de.tsv", "--images", "photos")
+    assert result.stdout.startswith("6 images, 6 captions")
+    why = "1000 of its 1006 photos are not in photos, such as elsewhere0.jpg"
+    assert result.stderr.splitlines()[-2:] == ["1 skipped:", f"  de.tsv: {why}"]

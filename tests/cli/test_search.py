@@ -126,7 +126,7 @@ def test_a_picture_finds_itself(indexed: Run, photos: Path) -> None:
 
 def test_unknown_words_are_named(indexed: Run) -> None:
     result = indexed("search", "the Quokka and a dog of Zürich")
-    assert result.stderr.splitlines()[0] == "note: not in the vocabulary: quokka, zürich"
+    assert result.stderr.splitlines()[0] == "note: not in the vocabulary: Quokka, Zürich"
     assert "note" not in indexed("search", "A dog, with the cat!").stderr
 
 

@@ -85,14 +85,14 @@ def sentence_piece() -> PreTrainedTokenizerFast:
 
 
 def word_piece() -> PreTrainedTokenizerFast:
-    """A cased WordPiece tokenizer such as multilingual BERT's, learned from CAPTIONS."""
+    """A cased WordPiece tokenizer such as multilingual BERT's, with all words of CAPTIONS."""
     core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     core.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     core.decoder = decoders.WordPiece()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     core.train_from_iterator(
-        ALL * 5, trainers.WordPieceTrainer(vocab_size=450, special_tokens=special, show_progress=False)
+        ALL * 5, trainers.WordPieceTrainer(vocab_size=2000, special_tokens=special, show_progress=False)
     )
     core.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return PreTrainedTokenizerFast(

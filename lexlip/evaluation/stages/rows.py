@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from lexlip.data import Skipped, Source, spread
 from lexlip.errors import ConfigError
-from lexlip.evaluation.evaluate import Ranking, Report
+from lexlip.evaluation.evaluate import Report
 from lexlip.evaluation.first_stages import (
     Measured,
     Settings,
@@ -29,7 +29,6 @@ from lexlip.evaluation.pairs import (
     evaluate_pairs,
     reordered,
 )
-from lexlip.evaluation.recall import recall_at_k
 from lexlip.evaluation.runs import Training, training_of
 from lexlip.evaluation.stages import response
 from lexlip.evaluation.stages.indexes import write_index
@@ -192,7 +191,6 @@ class Reranker:
 
     def reports(self, first: Report, plan: Plan) -> dict[tuple[int, Fusion], Report]:
         """The first stage's report with the k best reranked, by k and fusion; pairs are scored once."""
-        first = _known(first, self.embedded)
         odds = candidate_odds(self.model, self.embedded, first, max(plan.ks), self.settings.progress)
         return {
             (k, fusion): reordered(first, odds, k, fusion, plan.weight)
@@ -316,32 +314,6 @@ def _with_speed_up(rows: Sequence[Row], pairs: Sequence[Row]) -> list[Row]:
 
 def _training(row: Row) -> Training | None:
     return training_of([row.model, *([] if row.reranker is None else [row.reranker])])
-
-
-def _known(first: Report, embedded: Embedded) -> Report:
-    """A report without the photos that cannot be read, which BM25 does not open, and their captions."""
-    known = {*embedded.image_ids, *embedded.text_ids}
-    ways = first.rankings.values()
-    if all(known.issuperset(ids) for way in ways for ids in [way.queries, *way.found]):
-        return first
-    rankings = {way: _known_of(ranking, known) for way, ranking in first.rankings.items()}
-    return replace(
-        first,
-        t2i=recall_at_k(rankings["t2i"].found, rankings["t2i"].relevant),
-        i2t=recall_at_k(rankings["i2t"].found, rankings["i2t"].relevant),
-        rankings=rankings,
-    )
-
-
-def _known_of(ranking: Ranking, known: set[str]) -> Ranking:
-    rows = [row for row, query in enumerate(ranking.queries) if query in known]
-    kept = [[place for place, id in enumerate(ranking.found[row]) if id in known] for row in rows]
-    return Ranking(
-        [ranking.queries[row] for row in rows],
-        [[ranking.found[row][place] for place in places] for row, places in zip(rows, kept, strict=True)],
-        [ranking.scores[row][places] for row, places in zip(rows, kept, strict=True)],
-        [ranking.relevant[row] for row in rows],
-    )
 
 
 def owner_of(text: str) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
-from lexlip.data import Skipped, Source, spread
+from lexlip.data import Skipped, spread
 from lexlip.errors import ConfigError
 from lexlip.evaluation.evaluate import Report
 from lexlip.evaluation.first_stages import (
@@ -23,23 +21,18 @@ from lexlip.evaluation.first_stages import (
     reranker_folder,
 )
 from lexlip.evaluation.pairs import (
-    Embedded,
-    candidate_odds,
-    embed_source,
     evaluate_pairs,
-    reordered,
 )
 from lexlip.evaluation.runs import Training, training_of
 from lexlip.evaluation.stages import response
 from lexlip.evaluation.stages.indexes import write_index
 from lexlip.evaluation.stages.questions import Questions
-from lexlip.evaluation.stages.response import Asked, Response, Tokens, time_pairs, time_stage
+from lexlip.evaluation.stages.reranker import Reranker
+from lexlip.evaluation.stages.response import Asked, Response, time_pairs, time_stage
 from lexlip.models.folder import BM25
-from lexlip.models.kinds import compares_pairs, load_reranker
-from lexlip.models.one_transformer import OneTransformer
+from lexlip.models.kinds import compares_pairs
 from lexlip.search.fusion import Fusion
 
-TOKENS = 256  # photos whose tokens are there while reranking is timed
 PAIR_QUERIES, PAIR_PHOTOS = 10, 512
 """Queries with which, and photos on which, a cross-encoder alone is timed; the rest is extrapolated."""
 
@@ -150,61 +143,6 @@ class Row:
         }
 
 
-class Reranker:
-    """A cross-encoder with the photos that it needs, which it sees once.
-
-    Args:
-        name: as the user named it.
-        pool: the photos.
-        settings: workers and progress.
-    """
-
-    def __init__(self, name: str, pool: Source, settings: Settings) -> None:
-        self.name, self.folder = name, reranker_folder(name)
-        self.pool, self.settings = pool, settings
-        self.wanted: set[str] = set()
-        """Ids of photos that it has to know."""
-
-    @cached_property
-    def model(self) -> OneTransformer:
-        return load_reranker(self.folder)
-
-    @cached_property
-    def embedded(self) -> Embedded:
-        """The photos that are wanted; TOKENS of the pool, if none are."""
-        ids = [item.id for item in self.pool.items]
-        rows = [row for row, id in enumerate(ids) if id in self.wanted] or list(spread(len(ids), TOKENS))
-        return embed_source(self.model, self.pool, self.settings.workers, self.settings.progress, rows)
-
-    @property
-    def photo_bytes(self) -> int:
-        """Of a photo that it knows."""
-        tokens = self.embedded.photos[0]
-        return tokens.numel() * tokens.element_size()
-
-    def want(self, report: Report) -> None:
-        """It will have to rerank answers of a first stage."""
-        for way, ranking in report.rankings.items():
-            answers = {id for found in ranking.found for id in found}
-            photos, texts = (answers, ranking.queries) if way == "t2i" else (ranking.queries, answers)
-            self.wanted.update(photos, map(owner_of, texts))
-
-    def reports(self, first: Report, plan: Plan) -> dict[tuple[int, Fusion], Report]:
-        """The first stage's report with the k best reranked, by k and fusion; pairs are scored once."""
-        odds = candidate_odds(self.model, self.embedded, first, max(plan.ks), self.settings.progress)
-        return {
-            (k, fusion): reordered(first, odds, k, fusion, plan.weight)
-            for k in plan.ks
-            for fusion in plan.fusions
-        }
-
-    def tokens(self, folder: Path) -> Tokens:
-        """What it is timed with."""
-        file = folder / "tokens.npy"
-        np.save(file, self.embedded.photos[:TOKENS].numpy())
-        return Tokens(str(self.folder), file)
-
-
 def measure_rows(plan: Plan, questions: Questions) -> list[Row]:
     """All rows of a table: each first stage alone and reranked, and the cross-encoder alone before them.
 
@@ -247,7 +185,7 @@ def _rows(
     alone = Row(stage.name, stage.documents, photos, report=report, skipped=skipped)
     combined = []
     if reranker is not None:
-        reports = reranker.reports(stage.report, plan) if plan.recall else {}
+        reports = reranker.reports(stage.report, plan.ks, plan.fusions, plan.weight) if plan.recall else {}
         combined = [
             replace(alone, reranker=reranker.name, k=k, fusion=fusion, report=reports.get((k, fusion)))
             for k in plan.ks
@@ -314,11 +252,6 @@ def _with_speed_up(rows: Sequence[Row], pairs: Sequence[Row]) -> list[Row]:
 
 def _training(row: Row) -> Training | None:
     return training_of([row.model, *([] if row.reranker is None else [row.reranker])])
-
-
-def owner_of(text: str) -> str:
-    """The id of the photo of a caption, by the caption's id, PHOTO#n."""
-    return text.rpartition("#")[0]
 
 
 def _bar(stages: Sequence[Measured], progress: bool) -> Iterator[Measured]:

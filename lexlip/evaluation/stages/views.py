@@ -10,7 +10,8 @@ from lexlip.evaluation.ablations import left_out
 from lexlip.evaluation.runs import lineage, run_of
 from lexlip.evaluation.stages import response
 from lexlip.evaluation.stages.questions import Questions
-from lexlip.evaluation.stages.rows import TOKENS, Plan, Row, measure_rows
+from lexlip.evaluation.stages.reranker import TOKENS
+from lexlip.evaluation.stages.rows import Plan, Row, measure_rows
 from lexlip.evaluation.tables import NONE, RECALLS
 from lexlip.models.folder import BM25
 

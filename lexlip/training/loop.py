@@ -81,6 +81,7 @@ def pretrain(config: Config, resume: bool = False) -> Path:
         _train(config, run, resume, processes)
     finally:
         processes.close()
+        torch.set_flush_denormal(False)
     return run
 
 

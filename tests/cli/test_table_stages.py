@@ -187,8 +187,8 @@ def test_photos_that_cannot_be_read_are_named(lexlip: Run, models: Path, photos:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["stages", "ce"], "ce is a ce model, which has no vectors to find photos by: it can only rerank"),
-        (["stages", "be", "--rerank", "mini"], "mini is a first stage and cannot rerank: give --rerank a ce"),
+        (["stages", "ce"], "ce is a ce model, which has no vectors to find photos by; it reranks what"),
+        (["stages", "be", "--rerank", "mini"], "mini is a first stage and cannot rerank"),
         (["stages", "be", "maxi"], "no model 'maxi': "),
         (["retrieve-8", "be"], "this table is about reranking: name a ce or a joint model with --rerank"),
         (["stages", "bm25", "--captions", 1], "bm25 needs a second caption of a photo to ask with"),
@@ -199,7 +199,7 @@ def test_photos_that_cannot_be_read_are_named(lexlip: Run, models: Path, photos:
     ],
 )
 def test_what_is_missing(lexlip: Run, models: Path, arguments: list[Any], says: str) -> None:
-    assert error(lexlip("table", *arguments, *SCENES, code=2)).startswith(says)
+    assert says in error(lexlip("table", *arguments, *SCENES, code=2))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -101,7 +102,11 @@ def test_what_cannot_be_used(tmp_path: Path, minilm: Path, arguments: list[str],
     (tmp_path / "empty.tsv").touch()
     (tmp_path / "one.tsv").write_text("a.jpg\ta dog")
     done = subprocess.run(
-        [sys.executable, str(TOOL), *arguments], capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, str(TOOL), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
     )
     assert done.returncode == (2 if arguments else 1)
     assert done.stderr.strip().startswith(says)

@@ -10,6 +10,7 @@ from lexlip.errors import ConfigError, ModelError
 from lexlip.evaluation.evaluate import evaluate
 from lexlip.evaluation.first_stages import Settings
 from lexlip.evaluation.pairs import embed_source, evaluate_pairs, rerank
+from lexlip.evaluation.stages import reranker
 from lexlip.evaluation.stages import rows as module
 from lexlip.evaluation.stages.questions import make_questions
 from lexlip.evaluation.stages.response import Response
@@ -97,13 +98,13 @@ def test_some_photos_ask_among_all(models: Path) -> None:
 
 def test_only_what_is_needed_is_embedded_and_once(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    plain = module.embed_source
+    plain = reranker.embed_source
 
     def count(model: Any, source: Any, workers: int, progress: bool, indices: list[int]) -> Any:
         seen.append(indices)
         return plain(model, source, workers, progress, indices)
 
-    monkeypatch.setattr(module, "embed_source", count)
+    monkeypatch.setattr(reranker, "embed_source", count)
     measure_rows(plan("words", "be", reranker="ce", ks=(2,)), make_questions(SCENES, pairs=1))
     [indices] = seen
     assert len(indices) < 30

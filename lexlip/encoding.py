@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 from tqdm import tqdm
 
+from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, UnreadableImage
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError
@@ -20,19 +21,19 @@ from lexlip.models.encoder import Encoder, QueryEncoder
 AHEAD = 2  # batches that are decoded while one is encoded
 
 
-class PhotoVectors:
-    """Decodes and encodes the photos of a source, batch by batch, while threads read ahead.
+class PhotoPixels:
+    """Decodes the photos of a source, batch by batch, while threads read ahead.
 
     Threads, for Pillow decodes and resizes without Python's lock: processes have to be started and, where
     they are forked, every page of memory that the model writes to is copied once more.
 
     Args:
-        model: the encoder.
+        config: how an encoder takes photos.
         source: the photos.
-        batch: photos encoded at a time.
+        batch: photos given at a time.
         workers: threads that decode; with 0 nothing is read ahead.
         progress: what the progress bar says; None shows none.
-        indices: of the photos to encode; None encodes all.
+        indices: of the photos to take; None takes all.
 
     Attributes:
         skipped: photos that could not be read, with the reason; complete after the iteration.
@@ -40,20 +41,20 @@ class PhotoVectors:
 
     def __init__(
         self,
-        model: Encoder,
+        config: ImageEncoderConfig,
         source: Source,
         batch: int = 32,
         workers: int = 2,
         progress: str | None = None,
         indices: Sequence[int] | None = None,
     ) -> None:
-        self.model, self.source, self.batch, self.workers = model, source, batch, workers
+        self.config, self.source, self.batch, self.workers = config, source, batch, workers
         self.indices = range(len(source)) if indices is None else indices
         self.progress = progress
         self.skipped: list[Skipped] = []
 
-    def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
-        """Yields ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
+    def pixels(self) -> Iterator[tuple[list[str], Tensor]]:
+        """Yields ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
         keep_freed_memory()
         self.skipped = []
         with _bar(len(self.indices), "photo", self.progress) as bar:
@@ -67,7 +68,7 @@ class PhotoVectors:
                     else:
                         self.skipped.append(Skipped(id, photo))
                 if ids:
-                    yield ids, self.model.encode_image(torch.stack(pixels))
+                    yield ids, torch.stack(pixels)
                 bar.update(len(indices))
 
     def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[Tensor | str]]]:
@@ -86,9 +87,8 @@ class PhotoVectors:
 
     def _decode(self, index: int) -> Tensor | str:
         """A photo's pixels, uint8 [3, size, size], or why it cannot be read."""
-        config = self.model.config.image
         try:
-            return to_pixels(self.source.image(index, config.size), config)
+            return to_pixels(self.source.image(index, self.config.size), self.config)
         except UnreadableImage as error:
             return error.reason
 
@@ -98,6 +98,27 @@ class PhotoVectors:
         return DataError(
             f"no photo in {self.source.name} can be read ({len(self.indices)} tried; {id}: {reason})"
         )
+
+
+class PhotoVectors(PhotoPixels):
+    """The photos of a source as an encoder's vectors; the other arguments are those of `PhotoPixels`."""
+
+    def __init__(
+        self,
+        model: Encoder,
+        source: Source,
+        batch: int = 32,
+        workers: int = 2,
+        progress: str | None = None,
+        indices: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(model.config.image, source, batch, workers, progress, indices)
+        self.model = model
+
+    def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
+        """Yields ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
+        for ids, pixels in self.pixels():
+            yield ids, self.model.encode_image(pixels)
 
 
 def encode_captions(

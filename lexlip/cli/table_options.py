@@ -124,7 +124,7 @@ def _rerank_options(command: Command) -> list[Callable[..., Any]]:
             help="Candidates that are reranked; once for each row.",
         ),
         click.option(
-            "--fusion",
+            "--rerank-fusion",
             "fusions",
             type=click.Choice(FUSIONS),
             multiple=True,
@@ -133,7 +133,7 @@ def _rerank_options(command: Command) -> list[Callable[..., Any]]:
             help="What becomes of the first stage's score beside the reranker's; once for each row.",
         ),
         click.option(
-            "--fusion-weight",
+            "--rerank-weight",
             "weight",
             type=click.FloatRange(0, 1),
             default=0.5,

@@ -11,7 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from lexlip.data import Skipped, Source
-from lexlip.encoding import PhotoVectors
+from lexlip.encoding import PhotoPixels
 from lexlip.errors import DataError
 from lexlip.evaluation.evaluate import Ranking, Report
 from lexlip.evaluation.recall import recall_at_k
@@ -67,14 +67,14 @@ def embed_source(
     Raises:
         DataError: no photo could be read.
     """
-    photos = PhotoVectors(
-        _Embedder(model),  # type: ignore[arg-type]
+    photos = PhotoPixels(
+        model.config.image,
         source,
         workers=workers,
         progress="photos" if progress else None,
         indices=indices,
     )
-    batches = list(photos)
+    batches = [(names, model.embed_photos(pixels)) for names, pixels in photos.pixels()]
     ids = [id for names, _ in batches for id in names]
     if not ids:
         raise photos.none_read()
@@ -216,10 +216,3 @@ def _score(model: OneTransformer, embedded: Embedded, pairs: np.ndarray, progres
             parts.append(model.score_pairs(embedded.photos, [embedded.texts[row] for row in texts], here))
             bar.update(len(some))
     return np.concatenate(parts)
-
-
-class _Embedder:
-    """A cross-encoder as `PhotoVectors` takes it, which gives embedded photos in the place of vectors."""
-
-    def __init__(self, model: OneTransformer) -> None:
-        self.config, self.encode_image = model.config, model.embed_photos

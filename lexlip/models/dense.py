@@ -31,8 +31,13 @@ class Dense(DualEncoder):
     ) -> None:
         super().__init__(config, tokenizer, None, architecture, name)
         self.dimensions = self.text_encoder.width
-        self.text_projection = nn.Linear(self.text_encoder.width, self.dimensions)
-        self.image_projection = nn.Linear(self.image_encoder.width, self.dimensions)
+        self.text_projection = self.projection(self.text_encoder.width, self.dimensions)
+        self.image_projection = self.projection(self.image_encoder.width, self.dimensions)
+
+    @staticmethod
+    def projection(width_in: int, width: int) -> nn.Module:
+        """What a state goes through."""
+        return nn.Linear(width_in, width)
 
     def pool_image(self, states: Tensor) -> Tensor:
         with_cls = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"

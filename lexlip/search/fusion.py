@@ -25,14 +25,18 @@ def fuse(first: np.ndarray, odds: np.ndarray, fusion: Fusion = "none", weight: f
         fusion: how they meet.
         weight: of the first stage in a sum; the reranker has the rest.
     """
-    probability = 1 / (1 + np.exp(-np.asarray(odds, np.float64)))
     if fusion == "none":
         return np.asarray(odds, np.float64)
-    first = np.asarray(first, np.float64)
+    first, second = np.asarray(first, np.float64), probability(odds)
     if fusion == "norm_add":
-        first, probability = _stretched(first), _stretched(probability)
-    fused: np.ndarray = weight * first + (1 - weight) * probability
+        first, second = _stretched(first), _stretched(second)
+    fused: np.ndarray = weight * first + (1 - weight) * second
     return fused
+
+
+def probability(odds: np.ndarray) -> np.ndarray:
+    """Of log-odds, float64 of the same shape."""
+    return 1 / (1 + np.exp(-np.asarray(odds, np.float64)))
 
 
 def _stretched(values: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from lexlip.data import UnreadableImage, decode
 from lexlip.data.locations import read_location
 from lexlip.encoders.image import to_pixels
 from lexlip.models.kinds import load_reranker
-from lexlip.search.fusion import Fusion, fuse
+from lexlip.search.fusion import Fusion, fuse, probability
 
 if TYPE_CHECKING:
     from lexlip.search.searching import Hit
@@ -51,7 +51,7 @@ class Reranker:
             odds = self.model.score_pairs(photos, [query], pairs)
             first = np.array([candidates[row].score for row in there])
             fused = fuse(first, odds, self.fusion, self.weight)
-            probabilities = 1 / (1 + np.exp(-odds.astype(np.float64)))
+            probabilities = probability(odds)
             ordered = [
                 replace(candidates[there[place]], probability=float(probabilities[place]))
                 for place in np.argsort(-fused, kind="stable")

@@ -8,7 +8,6 @@ import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import Config, ImageEncoderConfig
+from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
-from lexlip.data import Source, UnreadableImage
+from lexlip.data import Source
 from lexlip.data.source import spread
-from lexlip.encoders.image import to_pixels
 from lexlip.encoders.text import load_mlm_head, load_tokenizer
+from lexlip.encoding import PhotoPixels
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.evaluation.evaluate import Report, evaluate
 from lexlip.evaluation.pairs import embed_source, evaluate_pairs
@@ -203,7 +202,8 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         if model.vocabulary is not None:
             return model, model.vocabulary
         if isinstance(model, OneTransformer) and kind_of(config.init) == LexLIP.kind:
-            photos = _some_photos(train, model.config.image)
+            few = PhotoPixels(model.config.image, train, indices=spread(len(train), FITTED_PHOTOS))
+            photos = [pixels for _, pixels in few.pixels()]
             fit_image_tokens(model, LexLIP.from_pretrained(config.init), photos)
         captions = [caption for texts in _captions(config, train) for caption in texts]
         return model, _vocabulary(config, model.text_encoder.tokenizer, captions)
@@ -221,15 +221,6 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
             why = "the text encoder's states do not tell words apart: the heads start at random"
             tqdm.write(why, sys.stderr)
     return model, vocabulary
-
-
-def _some_photos(train: Source, config: ImageEncoderConfig) -> Tensor:
-    """FITTED_PHOTOS that can be read, spread evenly, uint8 [n, 3, size, size]."""
-    pixels = []
-    for row in spread(len(train), FITTED_PHOTOS):
-        with suppress(UnreadableImage):
-            pixels.append(to_pixels(train.image(row, config.size), config))
-    return torch.stack(pixels) if pixels else torch.empty(0, 3, config.size, config.size, dtype=torch.uint8)
 
 
 def _captions(config: Config, train: Source) -> list[tuple[str, ...]]:

@@ -20,7 +20,6 @@ from lexlip.vocabulary import tokenize_captions
 
 CAPTIONS = 4000  # enough for a regression onto D directions
 BATCH = 64  # captions encoded at a time
-PHOTOS = 16  # encoded at a time
 WORDS = 5  # that a token of a photo is seen as
 POSITIONS = 4000  # enough for two means
 NEIGHBOURS = 10  # words besides its own that a position starts with, about
@@ -123,7 +122,7 @@ def fit_text_head(model: LexLIP, captions: Sequence[str], progress: bool = False
 
 
 @torch.no_grad()
-def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Tensor) -> None:
+def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Sequence[Tensor]) -> None:
     """Start with photos whose tokens look to the Transformer like the words that LexLIP sees there.
 
     So attention between a word and a patch that shows it begins as that between two equal words. A ridge
@@ -133,21 +132,21 @@ def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Tensor) -> No
     Args:
         model: a new one with the encoders of `words`.
         words: a trained LexLIP.
-        photos: uint8 [N, 3, S, S]; a few hundred are enough.
+        photos: batches of photos, uint8 [B, 3, S, S]; a few hundred photos are enough.
     """
     embeddings = words.text_encoder.word_embeddings[torch.from_numpy(words.vocabulary.token_ids)]
     head, inputs, targets = words.image_head, [], []
-    for some in photos.split(PHOTOS):
-        states = words.image_encoder(some).flatten(0, 1)  # [N P, D_image]
+    for pixels in photos:
+        states = words.image_encoder(pixels).flatten(0, 1)  # [N P, D_image]
         weights = sparse_vector(head.hidden(states) @ head.decoder.t() + head.bias).topk(WORDS, dim=1)
         total = weights.values.sum(dim=1)
         seen = total > 0
         shares = weights.values[seen] / total[seen, None]
         inputs.append(states[seen])
         targets.append((shares[:, :, None] * embeddings[weights.indices[seen]]).sum(dim=1))
-    states, means = torch.cat(inputs), torch.cat(targets)
-    if not len(states):
+    if not any(map(len, inputs)):
         return
+    states, means = torch.cat(inputs), torch.cat(targets)
     weight, bias = _ridge(states, means, torch.ones(len(states)))
     model.image_projection.weight.copy_(embeddings.std() * weight)
     model.image_projection.bias.copy_(embeddings.std() * bias)

@@ -209,7 +209,7 @@ def test_what_is_missing(lexlip: Run, models: Path, arguments: list[Any], says: 
         (["stages", *SCENES], "Missing argument 'MODEL...'"),
         (["lightningdot-2", "be", *SCENES], "Missing option '--pool'"),
         (["retrieve-5", "be", *SCENES, "--pool", "scenes:12:0"], "are in the pool already."),
-        (["retrieve-9", "be", *SCENES, "--fusion", "max"], "'max' is not one of 'none', 'add', 'norm_add'."),
+        (["retrieve-9", "be", *SCENES, "--rerank-fusion", "max"], "'max' is not one of"),
         (["stages", "be", *SCENES, "--markdown", "--json"], "--markdown or --json, one of the two."),
         (["stages", "be", *SCENES, "--rerank-k", 0], "0 is not in the range x>=1."),
     ],

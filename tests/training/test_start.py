@@ -275,7 +275,7 @@ def test_tokens_of_photos_start_as_the_words_that_lexlip_sees_there() -> None:
     words, photos = tiny_model(), tiny_photos(20)
     model = tiny_stage("ce")
     model.image_encoder.load_state_dict(words.image_encoder.state_dict())
-    fit_image_tokens(model, words, photos)
+    fit_image_tokens(model, words, photos.split(8))
     embeddings = words.text_encoder.word_embeddings[torch.from_numpy(words.vocabulary.token_ids)].numpy()
     states, means = [], []
     for state in words.image_encoder(photos).flatten(0, 1):
@@ -301,5 +301,5 @@ def test_photos_without_words_leave_the_tokens_as_they_were() -> None:
     words, model = tiny_model(), tiny_stage("ce")
     words.image_head.bias.fill_(-1e3)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    fit_image_tokens(model, words, tiny_photos(2))
+    fit_image_tokens(model, words, [tiny_photos(2)])
     torch.testing.assert_close(model.state_dict(), before)

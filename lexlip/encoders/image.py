@@ -147,7 +147,7 @@ class ImageEncoder(nn.Module):
         square of pixels, as the models that begin with patches have them.
 
         Args:
-            photos: as for `forward`.
+            photos: uint8 [B, 3, S, S]; with fresh layers also their `tokens`.
             share: of the patches.
 
         Returns:
@@ -155,18 +155,13 @@ class ImageEncoder(nn.Module):
             [blank patches of all, patch_width], in order.
 
         Raises:
-            ModelError: there are no fresh layers, and photos are tokens or no whole number of patches.
+            ModelError: there are no fresh layers, and photos are no whole number of patches.
         """
         if self.layers is not None:
             tokens = photos.float() if photos.is_floating_point() else self.tokens(photos)
             blank = self._draw(len(tokens), tokens.shape[1], share, tokens.device)
             states = self._deepen(tokens.masked_fill(blank[:, :, None], 0), photos.shape[-1])
             return states, blank, tokens[blank].detach()
-        if photos.is_floating_point():
-            raise ModelError(
-                f"patches of '{self.config.name}' cannot be masked in views of photos; set data.views=0, or"
-                " model.image.layers=2 for fresh layers"
-            )
         cell, size = self._cell(photos.shape[-1]), photos.shape[-1]
         normalised = (photos.float() / 255 - self.mean) / self.std
         grid = size // cell

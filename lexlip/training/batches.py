@@ -237,6 +237,7 @@ class Collate:
     def _others(self, good: Sequence[Sample]) -> list[str]:
         """For each caption one of another photo: any, or for a share of them one with many words in common.
 
+        What was also written of this photo, word for word, is not given, unless the batch has nothing else.
         Each caption of the batch is given once, so that no caption by itself tells what is a pair: likeness
         alone would give short ones more often.
         """
@@ -249,9 +250,12 @@ class Collate:
         hard = numbers.random(len(captions)) < self.objective.hard_negatives
         cost[hard] -= LIKENESS * _likeness(captions)[hard]
         own = owners[:, None] == owners[None, :]
-        given = linear_sum_assignment(np.where(own, len(captions) * LIKENESS * 2, cost))[1]
-        for row in np.flatnonzero(own[np.arange(len(given)), given]):  # one photo has most of the captions
-            given[row] = numbers.choice(np.flatnonzero(~own[row]))
+        of_photo = [set(map(str.casefold, sample.captions)) for sample in good]
+        true = own | [[caption.casefold() in of_photo[owner] for caption in captions] for owner in owners]
+        true = np.where(true.all(axis=1, keepdims=True), own, true)
+        given = linear_sum_assignment(np.where(true, len(captions) * LIKENESS * 2, cost))[1]
+        for row in np.flatnonzero(true[np.arange(len(given)), given]):  # most captions are true of one photo
+            given[row] = numbers.choice(np.flatnonzero(~true[row]))
         return [captions[place] for place in given]
 
     def _composed(self, good: Sequence[Sample]) -> list[str]:

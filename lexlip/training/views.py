@@ -62,7 +62,7 @@ def encode_views(
         processes: who shares the work, on one file system.
 
     Raises:
-        ConfigError: the body learns, or photos come in several sizes.
+        ConfigError: the body learns, photos come in several sizes, or pixels are to be masked.
     """
     if any(parameter.requires_grad for parameter in encoder.body.parameters()):
         raise ConfigError(
@@ -71,6 +71,11 @@ def encode_views(
         )
     if config.data.sizes:
         raise ConfigError("data.views is for photos of one size: leave data.sizes empty, or set data.views=0")
+    if config.objective.smrm and encoder.layers is None:
+        raise ConfigError(
+            "data.views keeps no pixels that objective.smrm could mask: set model.image.layers=2 for fresh"
+            " layers, whose tokens are masked, or data.views=0"
+        )
     shape = len(which), config.data.views, *encoder.token_shape
     if processes.first:
         np.lib.format.open_memmap(path, "w+", np.float16, shape).flush()

@@ -436,9 +436,3 @@ def test_masked_tokens_below_fresh_layers() -> None:
     torch.testing.assert_close(targets, tokens[blank])
     assert encoder.patch_width == tokens.shape[2]
     torch.testing.assert_close(states, encoder(tokens * ~blank[:, :, None]))
-
-
-def test_views_of_a_body_alone_cannot_be_masked() -> None:
-    encoder = ImageEncoder(ImageEncoderConfig(name="mobilenetv2_035", size=64), 64)
-    with pytest.raises(ModelError, match=r"set data\.views=0, or model\.image\.layers=2"):
-        encoder.masked(torch.zeros(2, 4, 1280), 0.5)

@@ -118,13 +118,14 @@ def collated(objective: dict[str, Any], photos: int, kind: str = "ce", epoch: in
 def test_another_caption_is_of_another_photo_and_drawn_anew_in_each_epoch() -> None:
     seen = set()
     for epoch in range(12):
-        batch, texts = collated({"matching": 1.0}, 3, epoch=epoch)
-        again, _ = collated({"matching": 1.0}, 3, epoch=epoch)
+        batch, texts = collated({"matching": 1.0}, 4, epoch=epoch)
+        again, _ = collated({"matching": 1.0}, 4, epoch=epoch)
         assert torch.equal(batch.other_ids, again.other_ids)
         captions = [text.replace(" ,", ",") for text in texts(batch.other_ids, batch.other_mask)]
         for owner, other in zip(batch.image_of_text.tolist(), captions, strict=True):
-            of = {row for row in range(3) if other in (CAPTIONS[row], CAPTIONS[row + 1])}
-            assert of - {owner}
+            of = {row for row in range(4) if other in (CAPTIONS[row], CAPTIONS[row + 1])}
+            assert of
+            assert owner not in of
             seen.add((owner, other))
     assert len(seen) > 8
 
@@ -166,6 +167,17 @@ def test_a_photo_with_most_of_the_captions_gets_others_twice() -> None:
     found = others([["a", "b", "c", "d"], ["e"]], 0.5, 0)
     assert found[:4] == ["e"] * 4
     assert found[4] in "abcd"
+
+
+@pytest.mark.parametrize("hard", [0.0, 1.0])
+def test_the_same_sentence_of_another_photo_is_no_negative(hard: float) -> None:
+    captions = [["a dog", "a dog in snow"], ["A dog"], ["a dog in rain"], ["two cats"], ["A dog in snow"]]
+    for epoch in range(20):
+        found = others(captions, hard, epoch)
+        assert not {"a dog", "A dog", "a dog in snow", "A dog in snow"} & {*found[:2]}
+        assert found[2].lower() != "a dog"
+        assert found[5].lower() != "a dog in snow"
+    assert others([["a dog"], ["a dog"]], hard, 0) == ["a dog", "a dog"]  # there is nothing else
 
 
 @pytest.mark.parametrize("objective", [OBJECTIVES["ce"], OBJECTIVES["vldeformer"]])

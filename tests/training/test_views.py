@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from lexlip.config import Config, DataConfig, OptimConfig, SourceConfig
+from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError
 from lexlip.training.batches import Key, Photos
@@ -25,6 +25,11 @@ FROZEN = Config(
     ),
     model=replace(WITHOUT_DROPOUT, image=replace(WITHOUT_DROPOUT.image, layers=1)),
     optim=OptimConfig(epochs=2, batch=8, lr=1e-3, lr_scale={"image_encoder.body": 0}),
+)
+PIXELS_MASKED = replace(
+    FROZEN,
+    model=replace(WITHOUT_DROPOUT, kind="lightningdot"),
+    objective=ObjectiveConfig(flops_image=0, flops_text=0, smrm=1),
 )
 ALONE = Processes("cpu")
 
@@ -102,6 +107,7 @@ def test_training_on_views_learns_and_leaves_the_body(tmp_path: Path) -> None:
     [
         (replace(FROZEN, optim=replace(FROZEN.optim, lr_scale={})), "frozen image encoder"),
         (replace(FROZEN, data=replace(FROZEN.data, sizes=(32, 64))), "one size"),
+        (PIXELS_MASKED, "no pixels that objective.smrm could mask"),
     ],
 )
 def test_what_views_cannot_do(tmp_path: Path, config: Config, why: str) -> None:

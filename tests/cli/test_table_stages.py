@@ -87,7 +87,8 @@ def test_text_and_markdown(lexlip: Run, models: Path) -> None:
         "Measured with 12 photos and 60 captions of scenes:12:0, in a pool of 12 photos and 60 captions."
     )
     assert "Words (top-32) in Lucene." in lines[5]
-    assert lines[-1].startswith("The paper's figures are in its Table 1 (arXiv 2103.08784)")
+    assert lines[-2].startswith("The paper's figures are in its Table 1 (arXiv 2103.08784)")
+    assert "Flickr30k T2I 69.9 / 91.1 / 95.2" in lines[-1]
     lines = lexlip("table", "lightningdot-1", "be", *SCENES, "--markdown").stdout.splitlines()
     assert lines[0].startswith("| model | documents | T2I R@1 |")
     assert lines[2].startswith("| be | dense |")

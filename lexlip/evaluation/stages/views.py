@@ -33,11 +33,13 @@ class View:
     Attributes:
         source: where the figures to compare with are to be read; None: there are none.
         columns: after those that say what a row is.
+        published: those of the figures that the authors also give with their code or in the abstract.
         ablations: rows say what a run leaves out.
     """
 
     source: str | None
     columns: tuple[Column, ...]
+    published: str | None = None
     ablations: bool = False
 
 
@@ -106,6 +108,9 @@ VIEWS = {
     "lightningdot-1": View(
         source=f"Table 1 ({LIGHTNINGDOT})",
         columns=AR,
+        published="With its code (github.com/intersun/LightningDOT): Flickr30k T2I 69.9 / 91.1 / 95.2, I2T"
+        " 83.9 / 97.2 / 98.6; COCO T2I 45.8 / 74.5 / 83.8, I2T 60.0 / 85.2 / 91.7; Flickr30k without"
+        " fine-tuning on it T2I 53.3 / 80.6 / 88.0, I2T 68.2 / 89.1 / 94.0.",
     ),
     "lightningdot-2": View(
         source=f"Table 2 ({LIGHTNINGDOT})",
@@ -139,11 +144,15 @@ VIEWS = {
     "vldeformer-5": View(
         source=f"Table 5 ({VLDEFORMER})",
         columns=MEAN,
+        published="In its abstract: more than 1,000 times as fast as its cross-encoder, with less than 0.6 %"
+        " lower average recall.",
         ablations=True,
     ),
     "retrieve-1": View(
         source=f"Table 1 ({RETRIEVE})",
         columns=MEAN,
+        published="With its code (github.com/UKPLab/MMT-Retrieval), Joint+Coop from OSCAR: T2I Flickr30k"
+        " 76.4 / 93.6 / 96.2, COCO with 5,000 photos 54.7 / 81.3 / 88.9.",
     ),
     "retrieve-3": View(
         source=f"Table 3 ({RETRIEVE})",
@@ -232,6 +241,8 @@ def notes(view: View, plan: Plan, questions: Questions, rows: Sequence[Row], nam
             f"The paper's figures are in its {view.source}; its photos are regions that an object detector"
             " found, where patches are here."
         )
+    if view.published is not None:
+        said.append(view.published)
     return said
 
 

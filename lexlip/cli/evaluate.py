@@ -84,10 +84,16 @@ def evaluate(
 
     from lexlip.evaluation.trec import DEPTH, check_run_folder, write_run_files
     from lexlip.models.folder import kind_of
+    from lexlip.models.kinds import check_first_stage
 
     progress = not as_json
     if run_files is not None:
         check_run_folder(run_files)
+    if also is not None:
+        check_first_stage(also)
+        if (also == BM25) != (model == BM25):
+            why = f"cannot be {also} beside {model}: bm25 asks with fewer captions than models do"
+            options.refuse(context, ["also"], why)
     reranker = _load_reranker(rerank)  # before the work
     if kind_of(model) == PAIRS:
         why = f"is for first stages, and '{model}' compares pairs"
@@ -103,7 +109,7 @@ def evaluate(
 
             usual: dict[str, Any] = {"engine": None, "query_encoder": "network", "query_topk": None}
             second, _, other = _first_stage(also, settings, None, **{**chosen, **usual})
-            report = fuse_reports(report, second, hybrid, hybrid_weight)
+            report = fuse_reports(report, second, hybrid, hybrid_weight, settings.depth)
             how += f", and {also} ({other}), fused by {hybrid}"
         if reranker is not None:
             from lexlip.evaluation.pairs import embed_source

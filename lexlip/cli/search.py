@@ -94,6 +94,9 @@ def search(
     if as_json:
         click.echo(json.dumps(answer.to_dict()))
     else:
+        if rerank is not None and (unread := sum(h.probability is None for h in answer.hits[:rerank_k])):
+            moved = "they stand last of those reranked; if they have moved, index them again"
+            click.echo(f"note: {unread} photo{'s' * (unread > 1)} could not be read: {moved}", err=True)
         show(answer, of_words=header.kind == "impact")
         if html:
             click.echo(f"\ncontact sheet: {html}")

@@ -113,17 +113,16 @@ def _print_table(
         photos = open_captioned(source, images, split)
         others = [open_source(pool) for pool in pools]
 
+        from lexlip.evaluation.stages.plot import check_picture, draw_response
         from lexlip.evaluation.stages.questions import make_questions
         from lexlip.evaluation.stages.views import VIEWS, cells, notes, rows_of
 
         view, plan = VIEWS[name], _plan(command, models, progress=not as_json, **arguments)
         questions = make_questions(photos, others, pairs, captions, alone=command.alone)
         _check(command, plan, captions)
-        rows = rows_of(view, plan, questions)
         if plot is not None:
-            from lexlip.evaluation.stages.plot import draw_response
-
-            draw_response(rows, plot)
+            check_picture(plot)
+        rows = rows_of(view, plan, questions)
 
     from lexlip.cli.index import show_skipped
     from lexlip.evaluation.tables import as_markdown, as_text
@@ -133,10 +132,12 @@ def _print_table(
     if as_json:
         plain = [row.to_dict() for row in rows]
         click.echo(json.dumps({"table": name, "rows": plain, "notes": said}))
-        return
-    lines = cells(view, rows)
-    click.echo(as_markdown(lines) if markdown else as_text(lines))
-    click.echo("\n" + "\n".join(said))
+    else:
+        lines = cells(view, rows)
+        click.echo(as_markdown(lines) if markdown else as_text(lines))
+        click.echo("\n" + "\n".join(said))
+    if plot is not None:
+        draw_response(rows, plot)
 
 
 def _plan(

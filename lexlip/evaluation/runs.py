@@ -174,8 +174,10 @@ def read_config(run: Path) -> Config:
 
 
 def _find_run(place: Path) -> Path | None:
-    checkpoint = place.resolve()  # RUN/best is a link to RUN/checkpoints/step-N
-    for folder in (place, checkpoint.parent, checkpoint.parent.parent):
-        if (folder / "config.yaml").is_file():
-            return folder
-    return None
+    folders = [place]
+    if place.name in ("best", "last"):
+        folders.append(place.absolute().parent)
+    checkpoints = place.resolve().parent  # RUN/best is a link to RUN/checkpoints/step-N
+    if checkpoints.name == "checkpoints":
+        folders.append(checkpoints.parent)
+    return next((folder for folder in folders if (folder / "config.yaml").is_file()), None)

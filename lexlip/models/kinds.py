@@ -13,7 +13,7 @@ from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.encoder import Encoder
-from lexlip.models.folder import BM25, kind_of, model_folder, read_description
+from lexlip.models.folder import BM25, is_hub_name, kind_of, model_folder, read_description
 from lexlip.models.joint import Joint
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.lightningdot import LightningDOT
@@ -87,6 +87,8 @@ def check_first_stage(name: str | Path) -> None:
 
 def check_reranker(name: str | Path) -> None:
     """Raises ModelError unless a model compares pairs."""
+    if is_hub_name(name):
+        model_folder(name)
     if not compares_pairs(name):
         pairs = " or ".join(kind for kind, model in KINDS.items() if model.has_pairs)
         raise ModelError(f"{name} is a first stage and cannot rerank; that takes a {pairs} model")

@@ -61,15 +61,31 @@ def check_same_collection(extra: dict[str, Any], described: dict[str, Any], inde
             " index once without --update"
         )
     for name in ("source", "root"):
-        was, now = (
-            (index.resolve() / place[name]).resolve() if name in place else "several folders"
-            for place in (extra, described)
-        )
+        was, now = (_place(place, name, index) for place in (extra, described))
         if was != now:
             raise DataError(
                 f"the index {index} was made of {was}, not of {now}: update it from there,"
                 " or index without --update"
             )
+
+
+def check_same_photos(first: dict[str, Any], index: Path, second: dict[str, Any], other: Path) -> None:
+    """Compares what two indexes have stored of their sources, by which an id is the same photo in both.
+
+    Raises:
+        DataError: ids are paths below different folders.
+    """
+    one, two = _place(first, "root", index), _place(second, "root", other)
+    if one != two:
+        raise DataError(
+            f"{index} and {other} are no indexes of the same photos: these are named from {one} in the one,"
+            f" and from {two} in the other"
+        )
+
+
+def _place(extra: dict[str, Any], name: str, index: Path) -> Path | str:
+    """The source or the root that an index has stored."""
+    return (index.resolve() / extra[name]).resolve() if name in extra else "several folders"
 
 
 @dataclass(frozen=True)

@@ -48,16 +48,22 @@ class ExactEngine:
 
     Args:
         ids: n ids.
-        vectors: [n, V]; the score is the dot product, so normalise them first for a cosine.
+        vectors: [n, V].
         query_topk: terms that a query keeps; None keeps all.
         rows: queries scored at a time; a block of [rows, n] scores is held.
+        metric: what a score is, of a document and the terms that a query keeps.
     """
 
     def __init__(
-        self, ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None, rows: int = 256
+        self,
+        ids: Sequence[str],
+        vectors: csr_matrix,
+        query_topk: int | None = None,
+        rows: int = 256,
+        metric: Metric = "dot",
     ) -> None:
-        self.ids = np.array(ids, dtype=object)
-        columns = csr_matrix(vectors).T  # [V, n]
+        self.ids, self.metric = np.array(ids, dtype=object), metric
+        columns = csr_matrix(_of_length_one(vectors) if metric == "cosine" else vectors).T  # [V, n]
         self.is_full = columns.nnz > FULL * np.prod(columns.shape)
         self.columns = columns.toarray() if self.is_full else columns.tocsr()
         self.query_topk, self.rows = query_topk, rows
@@ -65,6 +71,8 @@ class ExactEngine:
     def search(self, queries: csr_matrix, k: int) -> Results:
         if self.query_topk is not None:
             queries = topk(queries, self.query_topk)
+        if self.metric == "cosine":
+            queries = _of_length_one(queries)
         ids: list[list[str]] = []
         scores: list[np.ndarray] = []
         for start in range(0, queries.shape[0], self.rows):
@@ -89,11 +97,13 @@ class ExactEngine:
 def exact_engine(
     ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None, metric: Metric = "cosine"
 ) -> Iterator[ExactEngine]:
-    """An ExactEngine whose scores order documents by their cosine with the query, or their dot product."""
-    if metric == "cosine":
-        norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
-        vectors = diags_array(1 / np.maximum(norms, 1e-12)) @ vectors
-    yield ExactEngine(ids, vectors, query_topk)
+    """An ExactEngine for as long as a `with` lasts, as every `EngineOf` gives one."""
+    yield ExactEngine(ids, vectors, query_topk, metric=metric)
+
+
+def _of_length_one(vectors: csr_matrix) -> csr_matrix:
+    norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
+    return csr_matrix(diags_array(1 / np.maximum(norms, 1e-12)) @ vectors)
 
 
 class LuceneEngine:

@@ -40,11 +40,11 @@ def probability(odds: np.ndarray) -> np.ndarray:
 
 
 def _stretched(values: np.ndarray) -> np.ndarray:
-    """To 0 ... 1; all 0 where they are equal."""
+    """To 0 ... 1; all 1 where they are equal, for what is not found has 0."""
     if not len(values):
         return values
     low, high = values.min(), values.max()
-    return (values - low) / (high - low) if high > low else np.zeros_like(values)
+    return (values - low) / (high - low) if high > low else np.ones_like(values)
 
 
 def reciprocal_rank(answers: Sequence[Results], k: int) -> Results:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from lexlip.search.searching import Hit
 
 
+BATCH = 32  # photos encoded at a time
+
+
 class Reranker:
     """Orders hits by how probable a cross-encoder finds it that the sentence is of the photo.
 
@@ -46,7 +49,8 @@ class Reranker:
         there = [row for row, pixels in enumerate(pictures) if pixels is not None]
         ordered: list[Hit] = []
         if there:
-            photos = self.model.embed_photos(torch.stack([p for p in pictures if p is not None]))
+            pixels = torch.stack([p for p in pictures if p is not None])
+            photos = torch.cat([self.model.embed_photos(some) for some in pixels.split(BATCH)])
             pairs = np.stack([np.zeros(len(there), np.int64), np.arange(len(there))], axis=1)
             odds = self.model.score_pairs(photos, [query], pairs)
             first = np.array([candidates[row].score for row in there])

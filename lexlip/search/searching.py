@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
-from lexlip.search.collection import locate
+from lexlip.search.collection import check_same_photos, locate
 from lexlip.search.first_stage import FirstStage, open_first_stage
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class PhotoSearch:
 
     Raises:
         ModelError: the model is not there, or is not the one that made the index.
+        DataError: the second index is of photos from another folder.
         BridgeError: no index, or one that cannot be read (see anserini_bridge.errors).
     """
 
@@ -88,6 +89,7 @@ class PhotoSearch:
 
             second = open_first_stage(Path(also))
             self.stage = HybridStage(self.stage, second, hybrid, hybrid_weight)
+            check_same_photos(self.stage.metadata.extra, self.index, second.metadata.extra, Path(also))
 
     def __enter__(self) -> Self:
         return self

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from lexlip.function_words import FUNCTION_WORDS, likely_language
 
 SHARE = 0.5  # of the content words that are changed
+MEMORY = 8192  # captions whose words are kept: each meets all others of its batch
 
 _PAIRS = """
 adult child, asleep awake, back front, bad good, beautiful ugly, big small, black white, blond
@@ -26,10 +28,10 @@ brunette, blonde brunette, bright dark, catch throw, catches throws, catching th
 climb descend, climbing descending, climbs descends, closed open, clothed naked, cloudy sunny, cold
 hot, cool warm, cry laugh, crying laughing, dry wet, empty full, fast slow, fat thin, first last,
 flat hilly, happy sad, hard soft, heavy light, high low, huge tiny, indoors outdoors, large little,
-left right, long short, loud quiet, many few, narrow wide, new old, old young, older younger, pull
-push, pulling pushing, pulls pushes, quickly slowly, rough smooth, run walk, running walking, runs
+left right, long short, loud quiet, narrow wide, old young, new old, older younger, pull push,
+pulling pushing, pulls pushes, quickly slowly, rough smooth, run walk, running walking, runs
 walks, sit stand, sits stands, sitting standing, smile frown, smiles frowns, smiling frowning,
-straight curved, strong weak, tall short, thick thin, up down
+straight curved, strong weak, tall short, thick thin
 """
 ANTONYMS: dict[str, str] = {}
 for _pair in _PAIRS.replace("\n", " ").split(","):
@@ -49,9 +51,9 @@ def compose(caption: str, others: Sequence[str], numbers: np.random.Generator) -
     Returns:
         The caption; itself where nothing can be changed.
     """
-    language = likely_language(caption)
+    language = _language(caption)
     antonyms = ANTONYMS if language == "en" else {}
-    others = [other for other in others if likely_language(other) == language] or others
+    others = [other for other in others if _language(other) == language] or others
     nouns = sorted({word for other in others for _, word in _content(other) if word not in antonyms})
     places = _content(caption)
     nouns = [noun for noun in nouns if noun not in {word for _, word in places}]
@@ -71,7 +73,11 @@ def content_words(caption: str) -> set[str]:
     return {word for _, word in _content(caption)}
 
 
-def _content(caption: str) -> list[tuple[tuple[int, int], str]]:
+@lru_cache(MEMORY)
+def _content(caption: str) -> tuple[tuple[tuple[int, int], str], ...]:
     """Content words in lower case, with where they are."""
     words = [(match.span(), match[0].lower()) for match in re.finditer(r"[^\W\d_]+", caption)]
-    return [(span, word) for span, word in words if word not in FUNCTION_WORDS and len(word) > 1]
+    return tuple((span, word) for span, word in words if word not in FUNCTION_WORDS and len(word) > 1)
+
+
+_language = lru_cache(MEMORY)(likely_language)

@@ -198,6 +198,8 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         _check_agreement(config, model)
         if model.config.image.size != config.model.image.size:
             model.resize(config.model.image.size)
+        if isinstance(model, OneTransformer):
+            model.config = replace(model.config, pooling=config.model.pooling)
         model.name = config.name
         if model.vocabulary is not None:
             return model, model.vocabulary
@@ -240,11 +242,14 @@ def _vocabulary(config: Config, tokenizer: PreTrainedTokenizerBase, captions: li
 
 
 def _check_agreement(config: Config, model: DualEncoder) -> None:
-    """The model section must be that of `init`, but for the photos' size and for where weights, tokenizer
-    and the start of the heads came from."""
+    """The model section must be that of `init`, but for the photos' size, for where weights, tokenizer and
+    the start of the heads came from, and for which tokens of one Transformer are a vector."""
     asked, saved = _leaves(to_dict(config.model)), _leaves(to_dict(model.config))
-    for key in asked.keys() - {"kind", "image.weights", "image.size", "text.name", "text.tokenizer", "head"}:
-        if asked[key] != saved[key] and not (key == "pooling" and asked[key] is None):
+    free = {"kind", "image.weights", "image.size", "text.name", "text.tokenizer", "head"}
+    if isinstance(model, OneTransformer) or config.model.pooling is None:
+        free.add("pooling")
+    for key in asked.keys() - free:
+        if asked[key] != saved[key]:
             raise ConfigError(
                 f"model.{key} is {asked[key]}, but init={config.init} was trained with {saved[key]}"
             )
@@ -275,6 +280,7 @@ class Log:
     def restart(self) -> None:
         """Count photos a second from now on."""
         self.started, self.samples = time.perf_counter(), 0
+        self.parts: dict[str, Tensor] = {}  # the latest of each, as losses may take turns
 
     def write(self, line: str) -> None:
         if self.processes.first:
@@ -287,13 +293,14 @@ class Log:
     def step(self, step: int, parts: Mapping[str, Tensor], lr: float, samples: int, every: int) -> None:
         self.bar.update()
         self.samples += samples
+        self.parts |= parts
         if step % every:
             return
         # each process has its share of every part
-        numbers = [*(float(value) for value in parts.values()), float(self.samples)]
+        numbers = [*(float(value) for value in self.parts.values()), float(self.samples)]
         *sums, encoded = self.processes.sum(numbers)
         seconds = time.perf_counter() - self.started
-        values = dict(zip(parts, sums, strict=True))
+        values = dict(zip(self.parts, sums, strict=True))
         memory = _peak_memory_mb(self.processes.device)
         values |= {"lr": lr, "samples_per_s": encoded / seconds, "memory_mb": memory}
         self.restart()

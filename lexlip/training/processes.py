@@ -100,13 +100,16 @@ class Processes:
         return gathered, start
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Add up the gradients of all processes, in large pieces. A parameter without one here counts 0."""
+        """Add up the gradients of all processes, in large pieces. A parameter without one here counts 0; one
+        without any in all processes stays without, as optimizers leave such alone."""
         if self.world == 1:
             return
+        learning = [parameter for parameter in parameters if parameter.requires_grad]
+        with_one = self.sum([float(parameter.grad is not None) for parameter in learning])
         pending: list[Tensor] = []
         size = 0
-        for parameter in parameters:
-            if not parameter.requires_grad:
+        for parameter, processes in zip(learning, with_one, strict=True):
+            if not processes:
                 continue
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lexlip.config import LOSSES, ObjectiveConfig
@@ -68,10 +69,12 @@ class Trainee(nn.Module):
                 nn.Linear(states, model.image_encoder.patch_width),
             )
         self.turns: tuple[ObjectiveConfig, ...] = (config,)
+        self.pairs_turn: ObjectiveConfig | None = None
         if config.alternate:
             others = replace(config, matching=0)
             off: dict[str, Any] = {name: 0.0 for name in LOSSES if name != "matching"}
-            self.turns = others, replace(config, **off)
+            self.pairs_turn = replace(config, **off)
+            self.turns = others, self.pairs_turn
         if config.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
             self.image_queue = KeyQueue(config.queue, model.dimensions, key_dtype)
@@ -94,15 +97,17 @@ class Trainee(nn.Module):
 
     def raw(self, batch: Batch) -> Tensors:
         """What losses over the whole batch take, raw outputs: {"image": [B, V], "text": [T, V]}, and if asked
-        for those of composed negatives, "composed_image" and "composed_text"; nothing without vectors."""
+        for those of composed negatives, "composed_image" and "composed_text". Nothing without vectors, and in
+        the turn of pairs."""
         return self._raw(batch, self.model.image_encoder(batch.pixels))
 
     def _raw(self, batch: Batch, states: Tensor) -> Tensors:
-        if not self.model.has_vectors:
+        if not self.model.has_vectors or self.config is self.pairs_turn:
             return {}
         raw = {"image": self.model.pool_image(states), "text": self.model.raw_text(batch.ids, batch.mask)}
         if self.config.composed_negatives:
-            raw["composed_image"] = self.model.pool_image(mix_tokens(states))
+            mixed = mix_tokens(states, self.model.image_encoder.prefix_tokens)
+            raw["composed_image"] = self.model.pool_image(mixed)
             raw["composed_text"] = self.model.raw_text(batch.composed_ids, batch.composed_mask)
         return raw
 
@@ -211,14 +216,15 @@ class Trainee(nn.Module):
         return {name: value for name, value in self.state_dict().items() if not name.startswith("model.")}
 
 
-def mix_tokens(states: Tensor) -> Tensor:
-    """Half of the tokens of each photo replaced by those of another photo, in the same places.
+def mix_tokens(states: Tensor, prefix: int = 0) -> Tensor:
+    """Half of the patches of each photo replaced by those of other photos, in the same places.
 
-    VLDeformer's hard negatives of images; drawn by torch's generator. States are [B, P, C], B > 1.
+    VLDeformer's hard negatives of images; drawn by torch's generator. States are [B, P, C], B > 1, the first
+    `prefix` of them of no patch.
     """
     photos, tokens = states.shape[:2]
-    lots = torch.rand(photos, tokens, device=states.device)
-    replaced = lots.argsort(dim=1) < tokens // 2
+    lots = torch.rand(photos, tokens - prefix, device=states.device)
+    replaced = F.pad(lots.argsort(dim=1) < (tokens - prefix) // 2, (prefix, 0))
     other = torch.randint(1, photos, (photos, tokens), device=states.device)
     other = (other + torch.arange(photos, device=states.device)[:, None]) % photos
     taken = states[other, torch.arange(tokens, device=states.device)]

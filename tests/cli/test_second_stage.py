@@ -83,6 +83,7 @@ def test_a_photo_that_is_gone_is_last_of_the_candidates(indexed: Run, photos: Pa
     hits = search(indexed, "--rerank", "ce")["hits"]
     assert (hits[-1]["id"], hits[-1]["probability"]) == (best, None)
     assert len(hits) == 6
+    assert "note: 1 photo could not be read" in indexed("search", QUERY, "--rerank", "ce").stderr
 
 
 def test_text_and_contact_sheet_show_both_scores(indexed: Run) -> None:
@@ -109,6 +110,14 @@ def test_two_indexes_answer_as_one(indexed: Run, how: str) -> None:
     for hit in both["hits"]:
         assert hit["score"] == pytest.approx(sums[hit["id"]])
         assert hit["words"] == words[hit["id"]]
+
+
+def test_indexes_of_other_folders_are_not_fused(indexed: Run, photos: Path) -> None:
+    (photos / "some").mkdir()
+    (photos / "0.jpg").rename(photos / "some" / "0.jpg")
+    indexed("index", "photos/some", "--model", "dense", "--index", "few")
+    says = ".lexlip and few are no indexes of the same photos"
+    assert says in error(indexed("search", QUERY, "--also", "few", code=2))
 
 
 def evaluate(lexlip: Run, *arguments: object) -> dict[str, Any]:
@@ -143,7 +152,8 @@ def test_evaluate_reranks_and_fuses(indexed: Run) -> None:
         (["index", "photos", "--model", "ce"], "ce is a ce model, which has no vectors to find photos by"),
         (["evaluate", "scenes:4:0", "--model", "ce", "--rerank", "ce"], "--rerank is for first stages"),
         (["evaluate", "scenes:4:0", "--model", "dense", "--also", "ce"], "has no vectors to find photos by"),
-        (["evaluate", "scenes:4:0", "--also", "bm25"], "both stages must be asked the same"),
+        (["evaluate", "scenes:4:0", "--also", "bm25"], "bm25 asks with fewer captions than models do"),
+        (["evaluate", "scenes:4:0", "--rerank", "runs/ce"], "no model 'runs/ce'"),
     ],
 )
 def test_one_sentence_each(indexed: Run, arguments: list[str], message: str) -> None:

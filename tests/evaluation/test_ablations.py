@@ -83,9 +83,10 @@ CE = {
         ({}, {}, []),
         ({}, {"contrastive": 0, "triplet": 1}, ["contrastive loss"]),
         ({}, {"composed_negatives": False}, ["composed negatives"]),
-        ({"kind": "dense", "pooling": "cls"}, {}, ["mean pooling"]),
-        ({"kind": "dense", "pooling": "mean"}, {}, []),
-        ({"kind": "lightningdot"}, {}, ["mean pooling"]),
+        ({"pooling": "cls"}, {}, ["mean pooling"]),
+        ({"kind": "dense"}, {"composed_negatives": False}, ["composed negatives", "mean pooling"]),
+        ({"kind": "dense", "pooling": "mean"}, {"composed_negatives": False}, ["composed negatives"]),
+        ({"kind": "lightningdot"}, {"composed_negatives": False}, ["composed negatives", "mean pooling"]),
     ],
 )
 def test_what_a_run_leaves_out_of_vldeformer(

@@ -34,6 +34,16 @@ def test_the_run_of_a_checkpoint(tmp_path: Path, model_folder: Path) -> None:
         run_of("mini")
 
 
+def test_names_of_nothing_here_are_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(tmp_path / "run", {})
+    (run / "notes").mkdir()
+    monkeypatch.chdir(run)
+    assert [training_of([name]) for name in ("mini", "bm25", "notes")] == [None] * 3
+    monkeypatch.chdir(run / "notes")
+    (tmp_path / "config.yaml").write_text("server: of something else")
+    assert training_of(["mini"]) is None
+
+
 def test_the_best_validation_is_the_first_of_the_highest(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", {}, [10, 30, 30, 20])
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)

@@ -90,7 +90,7 @@ def test_exact_engine_orders_by_cosine() -> None:
     with exact_engine(["a", "b", "c"], documents) as engine:
         ids, scores = engine.search(csr_matrix(np.array([[2, 0]], dtype=np.float32)), 3)
     assert ids == [["b", "a"]]
-    np.testing.assert_allclose(scores[0], [2, 1.2], rtol=1e-6)
+    np.testing.assert_allclose(scores[0], [1, 0.6], rtol=1e-6)
 
 
 def check(ids: list[list[str]], scores: list[np.ndarray], expected: np.ndarray, within: float) -> None:
@@ -199,3 +199,14 @@ def test_engines_that_do_not_fit() -> None:
 def test_description() -> None:
     assert describe("unit") == {"scheme": "unit", "scale": 1000}
     assert describe("paper") == {"scheme": "paper", "scale": 100}
+
+
+@pytest.mark.parametrize("kept", [None, 3])
+def test_exact_cosines_are_of_what_a_query_keeps(kept: int | None) -> None:
+    with exact_engine(IDS, DOCUMENTS, kept) as engine:
+        ids, scores = engine.search(QUERIES, 5)
+    documents, queries = DOCUMENTS.toarray(), topk(QUERIES, kept).toarray()
+    for query, found, values in zip(queries, ids, scores, strict=True):
+        rows = documents[[list(IDS).index(id) for id in found]]
+        cosines = rows @ query / np.linalg.norm(rows, axis=1) / np.linalg.norm(query)
+        np.testing.assert_allclose(values, cosines, rtol=1e-5)

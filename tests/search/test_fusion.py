@@ -26,7 +26,7 @@ def test_fusions_are_their_formulas(weight: float) -> None:
 
 def test_candidates_that_are_alike_or_none() -> None:
     same = fuse(np.array([0.5, 0.5]), np.array([1.0, 2.0]), "norm_add", 0.5)
-    assert same.tolist() == [0.0, 0.5]
+    assert same.tolist() == [0.5, 1.0]
     for fusion in ("none", "add", "norm_add"):
         assert len(fuse(np.empty(0), np.empty(0), fusion)) == 0
 
@@ -44,6 +44,7 @@ def test_reciprocal_rank_fusion() -> None:
 
 def test_weighted_fusion_of_stretched_scores() -> None:
     ids, scores = weighted([SPARSE, DENSE], 10, [0.7, 0.3])
+    assert scores[1].tolist() == pytest.approx([0.3])  # the only one is found, which is more than not
     assert ids == [["a", "b", "d", "c"], ["a"]]
     assert scores[0].tolist() == pytest.approx([0.7, 0.35, 0.3, 0.0])
     assert all((np.diff(row) <= 0).all() for row in scores)

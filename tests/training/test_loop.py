@@ -28,7 +28,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.training.loop import Log, _captions, make_model, pretrain
 from lexlip.training.processes import Processes
 from lexlip.training.trainee import Trainee
-from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos
+from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos, tiny_stage
 
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.5, "text_to_text": 0.5}
 
@@ -395,6 +395,17 @@ def test_starting_from_the_encoders_of_another_kind(finished: Path, tmp_path: Pa
     started.save(tmp_path)
     with pytest.raises(ModelError, match=f"holds a {kind} model, not a lexlip one"):
         make_model(replace(SMALL, init=str(tmp_path)), Scenes(4, seed=0))
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "cls"), ("cls", None)])
+def test_one_transformer_may_start_with_another_pooling(tmp_path: Path, before: Any, after: Any) -> None:
+    """As where VLDeformer leaves out its mean pooling: a cross-encoder's says nothing of it."""
+    model = replace(SMALL.model, pooling=before)
+    tiny_stage("ce", model).save(tmp_path)
+    objective = replace(SMALL.objective, flops_image=0, flops_text=0, anchor_contrastive=0, anchor_words=0)
+    model = replace(model, kind="vldeformer", pooling=after)
+    config = replace(SMALL, init=str(tmp_path), model=model, objective=objective)
+    assert make_model(config, Scenes(4, seed=0))[0].config.pooling == after
 
 
 @pytest.mark.parametrize("size", [16, 64])

@@ -13,7 +13,9 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+import lexlip.training.processes as processes_module
 from lexlip.config_files import to_dict
+from lexlip.training.processes import Processes
 from tests.tiny import TINY
 
 SCRIPT = Path(__file__).with_name("several_processes.py")
@@ -113,3 +115,18 @@ def test_one_process_or_two(runs: dict[int, Path], name: str) -> None:
         assert one.keys() == two.keys()
         for key, weight in one.items():
             torch.testing.assert_close(two[key], weight, rtol=1e-2, atol=2e-3, msg=key)
+
+
+def test_what_has_no_gradient_anywhere_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with one process, where the optimizer leaves it alone; what another process has one of counts 0."""
+    processes = Processes("cpu")
+    processes.world = 2
+    others = [0.0, 0.0, 1.0]  # gradients of the other process
+    monkeypatch.setattr(processes, "sum", lambda mine: [a + b for a, b in zip(mine, others, strict=True)])
+    summed: list[torch.Tensor] = []
+    monkeypatch.setattr(processes_module, "_sum_together", summed.extend)
+    mine, nowhere, elsewhere = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
+    mine.grad = torch.ones(2)
+    processes.sum_gradients([mine, nowhere, elsewhere])
+    assert nowhere.grad is None
+    assert [gradient.tolist() for gradient in summed] == [[1, 1], [0, 0]]

@@ -253,12 +253,20 @@ def test_composed_photos_have_half_of_the_tokens_of_others_in_their_places() -> 
             assert others[0] != row
 
 
+def test_tokens_of_no_patch_stay() -> None:
+    states = torch.rand(4, 11, 3)
+    kept = (mix_tokens(states, prefix=2) == states).all(dim=2)
+    assert kept[:, :2].all()
+    assert kept[:, 2:].sum(dim=1).tolist() == [5] * 4  # of nine, four are another photo's
+
+
 @torch.no_grad()
 def test_composed_vectors_are_those_of_composed_captions_and_mixed_photos() -> None:
     trainee = trainee_of("vldeformer").eval()
     model, batch = trainee.model, tiny_batch(trainee)
     torch.manual_seed(3)
-    mixed = model.pool_image(mix_tokens(model.image_encoder(batch.pixels)))
+    prefix = model.image_encoder.prefix_tokens
+    mixed = model.pool_image(mix_tokens(model.image_encoder(batch.pixels), prefix))
     torch.manual_seed(3)
     raw = trainee.raw(batch)
     torch.testing.assert_close(raw["composed_image"], mixed)
@@ -276,6 +284,7 @@ def test_losses_that_alternate() -> None:
         config = OptimConfig(precision="fp32")
         parts, _ = backward(trainee, batch, config, 1.0, ALONE, Totals.of(batch, ALONE), OFF)
         seen.append({"triplet", "matching"} & parts.keys())
+        assert bool(trainee.raw(batch)) == ("triplet" in parts)  # pairs need no vectors
     assert seen == [{"triplet"}, {"matching"}, {"triplet"}, {"matching"}]
 
 
@@ -286,6 +295,7 @@ def test_losses_that_alternate() -> None:
         ("ce", {"contrastive": 1.0}, "objective.contrastive is for vectors of photos and of captions"),
         ("dense", {"triplet": 1.0, "smrm": 1.0}, "objective.smrm is for vectors that states are added to"),
         ("be", {"triplet": 1.0, "alternate": True}, "alternate is for pairs, .* set it to false"),
+        ("dense", {"contrastive": 1.0, "composed_negatives": True}, "vectors that every token shapes"),
         ("lightningdot", {"contrastive": 1.0, "queue": 8}, "objective.queue is for cosines"),
     ],
 )

@@ -9,16 +9,31 @@ from lexlip.errors import ConfigError
 from lexlip.evaluation.stages.rows import Row
 
 
-def draw_response(rows: Sequence[Row], file: str | Path) -> None:
-    """Milliseconds of each query, sorted, a line for each row that was timed.
+def check_picture(file: str | Path) -> None:
+    """Finds out whether a picture can be drawn, before anything is measured.
 
     Raises:
-        ConfigError: matplotlib is not installed, or the file cannot be written or is of an unknown type.
+        ConfigError: matplotlib is not installed, or does not know the type, or there is no such folder.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise ConfigError("pictures need matplotlib: pip install matplotlib") from None
+    known = Figure().canvas.get_supported_filetypes()
+    if Path(file).suffix[1:].lower() not in known:
+        raise ConfigError(f"cannot draw {file}: name it .{', .'.join(known)}")
+    if not Path(file).absolute().parent.is_dir():
+        raise ConfigError(f"cannot draw {file}: there is no such folder")
+
+
+def draw_response(rows: Sequence[Row], file: str | Path) -> None:
+    """Milliseconds of each query, sorted, a line for each row that was timed; see `check_picture`.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
     for row in rows:
@@ -35,5 +50,5 @@ def draw_response(rows: Sequence[Row], file: str | Path) -> None:
     axes.legend(fontsize=8)
     try:
         figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise ConfigError(f"cannot write the picture to {file}: {error}") from error

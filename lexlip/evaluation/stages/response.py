@@ -229,7 +229,10 @@ def _open(index: Index) -> tuple[Callable[[str], Any], Callable[[Any, int], Resu
     from lexlip.models.queries import TextQueries
 
     engine = LuceneEngine(ImpactSearcher(index.folder), index.query_topk)
-    return TextQueries(index.model).encode, engine.search
+    queries = TextQueries(index.model)
+    if "torch" in sys.modules:  # a text encoder that is no BERT
+        sys.modules["torch"].set_num_threads(1)
+    return queries.encode, engine.search
 
 
 def _open_reranker(tokens: Tokens, asked: Asked) -> Rerank:

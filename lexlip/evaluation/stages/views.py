@@ -225,7 +225,7 @@ def notes(view: View, plan: Plan, questions: Questions, rows: Sequence[Row], nam
     if any(row.k for row in rows):
         said.append(_reranking(plan))
     if plan.response:
-        said += _response(plan, rows)
+        said += _response(view, plan, rows)
     if any(row.model == BM25 for row in rows):
         said.append(
             "bm25: one caption of a photo, drawn at random, is its document, the others ask; image to text,"
@@ -272,7 +272,7 @@ def _reranking(plan: Plan) -> str:
     return f"The first k of what a first stage finds are reranked{weights}. A joint model reranks itself."
 
 
-def _response(plan: Plan, rows: Sequence[Row]) -> list[str]:
+def _response(view: View, plan: Plan, rows: Sequence[Row]) -> list[str]:
     about = machine()
     asked = max((len(row.response.seconds) for row in rows if row.response is not None), default=0)
     said = [
@@ -285,6 +285,8 @@ def _response(plan: Plan, rows: Sequence[Row]) -> list[str]:
             "Reranking has the photos' tokens at hand, 2 bytes a number, which B/photo counts; up to"
             f" {TOKENS} photos stand for all."
         )
+    if any(column is MEMORY for column in view.columns):
+        said.append("MB: of a dense model and of a reranker both towers, of a model of words its text half.")
     for row in rows:
         if row.response is not None and row.response.scored is not None:
             said.append(

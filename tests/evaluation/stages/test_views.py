@@ -9,7 +9,7 @@ from lexlip.data import Scenes
 from lexlip.errors import ConfigError
 from lexlip.evaluation.evaluate import Report
 from lexlip.evaluation.runs import Training
-from lexlip.evaluation.stages.plot import draw_response
+from lexlip.evaluation.stages.plot import check_picture, draw_response
 from lexlip.evaluation.stages.questions import make_questions
 from lexlip.evaluation.stages.response import Response
 from lexlip.evaluation.stages.rows import Plan, Row
@@ -110,7 +110,7 @@ def test_every_table_can_be_printed_and_explained(name: str) -> None:
         "Measured with 10 photos and 20 captions of photos, in a pool of 30 photos and 60 captions."
     )
     if name != "stages":
-        assert "arXiv" in said[-1]
+        assert "arXiv" in " ".join(said[-2:])
 
 
 def test_json() -> None:
@@ -124,7 +124,10 @@ def test_a_picture(tmp_path: Path) -> None:
     draw_response([PAIRS, ALONE, RERANKED], tmp_path / "plot.svg")
     text = (tmp_path / "plot.svg").read_text()
     assert "<svg" in text
-    with pytest.raises(ConfigError, match="cannot write the picture to"):
-        draw_response([ALONE], tmp_path / "plot.doc")
+    check_picture(tmp_path / "plot.PNG")
+    with pytest.raises(ConfigError, match=r"plot.doc: name it \."):
+        check_picture(tmp_path / "plot.doc")
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        check_picture(tmp_path / "nowhere" / "plot.svg")
     with pytest.raises(ConfigError, match="cannot write the picture to"):
         draw_response([ALONE], tmp_path / "nowhere" / "plot.svg")

@@ -73,8 +73,8 @@ class Clip(nn.Module):
             raise
         except Exception as error:  # transformers and the hub raise many kinds
             why = " ".join(str(error).split())
-            here = "" if Path(name).exists() else ", and there is no folder of that name"
-            raise ModelError(f"transformers cannot read the CLIP model '{name}'{here}: {why}") from error
+            here = "" if Path(name).exists() else " (no folder has that name)"
+            raise ModelError(f"transformers cannot read the CLIP model '{name}': {why}{here}") from error
         model, report = loaded
         if report["missing_keys"]:
             raise ModelError(f"the CLIP model '{name}' lacks weights: {min(report['missing_keys'])}")

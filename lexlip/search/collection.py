@@ -69,7 +69,7 @@ def check_same_collection(extra: dict[str, Any], described: dict[str, Any], inde
             )
 
 
-def check_same_photos(first: dict[str, Any], index: Path, second: dict[str, Any], other: Path) -> None:
+def check_same_photos(first: dict[str, Any], second: dict[str, Any], index: Path, other: Path) -> None:
     """Compares what two indexes have stored of their sources, by which an id is the same photo in both.
 
     Raises:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from anserini_bridge import read_header
 from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
 from lexlip.search.collection import check_same_photos, locate
@@ -83,13 +84,15 @@ class PhotoSearch:
         hybrid_weight: float = 0.5,
     ) -> None:
         self.index, self.rerank = Path(index), rerank
+        if also is not None:
+            first, second = read_header(index).extra, read_header(also).extra
+            check_same_photos(first, second, self.index, Path(also))
         self.stage: FirstStage = open_first_stage(self.index, model, query_encoder, query_topk)
         if also is not None:
             from lexlip.search.hybrid import HybridStage
 
-            second = open_first_stage(Path(also))
-            self.stage = HybridStage(self.stage, second, hybrid, hybrid_weight)
-            check_same_photos(self.stage.metadata.extra, self.index, second.metadata.extra, Path(also))
+            other = open_first_stage(Path(also))
+            self.stage = HybridStage(self.stage, other, hybrid, hybrid_weight)
 
     def __enter__(self) -> Self:
         return self

@@ -74,10 +74,13 @@ def search(
         why = f"is for queries that a model encodes, and {index_folder} was made with {header.encoder}"
         options.refuse(context, ["query_topk", "query_encoder"], why)
 
+    from lexlip.models.folder import model_folder
     from lexlip.search.searching import PhotoSearch
 
     if also is not None:
         read_header(also)
+    if rerank is not None:
+        model_folder(rerank)
     second = None
     if rerank is not None:
         from lexlip.search.reranking import Reranker

@@ -95,7 +95,6 @@ def table2(
         asking = open_captioned(queries, images, split)
         others = [open_source(pool) for pool in pools]
 
-        from lexlip.evaluation.runs import checkpoint_of
         from lexlip.evaluation.systems.system import Settings
         from lexlip.evaluation.table2 import cells
         from lexlip.evaluation.table2 import table2 as measure
@@ -104,7 +103,7 @@ def table2(
         from lexlip.models.lexlip import LexLIP
 
         table = measure(
-            LexLIP.from_pretrained(checkpoint_of(model)),
+            LexLIP.from_pretrained(model),
             asking,
             others,
             None if clip is None else Clip.from_pretrained(clip),

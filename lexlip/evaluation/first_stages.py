@@ -10,10 +10,9 @@ from lexlip.data import Source
 from lexlip.evaluation.bm25 import evaluate_bm25
 from lexlip.evaluation.encoded import Encoded, encode_source
 from lexlip.evaluation.evaluate import Report, measure
-from lexlip.evaluation.runs import checkpoint_of
 from lexlip.evaluation.systems.impact import TopK, name_of
 from lexlip.models.encoder import Encoder
-from lexlip.models.folder import BM25
+from lexlip.models.folder import BM25, is_hub_name, model_folder
 from lexlip.models.kinds import check_first_stage, check_reranker, load_model
 from lexlip.search.engines import EngineName, engine_for, engines_of
 from lexlip.sparse.quantize import Scheme
@@ -110,9 +109,8 @@ def first_stage_folder(name: str) -> str | Path:
     Raises:
         ModelError: there is none, or it has no vectors to search.
     """
-    folder = BM25 if name == BM25 else checkpoint_of(name)
-    check_first_stage(folder)
-    return folder
+    check_first_stage(name)
+    return _folder(name)
 
 
 def reranker_folder(name: str) -> str | Path:
@@ -121,6 +119,10 @@ def reranker_folder(name: str) -> str | Path:
     Raises:
         ModelError: there is none, or it does not score pairs.
     """
-    folder = BM25 if name == BM25 else checkpoint_of(name)
-    check_reranker(folder)
-    return folder
+    check_reranker(name)
+    return _folder(name)
+
+
+def _folder(name: str) -> str | Path:
+    """That of a model here; other names as they are."""
+    return name if name == BM25 or is_hub_name(name) else model_folder(name)

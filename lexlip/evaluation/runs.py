@@ -12,7 +12,6 @@ from lexlip.config import Config
 from lexlip.config_files import load_config
 from lexlip.errors import ConfigError, DataError
 from lexlip.evaluation.evaluate import Report
-from lexlip.models.folder import is_hub_name, model_folder
 
 
 @dataclass(frozen=True)
@@ -36,18 +35,6 @@ class Training:
 
     steps: int
     minutes: float
-
-
-def checkpoint_of(name: str | Path) -> str | Path:
-    """The model that a user means: RUN is RUN/best, a hub's name itself, else as `model_folder` has it.
-
-    Raises:
-        ModelError: there is none.
-    """
-    best = Path(name) / "best"
-    if (best / "config.json").is_file():
-        return best
-    return name if is_hub_name(name) else model_folder(name)
 
 
 def run_of(place: str | Path) -> Path:

@@ -24,14 +24,14 @@ BM25 = "bm25"  # stands for a model where photos are searched by their captions'
 
 
 def model_folder(name: str | Path) -> Path:
-    """The folder of a model given by packaged name or by path.
+    """The folder of a model given by path, by its training run (the best checkpoint), or by packaged name.
 
     Raises:
         ModelError: there is none.
     """
-    for folder in (Path(name), PACKAGED / str(name)):
-        if (folder / "config.json").is_file():
-            return folder
+    folder = _first(Path(name), Path(name) / "best", PACKAGED / str(name))
+    if folder is not None:
+        return folder
     packaged = sorted(path.parent.name for path in PACKAGED.glob("*/config.json"))
     raise ModelError(
         f"no model '{name}': neither a folder with a config.json nor a packaged model"
@@ -64,8 +64,13 @@ def kind_of(name: str | Path) -> str:
 
 def lasting_name(name: str) -> str:
     """By which a model is found from any folder: a folder's place; a packaged or a hub name as it is."""
-    folder = Path(name)
-    return str(folder.resolve()) if (folder / "config.json").is_file() else name
+    folder = _first(Path(name), Path(name) / "best")
+    return name if folder is None else str(folder.resolve())
+
+
+def _first(*folders: Path) -> Path | None:
+    """The first of these that holds a model."""
+    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
 
 
 def _is_of_transformers(folder: Path) -> bool:

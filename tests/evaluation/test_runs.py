@@ -6,22 +6,24 @@ import pytest
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.evaluation.runs import (
     best_validation,
-    checkpoint_of,
     lineage,
     read_config,
     run_of,
     training_of,
 )
+from lexlip.models import folder
 from tests.evaluation.run_folders import validation, write_run
 
 
 def test_a_run_means_its_best_checkpoint(tmp_path: Path, model_folder: Path) -> None:
     run = write_run(tmp_path / "run", {}, [1], model_folder)
-    assert checkpoint_of(run) == run / "best"
-    assert checkpoint_of(run / "best") == run / "best"
-    assert checkpoint_of(model_folder) == model_folder
+    assert folder.model_folder(run) == run / "best"
+    assert folder.model_folder(run / "best") == run / "best"
+    assert folder.model_folder(model_folder) == model_folder
+    best = (run / "best").resolve()
+    assert folder.lasting_name(str(run)) == folder.lasting_name(str(run / "best")) == str(best)
     with pytest.raises(ModelError, match="no model 'nothing'"):
-        checkpoint_of("nothing")
+        folder.model_folder("nothing")
 
 
 def test_the_run_of_a_checkpoint(tmp_path: Path, model_folder: Path) -> None:

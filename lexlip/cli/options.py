@@ -12,7 +12,8 @@ from lexlip.errors import ConfigError
 
 DEFAULT_MODEL = "mini"
 FIRST_STAGES = (
-    "Packaged name or folder of the model, folder or hub name of a CLIP, or bm25: captions' own words."
+    "Packaged name, folder or training run of the model, folder or hub name of a CLIP, or bm25: captions' own"
+    " words."
 )
 DEFAULT_INDEX = ".lexlip"
 DEFAULT_QUERY_TOPK = 24  # loses 0.4 points of mean recall (docs/latency.md)

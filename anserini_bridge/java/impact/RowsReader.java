@@ -44,8 +44,12 @@ final class RowsReader extends FilterLeafReader {
     idField = getFieldInfos().fieldInfo(Writer.ID);
   }
 
-  /** A segment that has all fields; readers of rows take their description of fields from it. */
-  static DirectoryReader template() throws IOException {
+  /**
+   * A segment that has all fields; readers of rows take their description of fields from it.
+   *
+   * @param major Lucene's version that made the index they are merged into
+   */
+  static DirectoryReader template(int major) throws IOException {
     FieldType impacts = new FieldType();
     impacts.setIndexOptions(IndexOptions.DOCS_AND_FREQS);
     impacts.setOmitNorms(true);
@@ -55,7 +59,8 @@ final class RowsReader extends FilterLeafReader {
     document.add(new NumericDocValuesField(Writer.ORDER, 0));
     document.add(new Field(Writer.CONTENTS, "", impacts));
     ByteBuffersDirectory memory = new ByteBuffersDirectory();
-    try (IndexWriter writer = new IndexWriter(memory, new IndexWriterConfig())) {
+    IndexWriterConfig config = new IndexWriterConfig().setIndexCreatedVersionMajor(major);
+    try (IndexWriter writer = new IndexWriter(memory, config)) {
       writer.addDocument(document);
     }
     return DirectoryReader.open(memory);

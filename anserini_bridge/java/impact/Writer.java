@@ -12,10 +12,12 @@ import org.apache.lucene.index.IndexWriter;
 import org.apache.lucene.index.IndexWriterConfig;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.LogByteSizeMergePolicy;
+import org.apache.lucene.index.SegmentInfos;
 import org.apache.lucene.index.Term;
 import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.util.BytesRef;
+import org.apache.lucene.util.Version;
 
 /**
  * Writes rows of a sparse matrix as documents, a segment for as many as the memory holds: similar
@@ -37,7 +39,7 @@ public final class Writer {
   private final Directory directory;
   private final IndexWriter writer;
   private final DirectoryReader before; // the index as found; null for a new one
-  private final DirectoryReader template = RowsReader.template();
+  private final DirectoryReader template;
   private Rows rows = new Rows();
   private long nextOrder;
   private final Deque<FutureTask<Void>> segments = new ArrayDeque<>(); // being written, oldest first
@@ -56,6 +58,11 @@ public final class Writer {
     memory = (long) (memoryMb * 1e6 / (WRITERS + 1));
     directory = FSDirectory.open(Packed.path(path));
     before = create ? null : DirectoryReader.open(directory);
+    int major = Version.LATEST.major;
+    if (!create) { // Lucene merges segments of one major version alone
+      major = SegmentInfos.readLatestCommit(directory).getIndexCreatedVersionMajor();
+    }
+    template = RowsReader.template(major);
     IndexWriterConfig config = new IndexWriterConfig();
     config.setOpenMode(
         create ? IndexWriterConfig.OpenMode.CREATE : IndexWriterConfig.OpenMode.APPEND);

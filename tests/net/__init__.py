@@ -1,0 +1,1 @@
+"""What outside programs rely on, recorded once and compared ever since."""

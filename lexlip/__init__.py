@@ -7,7 +7,7 @@ from importlib import import_module
 # decode photos, and training on two cores becomes ten times slower. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-_EXPORTS = {"LexLIP": "lexlip.models.lexlip", "PhotoSearch": "lexlip.search.searching"}
+_EXPORTS = {"LexLIP": "lexlip.models.lexlip", "PhotoSearch": "lexlip.search.photo_search"}
 
 
 def __getattr__(name: str) -> object:

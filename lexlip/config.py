@@ -1,14 +1,12 @@
-"""What an experiment, or a model, is made of: the keys that a config may have, with their defaults.
-
-`lexlip.config_files` reads them.
-"""
+"""Every key of an experiment's config, with its default; `lexlip.config_files` reads the YAML files."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from lexlip.errors import ConfigError
+from lexlip.registry import MODELS
 
 
 def _check_positive(section: str, config: Any, *names: str) -> None:
@@ -34,23 +32,23 @@ def _check_share(section: str, config: Any, *names: str) -> None:
 class SourceConfig:
     """A set of photos with captions. In YAML a plain string stands for ``{path: string}``."""
 
-    path: str  # folder, tars, Karpathy JSON, table, or scenes:COUNT:SEED
-    images: str | None = None  # root of the image files, where the path is a list of them
-    split: str | None = None  # of a Karpathy JSON
-    captions: tuple[str, ...] = ()  # tables of further captions of these photos, such as translations
+    path: str  # a folder, tars, a Karpathy JSON, a table, or scenes:COUNT:SEED
+    images: str | None = None  # where the photos are, if the path is a list of them
+    split: str | None = None  # of a Karpathy JSON or a table
+    captions: tuple[str, ...] = ()  # tables with further captions of these photos, such as translations
 
 
 @dataclass(frozen=True)
 class DataConfig:
     train: tuple[SourceConfig, ...] = (SourceConfig("scenes:4000:0"),)
     val: tuple[SourceConfig, ...] = (SourceConfig("scenes:400:1000000"),)
-    captions_per_image: int = 1  # drawn anew each epoch; more than one are positives of the same image
-    crop: float = 1.0  # smallest area of the random crop, as a share of the photo; 1 is no crop
+    captions_per_image: int = 1  # drawn anew each epoch; several are positives of the same photo
+    crop: float = 1.0  # smallest area of the random crop, as a share of the photo; 1 switches it off
     flip: bool = False  # mirror half of the photos
-    randaugment: tuple[int, int] = (0, 0)  # operations and magnitude; the paper's is (2, 9)
-    sizes: tuple[int, ...] = ()  # pixels, one drawn for each step (phase 2); none: model.image.size
-    views: int = 0  # of a photo to draw from, which a frozen image body sees once; 0: a new one each epoch
-    workers: int = 2  # processes, for each training process, that decode photos; 0: none but itself
+    randaugment: tuple[int, int] = (0, 0)  # operations and magnitude; the paper uses (2, 9)
+    sizes: tuple[int, ...] = ()  # pixels, one size drawn for each step (phase 2); empty: model.image.size
+    views: int = 0  # augmented views per photo that a frozen image body encodes once; 0: new ones each epoch
+    workers: int = 2  # processes that decode photos, for each training process; 0: none
 
     def __post_init__(self) -> None:
         for name in ("train", "val"):
@@ -73,8 +71,8 @@ class ImageEncoderConfig:
     name: str = "vit_tiny_patch16_224"  # any timm model
     options: dict[str, Any] = field(default_factory=dict)  # further arguments of timm.create_model
     weights: str | None = None  # None: random; "pretrained": timm's own; else a .safetensors file
-    size: int = 224  # pixels of the square input
-    resize: Literal["squash", "crop"] = "crop"  # to a square: squash keeps all, crop cuts the longer side
+    size: int = 224  # pixels along a side of the square input
+    resize: Literal["squash", "crop"] = "crop"  # squash keeps everything, crop cuts the longer side
     mean: tuple[float, float, float] = (0.5, 0.5, 0.5)
     std: tuple[float, float, float] = (0.5, 0.5, 0.5)
     layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders
@@ -98,7 +96,7 @@ class TextEncoderConfig:
 @dataclass(frozen=True)
 class VocabularyConfig:
     kind: Literal["all", "pieces", "words"] = "pieces"  # see lexlip.vocabulary
-    min_count: int = 1  # of kind "words": times a word occurs in the training captions
+    min_count: int = 1  # for kind "words": how often a word must occur in the training captions
 
     def __post_init__(self) -> None:
         _check_positive("model.vocabulary.", self, "min_count")
@@ -106,60 +104,80 @@ class VocabularyConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    # dense: a [CLS] vector instead of weighted words; the others are stages to compare with
-    kind: Literal["lexlip", "dense", "lightningdot", "vldeformer", "be", "ce", "joint"] = "lexlip"
+    kind: str = "lexlip"  # see lexlip.registry.MODELS
     image: ImageEncoderConfig = ImageEncoderConfig()
     text: TextEncoderConfig = TextEncoderConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
-    # how the lexicon heads start: as the text encoder's masked-language-model head, and where its checkpoint
-    # has none fitted to the captions (see lexlip.training.start); always fitted; at random
+    # how the lexicon heads start. auto: as the text encoder's masked-language-model head, or fitted to the
+    # captions if its checkpoint has none (see lexlip.training.initialisation); fitted: always fitted; random
     head: Literal["auto", "fitted", "random"] = "auto"
     companions: int = 0  # words that a word may bring along in the query encoder without a network
-    special_positions: bool = False  # pool [CLS] and [SEP] too, as the public code does
-    # of dense vectors: the first token ([CLS]) or the mean of all; null: [CLS] for kind dense, and the
-    # mean where one Transformer is run on both
+    special_positions: bool = False  # also pool over [CLS] and [SEP], as the public code does
+    # what a dense vector is: the first token ([CLS]) or the mean of all; null: [CLS] for kind dense, and the
+    # mean for kinds that run photo tokens through the text encoder
     pooling: Literal["cls", "mean"] | None = None
 
     def __post_init__(self) -> None:
+        known = [kind for kind, model in MODELS.items() if model.trained_here]
+        if self.kind not in known:
+            raise ConfigError(f"model.kind is {self.kind!r}; it must be one of {', '.join(map(repr, known))}")
         _check_not_negative("model.", self, "companions")
+
+
+def _for(needs: str, default: Any, loss: bool = False) -> Any:
+    """A key for models that can do what `needs` says (an attribute of `ModelKind`)."""
+    return field(default=default, metadata={"needs": needs, "loss": loss})
+
+
+def _loss(needs: str, default: float = 0.0) -> Any:
+    """The weight of a loss; 0 leaves it out."""
+    return _for(needs, default, loss=True)
 
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """Weights of the losses; 0 leaves one out. Equations are the LexLIP paper's."""
+    """The losses' weights and what belongs to them; equations are the LexLIP paper's."""
 
-    contrastive: float = 1.0  # L_baco, Eq. 15-16; with a queue the momentum contrast, Eq. 19-22
+    contrastive: float = _loss("vectors", 1.0)  # L_baco, Eq. 15-16; with a queue Eq. 19-22
     temperature: float = 0.05
-    same_image_negatives: bool = False  # captions of one image are negatives of it, as in the public code
-    queue: int = 0  # keys that each of the two queues holds; 0: the batch is contrasted with itself
+    same_image_negatives: bool = False  # other captions of a photo are its negatives, as in the public code
+    queue: int = _for("cosines", 0)  # keys in each of the two queues; 0: the batch is contrasted with itself
     momentum: float = 0.99  # of the key encoders, Eq. 19
-    topk: tuple[int, ...] = ()  # the contrastive loss also on documents cut to these numbers of terms
-    topk_contrastive: float = 1.0  # weight of that beside `contrastive`, averaged over `topk`
-    flops_image: float = 0.002  # Eq. 17
-    flops_text: float = 0.002
-    flops_warmup: float = 0.3  # share of the run over which the FLOPS weight grows quadratically
+    topk: tuple[int, ...] = _for("words", ())  # also contrast documents cut to these numbers of words
+    topk_contrastive: float = 1.0  # weight of that relative to `contrastive`, averaged over `topk`
+    composed_negatives: bool = _for("token_vectors", False)  # VLDeformer: half-changed photos and captions
+    flops_image: float = _loss("words", 0.002)  # Eq. 17
+    flops_text: float = _loss("words", 0.002)
+    flops_warmup: float = 0.3  # share of the run over which the FLOPS weights grow quadratically
     flops_unit: bool = False  # FLOPS on unit vectors, as the public code does
-    mlm: float = 0.0  # L_self, Eq. 7
-    image_to_text: float = 0.0  # L_i2t, Eq. 8-13: the caption decoded from the image's bottleneck
-    text_to_text: float = 0.0  # L_t2t, Eq. 14: the same from the masked caption's bottleneck
-    mask_encoder: float = 0.3  # share of the words masked for the text encoder
+    mlm: float = _loss("any")  # L_self, Eq. 7
+    image_to_text: float = _loss(
+        "vectors"
+    )  # L_i2t, Eq. 8-13: the caption decoded from the photo's bottleneck
+    text_to_text: float = _loss("vectors")  # L_t2t, Eq. 14: the same from the masked caption's bottleneck
+    mask_encoder: float = 0.3  # share of the words that is masked for the text encoder
     mask_decoder: float = 0.5  # and for the decoders
-    # factor on logits where a softmax makes words' probabilities of them (Eq. 7, 8, 13, anchor_words): fitted
-    # heads start with logits below 1, masked-language-model heads with tens
+    # factor on logits before a softmax over words (Eq. 7, 8, 13, anchor_words): fitted heads start with
+    # logits below 1, masked-language-model heads with tens
     softmax_scale: float = 1.0
-    triplet: float = 0.0  # a pair against the hardest negatives of the batch
-    margin: float = 0.1  # of the triplets
-    matching: float = 0.0  # whether a caption is of a photo, for kinds ce and joint
-    hard_negatives: float = 0.0  # share of their non-pairs whose caption is much like the photo's own
-    alternate: bool = False  # one step matching, one step the other losses, instead of all in each
-    composed_negatives: bool = False  # photos and captions that are changed by half in the contrastive loss
-    vmlm: float = 0.0  # LightningDOT: masked words from their states and the photo's vector
-    smrm: float = 0.0  # and masked patches from theirs and the caption's
-    mask_patches: float = 0.15  # share of a photo's tokens masked
     share_decoder: bool = False  # one decoder for images and texts, as in the public code
-    anchor_contrastive: float = 0.0  # image against the caption's bag of words
-    anchor_align: float = 0.0  # 1 - cosine of the text vector and its bag of words
-    anchor_words: float = 0.0  # the image bottleneck (Eq. 8) predicts its captions' words
+    anchor_contrastive: float = _loss("words")  # image against the caption's bag of words
+    anchor_align: float = _loss("words")  # 1 - cosine of the text vector and the caption's bag of words
+    anchor_words: float = _loss("words")  # the image bottleneck (Eq. 8) predicts the words of its captions
+    triplet: float = _loss("vectors")  # BE: a pair against the hardest negatives of the batch
+    margin: float = 0.1  # of the triplets
+    matching: float = _loss("pairs")  # CE, Joint: whether a caption describes a photo
+    hard_negatives: float = _for(
+        "pairs", 0.0
+    )  # share of non-pairs whose caption is similar to the photo's own
+    alternate: bool = _for("pairs", False)  # matching and the other losses take turns, step by step
+    vmlm: float = _loss(
+        "state_vectors"
+    )  # LightningDOT: masked words, from their states plus the photo's vector
+    smrm: float = _loss(
+        "state_vectors"
+    )  # LightningDOT: masked patches, from theirs plus the caption's vector
+    mask_patches: float = 0.15  # share of a photo's tokens that is masked
 
     def __post_init__(self) -> None:
         _check_not_negative("objective.", self, *LOSSES, "topk_contrastive", "queue", "flops_warmup")
@@ -195,11 +213,8 @@ class ObjectiveConfig:
         return self.anchor_contrastive > 0 or self.anchor_align > 0 or self.anchor_words > 0
 
 
-LOSSES = (
-    *("contrastive", "flops_image", "flops_text", "mlm", "image_to_text", "text_to_text"),
-    *("anchor_contrastive", "anchor_align", "anchor_words"),
-    *("triplet", "matching", "vmlm", "smrm"),
-)
+LOSSES = tuple(key.name for key in fields(ObjectiveConfig) if key.metadata.get("loss"))
+"""The keys that are weights of losses."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "fixed": {},  # the defaults above
@@ -208,57 +223,52 @@ PRESETS: dict[str, dict[str, Any]] = {
         "objective": {"same_image_negatives": True, "flops_unit": True, "flops_warmup": 0},
     },
 }
-"""What a config starts from, by `preset`: what the project recommends, or what the authors' code does."""
+"""The defaults that `preset` selects: what the project recommends, or what the authors' code does."""
 
 
 @dataclass(frozen=True)
 class OptimConfig:
     epochs: float = 10.0
-    steps: int | None = None  # length of the run, instead of epochs
-    batch: int = 64  # images a step, over all processes
-    micro_batch: int | None = None  # images a process encodes at a time; the gradient does not depend on it
+    steps: int | None = None  # length of the run; overrides epochs
+    batch: int = 64  # photos per step, over all processes
+    micro_batch: int | None = None  # photos that a process encodes at a time; does not change the gradient
     lr: float = 5e-5
     lr_scale: dict[str, float] = field(default_factory=dict)  # factor by prefix of the parameter's name
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     weight_decay: float = 0.01
     warmup: float = 0.1  # share of the steps
-    clip: float = 1.0
-    precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"  # bf16 where the device has it, else fp32
-    checkpoint_activations: bool = False  # compute them twice instead of keeping them
-    compile: bool = False  # torch.compile both encoders
+    clip: float = 1.0  # largest norm of the gradient
+    precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"  # bf16 if the device supports it, else fp32
+    checkpoint_activations: bool = False  # recompute activations in the backward pass instead of keeping them
+    compile: bool = False  # run both encoders through torch.compile
 
     def __post_init__(self) -> None:
         _check_positive("optim.", self, "epochs", "steps", "batch", "micro_batch", "lr", "clip")
-        _check_not_negative("optim.", self, "weight_decay", "warmup")
+        _check_not_negative("optim.", self, "weight_decay")
+        _check_share("optim.", self, "warmup")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ConfigError(f"optim.betas is {list(self.betas)}; both must be at least 0 and less than 1")
 
 
-_VECTORS = ("lexlip", "dense", "lightningdot", "vldeformer", "be", "joint")
-_SPECIAL = (
-    (
-        ("flops_image", "flops_text", "anchor_contrastive", "anchor_align", "anchor_words", "topk"),
-        ("lexlip",),
-        "weighted words",
-    ),
-    (("contrastive", "triplet"), _VECTORS, "vectors of photos and of captions"),
-    (("composed_negatives",), ("lexlip", "vldeformer", "be", "joint"), "vectors that every token shapes"),
-    (("image_to_text", "text_to_text"), _VECTORS, "vectors of photos and of captions"),
-    (("queue",), tuple(kind for kind in _VECTORS if kind != "lightningdot"), "cosines"),
-    (("matching", "hard_negatives", "alternate"), ("ce", "joint"), "pairs"),
-    (("vmlm", "smrm"), ("lightningdot",), "vectors that states are added to"),
-)
-"""Objectives, the kinds of models that they are for, and what those have."""
+_NEEDS = {
+    "words": "weighted words",
+    "vectors": "vectors of photos and of captions",
+    "token_vectors": "vectors that every token contributes to",
+    "cosines": "vectors compared by their cosine",
+    "pairs": "pairs of a photo and a caption",
+    "state_vectors": "vectors that are added to token states",
+}
+"""What a key of the objective needs (an attribute of `ModelKind`), in words."""
 
 
 @dataclass(frozen=True)
 class Config:
     name: str = "scenes"
-    preset: Literal["fixed", "faithful"] = "fixed"  # see PRESETS; what a config says itself counts more
+    preset: Literal["fixed", "faithful"] = "fixed"  # see PRESETS; the config's own keys override it
     seed: int = 0
-    out: str | None = None  # None: runs/NAME
-    device: str = "auto"
-    init: str | None = None  # checkpoint to start from; the model section must agree, but for the size
+    out: str | None = None  # the run's folder; None: runs/NAME
+    device: str = "auto"  # auto: a GPU if there is one
+    init: str | None = None  # checkpoint to start from; the model section must agree, except for the size
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
     log_every: int = 10  # steps
@@ -272,17 +282,15 @@ class Config:
         _check_not_negative("", self, "seed")
         if self.objective.composed_negatives and self.optim.micro_batch is not None:
             raise ConfigError(
-                "objective.composed_negatives mixes the photos of a batch, which must be encoded together;"
+                "objective.composed_negatives mixes the photos of a batch, so they must be encoded together;"
                 " leave optim.micro_batch out"
             )
-        for names, kinds, what in _SPECIAL:
-            if self.model.kind in kinds:
-                continue
-            for name in names:
-                value = getattr(self.objective, name)
-                if value:
-                    zero = {tuple: "[]", bool: "false"}.get(type(value), 0)
-                    raise ConfigError(
-                        f"objective.{name} is for {what}, and model.kind={self.model.kind} has none;"
-                        f" set it to {zero}"
-                    )
+        kind = MODELS[self.model.kind]
+        for key in fields(ObjectiveConfig):
+            value, needs = getattr(self.objective, key.name), key.metadata.get("needs", "any")
+            if value and needs != "any" and not getattr(kind, needs):
+                zero = {tuple: "[]", bool: "false"}.get(type(value), 0)
+                raise ConfigError(
+                    f"objective.{key.name} is for {_NEEDS[needs]}, and model.kind={self.model.kind} has none;"
+                    f" set it to {zero}"
+                )

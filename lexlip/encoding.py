@@ -15,8 +15,8 @@ from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, UnreadableImage
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError
-from lexlip.memory import keep_freed_memory
-from lexlip.models.encoder import Encoder, QueryEncoder
+from lexlip.machine import keep_freed_memory
+from lexlip.models.contract import Encoder, QueryEncoder
 
 AHEAD = 2  # batches that are decoded while one is encoded
 

@@ -79,12 +79,12 @@ def lexlip(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """Runs the command line in a folder of the test's own; the tiny model has the packaged one's name."""
     from click.testing import CliRunner
 
-    import lexlip.models.folder
+    import lexlip.models.model_folder
     from lexlip.cli import main
 
     (tmp_path / "packaged").mkdir()
     (tmp_path / "packaged" / "mini").symlink_to(model_folder)
-    monkeypatch.setattr(lexlip.models.folder, "PACKAGED", tmp_path / "packaged")
+    monkeypatch.setattr(lexlip.models.model_folder, "PACKAGED", tmp_path / "packaged")
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object, code: int = 0) -> "Result":

@@ -10,7 +10,7 @@ import lexlip
 
 def test_the_package_exports_the_model_and_the_search() -> None:
     from lexlip.models.lexlip import LexLIP
-    from lexlip.search.searching import PhotoSearch
+    from lexlip.search.photo_search import PhotoSearch
 
     assert lexlip.LexLIP is LexLIP
     assert lexlip.PhotoSearch is PhotoSearch

@@ -17,7 +17,7 @@ from lexlip.config import (
 from lexlip.encoders.text import load_tokenizer
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.models.kinds import KINDS
+from lexlip.models.load import KINDS
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.batches import Batch, Collate, Key, Sample
 from lexlip.training.trainee import Trainee

@@ -61,7 +61,7 @@ def main(photos: str | None) -> None:
         run("search", query, "--index", index, "-k", "3")
 
     from lexlip.search.contact_sheet import write_contact_sheet
-    from lexlip.search.searching import PhotoSearch
+    from lexlip.search.photo_search import PhotoSearch
 
     with PhotoSearch(index) as search:
         write_contact_sheet(FOLDER / "contact-sheet.html", [search.text(query, 8) for query in QUERIES])

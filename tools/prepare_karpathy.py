@@ -24,9 +24,9 @@ from typing import IO, Any, NamedTuple
 import click
 from tqdm import tqdm
 
-from lexlip.cli.failures import UserError, interruptible
-from lexlip.data.captioned import split_name
-from lexlip.data.checksums import checksum, read_checksums, verify_checksums, write_checksums
+from checksums import checksum, read_checksums, verify_checksums, write_checksums
+from lexlip.cli.exit_codes import UserError, interruptible
+from lexlip.data.caption_files import split_name
 from lexlip.data.source import clean_captions
 from lexlip.data.tar_headers import members
 from lexlip.errors import DataError, LexLIPError

@@ -27,8 +27,8 @@ from typing import NamedTuple
 import click
 from tqdm import tqdm
 
-from lexlip.cli.failures import UserError, interruptible
-from lexlip.data.checksums import checksum, read_checksums, verify_checksums, write_checksums
+from checksums import checksum, read_checksums, verify_checksums, write_checksums
+from lexlip.cli.exit_codes import UserError, interruptible
 from lexlip.errors import DataError, LexLIPError
 
 PHOTOS = {"cc3m": 3_318_333, "cc12m": 12_423_374, "sbu": 1_000_000}  # in the complete official lists

@@ -9,7 +9,7 @@ import click
 from lexlip.cli.bench import bench
 from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
-from lexlip.cli.failures import UserError, is_for_the_user
+from lexlip.cli.exit_codes import UserError, is_for_the_user
 from lexlip.cli.index import index
 from lexlip.cli.optimize import optimize
 from lexlip.cli.pretrain import pretrain

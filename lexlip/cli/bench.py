@@ -11,7 +11,7 @@ from lexlip.cli import options
 from lexlip.cli.bench_encode import encode
 from lexlip.cli.bench_engine import engine, plot
 from lexlip.cli.bench_latency import latency
-from lexlip.cli.failures import interruptible
+from lexlip.cli.exit_codes import interruptible
 
 
 @click.group()
@@ -76,9 +76,9 @@ def train(
     """
     import torch
 
-    from lexlip.benchmark.train import SIZES, Settings, measure
+    from lexlip.bench.training_step import SIZES, StepSettings, measure
 
-    settings = Settings(
+    settings = StepSettings(
         SIZES[size], batch, captions, terms, precision, device, threads or torch.get_num_threads()
     )
     with interruptible("nothing was measured"):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lexlip.cli import options
-from lexlip.cli.failures import interruptible
+from lexlip.cli.exit_codes import interruptible
 
 NAMES = {"index": "lexlip index", "plain": "plain, as with open_clip"}
 
@@ -52,13 +52,13 @@ def encode(
     model. Workers are threads of the first and processes of the second.
     """
     from lexlip.data import open_source
-    from lexlip.models.folder import model_folder
+    from lexlip.models.model_folder import model_folder
 
     with interruptible("nothing was measured"):
         folder = str(model_folder(model))  # fails before the seconds that loading torch takes
         source_photos = open_source(source, images, split)
 
-        from lexlip.benchmark.encode import measure_encoding
+        from lexlip.bench.encoding import measure_encoding
 
         report = measure_encoding(folder, source_photos, photos, workers, rounds, progress=not as_json)
     report["conditions"]["model"] = model

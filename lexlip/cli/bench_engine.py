@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lexlip.cli import options
-from lexlip.cli.failures import Interrupted, interruptible
+from lexlip.cli.exit_codes import Interrupted, interruptible
 
 if TYPE_CHECKING:
     from lexlip.data import Source
@@ -111,23 +111,23 @@ def engine(
     Documents are synthetic, with the statistics of the packaged model's vectors, or photos. Engines that
     search dense vectors get those of the same synthetic photos. One that is not installed is named.
     """
-    from lexlip.benchmark.engine import Benchmark, Settings
-    from lexlip.benchmark.peers import choose, library_class
+    from lexlip.bench.engine.benchmark import Benchmark, EngineSettings
+    from lexlip.bench.peers import choose, library_class
 
     specs = choose(engines)
-    settings = Settings(k, threads, rounds, _pythons(pythons))
+    settings = EngineSettings(k, threads, rounds, _pythons(pythons))
     dense = any(library_class(spec.library).dense for spec in specs)
     with _folder(work_dir) as folder, _terminated_as_interrupted():
         with interruptible("nothing was measured"):
             _say("documents and queries")
             asked = topk, queries, query_terms, seed
             if source is None:
-                from lexlip.benchmark.prepare import prepare_synthetic
+                from lexlip.bench.corpus.prepare import prepare_synthetic
 
                 corpus, made = prepare_synthetic(folder / "corpus", shape, docs or DOCUMENTS, *asked, dense)
             else:
                 encoder, photos = _encoder_and_photos(source, images, split, model)
-                from lexlip.benchmark.prepare import prepare_photos
+                from lexlip.bench.corpus.prepare import prepare_photos
 
                 corpus, made = prepare_photos(folder / "corpus", encoder, photos, docs, *asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
@@ -177,7 +177,7 @@ def _pythons(values: Sequence[str]) -> dict[str, str]:
     Raises:
         ConfigError: not LIBRARY=PATH, or no such library.
     """
-    from lexlip.benchmark.peers import LIBRARIES
+    from lexlip.bench.peers import LIBRARIES
     from lexlip.errors import ConfigError
 
     found = dict(value.partition("=")[::2] for value in values)
@@ -261,7 +261,7 @@ def plot(results: Sequence[str], out: str) -> None:
 
     The first picture is of the largest collection; the others need results of several sizes.
     """
-    from lexlip.benchmark.plots import draw, read_results
+    from lexlip.bench.engine.plots import draw, read_results
 
     for path in draw(read_results(results), out):
         click.echo(path)

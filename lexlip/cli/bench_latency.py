@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lexlip.cli import options
-from lexlip.cli.failures import interruptible
+from lexlip.cli.exit_codes import interruptible
 
 if TYPE_CHECKING:
-    from lexlip.models.encoder import QueryEncoder
+    from lexlip.models.contract import QueryEncoder
 
 ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
 
@@ -22,14 +22,18 @@ ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
 @click.argument("source")
 @options.index_option
 @options.model_option(None, "Model to encode queries; default: the one that made the index.")
-@options.query_topk_option(options.DEFAULT_QUERY_TOPK)
-@click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.", metavar="K")
-@click.option("--queries", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N")
+@options.query_topk_option()
+@click.option(
+    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.", metavar="K"
+)
+@click.option(
+    "--queries", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N", help="Captions."
+)
 @click.option(
     "--docs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Search in a copy of the index with N documents: those that it lacks mix two of its own each.",
+    help="Search a copy of the index with N documents: each added one mixes two of its own.",
 )
 @options.split_option
 @options.json_option
@@ -46,7 +50,8 @@ def latency(
 ) -> None:
     """Measure searches one by one, from a sentence to ids, on one thread.
 
-    The captions of SOURCE search, with both query encoders. The first ten seconds of each do not count.
+    The captions of SOURCE are the queries, with both query encoders. The first ten seconds of each do not
+    count.
     """
     from anserini_bridge import read_metadata
     from lexlip.cli.evaluate import open_captioned
@@ -54,7 +59,7 @@ def latency(
     read_metadata(index_folder)  # fails before the seconds that the rest takes
     captions = _captions(open_captioned(source, None, split), queries)
 
-    from lexlip.benchmark.latency import grow, measure_latency
+    from lexlip.bench.search_latency import grow, measure_latency
 
     with interruptible("nothing was measured"), tempfile.TemporaryDirectory(prefix="lexlip-bench-") as copy:
         searched = Path(index_folder)
@@ -66,7 +71,7 @@ def latency(
 
 
 def _captions(photos: Any, number: int) -> list[str]:
-    """So many captions, of photos all over the source."""
+    """Return so many captions, of photos all over the source."""
     from lexlip.data import spread
 
     captions = [caption for item in photos.items for caption in item.captions]
@@ -74,7 +79,7 @@ def _captions(photos: Any, number: int) -> list[str]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Prints milliseconds as a table."""
+    """Print milliseconds as a table."""
     c = report["conditions"]
     kept = "all words" if c["query_topk"] is None else f"up to {c['query_topk']} words"
     click.echo(f"{c['documents']:,} documents, {c['queries']:,} queries of {kept}, k = {c['k']}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lexlip.cli import options
-from lexlip.cli.failures import is_for_the_user
+from lexlip.cli.exit_codes import is_for_the_user
 
 
 @click.command()
@@ -51,7 +51,7 @@ def _torch() -> str:
     import torch
     import transformers
 
-    from lexlip.training.device import pick_device
+    from lexlip.device import pick_device
 
     device = pick_device("auto")
     what = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} threads"
@@ -74,7 +74,7 @@ def _lucene() -> str:
 
 
 def _model(name: str) -> str:
-    from lexlip.models.kinds import load_model
+    from lexlip.models.load import load_model
 
     model: Any = load_model(name)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
@@ -86,21 +86,9 @@ def _index(folder: str) -> str:
     from contextlib import closing
     from pathlib import Path
 
-    from anserini_bridge import ImpactSearcher, read_header
-
     if not Path(folder).exists():
         return f"none at {folder} yet: make one with 'lexlip index FOLDER'"
-    header = read_header(folder)
-    if header.kind == "dense":
-        from lexlip.search.dense import open_vectors
+    from lexlip.search.open_index import open_index
 
-        photos = len(open_vectors(Path(folder))[1])
-    elif header.kind == "bm25":
-        from lexlip.search.captions import CaptionStage
-
-        with closing(CaptionStage(Path(folder))) as stage:
-            photos = len(stage.searcher)
-    else:
-        with ImpactSearcher(folder) as searcher:
-            photos = len(searcher)
-    return f"{folder}: {photos} photos, made with {header.encoder}"
+    with closing(open_index(folder)) as stage:
+        return f"{folder}: {stage.metadata.documents} photos, made with {stage.metadata.encoder}"

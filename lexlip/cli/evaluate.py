@@ -11,30 +11,21 @@ from lexlip.cli import options
 
 if TYPE_CHECKING:
     from lexlip.data import Source
-    from lexlip.evaluation.evaluate import Report
-    from lexlip.models.encoder import QueryEncoder
+    from lexlip.measure.evaluate import Report
+    from lexlip.models.contract import QueryEncoder
     from lexlip.models.one_transformer import OneTransformer
-    from lexlip.search.engines import EngineName
-    from lexlip.search.fusion import Fusion
-    from lexlip.search.hybrid import Hybrid
+    from lexlip.retrieval.engine import EngineName
+    from lexlip.search.fusion import Fusion, Hybrid
     from lexlip.sparse.quantize import Scheme
 
-PAIRS = "ce"  # the kind of models without vectors
 OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  # options that bm25 has not
-
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(["lucene", "flat", "hnsw", "exact"]),
-    help="As a user gets it: of words the Lucene index with whole weights, of dense vectors Faiss, flat or"
-    " HNSW; or brute force over float vectors.  [default: lucene of words, flat of dense vectors]",
-)
 
 
 @click.command()
 @click.argument("source")
 @options.topk_option
 @options.model_option(options.DEFAULT_MODEL, options.FIRST_STAGES)
-@engine_option
+@options.engine_option
 @options.quantization_option
 @options.query_encoder_option
 @options.query_topk_option("all")
@@ -70,21 +61,24 @@ def evaluate(
     pool: the 5,000 of COCO's test split too, which older papers cut into folds of 1,000. Recalls are in
     percent; words@10 is the share of an image's ten heaviest words that its captions hold.
 
+    A caption keeps all of its words here, as in the paper, where `lexlip search` keeps the heaviest:
+    --query-topk 24 measures what it finds.
+
     With --model bm25 one caption of each photo, drawn at random (seed 0), is its document and the others
-    ask; image to text, it asks for the others in the photo's place. A cross-encoder as --model scores all
+    are queries; image to text, the photo searches with the others. A cross-encoder as --model scores all
     pairs, which takes long.
     """
     from lexlip.cli.index import show_skipped
-    from lexlip.models.folder import BM25
+    from lexlip.registry import BM25, MODELS
 
     options.check_second_stage(context)
     if model != BM25:
         options.refuse(context, ["language"], "is for bm25")
     photos = open_captioned(source, images, split)
 
-    from lexlip.evaluation.trec import DEPTH, check_run_folder, write_run_files
-    from lexlip.models.folder import kind_of
-    from lexlip.models.kinds import check_first_stage
+    from lexlip.measure.trec import DEPTH, check_run_folder, write_run_files
+    from lexlip.models.load import check_first_stage
+    from lexlip.models.model_folder import kind_of
 
     progress = not as_json
     if run_files is not None:
@@ -92,10 +86,11 @@ def evaluate(
     if also is not None:
         check_first_stage(also)
         if (also == BM25) != (model == BM25):
-            why = f"cannot be {also} beside {model}: bm25 asks with fewer captions than models do"
+            why = f"cannot be {also} beside {model}: bm25 has fewer captions for queries than models have"
             options.refuse(context, ["also"], why)
     reranker = _load_reranker(rerank)  # before the work
-    if kind_of(model) == PAIRS:
+    kind = kind_of(model)
+    if kind in MODELS and not MODELS[kind].vectors:
         why = f"is for first stages, and '{model}' compares pairs"
         options.refuse(context, [*OF_MODELS, "rerank", "also", "run_files"], why)
         report, name = _all_pairs(model, photos, workers, progress)
@@ -105,17 +100,17 @@ def evaluate(
         settings = FirstStage(photos, workers, progress, max(wanted))
         report, name, how = _first_stage(model, settings, context, **chosen)
         if also is not None:
-            from lexlip.evaluation.hybrid import fuse_reports
+            from lexlip.measure.fused import fuse_reports
 
             usual: dict[str, Any] = {"engine": None, "query_encoder": "network", "query_topk": None}
             second, _, other = _first_stage(also, settings, None, **{**chosen, **usual})
             report = fuse_reports(report, second, hybrid, hybrid_weight, settings.depth)
             how += f", and {also} ({other}), fused by {hybrid}"
         if reranker is not None:
-            from lexlip.evaluation.pairs import embed_source
-            from lexlip.evaluation.pairs import rerank as reorder
+            from lexlip.measure.pairs import rerank as reorder
+            from lexlip.measure.pool import embed_pool
 
-            embedded = embed_source(reranker, photos, workers, progress)
+            embedded = embed_pool(reranker, photos, workers, progress)
             report = reorder(reranker, embedded, report, rerank_k, rerank_fusion, rerank_weight, progress)
             how += f", the first {rerank_k} reranked by {rerank}"
     show_skipped([*photos.skipped, *report.skipped])
@@ -149,20 +144,23 @@ def _first_stage(
     query_topk: int | None,
     language: str,
 ) -> tuple[Report, str, str]:
-    """A first stage's report, its name, and how it was measured; `context` says what the user gave."""
-    from lexlip.models.folder import BM25
+    """Return a first stage's report, its name, and how it was measured.
+
+    `context` says which options the user gave; None if they are not meant for this stage.
+    """
+    from lexlip.registry import BM25
 
     photos, workers, progress, depth = settings
     if model == BM25:
-        from lexlip.evaluation.bm25 import evaluate_bm25
+        from lexlip.measure.bm25_recall import evaluate_bm25
 
         if context is not None:
             options.refuse(context, OF_MODELS, "is for models, and bm25 takes captions as they are")
         report = evaluate_bm25(photos, progress=progress, depth=depth, language=language)
-        return report, BM25, "bm25 over one caption of each image, the others ask"
-    from lexlip.evaluation.evaluate import evaluate as measure
-    from lexlip.models.kinds import load_model
-    from lexlip.search.engines import engine_for
+        return report, BM25, "bm25 over one caption of each image, the others are queries"
+    from lexlip.measure.evaluate import evaluate as measure
+    from lexlip.models.load import load_model
+    from lexlip.search.open_engine import engine_for
 
     encoder = load_model(model)
     chosen, engine_of = engine_for(encoder, engine, quantization, query_topk)
@@ -176,25 +174,26 @@ def _first_stage(
 def _load_reranker(name: str | None) -> OneTransformer | None:
     if name is None:
         return None
-    from lexlip.models.kinds import load_reranker
+    from lexlip.models.load import load_reranker
 
     return load_reranker(name)
 
 
 def _all_pairs(model: str, photos: Source, workers: int, progress: bool) -> tuple[Report, str]:
-    """The report of a cross-encoder without a first stage, and its name."""
-    from lexlip.evaluation.pairs import embed_source, evaluate_pairs
-    from lexlip.models.kinds import load_reranker
+    """Return the report of a cross-encoder without a first stage, and its name."""
+    from lexlip.measure.pairs import evaluate_pairs
+    from lexlip.measure.pool import embed_pool
+    from lexlip.models.load import load_reranker
 
     encoder = load_reranker(model)
-    return evaluate_pairs(encoder, embed_source(encoder, photos, workers, progress), progress), encoder.name
+    return evaluate_pairs(encoder, embed_pool(encoder, photos, workers, progress), progress), encoder.name
 
 
 def open_captioned(source: str, images: str | None, split: str | None) -> Source:
-    """`open_source`, for measuring: what is missing is known now, not after all photos are encoded.
+    """Open photos to measure with, as `open_source` does, before the work starts.
 
     Raises:
-        DataError: there are no photos, or none with a caption.
+        DataError: there are no photos, or none has a caption.
     """
     from lexlip.data import open_source
     from lexlip.errors import DataError
@@ -206,7 +205,7 @@ def open_captioned(source: str, images: str | None, split: str | None) -> Source
 
 
 def show(report: Report, how: str) -> None:
-    """A report as text; `how` it was measured."""
+    """Print a report and how it was measured."""
     click.echo(f"{report.images} images, {report.captions} captions, {how}")
     for name, recalls in (("text to image", report.t2i), ("image to text", report.i2t)):
         click.echo(f"  {name}   " + "   ".join(f"{k} {value:5.1f}" for k, value in recalls.items()))

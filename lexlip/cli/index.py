@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lexlip.cli import options
-from lexlip.cli.failures import interruptible
+from lexlip.cli.exit_codes import interruptible
 
 if TYPE_CHECKING:
     from lexlip.data import Skipped, Source
-    from lexlip.search.faiss_index import Ann
-    from lexlip.search.indexing import Indexed, Updated
+    from lexlip.indexing.report import Indexed, Updated
+    from lexlip.search.engines.faiss_index import Ann
     from lexlip.sparse.quantize import Scheme
 
 SHOWN = 10  # skipped files named on the screen
@@ -82,35 +82,36 @@ def index(
 
     from anserini_bridge import find_jar, find_java
     from lexlip.data import open_source
-    from lexlip.models.folder import BM25, kind_of
+    from lexlip.models.model_folder import kind_of
+    from lexlip.registry import BM25
 
     if update and pseudo_documents is not None:
         raise click.UsageError("--pseudo-documents writes all documents: not together with --update.")
     with interruptible(
         f"nothing was changed; run the same command again to {'update' if update else 'index'}"
     ):
-        kind = "lexlip" if update else kind_of(model)
+        kind = "lexlip" if update else kind_of(model)  # only an index of words can be updated
         _check_options(context, kind, model)
-        if kind in ("lexlip", BM25):
+        if kind == BM25 or _has_words(kind):
             find_java(), find_jar()  # fail before the work, and before the seconds that loading torch takes
         listed = time.time()  # before the listing: a photo that changes from now on is taken next time
         photos = open_source(source, images, split)
         done: Indexed | Updated
         if update:
-            from lexlip.search.indexing import update_photos
+            from lexlip.indexing.update import update_photos
 
             done = update_photos(
                 photos,
                 listed,
                 index_folder,
                 model_name=options.given(context, "model"),
-                topk_terms=options.given(context, "topk"),
+                topk_words=options.given(context, "topk"),
                 scheme=options.given(context, "quantization"),
                 workers=workers,
                 progress=not as_json,
             )
         elif kind == BM25:
-            from lexlip.search.captions import index_captions
+            from lexlip.indexing.bm25 import index_captions
 
             done = index_captions(photos, listed, index_folder, language)
         else:
@@ -122,52 +123,49 @@ def index(
     click.echo(_summary(done))
 
 
+def _has_words(kind: str) -> bool:
+    """Return whether a kind of model makes an index of words, in Lucene; bm25 has no model."""
+    from lexlip.registry import MODELS
+
+    return kind in MODELS and MODELS[kind].words
+
+
 def _check_options(context: click.Context, kind: str, model: str) -> None:
-    """Refuses options that another kind of model has."""
-    if kind != "bm25":
+    """Refuse options that are for another kind of model."""
+    from lexlip.registry import BM25
+
+    if kind != BM25:
         options.refuse(context, ["language"], "is for bm25")
     if context.params["update"]:
         options.refuse(context, ["ann"], "is for a new index, not for --update")
-    elif kind == "lexlip":
-        options.refuse(context, ["ann"], f"is for dense models, and '{model}' is one of words")
-    elif kind == "bm25":
+    elif kind == BM25:
         options.refuse(context, [*OF_WORDS, "ann"], "is for models, and bm25 takes captions as they are")
+    elif _has_words(kind):
+        options.refuse(context, ["ann"], f"is for dense models, and '{model}' is one of words")
     else:
         options.refuse(context, OF_WORDS, f"is for models of words, and '{model}' is a dense one")
 
 
 def _encode(model: str, photos: Source, listed: float, chosen: dict[str, Any]) -> Indexed:
-    """Indexes what a model makes of photos: words, or dense vectors."""
-    from lexlip.models.folder import lasting_name
-    from lexlip.models.kinds import load_model
-    from lexlip.models.lexlip import LexLIP
+    """Index photos by what a model makes of them: words, or dense vectors."""
+    from lexlip.models.load import load_model
+    from lexlip.models.model_folder import lasting_name
 
-    encoder = load_model(model).fold_batch_norms()
-    index, workers, progress = chosen["index_folder"], chosen["workers"], not chosen["as_json"]
-    if isinstance(encoder, LexLIP):
-        from lexlip.search.indexing import index_photos
+    encoder: Any = load_model(model).fold_batch_norms()
+    name, index, workers = lasting_name(model), chosen["index_folder"], chosen["workers"]
+    progress = not chosen["as_json"]
+    if encoder.vocabulary is None:
+        from lexlip.indexing.dense import index_vectors
 
-        return index_photos(
-            encoder,
-            lasting_name(model),
-            photos,
-            listed,
-            index,
-            chosen["topk"],
-            chosen["quantization"],
-            chosen["pseudo_documents"],
-            workers,
-            progress,
-        )
-    from lexlip.search.dense import index_vectors
+        return index_vectors(encoder, name, photos, listed, index, chosen["ann"], workers, progress)
+    from lexlip.indexing.impact import index_photos
 
-    return index_vectors(
-        encoder, lasting_name(model), photos, listed, index, chosen["ann"], workers, progress
-    )
+    of_words = chosen["topk"], chosen["quantization"], chosen["pseudo_documents"]
+    return index_photos(encoder, name, photos, listed, index, *of_words, workers, progress)
 
 
 def _summary(done: Indexed | Updated) -> str:
-    from lexlip.search.indexing import Updated
+    from lexlip.indexing.report import Updated
 
     if isinstance(done, Updated):
         encoded = done.added + done.changed

@@ -7,7 +7,7 @@ import json
 import click
 
 from lexlip.cli import options
-from lexlip.cli.failures import interruptible
+from lexlip.cli.exit_codes import interruptible
 
 
 @click.command()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from lexlip.errors import ConfigError
+from lexlip.sparse.query_topk import SENTENCE_TOPK
 
 DEFAULT_MODEL = "mini"
 FIRST_STAGES = (
@@ -16,7 +17,7 @@ FIRST_STAGES = (
     " words."
 )
 DEFAULT_INDEX = ".lexlip"
-DEFAULT_QUERY_TOPK = 24  # loses 0.4 points of mean recall (docs/latency.md)
+FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.fusion.Fusion`
 
 markdown_option = click.option("--markdown", is_flag=True, help="Print a table of Markdown.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
@@ -64,6 +65,13 @@ language_option = click.option(
     show_default=True,
     help="Of the captions, with --model bm25: whose stop words and stems.",
 )
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["lucene", "flat", "hnsw", "exact"]),
+    help="The engines of `lexlip search`: Lucene with whole weights for words, Faiss for dense vectors, flat"
+    " or HNSW. Or exact: brute force over float vectors.  [default: lucene for words, flat for dense"
+    " vectors]",
+)
 images_option = click.option(
     "--images", metavar="DIR", help="Where the photos lie, for a table or a Karpathy JSON."
 )
@@ -78,13 +86,13 @@ def model_option(default: str | None, help: str) -> Callable[[Callable[..., None
 
 
 class TopK(click.ParamType):
-    """A number of words, or "all"."""
+    """A number of words; None for "all"."""
 
     name = "number of words"
 
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str | int:
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int | None:
         if value == "all":
-            return "all"
+            return None
         number: int = click.IntRange(min=1).convert(value, param, context)
         return number
 
@@ -138,11 +146,11 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
             ),
             click.option(
                 "--rerank-fusion",
-                type=click.Choice(["none", "add", "norm_add"]),
+                type=click.Choice(FUSIONS),
                 default="none",
                 show_default=True,
-                help="Order by the reranker alone, or by the sum with the first stage's score, perhaps after"
-                " both were stretched to 0 … 1.",
+                help="Order by the reranker alone, by the sum with the first stage's score, or by that sum"
+                " after both were scaled to 0 … 1.",
             ),
             click.option(
                 "--rerank-k",
@@ -173,14 +181,15 @@ def check_second_stage(context: click.Context) -> None:
             refuse(context, names, f"is for --{main}")
 
 
-def query_topk_option(default: int | str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """--query-topk with a default of its own."""
+def query_topk_option(
+    default: int | Literal["all"] = SENTENCE_TOPK,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--query-topk, by default as `lexlip search` has it."""
     return click.option(
         "--query-topk",
         type=TopK(),
         default=default,
         show_default=True,
         metavar="K",
-        callback=lambda context, option, value: None if value == "all" else value,
         help="Words that a query keeps, the heaviest, or all.",
     )

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from lexlip.cli.failures import interruptible
+from lexlip.cli.exit_codes import interruptible
 
 
 @click.command()

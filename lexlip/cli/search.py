@@ -10,10 +10,9 @@ import click
 from lexlip.cli import options
 
 if TYPE_CHECKING:
-    from lexlip.models.encoder import QueryEncoder
-    from lexlip.search.fusion import Fusion
-    from lexlip.search.hybrid import Hybrid
-    from lexlip.search.searching import Answer, Hit
+    from lexlip.models.contract import QueryEncoder
+    from lexlip.retrieval.answer import Answer, Hit
+    from lexlip.search.fusion import Fusion, Hybrid
 
 
 @click.command()
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 @options.index_option
 @options.model_option(None, "Model to encode the query; default: the one that made the index.")
 @options.query_encoder_option
-@options.query_topk_option(options.DEFAULT_QUERY_TOPK)
+@options.query_topk_option()
 @options.second_stage_options("DIR", "A second index of the same photos")
 @click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
 @options.json_option
@@ -74,8 +73,8 @@ def search(
         why = f"is for queries that a model encodes, and {index_folder} was made with {header.encoder}"
         options.refuse(context, ["query_topk", "query_encoder"], why)
 
-    from lexlip.models.folder import model_folder
-    from lexlip.search.searching import PhotoSearch
+    from lexlip.models.model_folder import model_folder
+    from lexlip.search.photo_search import PhotoSearch
 
     if also is not None:
         read_header(also)
@@ -83,7 +82,7 @@ def search(
         model_folder(rerank)
     second = None
     if rerank is not None:
-        from lexlip.search.reranking import Reranker
+        from lexlip.search.rerank import Reranker
 
         second = Reranker(rerank, rerank_k, rerank_fusion, rerank_weight)
     with PhotoSearch(

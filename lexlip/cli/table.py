@@ -1,27 +1,44 @@
-"""lexlip table"""
+"""lexlip table: one command for each table that `lexlip.bench.tables` defines."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lexlip.bench.tables.definitions import TABLES
+from lexlip.bench.tables.table import Table
 from lexlip.cli import options
-from lexlip.cli.evaluate import engine_option, open_captioned
-from lexlip.cli.table2 import table2
-from lexlip.cli.table_stages import commands
+from lexlip.cli.evaluate import open_captioned
+from lexlip.cli.exit_codes import interruptible
+from lexlip.cli.table_options import options_of
+from lexlip.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lexlip.bench.tables.row import Row
+    from lexlip.bench.tables.settings import TableSettings
     from lexlip.data import Source
-    from lexlip.evaluation.tables import Row
-    from lexlip.search.engines import EngineName
+    from lexlip.search.fusion import Fusion
     from lexlip.sparse.quantize import Scheme
 
-
-DOCUMENTS = {"lexlip": "all", "ce": "pairs"}  # what a validation keeps of a photo, by kind; others: a vector
+ENGINES = "--engine is for the models that it can search; the others keep their default."
+HELP = {
+    "models": "MODEL is a run's folder (its best checkpoint), a checkpoint, a packaged name, or a CLIP by"
+    " folder or hub name. With --source all models are measured on the same photos. Without it the table"
+    f" shows the validation results of the runs. {ENGINES}",
+    "ablations": "MODEL is a run's folder (its best checkpoint) or one of its checkpoints. The table says"
+    " what the config of each run, and of the runs it started from, switches off or adds. With --source all"
+    " models are measured on the same photos. Without it the table shows the validation results of the runs."
+    f" {ENGINES}",
+    "systems": "The photos of --queries are searched for, among themselves and the photos of --pool, by their"
+    " captions, and captions by photos. CLIP is searched by brute force with Faiss; without --clip, random"
+    " vectors show its size and speed. LexLIP and BM25 are searched with Lucene.",
+    "stages": "MODEL is a first stage: a run's folder (its best checkpoint), a checkpoint, a packaged name, a"
+    " CLIP by folder or hub name, or bm25. Each encodes the same photos once. Words are searched with Lucene,"
+    " dense vectors with Faiss.",
+}
 
 
 @click.group()
@@ -32,147 +49,167 @@ def table() -> None:
     """
 
 
-def models_and_options(command: Callable[..., None]) -> Callable[..., None]:
-    """What tables of models take."""
-    for option in (
-        options.json_option,
-        options.markdown_option,
-        options.workers_option,
-        options.quantization_option,
-        engine_option,
-        click.option(
-            "--topk",
-            "topks",
-            type=options.TopK(),
-            multiple=True,
-            metavar="K",
-            help="Words that a document keeps, or all; once for each row of a model.  [default: all and 32]",
-        ),
-        options.split_option,
-        options.images_option,
-        click.option(
-            "--source", metavar="SOURCE", help="Photos with captions to measure on, as for evaluate."
-        ),
-        click.argument("models", nargs=-1, required=True, metavar="MODEL..."),
-    ):
-        command = option(command)
-    return command
+def _command(definition: Table) -> click.Command:
+    """Return the command that measures and prints a table."""
+
+    def measure_and_print(markdown: bool, as_json: bool, **chosen: Any) -> None:
+        options.one_format(markdown, as_json)
+        with interruptible("nothing was measured"):
+            rows, notes = MEASURE[definition.measure](definition, progress=not as_json, **chosen)
+        _print(definition, rows, notes, markdown, as_json)
+
+    function: Callable[..., None] = measure_and_print
+    for option in reversed(options_of(definition)):
+        function = option(function)
+    text = HELP["ablations" if definition.ablations == "lexlip" else definition.measure]
+    return click.command(definition.name, help=f"{definition.title}\n\n{text}")(function)
 
 
-@table.command("1")
-@models_and_options
-def table1(**arguments: Any) -> None:
-    """Compare models.
+def _print(definition: Table, rows: list[Row], notes: Sequence[str], markdown: bool, as_json: bool) -> None:
+    from lexlip.bench.tables.text import as_markdown, as_text
+    from lexlip.cli.index import show_skipped
 
-    MODEL is a run's folder (its best checkpoint), a checkpoint, a packaged name, or a CLIP by folder or hub
-    name. With --source all are measured on the same photos, without it the validation results of the runs
-    are shown. --engine is for the models that it fits, the others have their own.
-    """
-    _table_of_models(1, **arguments)
-
-
-@table.command("3")
-@models_and_options
-def table3(**arguments: Any) -> None:
-    """Compare ablations.
-
-    MODEL is a run's folder (its best checkpoint) or one of its checkpoints. The table says what each run's
-    config, and those of the runs it started from, switch off or add. With --source all are measured on the
-    same photos, without it the validation results of the runs are shown. --engine is for the models that it
-    fits, the others have their own.
-    """
-    _table_of_models(3, **arguments)
+    show_skipped(next((row.skipped for row in rows if row.skipped), []))
+    if as_json:
+        name = int(definition.name) if definition.name.isdigit() else definition.name
+        plain = [definition.to_dict(row) for row in rows]
+        click.echo(json.dumps({"table": name, "rows": plain, "notes": notes}))
+        return
+    columns = definition.shown(rows)
+    click.echo(as_markdown(columns, rows) if markdown else as_text(columns, rows))
+    click.echo("\n" + "\n".join(notes))
 
 
-for command in (table2, *commands()):
-    table.add_command(command)
-
-
-def _table_of_models(
-    number: int,
+def _measure_models(
+    definition: Table,
     models: tuple[str, ...],
     source: str | None,
     images: str | None,
     split: str | None,
-    topks: tuple[str | int, ...],
-    engine: EngineName | None,
-    quantization: Scheme,
-    workers: int,
-    markdown: bool,
-    as_json: bool,
-) -> None:
-    if source is None and (images or split or topks):
-        raise click.UsageError("--images, --split and --topk need --source.")
-    options.one_format(markdown, as_json)
+    topks: Sequence[int | None],
+    **settings: Any,
+) -> tuple[list[Row], list[str]]:
+    from lexlip.bench.tables.models import measure_models, validated_models
 
-    from lexlip.evaluation.ablations import difference
-    from lexlip.evaluation.runs import lineage, run_of
-    from lexlip.evaluation.tables import PAPER, as_markdown, as_text, cells
-
-    methods = [str(difference(lineage(run_of(model)))) if number == 3 else None for model in models]
     if source is None:
-        rows, measured = _validated(models, methods)
-    else:
-        photos = open_captioned(source, images, split)
-        engines, rows = _measured(
-            models,
-            methods,
-            photos,
-            topks or ("all", 32),
-            engine=engine,
-            scheme=quantization,
-            workers=workers,
-            progress=not as_json,
-        )
-        many = "s" if len(engines) > 1 else ""
-        of_split = f" ({split})" if split else ""
-        measured = (
-            f"Measured on {source}{of_split}: {rows[0].report.images} images,"
-            f" {rows[0].report.captions} captions, one pool, {' and '.join(engines)} engine{many}."
-        )
-    if as_json:
-        plain = [row.to_dict() for row in rows]
-        click.echo(json.dumps({"table": number, "rows": plain, "notes": [measured, PAPER[number]]}))
-        return
-    lines = cells(rows)
-    click.echo(as_markdown(lines) if markdown else as_text(lines))
-    click.echo(f"\n{measured}\n{PAPER[number]}")
+        if images or split or topks:
+            raise click.UsageError("--images, --split and --topk need --source.")
+        return validated_models(definition, models)
+    photos = open_captioned(source, images, split)
+    return measure_models(
+        definition, models, photos, _name(source, split), _settings(topks or (None, 32), **settings)
+    )
 
 
-def _measured(
-    models: Sequence[str],
-    methods: Sequence[str | None],
-    photos: Source,
-    topks: Sequence[str | int],
-    **options: Any,
-) -> tuple[list[str], list[Row]]:
-    """The engines in use, and the rows of all models, each of which is encoded once."""
-    from lexlip.cli.index import show_skipped
-    from lexlip.evaluation.first_stages import Settings, measure_first_stages
-    from lexlip.evaluation.tables import Row
+def _measure_systems(
+    definition: Table,
+    queries: str,
+    images: str | None,
+    split: str | None,
+    pools: tuple[str, ...],
+    model: str,
+    clip: str | None,
+    topks: Sequence[int | None],
+    **settings: Any,
+) -> tuple[list[Row], list[str]]:
+    from anserini_bridge import find_jar, find_java
 
-    kept = [None if isinstance(topk, str) else topk for topk in topks]
-    measured = list(measure_first_stages(models, photos, Settings(topks=kept, **options)))
-    show_skipped(measured[0].report.skipped)  # the others skip the same photos
-    method_of = dict(zip(models, methods, strict=True))
-    rows = [Row(stage.name, stage.documents, stage.report, method_of[stage.name]) for stage in measured]
-    return list(dict.fromkeys(stage.engine for stage in measured)), rows
+    find_java(), find_jar()  # fail before the work
+    photos, others = _open_pool("queries", queries, images, split, pools)
+
+    from lexlip.bench.tables.systems import measure_systems
+    from lexlip.models.clip import Clip
+    from lexlip.models.lexlip import LexLIP
+
+    return measure_systems(
+        definition,
+        LexLIP.from_pretrained(model),
+        None if clip is None else Clip.from_pretrained(clip),
+        photos,
+        others,
+        _settings(topks or (None, 64, 32, 16, 12, 8), **settings),  # the paper's rows
+    )
 
 
-def _validated(models: Sequence[str], methods: Sequence[str | None]) -> tuple[list[Row], str]:
-    """The rows of runs as their own validations have them, and on which photos those were."""
-    from lexlip.evaluation.runs import best_validation, read_config
-    from lexlip.evaluation.tables import Row
+def _measure_stages(
+    definition: Table,
+    models: tuple[str, ...],
+    source: str,
+    images: str | None,
+    split: str | None,
+    pairs: int | None,
+    captions: int | None,
+    topks: Sequence[int | None],
+    query_topk: int | None,
+    pools: tuple[str, ...] = (),
+    plot: str | None = None,
+    rerank: str | None = None,
+    ks: Sequence[int] = (20,),
+    fusions: Sequence[Fusion] = ("none",),
+    weight: float = 0.5,
+    queries: int = 200,
+    sizes: Sequence[int] = (),
+    **settings: Any,
+) -> tuple[list[Row], list[str]]:
+    photos, others = _open_pool("source", source, images, split, pools)
 
-    rows, photos = [], []
-    for model, method in zip(models, methods, strict=True):
-        run = Path(model)
-        report, config = best_validation(run), read_config(run)
-        rows.append(Row(model, DOCUMENTS.get(config.model.kind, "dense"), report, method))
-        sources = [f"{val.path} ({val.split})" if val.split else val.path for val in config.data.val]
-        photos.append(f"{', '.join(sources)} ({report.images} images, {report.captions} captions)")
-    how = "by brute force, at each run's best checkpoint"
-    if len(set(photos)) == 1:
-        return rows, f"Validation on {photos[0]}, {how}."
-    each = "; ".join(f"{model}: {place}" for model, place in zip(models, photos, strict=True))
-    return rows, f"Validation {how}, but on different photos: {each}."
+    from lexlip.bench.tables.notes import notes
+    from lexlip.bench.tables.query_pool import make_query_pool
+    from lexlip.bench.tables.response_plot import check_picture, draw_response
+    from lexlip.bench.tables.stages import Plan, measure_stages
+    from lexlip.registry import BM25
+
+    plan = Plan(
+        table=definition,
+        models=list(dict.fromkeys(models)),
+        reranker=rerank,
+        ks=list(dict.fromkeys(ks)),
+        fusions=list(dict.fromkeys(fusions)),
+        weight=weight,
+        sizes=list(dict.fromkeys(sizes)) or (None,),
+        timed=queries,
+        settings=_settings(topks or (32,), query_topk=query_topk, **settings),
+    )
+    plan.check()
+    if BM25 in plan.models and captions == 1:
+        raise ConfigError("bm25 needs a second caption of a photo to search with: leave out --captions 1")
+    if plot is not None:
+        check_picture(plot)
+    pool = make_query_pool(photos, others, pairs, captions, definition.queries_only)
+    rows = measure_stages(plan, pool)
+    if plot is not None:
+        draw_response(rows, plot)
+    return rows, notes(plan, pool, rows, _name(source, split))
+
+
+MEASURE: dict[str, Callable[..., tuple[list[Row], list[str]]]] = {
+    "models": _measure_models,
+    "systems": _measure_systems,
+    "stages": _measure_stages,
+}
+"""What measures the rows of a table, by `Table.measure`."""
+
+
+def _open_pool(
+    option: str, source: str, images: str | None, split: str | None, pools: tuple[str, ...]
+) -> tuple[Source, list[Source]]:
+    """Open the photos that are queries, and the further ones of --pool."""
+    from lexlip.data import open_source
+
+    if source in pools:
+        raise click.UsageError(f"--pool {source}: the photos of --{option} are in the pool already.")
+    return open_captioned(source, images, split), [open_source(pool) for pool in pools]
+
+
+def _settings(topks: Sequence[int | None], quantization: Scheme, **settings: Any) -> TableSettings:
+    from lexlip.bench.tables.settings import TableSettings
+
+    return TableSettings(topks=list(dict.fromkeys(topks)), scheme=quantization, **settings)
+
+
+def _name(source: str, split: str | None) -> str:
+    return f"{source} ({split})" if split else source
+
+
+for definition in TABLES.values():
+    table.add_command(_command(definition))

@@ -1,106 +1,25 @@
-"""What the commands of the tables of stages take."""
+"""What the commands of `lexlip table` take, by how a table is measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from lexlip.bench.tables.table import Table
 from lexlip.cli import options
 
-FUSIONS = ("none", "add", "norm_add")
+Option = Callable[..., Any]
+
+MODELS = click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 
 
-@dataclass(frozen=True)
-class Command:
-    """What the command of a table takes, and what is measured for it.
-
-    Attributes:
-        title: what it shows.
-        recall, response: what is measured.
-        pairs: the cross-encoder alone has a row.
-        reranks: "may", "must" (or there is nothing to show), or "never".
-        ks, fusions: a row each, by default.
-        pool: "may" take further photos to search among, "must", or "never".
-        sizes: photos in the index while response is measured, by default; none: those at hand.
-        plot: whether response can be drawn.
-        alone: the photos that ask are the pool, so that all pairs can be scored.
-    """
-
-    title: str
-    recall: bool = True
-    response: bool = False
-    pairs: bool = False
-    reranks: str = "may"
-    ks: tuple[int, ...] = (20,)
-    fusions: tuple[str, ...] = ("none",)
-    pool: str = "never"
-    sizes: tuple[int, ...] = ()
-    plot: bool = False
-    alone: bool = False
-
-
-def options_of(command: Command) -> list[Callable[..., Any]]:
-    """Those that all tables take, and those of the kind."""
-    chosen = [
-        click.argument("models", nargs=-1, required=True, metavar="MODEL..."),
-        click.option(
-            "--source",
-            required=True,
-            metavar="SOURCE",
-            help="Photos with captions to measure on, as for evaluate.",
-        ),
-        options.images_option,
-        options.split_option,
-        click.option(
-            "--pairs",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Photos that ask, and whose captions do, evenly spread over SOURCE: pairs take long."
-            "  [default: all]",
-        ),
-        click.option(
-            "--captions",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Captions of a photo that count, the first.  [default: all]",
-        ),
-    ]
-    if command.pool != "never":
-        chosen.append(
-            click.option(
-                "--pool",
-                "pools",
-                multiple=True,
-                required=command.pool == "must",
-                metavar="SOURCE",
-                help="Photos that enlarge the pool; may be repeated.",
-            )
-        )
-    if command.reranks != "never":
-        chosen += _rerank_options(command)
-    if command.response:
-        chosen += _response_options(command)
+def options_of(table: Table) -> list[Option]:
+    """Return the options of a table's command, in the order of its help."""
+    own = {"models": _models, "systems": _systems, "stages": _stages}[table.measure](table)
     return [
-        *chosen,
-        click.option(
-            "--topk",
-            "topks",
-            type=options.TopK(),
-            multiple=True,
-            metavar="K",
-            help="Words that a document keeps, or all; once for each row of a model.  [default: 32]",
-        ),
-        options.query_topk_option("all"),
-        click.option(
-            "--ann",
-            type=click.Choice(["flat", "hnsw"]),
-            default="flat",
-            show_default=True,
-            help="How dense vectors are searched: all of them, or through a graph.",
-        ),
+        *own,
         options.quantization_option,
         options.workers_option,
         options.markdown_option,
@@ -108,7 +27,130 @@ def options_of(command: Command) -> list[Callable[..., Any]]:
     ]
 
 
-def _rerank_options(command: Command) -> list[Callable[..., Any]]:
+def _models(table: Table) -> list[Option]:
+    return [
+        MODELS,
+        _source_option(required=False),
+        options.images_option,
+        options.split_option,
+        _topk_option("Words that a document keeps, or all; once for each row of a model.", "all and 32"),
+        options.engine_option,
+    ]
+
+
+def _systems(table: Table) -> list[Option]:
+    return [
+        click.option(
+            "--queries",
+            required=True,
+            metavar="SOURCE",
+            help="Photos with captions, which search for each other.",
+        ),
+        options.images_option,
+        options.split_option,
+        _pool_option(required=False),
+        click.option(
+            "--synthetic-distractors",
+            "synthetic",
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="N",
+            help="Synthetic vectors, derived from the real ones, that enlarge it further.",
+        ),
+        options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of LexLIP's model."),
+        click.option("--clip", metavar="NAME", help="A CLIP model of transformers, by folder or hub name."),
+        _topk_option("Words that a LexLIP document keeps, or all; once for each row.", "all 64 32 16 12 8"),
+        click.option(
+            "--threads",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="CPU threads while searching.",
+        ),
+        click.option(
+            "--rounds",
+            type=click.IntRange(min=1),
+            default=5,
+            show_default=True,
+            help="Turns of about a second in which each system is timed.",
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Of everything that is drawn at random.",
+        ),
+    ]
+
+
+def _stages(table: Table) -> list[Option]:
+    return [
+        MODELS,
+        _source_option(required=True),
+        options.images_option,
+        options.split_option,
+        click.option(
+            "--pairs",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Photos that are queries, with their captions, evenly spread over SOURCE: pairs take long."
+            "  [default: all]",
+        ),
+        click.option(
+            "--captions",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="The first N captions of a photo count.  [default: all]",
+        ),
+        *([] if table.pool == "never" else [_pool_option(required=table.pool == "must")]),
+        *([] if table.reranks == "never" else _rerank_options(table)),
+        *(_response_options(table) if table.response else []),
+        _topk_option("Words that a document keeps, or all; once for each row of a model.", "32"),
+        options.query_topk_option("all"),
+        click.option(
+            "--ann",
+            "engine",
+            type=click.Choice(["flat", "hnsw"]),
+            default="flat",
+            show_default=True,
+            help="How dense vectors are searched: all of them, or through a graph.",
+        ),
+    ]
+
+
+def _source_option(required: bool) -> Option:
+    return click.option(
+        "--source",
+        required=required,
+        metavar="SOURCE",
+        help="Photos with captions to measure on, as for evaluate.",
+    )
+
+
+def _pool_option(required: bool) -> Option:
+    return click.option(
+        "--pool",
+        "pools",
+        multiple=True,
+        required=required,
+        metavar="SOURCE",
+        help="Photos that enlarge the pool; may be repeated.",
+    )
+
+
+def _topk_option(help: str, default: str) -> Option:
+    return click.option(
+        "--topk",
+        "topks",
+        type=options.TopK(),
+        multiple=True,
+        metavar="K",
+        help=f"{help}  [default: {default}]",
+    )
+
+
+def _rerank_options(table: Table) -> list[Option]:
     return [
         click.option(
             "--rerank", metavar="MODEL", help="A ce, or a joint model; a joint MODEL reranks itself."
@@ -119,18 +161,18 @@ def _rerank_options(command: Command) -> list[Callable[..., Any]]:
             type=click.IntRange(min=1),
             multiple=True,
             metavar="K",
-            default=command.ks,
+            default=table.ks,
             show_default=True,
             help="Candidates that are reranked; once for each row.",
         ),
         click.option(
             "--rerank-fusion",
             "fusions",
-            type=click.Choice(FUSIONS),
+            type=click.Choice(options.FUSIONS),
             multiple=True,
-            default=command.fusions,
+            default=table.fusions,
             show_default=True,
-            help="What becomes of the first stage's score beside the reranker's; once for each row.",
+            help="How the first stage's score and the reranker's are combined; once for each row.",
         ),
         click.option(
             "--rerank-weight",
@@ -143,7 +185,7 @@ def _rerank_options(command: Command) -> list[Callable[..., Any]]:
     ]
 
 
-def _response_options(command: Command) -> list[Callable[..., Any]]:
+def _response_options(table: Table) -> list[Option]:
     chosen = [
         click.option(
             "--queries",
@@ -151,22 +193,22 @@ def _response_options(command: Command) -> list[Callable[..., Any]]:
             default=200,
             show_default=True,
             metavar="N",
-            help="Captions that response is measured with.",
+            help="Captions with which the response is measured.",
         )
     ]
-    if command.sizes:
+    if table.sizes:
         chosen.append(
             click.option(
                 "--photos",
                 "sizes",
                 type=click.IntRange(min=1),
                 multiple=True,
-                default=command.sizes,
+                default=table.sizes,
                 show_default=True,
                 metavar="N",
-                help="Photos in the pool, with synthetic ones; may be repeated.",
+                help="Photos in the pool, including synthetic ones; may be repeated.",
             )
         )
-    if command.plot:
+    if table.plot:
         chosen.append(click.option("--plot", metavar="FILE", help="Draw it too: FILE.svg or FILE.png."))
     return chosen

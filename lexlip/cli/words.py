@@ -7,7 +7,7 @@ import json
 import click
 
 from lexlip.cli import options
-from lexlip.cli.failures import interruptible
+from lexlip.cli.exit_codes import interruptible
 
 
 @click.command()
@@ -53,7 +53,7 @@ def words(
 
     photos = open_source(source, images, split)
 
-    from lexlip.evaluation.photo_words import photo_words
+    from lexlip.measure.words import photo_words
     from lexlip.models.lexlip import LexLIP
 
     with interruptible("no page was written"):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lexlip.data.captioned import CaptionedSource, Entry, read_text, split_name
+from lexlip.data.caption_files import CaptionedSource, Entry, read_text, split_name
 from lexlip.data.source import Skipped
 from lexlip.errors import DataError
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from lexlip.data.captioned import CaptionedSource, Entry, read_text, split_name
+from lexlip.data.caption_files import CaptionedSource, Entry, read_text, split_name
 from lexlip.data.source import Skipped
 from lexlip.errors import DataError
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from lexlip.data.images import UnreadableImage
-from lexlip.data.shard import ShardItems
-from lexlip.data.shard_listing import list_shards
 from lexlip.data.source import Skipped, Source, read_file
+from lexlip.data.tar_listing import list_shards
+from lexlip.data.tar_shard import ShardItems
 from lexlip.errors import DataError
 
 

@@ -1,10 +1,11 @@
-"""Image encoders by timm name: a square photo in, token states out."""
+"""Image encoders by timm name: a square photo in, token states out.
+
+Shapes: B photos, S pixels along a side, P tokens, C channels of a timm model's tokens, D width.
+"""
 
 from __future__ import annotations
 
-import functools
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,18 +14,20 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageOps
 from safetensors.torch import load_file
-from timm.layers import resample_abs_pos_embed, resize_rel_pos_bias_table
-from timm.models.beit import Attention, Beit, gen_relative_position_index
+from timm.models.beit import Beit
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torchvision.transforms.functional import pil_to_tensor
 
 from lexlip.config import ImageEncoderConfig
+from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import ModelError
+
+_INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
 
 
 def square(photo: Image.Image, config: ImageEncoderConfig) -> Image.Image:
-    """A photo squashed or centre-cropped to the square that the encoder takes."""
+    """Squash or centre-crop a photo to the square that the encoder takes."""
     size = (config.size, config.size)
     if config.resize == "squash":
         return photo.resize(size, Image.Resampling.BICUBIC)
@@ -32,27 +35,24 @@ def square(photo: Image.Image, config: ImageEncoderConfig) -> Image.Image:
 
 
 def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
-    """A photo as the encoder takes it: uint8 [3, size, size]."""
+    """Return a photo as the encoder takes it: uint8 [3, size, size]."""
     return pil_to_tensor(square(photo, config))
-
-
-_INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm's modules that interpolate positions in forward
 
 
 class ImageEncoder(nn.Module):
     """A timm model without its classifier; a convolutional feature map becomes a list of tokens.
 
-    Photos may have another size than `config.size` where the model allows it: ViT, EVA, BEiT and
-    convolutional ones do. What is stored about positions is then interpolated for that forward pass, as
-    timm does when it loads weights into a model of another size, and its gradient flows back.
+    Photos may have another size than `config.size` if the model allows it: ViT, EVA, BEiT and convolutional
+    models do. Stored positions are then interpolated for that forward pass, as timm does when it loads
+    weights into a model of another size, and their gradient flows back.
 
-    Batch norms always use their stored statistics: with batch statistics the vector of a photo, and
-    so the gradient, would depend on which others share its micro-batch or its process.
+    Batch norms always use their stored statistics. With batch statistics the vector of a photo, and so the
+    gradient, would depend on the other photos of its micro-batch or process.
 
     Args:
-        config: which model, its input size, and fresh Transformer layers on top, if any.
-        width: D of those layers.
-        load_weights: fetch the weights that `config.weights` names; False where a checkpoint follows.
+        config: which timm model, its input size, and the fresh Transformer layers on top, if any.
+        width: D of the fresh layers.
+        load_weights: load the weights that `config.weights` names; False if a checkpoint follows.
 
     Raises:
         ModelError: unknown model name, or weights that cannot be read or do not fit.
@@ -67,26 +67,11 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.checkpointing = False
-        pretrained = load_weights and config.weights == "pretrained"
-        if config.options.get("img_size", config.size) != config.size:
-            raise ModelError(
-                f"'{config.name}' takes no photos of {_pixels(config.size)}: its options ask for img_size "
-                f"({config.options['img_size']})"
-            )
-        try:
-            known, options = timm.get_pretrained_cfg(config.name), config.options
-            if known is not None and known.fixed_input_size:  # timm makes or resizes position embeddings
-                options = {"img_size": config.size, **options}
-                if timm.models.is_model_in_modules(config.name, _INTERPOLATING):
-                    options = {"dynamic_img_size": True, **options}
-            self.body = timm.create_model(config.name, pretrained=pretrained, num_classes=0, **options)
-        except Exception as error:  # timm and the hub raise many kinds
-            why = " ".join(str(error).split())
-            raise ModelError(f"timm cannot make the image encoder '{config.name}': {why}") from error
-        if load_weights and config.weights and not pretrained:
-            _load_weights(self.body, config.weights)
+        self.body = _make_body(config, load_weights and config.weights == "pretrained")
+        if load_weights and config.weights not in (None, "pretrained"):
+            _load_weights(self.body, str(config.weights))
         if isinstance(self.body, Beit):
-            _interpolate_relative_positions(self.body)
+            allow_any_size(self.body)
         self.body.to(memory_format=torch.channels_last)
         self.register_buffer("mean", torch.tensor(config.mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(config.std).view(3, 1, 1), persistent=False)
@@ -96,7 +81,7 @@ class ImageEncoder(nn.Module):
                 self.eval()
                 tokens = self.body_tokens(torch.zeros(1, 3, config.size, config.size))
         except (AssertionError, RuntimeError, ValueError) as error:
-            raise self._wrong_size(config.size, error) from error
+            raise self._wrong_size(_pixels(config.size), error) from error
         self.positions, self.width = self.token_shape = tokens.shape[1:]  # P, C
         self.layers = None
         if config.layers:
@@ -108,93 +93,16 @@ class ImageEncoder(nn.Module):
             )
             self.layers = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
 
-    def forward(self, photos: Tensor) -> Tensor:
-        """Token states [B, P, D_image] of photos; P depends on S.
-
-        Args:
-            photos: uint8 [B, 3, S, S], or their `tokens`.
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return token states [B, P, D] of photos uint8 [B, 3, S, S]; P depends on S.
 
         Raises:
             ModelError: the model takes no photos of S x S pixels.
         """
-        tokens = photos.float() if photos.is_floating_point() else self.tokens(photos)
-        return tokens if self.layers is None else self._deepen(tokens, photos.shape[-1])
-
-    def _deepen(self, tokens: Tensor, size: int) -> Tensor:
-        """The fresh layers' states [B, P, D] of tokens [B, P, C] of photos of size x size pixels."""
-        assert self.layers is not None
-        try:
-            position = resample_positions(self.position, tokens.shape[1], self.prefix_tokens)
-        except ValueError as error:
-            raise self._wrong_size(size, error) from error
-        states: Tensor = self.reduce(tokens) + position
-        if not (self.checkpointing and torch.is_grad_enabled()):
-            deep: Tensor = self.layers(states)
-            return deep
-        for layer in self.layers.layers:
-            states = checkpoint(layer, states, use_reentrant=False)
-        return states
-
-    @property
-    def patch_width(self) -> int:
-        """Numbers that a patch is regressed to, see `masked`."""
-        return int(self.token_shape[1] if self.layers is not None else 3 * self._cell(self.config.size) ** 2)
-
-    def masked(self, photos: Tensor, share: float) -> tuple[Tensor, Tensor, Tensor]:
-        """States of photos some of whose patches are blank, drawn by torch's generator, as many in each.
-
-        With fresh layers a patch is a token of the body, which stays frozen or not as it is; else it is a
-        square of pixels, as the models that begin with patches have them.
-
-        Args:
-            photos: uint8 [B, 3, S, S]; with fresh layers also their `tokens`.
-            share: of the patches.
-
-        Returns:
-            States [B, P, D_image], bool [B, P] which tokens are of blank patches, and what those were,
-            [blank patches of all, patch_width], in order.
-
-        Raises:
-            ModelError: there are no fresh layers, and photos are no whole number of patches.
-        """
-        if self.layers is not None:
-            tokens = photos.float() if photos.is_floating_point() else self.tokens(photos)
-            blank = self._draw(len(tokens), tokens.shape[1], share, tokens.device)
-            states = self._deepen(tokens.masked_fill(blank[:, :, None], 0), photos.shape[-1])
-            return states, blank, tokens[blank].detach()
-        cell, size = self._cell(photos.shape[-1]), photos.shape[-1]
-        normalised = (photos.float() / 255 - self.mean) / self.std
-        grid = size // cell
-        blank = self._draw(len(photos), self.prefix_tokens + grid**2, share, photos.device)
-        patches = normalised.view(-1, 3, grid, cell, grid, cell).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
-        of_patches = blank[:, self.prefix_tokens :]
-        targets = patches[of_patches].flatten(1)
-        hidden = of_patches.view(-1, 1, grid, grid).float()
-        seen = 1 - F.interpolate(hidden, scale_factor=float(cell), mode="nearest")
-        states = self.body_tokens((normalised * seen).contiguous(memory_format=torch.channels_last))
-        return states, blank, targets
-
-    def _cell(self, size: int) -> int:
-        """Pixels of a patch's side."""
-        grid = math.isqrt(self.positions - self.prefix_tokens)
-        side = self.config.size / grid
-        if side != int(side) or size % side:
-            raise ModelError(
-                f"the {grid} x {grid} tokens of '{self.config.name}' are no patches of photos of"
-                f" {_pixels(size)}: give it model.image.layers to mask its tokens"
-            )
-        return int(side)
-
-    def _draw(self, photos: int, tokens: int, share: float, device: torch.device) -> Tensor:
-        """bool [photos, tokens]: a share of each photo's tokens, never the first ones that are no patches."""
-        lots = torch.rand(photos, tokens, device=device)
-        lots[:, : self.prefix_tokens] = 2
-        number = max(1, round(share * (tokens - self.prefix_tokens)))
-        blank = torch.zeros(photos, tokens, dtype=torch.bool, device=device)
-        return blank.scatter_(1, lots.argsort(dim=1)[:, :number], True)
+        return self.deepen(self.tokens(pixels))
 
     def tokens(self, pixels: Tensor) -> Tensor:
-        """What the timm model makes of photos, [B, P, C], before the fresh layers; pixels uint8 [B, 3, S, S].
+        """Return the timm model's tokens [B, P, C] of photos uint8 [B, 3, S, S], before the fresh layers.
 
         Raises:
             ModelError: the model takes no photos of S x S pixels.
@@ -206,10 +114,10 @@ class ImageEncoder(nn.Module):
         except (AssertionError, RuntimeError, ValueError) as error:
             if size == self.config.size or isinstance(error, torch.OutOfMemoryError):
                 raise
-            raise self._wrong_size(size, error) from error
+            raise self._wrong_size(_pixels(size), error) from error
 
     def body_tokens(self, normalised: Tensor) -> Tensor:
-        """As `tokens`, of photos that are normalised already, float32 [B, 3, S, S]; errors are torch's."""
+        """Return the same of normalised photos, float32 [B, 3, S, S]; torch's errors pass."""
         features = self.body.forward_features(normalised)
         if features.ndim == 4:  # [B, C, H, W], or [B, H, W, C] for models such as Swin
             channels_last = features.shape[-1] == getattr(self.body, "num_features", None)
@@ -218,16 +126,105 @@ class ImageEncoder(nn.Module):
             return features.flatten(2).transpose(1, 2)
         return features
 
-    def resized(self, size: int) -> ImageEncoder:
-        """An encoder with these weights whose own size is another, to go on training at that size.
-
-        What is stored about positions is interpolated once; the result is as `forward` at that size.
-
-        Args:
-            size: pixels of the square input.
+    def deepen(self, tokens: Tensor) -> Tensor:
+        """Return what the added layers make of tokens [B, P, C]: states [B, P, D]; without layers the tokens.
 
         Raises:
-            ModelError: the model takes no photos of that size, or timm has no way to resize its weights.
+            ModelError: the tokens do not form a square.
+        """
+        if self.layers is None:
+            return tokens
+        try:
+            position = resample_positions(self.position, tokens.shape[1], self.prefix_tokens)
+        except ValueError as error:
+            raise self._wrong_size(f"{tokens.shape[1]} tokens", error) from error
+        states: Tensor = self.reduce(tokens) + position
+        if not (self.checkpointing and torch.is_grad_enabled()):
+            deep: Tensor = self.layers(states)
+            return deep
+        for layer in self.layers.layers:
+            states = checkpoint(layer, states, use_reentrant=False)
+        return states
+
+    # ---- masked patches ----
+
+    @property
+    def patch_width(self) -> int:
+        """How many numbers a patch is regressed to; see `masked_tokens` and `masked_pixels`."""
+        return int(self.token_shape[1] if self.layers is not None else 3 * self._cell(self.config.size) ** 2)
+
+    def masked_tokens(self, tokens: Tensor, share: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the states of photos with some tokens blank, for a model with fresh layers.
+
+        Args:
+            tokens: [B, P, C], see `tokens`.
+            share: of a photo's tokens to blank out; they are drawn by torch's generator.
+
+        Returns:
+            States [B, P, D]; bool [B, P], which tokens are blank; and what those were,
+            [blank tokens of all photos, C], in order.
+        """
+        tokens = tokens.float()
+        blank = self._draw(len(tokens), tokens.shape[1], share, tokens.device)
+        return self.deepen(tokens.masked_fill(blank[:, :, None], 0)), blank, tokens[blank].detach()
+
+    def masked_pixels(self, pixels: Tensor, share: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the states of photos with some patches blank, for a model that begins with patches.
+
+        Args:
+            pixels: uint8 [B, 3, S, S].
+            share: of a photo's patches to blank out; they are drawn by torch's generator.
+
+        Returns:
+            States [B, P, D_image]; bool [B, P], which tokens are of blank patches; and the pixels of those,
+            normalised, [blank patches of all photos, patch_width], in order.
+
+        Raises:
+            ModelError: a photo is not a whole number of patches.
+        """
+        cell, size = self._cell(pixels.shape[-1]), pixels.shape[-1]
+        normalised = (pixels.float() / 255 - self.mean) / self.std
+        grid = size // cell
+        blank = self._draw(len(pixels), self.prefix_tokens + grid**2, share, pixels.device)
+        patches = normalised.view(-1, 3, grid, cell, grid, cell).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+        of_patches = blank[:, self.prefix_tokens :]
+        targets = patches[of_patches].flatten(1)
+        hidden = of_patches.view(-1, 1, grid, grid).float()
+        visible = 1 - F.interpolate(hidden, scale_factor=float(cell), mode="nearest")
+        states = self.body_tokens((normalised * visible).contiguous(memory_format=torch.channels_last))
+        return states, blank, targets
+
+    def _cell(self, size: int) -> int:
+        """Return the pixels along a patch's side."""
+        grid = math.isqrt(self.positions - self.prefix_tokens)
+        side = self.config.size / grid
+        if side != int(side) or size % side:
+            raise ModelError(
+                f"the {grid} x {grid} tokens of '{self.config.name}' are not patches of photos of"
+                f" {_pixels(size)}: set model.image.layers to mask tokens instead"
+            )
+        return int(side)
+
+    def _draw(self, photos: int, tokens: int, share: float, device: torch.device) -> Tensor:
+        """Return bool [photos, tokens]: a share of each photo's tokens, never the prefix such as [CLS]."""
+        lots = torch.rand(photos, tokens, device=device)
+        lots[:, : self.prefix_tokens] = 2
+        number = max(1, round(share * (tokens - self.prefix_tokens)))
+        blank = torch.zeros(photos, tokens, dtype=torch.bool, device=device)
+        return blank.scatter_(1, lots.argsort(dim=1)[:, :number], True)
+
+    # ---- changes ----
+
+    def resized(self, size: int) -> ImageEncoder:
+        """Return an encoder with these weights and another input size, to go on training at that size.
+
+        Stored positions are interpolated once; the result is that of `forward` at that size.
+
+        Args:
+            size: pixels along a side.
+
+        Raises:
+            ModelError: the model takes no photos of that size, or timm cannot resize its weights.
         """
         options = dict(self.config.options)
         if "img_size" in options:
@@ -240,7 +237,7 @@ class ImageEncoder(nn.Module):
                 if weights[name].shape != weight.shape:
                     weights[name] = _resized_weight(name, weights[name], weight.shape, encoder)
         except ValueError as error:
-            raise self._wrong_size(size, error) from error
+            raise self._wrong_size(_pixels(size), error) from error
         encoder.load_state_dict(weights)
         for old, new in zip(self.parameters(), encoder.parameters(), strict=True):
             new.requires_grad_(old.requires_grad)
@@ -249,23 +246,19 @@ class ImageEncoder(nn.Module):
         return encoder.to(self.mean.device).train(self.training)
 
     def checkpoint_activations(self, enabled: bool = True) -> None:
-        """Keep the inputs of blocks alone in training and compute the rest again: less memory, more time.
+        """Keep only the inputs of blocks in training and recompute the rest: less memory, more time.
 
         Raises:
-            ModelError: timm cannot do so with this model.
+            ModelError: timm does not support it for this model.
         """
         try:
             self.body.set_grad_checkpointing(enabled)
         except (AssertionError, AttributeError) as error:
             raise ModelError(
-                f"timm cannot checkpoint the activations of '{self.config.name}'; take a smaller micro-batch "
+                f"timm cannot checkpoint the activations of '{self.config.name}'; use a smaller micro-batch "
                 "to save memory"
             ) from error
         self.checkpointing = enabled
-
-    def _wrong_size(self, size: int, error: Exception) -> ModelError:
-        why = " ".join(str(error).split())
-        return ModelError(f"'{self.config.name}' takes no photos of {_pixels(size)}: {why}")
 
     def train(self, mode: bool = True) -> ImageEncoder:
         super().train(mode)
@@ -274,76 +267,32 @@ class ImageEncoder(nn.Module):
                 module.eval()
         return self
 
-
-class _AnySizeAttention(Attention):
-    """BEiT's attention at any size: the relative positions of its own grid, stretched over another.
-
-    Which grid is told by the number of tokens, so that checkpointed blocks see the same one again.
-    """
-
-    def forward(self, x: Tensor, shared_rel_pos_bias: Tensor | None = None) -> Tensor:
-        self.grid = math.isqrt(x.shape[1] - 1)  # all but [CLS]
-        states: Tensor = super().forward(x, shared_rel_pos_bias)
-        return states
-
-    def _get_rel_pos_bias(self) -> Tensor:
-        own = self.window_size[0]
-        if self.grid == own:
-            bias: Tensor = super()._get_rel_pos_bias()
-            return bias
-        table = self.relative_position_bias_table  # [distances, heads]
-        stretch, index = _relative_positions(own, self.grid, table.device)
-        with torch.autocast(table.device.type, enabled=False):
-            return (stretch @ table)[index].permute(2, 0, 1).unsqueeze(0)  # [1, heads, P, P]
+    def _wrong_size(self, what: str, error: Exception) -> ModelError:
+        why = " ".join(str(error).split())
+        return ModelError(f"'{self.config.name}' takes no photos of {what}: {why}")
 
 
-def _interpolate_relative_positions(body: Beit) -> None:
-    if body.pos_embed is None and body.rel_pos_bias is None:  # as in all BEiTs that timm has
-        for block in body.blocks:
-            block.attn.__class__ = _AnySizeAttention
-        body.patch_embed.strict_img_size = False
-
-
-@functools.lru_cache(maxsize=16)
-def _relative_positions(own: int, grid: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """What BEiT's position biases need on another grid than their own.
-
-    timm's geometric interpolation is linear in the table, so what it makes of a unit matrix is its own
-    matrix, through which a gradient can flow, and which takes no detour through the CPU at each step.
-
-    Returns:
-        Matrix float32 [distances of `grid`, distances of `own`], and int64 [P, P]: the distance, a row of
-        the resized table, between each two tokens.
-    """
-    with torch.inference_mode(False), torch.no_grad():  # the cache outlives the mode of its first caller
-        index = gen_relative_position_index((grid, grid))
-        distances = (2 * own - 1) ** 2 + 3
-        stretch = _resized_table(torch.eye(distances), grid, int(index.max()) + 1)
-        return stretch.to(device), index.to(device)
-
-
-def _resized_table(table: Tensor, grid: int, distances: int) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, on how timm indexes
-        resized: Tensor = resize_rel_pos_bias_table(table, (grid, grid), (distances, table.shape[1]))
-    return resized
-
-
-def resample_positions(position: Tensor, tokens: int, prefix: int) -> Tensor:
-    """Position embeddings [P, D] of a square grid as [tokens, D] of another; the first `prefix` stay."""
-    if len(position) == tokens:
-        return position
-    before, after = math.isqrt(len(position) - prefix), math.isqrt(tokens - prefix)
-    if before**2 + prefix != len(position) or after**2 + prefix != tokens:
-        raise ValueError(f"its {tokens} tokens are no square")
-    resampled: Tensor = resample_abs_pos_embed(
-        position[None], [after, after], [before, before], num_prefix_tokens=prefix
-    )
-    return resampled[0]
+def _make_body(config: ImageEncoderConfig, pretrained: bool) -> nn.Module:
+    if config.options.get("img_size", config.size) != config.size:
+        raise ModelError(
+            f"'{config.name}' takes no photos of {_pixels(config.size)}: its options ask for img_size "
+            f"({config.options['img_size']})"
+        )
+    try:
+        known, options = timm.get_pretrained_cfg(config.name), config.options
+        if known is not None and known.fixed_input_size:  # timm creates or resizes position embeddings
+            options = {"img_size": config.size, **options}
+            if timm.models.is_model_in_modules(config.name, _INTERPOLATING):
+                options = {"dynamic_img_size": True, **options}
+        body: nn.Module = timm.create_model(config.name, pretrained=pretrained, num_classes=0, **options)
+    except Exception as error:  # timm and the hub raise many kinds
+        why = " ".join(str(error).split())
+        raise ModelError(f"timm cannot make the image encoder '{config.name}': {why}") from error
+    return body
 
 
 def _resized_weight(name: str, weight: Tensor, shape: torch.Size, to: ImageEncoder) -> Tensor:
-    """A weight of an encoder in the shape that it has in one of another size."""
+    """Return a weight of an encoder in the shape that it has in an encoder of another size."""
     if name == "position":
         return resample_positions(weight, shape[0], to.prefix_tokens)
     if name == "body.pos_embed":
@@ -351,9 +300,9 @@ def _resized_weight(name: str, weight: Tensor, shape: torch.Size, to: ImageEncod
     owner, _, kind = name.rpartition(".")
     if kind == "relative_position_bias_table":
         attention: Any = to.get_submodule(owner)
-        return _resized_table(weight, attention.window_size[0], shape[0])
+        return resize_bias_table(weight, attention.window_size[0], shape[0])
     raise ModelError(
-        f"'{to.config.name}' cannot be resized to {_pixels(to.config.size)}: nothing is known of its {name}"
+        f"'{to.config.name}' cannot be resized to {_pixels(to.config.size)}: its {name} is unknown here"
     )
 
 

@@ -1,1 +1,1 @@
-"""One file a model, and what reads their folders. Importing the package alone loads no torch."""
+"""The models: one file per family, and what reads their folders. Importing the package loads no torch."""

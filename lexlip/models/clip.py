@@ -1,4 +1,4 @@
-"""CLIP, the dense model to compare with: pre-trained, by transformers name or folder."""
+"""CLIP, the pre-trained dense model to compare with, by hub name or folder of transformers."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
 from lexlip.encoders.image import to_pixels
 from lexlip.encoders.text import read_tokenizer
 from lexlip.errors import ModelError
+from lexlip.models.contract import QueryEncoder
 from lexlip.models.dual_encoder import by_length
-from lexlip.models.encoder import Metric, QueryEncoder
+from lexlip.registry import Metric
 
-HASHED = 101  # of so many weights one counts for the identity: all of them would take a second
+HASHED = 101  # every 101st weight counts for the identity: hashing all would take a second
 
 
 class Clip(nn.Module):
-    """Turns photos and captions into vectors, [D], to be compared by their cosine (Radford et al., 2021).
+    """Turns photos and captions into vectors [D] that are compared by their cosine (Radford et al., 2021).
 
     It encodes like a `DualEncoder`, but is not trained here. A photo is cut to its central square and
-    resized as CLIP's own processor does it, up to fractions of a pixel.
+    resized as CLIP's own processor does, up to fractions of a pixel.
 
     Args:
-        model: both towers with their projections.
-        tokenizer: that of its text tower.
+        model: both encoders with their projections.
+        tokenizer: the text encoder's.
         image: what its processor does to a photo.
-        name: what the model is called.
+        name: the model's name.
     """
 
     def __init__(
@@ -57,10 +58,10 @@ class Clip(nn.Module):
 
     @classmethod
     def from_pretrained(cls, name: str | Path) -> Self:
-        """A model by the hub's name or by folder, with its tokenizer and its processor's settings.
+        """Load a model by hub name or folder, with its tokenizer and its processor's settings.
 
         Raises:
-            ModelError: it cannot be found or read, is no CLIP model, or lacks weights.
+            ModelError: it cannot be found or read, is not a CLIP model, or lacks weights.
         """
         name = str(name)
         try:
@@ -82,7 +83,7 @@ class Clip(nn.Module):
 
     @torch.inference_mode()
     def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
-        """Vectors, float32 [B, D], of B photos: pictures, or uint8 [B, 3, size, size]."""
+        """Return float32 vectors [B, D] of B photos: pictures, or uint8 [B, 3, size, size]."""
         if not isinstance(photos, Tensor):
             photos = torch.stack([to_pixels(photo.convert("RGB"), self.config.image) for photo in photos])
         pixels = (photos.float() / 255 - self.mean) / self.std
@@ -93,10 +94,10 @@ class Clip(nn.Module):
     def encode_text(
         self, texts: Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
-        """Vectors, float32 [T, D], of texts; the arguments are those of `DualEncoder.encode_text`.
+        """Return float32 vectors [T, D] of T texts; the arguments are those of `DualEncoder.encode_text`.
 
         Raises:
-            ModelError: the query encoder "words", which needs words.
+            ModelError: the query encoder is "words", which needs a model of words.
         """
         if encoder == "words":
             raise ModelError(f"the CLIP model '{self.name}' has no words; use the network query encoder")
@@ -105,7 +106,7 @@ class Clip(nn.Module):
         return vstack([csr_matrix((0, self.dimensions), dtype="float32"), *rows], format="csr")
 
     def fold_batch_norms(self) -> Self:
-        """The model as it is: a CLIP of transformers has none."""
+        """Return the model unchanged: a CLIP of transformers has no batch norms."""
         return self
 
     def _encode(self, texts: Sequence[str]) -> Tensor:
@@ -125,7 +126,7 @@ class Clip(nn.Module):
 
 
 def _digest(model: nn.Module) -> str:
-    """SHA-256 (hexadecimal) of every 101st weight of each tensor, whatever the tensors are called."""
+    """Return the SHA-256 (hexadecimal) of every 101st weight of each tensor, independent of names."""
     digests = (
         hashlib.sha256(weight.detach().cpu().flatten()[::HASHED].numpy().tobytes()).digest()
         for weight in model.parameters()
@@ -134,10 +135,10 @@ def _digest(model: nn.Module) -> str:
 
 
 def image_config(settings: Mapping[str, Any], name: str) -> ImageEncoderConfig:
-    """What a CLIP processor's settings do to a photo.
+    """Return what a CLIP processor's settings do to a photo.
 
     Raises:
-        ModelError: it makes no square of it.
+        ModelError: the result is not square.
     """
     cut = bool(settings.get("do_center_crop", True))
     size = settings["crop_size"] if cut else settings["size"]

@@ -1,4 +1,4 @@
-"""Small weight files: matrices as int8 with one scale a row, the rest in half precision."""
+"""Small weight files: matrices as int8 with one scale per row, everything else in half precision."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Weights = Mapping[str, NDArray[Any]]
 
 
 def compress(weights: Weights) -> dict[str, NDArray[Any]]:
-    """A state dictionary at about a quarter of its size.
+    """Return a state dictionary at about a quarter of its size.
 
-    A float matrix becomes NAME.int8 and NAME.scale, as `int8_rows` has it; other floats, convolutions among
-    them, become float16: one scale a filter costs a MobileNetV2 with folded batch norms nearly a point of
-    R@1.
+    A float matrix becomes NAME.int8 and NAME.scale (see `int8_rows`). Other floats, including convolutions,
+    become float16: with int8 and one scale per filter, a MobileNetV2 with folded batch norms loses nearly a
+    point of R@1.
     """
     compressed = {}
     for name, weight in weights.items():
@@ -32,7 +32,7 @@ def compress(weights: Weights) -> dict[str, NDArray[Any]]:
 
 
 def int8_rows(weight: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """A float matrix, [n, m], as int8 [n, m] and scale float32 [n], the largest of each row at ±127.
+    """Return a float matrix [n, m] as int8 [n, m] and float32 scales [n]; a row's largest entry is ±127.
 
     Row r is int8[r] · scale[r], up to half a step.
     """
@@ -42,7 +42,7 @@ def int8_rows(weight: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float3
 
 
 def expand(tensors: Weights) -> dict[str, NDArray[Any]]:
-    """The state dictionary that `compress` was given, up to rounding; others pass as they are."""
+    """Return the state dictionary that `compress` was given, up to rounding; others pass unchanged."""
     weights = {}
     for name, tensor in tensors.items():
         if name.endswith(INT8):

@@ -1,4 +1,7 @@
-"""The dense ablation of the LexLIP paper: the same towers and losses with a [CLS] vector for the words."""
+"""Dense dual encoders: the ablation of the LexLIP paper, and LightningDOT.
+
+Shapes: B photos, T captions, P image tokens, L text tokens, D width.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,19 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
-from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
 from lexlip.vocabulary import Vocabulary
 
 
 class Dense(DualEncoder):
-    """Turns photos and captions into one vector each, [D], compared by its cosine.
+    """The towers and losses of LexLIP with one vector [D] per photo or caption ("Dense (ours)").
 
-    The vector is a linear projection of the first token's state ([CLS]), or of the mean of all tokens
-    (`pooling: mean`, and always for an image encoder without such a token). D is the text encoder's width.
+    The vector is a linear projection of the first token's state ([CLS]), or of the mean over all tokens
+    (`pooling: mean`, and always for an image encoder without a [CLS] token). D is the text encoder's width.
+    Vectors are compared by their cosine.
     """
 
-    kind, has_words = "dense", False
+    kind = "dense"
 
     def __init__(
         self,
@@ -36,22 +40,30 @@ class Dense(DualEncoder):
 
     @staticmethod
     def projection(width_in: int, width: int) -> nn.Module:
-        """What a state goes through."""
+        """Return the layers that turn a state into a vector."""
         return nn.Linear(width_in, width)
 
     def pool_image(self, states: Tensor) -> Tensor:
-        with_cls = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
-        vectors: Tensor = self.image_projection(states[:, 0] if with_cls else states.mean(dim=1))
+        use_cls = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
+        vectors: Tensor = self.image_projection(states[:, 0] if use_cls else states.mean(dim=1))
         return vectors.float()
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-        pooled = states[:, 0]
-        if self.config.pooling == "mean":
-            counted = mask.unsqueeze(2).to(states.dtype)  # [T, L, 1]
-            pooled = (states * counted).sum(dim=1) / counted.sum(dim=1)
+        pooled = mean_of_tokens(states, mask) if self.config.pooling == "mean" else states[:, 0]
         vectors: Tensor = self.text_projection(pooled)
         return vectors.float()
 
+
+class LightningDOT(Dense):
+    """LightningDOT (Sun et al., NAACL 2021): two layers after [CLS], vectors compared by dot product.
+
+    The projection is D_in -> 2 D -> D with GELU and LayerNorm between the layers.
+    """
+
+    kind = "lightningdot"
+
     @staticmethod
-    def vectors(raw: Tensor) -> Tensor:
-        return raw
+    def projection(width_in: int, width: int) -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(width_in, 2 * width), nn.GELU(), nn.LayerNorm(2 * width), nn.Linear(2 * width, width)
+        )

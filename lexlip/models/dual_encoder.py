@@ -1,4 +1,7 @@
-"""What every dual encoder has: two towers, vectors for an index, folders."""
+"""What every model that is trained here has: two encoders, vectors for an index, and a folder.
+
+Shapes: B photos, T captions, P image tokens, L text tokens, D width.
+"""
 
 from __future__ import annotations
 
@@ -20,36 +23,41 @@ from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
-from lexlip.encoders.folding import fold_batch_norms
+from lexlip.encoders.batch_norms import fold_batch_norms
 from lexlip.encoders.image import ImageEncoder, to_pixels
+from lexlip.encoders.lexicon import BagOfWords, LexiconHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
-from lexlip.models.encoder import Metric, QueryEncoder
-from lexlip.models.folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
+from lexlip.models.contract import QueryEncoder
+from lexlip.models.model_folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
+from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.vocabulary import Vocabulary
 
-TEXTS_OF_ONE_LENGTH = (64, 1024)  # encoded together, on a CPU and on a GPU
+TEXTS_OF_ONE_LENGTH = (64, 1024)  # texts encoded together on a CPU and on a GPU
 
 
 class DualEncoder(nn.Module):
-    """An image tower and a text tower; subclasses say what becomes of their states.
+    """An image encoder and a text encoder; a subclass decides what becomes of their states.
 
     Args:
         config: the encoders.
         tokenizer: the text encoder's.
-        vocabulary: the lexicon, V words; None for a model whose vectors are no words.
-        architecture: the transformers config of a saved model; None fetches what the config names.
-        name: what the checkpoint calls itself.
+        vocabulary: the V words of the lexicon; None if the entries of a vector are not words.
+        architecture: the transformers config of a saved model; None loads what the config names.
+        name: the checkpoint's name.
+
+    Attributes:
+        kind: the name in `lexlip.registry.MODELS`.
+        dimensions: entries of a vector, V or D.
+        text_head, image_head, bag_of_words: only if the kind has words.
     """
 
     kind: ClassVar[str]
-    has_words: ClassVar[bool]  # whether the dimensions of a vector are words
-    has_vectors: ClassVar[bool] = True  # of photos and of captions, for an index
-    has_pairs: ClassVar[bool] = False  # whether it tells if a caption is of a photo, as a cross-encoder
-    metric: ClassVar[Metric] = "cosine"  # what two vectors are compared by
-    relatives: ClassVar[tuple[str, ...]] = ()  # kinds with the same weights, which it can start from
-    dimensions: int  # of a vector: V, or D
+    dimensions: int
+    text_head: LexiconHead
+    image_head: LexiconHead
+    bag_of_words: BagOfWords
 
     def __init__(
         self,
@@ -67,14 +75,23 @@ class DualEncoder(nn.Module):
             config.image, self.text_encoder.width, load_weights=architecture is None
         )
 
-    # ---- tensors in, tensors out: what training uses ----
+    @property
+    def can(self) -> ModelKind:
+        """What this kind of model can do."""
+        return MODELS[self.kind]
+
+    @property
+    def metric(self) -> Metric:
+        return self.can.metric
+
+    # ---- tensors in, tensors out: for training ----
 
     def raw_image(self, pixels: Tensor) -> Tensor:
-        """What the objectives take of photos, float32 [B, dimensions]; pixels uint8 [B, 3, S, S]."""
+        """Return the raw output that the losses take, float32 [B, dimensions], of uint8 [B, 3, S, S]."""
         return self.pool_image(self.image_encoder(pixels))
 
     def raw_text(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The same of token ids int64 [T, L] with mask bool [T, L]: float32 [T, dimensions]."""
+        """Return the raw output, float32 [T, dimensions], of token ids int64 [T, L] with mask bool [T, L]."""
         pooled, order = [], []
         for rows, part_ids, part_mask in by_length(ids, mask):
             pooled.append(self.pool_text(self.text_encoder(part_ids, part_mask), part_ids, part_mask))
@@ -82,48 +99,61 @@ class DualEncoder(nn.Module):
         return torch.cat(pooled)[torch.argsort(torch.cat(order))]
 
     def pool_image(self, states: Tensor) -> Tensor:
-        """Raw output, float32 [B, dimensions], of the image encoder's states [B, P, D_image]."""
+        """Return raw output, float32 [B, dimensions], of image encoder states [B, P, D_image]."""
         raise NotImplementedError
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-        """Raw output, float32 [T, dimensions], of the text encoder's states [T, L, D]."""
+        """Return raw output, float32 [T, dimensions], of text encoder states [T, L, D]."""
         raise NotImplementedError
 
     @staticmethod
     def vectors(raw: Tensor) -> Tensor:
-        """The vectors to compare and to index, of `raw_image` or `raw_text`."""
+        """Return the vectors to compare and to index, from `raw_image` or `raw_text`."""
+        return raw
+
+    def embed_image(self, states: Tensor) -> Tensor:
+        """Return a photo's half of a pair, [B, P, D], of states [B, P, D_image]; only kinds with pairs."""
+        raise NotImplementedError
+
+    def pair_logits(self, embedded: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the log-odds, float32 [B], that captions describe photos; only if the kind has pairs.
+
+        Args:
+            embedded: [B, P, D], see `embed_image`; one photo for each caption.
+            ids: token ids int64 [B, L], with mask bool [B, L].
+        """
         raise NotImplementedError
 
     def resize(self, size: int) -> None:
         """Take photos of another size from now on, in pixels; position embeddings are interpolated.
 
         Raises:
-            ModelError: the image encoder cannot.
+            ModelError: the image encoder cannot be resized.
         """
         self.image_encoder = self.image_encoder.resized(size)
         self.config = replace(self.config, image=self.image_encoder.config)
 
     def checkpoint_activations(self) -> None:
-        """Compute the activations of both encoders again for the gradient instead of keeping them.
+        """Recompute the activations of both encoders in the backward pass instead of keeping them.
 
         Raises:
-            ModelError: an encoder cannot.
+            ModelError: an encoder does not support it.
         """
         self.image_encoder.checkpoint_activations()
         self.text_encoder.checkpoint_activations()
 
     def fold_batch_norms(self) -> Self:
-        """Encode photos faster from now on; the model can then be neither trained nor saved."""
+        """Make encoding photos faster; the model can then be neither trained nor saved."""
         size = self.config.image.size
         fold_batch_norms(self.image_encoder, torch.zeros(1, 3, size, size, dtype=torch.uint8))
         return self
 
     def compile_encoders(self) -> None:
-        """torch.compile both encoders; the first steps then take a minute or more."""
+        """Run both encoders through torch.compile; the first steps then take a minute or more."""
         for encoder, dynamic in ((self.image_encoder, False), (self.text_encoder, True)):
-            encoder.compile(dynamic=dynamic)  # type: ignore[operator]  # captions have many lengths
+            encoder.compile(dynamic=dynamic)  # type: ignore[operator]  # captions differ in length
 
-    # ---- photos and texts in, vectors out: what the index and its queries use ----
+    # ---- photos and texts in, vectors out: for the index and its queries ----
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -135,7 +165,7 @@ class DualEncoder(nn.Module):
 
     @torch.inference_mode()
     def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
-        """Vectors, float32 [B, dimensions], of B photos: pictures, or uint8 [B, 3, size, size]."""
+        """Return float32 vectors [B, dimensions] of B photos: pictures, or uint8 [B, 3, size, size]."""
         self.eval()
         if isinstance(photos, Tensor):
             pixels = photos
@@ -147,11 +177,11 @@ class DualEncoder(nn.Module):
     def encode_text(
         self, texts: Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
-        """Vectors, float32 [T, dimensions], of texts.
+        """Return float32 vectors [T, dimensions] of T texts.
 
         Args:
             texts: captions or queries.
-            encoder: "network" runs the text encoder; "words" only looks up one learned weight a word.
+            encoder: "network" runs the text encoder; "words" looks up one learned weight per word.
             batch: texts encoded at a time.
 
         Raises:
@@ -177,8 +207,8 @@ class DualEncoder(nn.Module):
         """Write config.json, vocabulary.txt, model.safetensors and the tokenizer's files.
 
         Args:
-            folder: made if it is not there.
-            small: matrices as int8, at about a quarter of the size (see lexlip.models.compression).
+            folder: created if it does not exist.
+            small: store matrices as int8, at about a quarter of the size (see lexlip.models.compression).
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -192,7 +222,7 @@ class DualEncoder(nn.Module):
         model = to_dict(self.config)
         for section, key in (("image", "weights"), ("text", "name"), ("text", "tokenizer")):
             value = model[section][key]
-            if value and Path(value).exists():  # where the weights came from, not where they lay
+            if value and Path(value).exists():  # the name of the weights, not this machine's path to them
                 model[section][key] = Path(value).name
         description = {
             "format": FORMAT,
@@ -206,11 +236,11 @@ class DualEncoder(nn.Module):
 
     @classmethod
     def from_pretrained(cls, name: str | Path, or_relative: bool = False) -> Self:
-        """A saved model, by the name of a packaged one ("mini") or by folder; needs no network.
+        """Load a saved model by the name of a packaged one ("mini") or by folder; needs no network.
 
         Args:
             name: of the model.
-            or_relative: take the weights of one of the `relatives` too, to train them on.
+            or_relative: also take the weights of a relative (see `ModelKind.relatives`), to train them on.
 
         Raises:
             ModelError: there is no such model, it is of another kind, or its files are damaged or of
@@ -218,11 +248,11 @@ class DualEncoder(nn.Module):
         """
         folder = model_folder(name)
         description = read_description(folder)
-        if not (or_relative and description["kind"] in cls.relatives):
+        if not (or_relative and description["kind"] in MODELS[cls.kind].relatives):
             check_kind(folder, description, cls.kind)
         try:
             tokenizer = read_tokenizer(str(folder))
-            words = read_words(folder / "vocabulary.txt") if cls.has_words else None
+            words = read_words(folder / "vocabulary.txt") if MODELS[cls.kind].words else None
             model = cls(
                 from_dict(ModelConfig, description["model"], "model."),
                 tokenizer,
@@ -246,15 +276,21 @@ class DualEncoder(nn.Module):
         return model.eval()
 
 
+def mean_of_tokens(states: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean state, [T, D], over the tokens of [T, L, D] where mask bool [T, L] is true."""
+    counted = mask.unsqueeze(2).to(states.dtype)  # [T, L, 1]
+    return (states * counted).sum(dim=1) / counted.sum(dim=1)
+
+
 def by_length(ids: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Texts of like length together, so that there is little padding.
+    """Group texts of similar length, so that little is padded.
 
     Args:
-        ids: int64 [T, L] token ids, with mask bool [T, L].
+        ids: token ids int64 [T, L], with mask bool [T, L].
 
     Yields:
-        The rows of the texts, int64 [t], and their ids and mask, [t, l] with l the longest among them.
-        The parts' rows together are a permutation of 0 ... T - 1.
+        The rows of some texts, int64 [t], and their ids and mask, [t, l], where l is the longest of them.
+        All rows together are a permutation of 0 ... T - 1.
     """
     lengths = mask.sum(dim=1)
     for rows in torch.argsort(lengths, stable=True).split(TEXTS_OF_ONE_LENGTH[ids.device.type == "cuda"]):

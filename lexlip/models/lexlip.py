@@ -21,10 +21,13 @@ class LexLIP(DualEncoder):
     """Turns photos and captions into sparse vectors over one vocabulary: p >= 0, [V] (Eq. 3, 6).
 
     The raw output is the logits, max-pooled over positions, before log(1 + relu). Both heads start as
-    copies of the text encoder's masked-language-model head where its checkpoint has one (`trained_head`).
+    copies of the text encoder's masked-language-model head if its checkpoint has one.
+
+    Attributes:
+        starts_trained: whether both heads started as such copies.
     """
 
-    kind, has_words = "lexlip", True
+    kind = "lexlip"
     vocabulary: Vocabulary
 
     def __init__(
@@ -45,8 +48,8 @@ class LexLIP(DualEncoder):
         self.image_head = LexiconHead(self.image_encoder.width, embeddings)
         pretrained = config.text.name if architecture is None else None
         trained = load_mlm_head(pretrained) if pretrained is not None and config.head == "auto" else None
-        started = [head.start_from(trained, columns) for head in (self.text_head, self.image_head)]
-        self.trained_head = all(started)
+        copied = [head.copy_mlm_head(trained, columns) for head in (self.text_head, self.image_head)]
+        self.starts_trained = all(copied)
         self.bag_of_words = BagOfWords(len(vocabulary), config.companions)
 
     def pool_image(self, states: Tensor) -> Tensor:
@@ -66,7 +69,7 @@ class LexLIP(DualEncoder):
         return sparse_vector(raw)
 
     def words_present(self, texts: Sequence[str]) -> Tensor:
-        """bool [T, V]: which words of the vocabulary each text holds."""
+        """Return bool [T, V]: which words of the vocabulary each text contains."""
         present = torch.zeros(len(texts), len(self.vocabulary), dtype=torch.bool)
         for row, ids in enumerate(tokenize_captions(self.text_encoder.tokenizer, texts)):
             present[row, self.vocabulary.columns(ids[: self.text_encoder.max_tokens])] = True

@@ -1,14 +1,14 @@
-"""One Transformer, the text encoder's, for captions, for photos, and for pairs of both.
+"""One Transformer for captions, for photos, and for pairs of both: BE, CE, Joint and VLDeformer.
 
-What BE, CE, VLDeformer and Joint share: a photo's tokens are those of the image encoder (patches, where the
-papers have an object detector's regions), projected and given positions, in the place of embedded words.
+A photo's tokens are those of the image encoder (patches, where the papers use regions from an object
+detector). They are projected, get positions, and run through the text encoder as embedded words do.
 Shapes: B photos or pairs, T captions, L text tokens, P image tokens, D width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,23 +17,20 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
-from lexlip.encoders.image import resample_positions
-from lexlip.models.dual_encoder import DualEncoder
+from lexlip.encoders.positions import resample_positions
+from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
 from lexlip.vocabulary import Vocabulary
 
-PAIRS = 64  # that run through the Transformer together
+PAIRS = 64  # pairs that run through the Transformer at a time
 
 
 class OneTransformer(DualEncoder):
-    """Subclasses say whether it compares vectors, pairs, or both; all have the same weights.
+    """What the four kinds share; they have the same weights and differ in what they compare.
 
-    A vector is the mean of the states of all tokens, padding aside, [D]; with `pooling: cls`, for ablations,
-    the first token's state. A pair runs through the Transformer
-    as one sequence, whose first state ([CLS]) a classifier of two classes takes, after dropout.
+    A vector [D] is the mean of the states of all tokens except padding, or with `pooling: cls` (for
+    ablations) the first token's state. A pair runs through the Transformer as one sequence, whose first
+    state ([CLS]) goes through dropout to a classifier of two classes.
     """
-
-    has_words = False
-    relatives: ClassVar[tuple[str, ...]] = ("be", "ce", "joint", "vldeformer")
 
     def __init__(
         self,
@@ -52,7 +49,7 @@ class OneTransformer(DualEncoder):
         self.classifier = nn.Linear(width, 2)
 
     def embed_image(self, states: Tensor) -> Tensor:
-        """What the Transformer takes of a photo, [B, P, D], of the image encoder's states [B, P, D_image]."""
+        """Return a photo's input to the Transformer, [B, P, D], from image encoder states [B, P, D_image]."""
         position = resample_positions(self.image_position, states.shape[1], self.image_encoder.prefix_tokens)
         embedded: Tensor = self.image_norm(self.image_projection(states) + position)
         return embedded
@@ -64,22 +61,9 @@ class OneTransformer(DualEncoder):
         return (states[:, 0] if self.config.pooling == "cls" else states.mean(dim=1)).float()
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-        if self.config.pooling == "cls":
-            return states[:, 0].float()
-        counted = mask.unsqueeze(2).to(states.dtype)  # [T, L, 1]
-        return ((states * counted).sum(dim=1) / counted.sum(dim=1)).float()
-
-    @staticmethod
-    def vectors(raw: Tensor) -> Tensor:
-        return raw
+        return (states[:, 0] if self.config.pooling == "cls" else mean_of_tokens(states, mask)).float()
 
     def pair_logits(self, embedded: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-        """Log-odds that captions are of photos, float32 [B]: class 1's logit less class 0's.
-
-        Args:
-            embedded: [B, P, D], see `embed_image`; a photo for each caption.
-            ids: int64 [B, L] token ids, with mask bool [B, L].
-        """
         photo = torch.ones(embedded.shape[:2], dtype=torch.bool, device=mask.device)
         both = torch.cat([self.text_encoder.embed(ids).to(embedded.dtype), embedded], dim=1)
         states = self.text_encoder.layers(both, torch.cat([mask, photo], dim=1))
@@ -88,7 +72,7 @@ class OneTransformer(DualEncoder):
 
     @torch.inference_mode()
     def embed_photos(self, photos: Tensor) -> Tensor:
-        """What `score_pairs` takes of photos, float16 [B, P, D]; photos uint8 [B, 3, size, size]."""
+        """Return what `score_pairs` takes, float16 [B, P, D], of photos uint8 [B, 3, size, size]."""
         self.eval()
         return self.embed_image(self.image_encoder(photos.to(self.device))).half()
 
@@ -96,7 +80,7 @@ class OneTransformer(DualEncoder):
     def score_pairs(
         self, embedded: Tensor, texts: Sequence[str], pairs: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Log-odds that texts are of photos, float32 [N].
+        """Return the log-odds, float32 [N], that texts describe photos.
 
         Args:
             embedded: [B, P, D], see `embed_photos`.
@@ -123,3 +107,42 @@ class OneTransformer(DualEncoder):
         encoder = self.image_encoder
         position = resample_positions(self.image_position.data, encoder.positions, encoder.prefix_tokens)
         self.image_position = nn.Parameter(position)
+
+
+class BE(OneTransformer):
+    """The bi-encoder of "Retrieve Fast, Rerank Smart" (Geigle et al., TACL 2022).
+
+    A twin: the Transformer runs on the caption and on the photo separately; vectors are compared by their
+    cosine.
+    """
+
+    kind = "be"
+
+
+class CE(OneTransformer):
+    """The cross-encoder of "Retrieve Fast, Rerank Smart".
+
+    The Transformer runs on a caption and a photo together. It has no vectors to index, and reranks what a
+    first stage has found.
+    """
+
+    kind = "ce"
+
+
+class Joint(OneTransformer):
+    """Joint+Coop of "Retrieve Fast, Rerank Smart": BE and CE in one set of weights."""
+
+    kind = "joint"
+
+
+class VLDeformer(OneTransformer):
+    """VLDeformer (Zhang et al., Knowledge-Based Systems 2022): a cross-encoder decomposed into a twin.
+
+    It starts from a trained CE (`init`). The tanh of the mean states are compared by their cosine.
+    """
+
+    kind = "vldeformer"
+
+    @staticmethod
+    def vectors(raw: Tensor) -> Tensor:
+        return torch.tanh(raw)

@@ -1,13 +1,16 @@
-"""Lexicon-contrastive learning: in the batch, L_baco (Eq. 15-16), or against queues of keys (Eq. 20-22)."""
+"""Contrastive learning: within the batch, L_baco (Eq. 15-16), or against queues of keys (Eq. 20-22)."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from lexlip.objectives.compared import Compared
+from lexlip.objectives.truncation import truncate
+from lexlip.registry import Metric
 
 
 def contrastive(
@@ -17,43 +20,43 @@ def contrastive(
     temperature: float,
     same_image_negatives: bool = False,
     rows: slice | None = None,
-    metric: Literal["cosine", "dot"] = "cosine",
+    metric: Metric = "cosine",
     composed: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """InfoNCE between images and texts, both directions averaged (Eq. 15-16).
 
     The score is the cosine, or the dot product (LightningDOT's CMR), over the temperature. Texts of the same
-    image are all its positives: none of them is a negative of the others, unless `same_image_negatives`.
+    image are all its positives: none is a negative of the others, unless `same_image_negatives`.
 
     Args:
-        images: [B, V] vectors.
-        texts: [T, V] vectors, T >= B.
+        images: vectors [B, V].
+        texts: vectors [T, V], T >= B.
         image_of_text: int64 [T], the row of each text's image.
-        temperature: divides the cosine.
+        temperature: divides the score.
         same_image_negatives: count the other texts of an image as its negatives.
-        rows: the texts whose share of the loss is wanted; the shares of all T add up to the loss.
-        metric: what two vectors are compared by.
-        composed: one more negative of each image, [B, V], and of each text, [T, V] (VLDeformer, Eq. 1-3): the
-            image of a pair is contrasted with that of its text too, and the text with that of its image.
+        rows: the texts whose share of the loss is wanted; the shares of all T texts add up to the loss.
+        metric: how two vectors are compared.
+        composed: one more negative for each image [B, V] and each text [T, V] (VLDeformer, Eq. 1-3): a text
+            is also contrasted with the changed version of its image, and an image with that of its text.
 
     Returns:
         A scalar: the mean of -log P(text | image) and -log P(image | text) over the T pairs.
     """
     rows = slice(None) if rows is None else rows
     unit = partial(F.normalize, dim=1) if metric == "cosine" else (lambda vectors: vectors)
-    asking, owners = unit(texts), image_of_text[rows]
+    texts, owners = unit(texts), image_of_text[rows]
     images = unit(images)
-    to_images = (asking[rows] @ images.t()).float() / temperature  # [t, B]
+    to_images = (texts[rows] @ images.t()).float() / temperature  # [t, B]
     own_images, image_of_row = owners.unique(return_inverse=True)
-    to_texts = (images[own_images] @ asking.t()).float()[image_of_row] / temperature  # [t, T]
+    to_texts = (images[own_images] @ texts.t()).float()[image_of_row] / temperature  # [t, T]
     positive = to_images.gather(1, owners[:, None]).squeeze(1)
     if not same_image_negatives:
-        rivals = owners[:, None] == image_of_text[None, :]
-        rivals[torch.arange(len(owners)), torch.arange(len(texts))[rows]] = False
-        to_texts = to_texts.masked_fill(rivals, float("-inf"))
+        siblings = owners[:, None] == image_of_text[None, :]
+        siblings[torch.arange(len(owners)), torch.arange(len(texts))[rows]] = False
+        to_texts = to_texts.masked_fill(siblings, float("-inf"))
     if composed is not None:
         composed_images, composed_texts = (unit(vectors) for vectors in composed)
-        to_composed = (asking[rows] * composed_images[owners]).sum(dim=1, keepdim=True)  # [t, 1]
+        to_composed = (texts[rows] * composed_images[owners]).sum(dim=1, keepdim=True)  # [t, 1]
         to_images = torch.cat([to_images, to_composed.float() / temperature], dim=1)
         to_composed = (images[owners] * composed_texts[rows]).sum(dim=1, keepdim=True)
         to_texts = torch.cat([to_texts, to_composed.float() / temperature], dim=1)
@@ -71,10 +74,10 @@ def momentum_contrastive(
     """InfoNCE of one direction against a queue (Eq. 20-22).
 
     Args:
-        queries: [N, V] vectors of the encoder that learns.
-        keys: [N, V] vectors of the other modality's key encoder; row n is the positive of query n.
-        queue: [Q, V] unit vectors, earlier keys.
-        same_image: bool [N, Q], keys that are of the query's own image and so no negatives; None: all are.
+        queries: vectors [N, V] of the encoder that learns.
+        keys: vectors [N, V] of the other modality's key encoder; row n is the positive of query n.
+        queue: unit vectors [Q, V], earlier keys.
+        same_image: bool [N, Q], keys of the query's own image, which are not negatives; None: all are.
         temperature: divides the cosine.
 
     Returns:
@@ -87,3 +90,65 @@ def momentum_contrastive(
         negative = negative.masked_fill(same_image, float("-inf"))
     scores = torch.cat([positive, negative], dim=1) / temperature
     return (torch.logsumexp(scores, dim=1) - scores[:, 0]).mean()
+
+
+def contrastive_share(compared: Compared) -> Tensor:
+    """Return a process's share of the contrastive loss: with queues if there are any, else in the batch."""
+    if compared.keys is not None:
+        return _against_queues(compared, compared.images, compared.texts)
+    everyone = compared.everyone
+    composed = None
+    if compared.composed is not None:
+        images, texts = (compared.gather(vectors)[0] for vectors in compared.composed)
+        composed = images, texts
+    return in_batch(compared, everyone.images, everyone.texts, composed)
+
+
+def truncated_share(compared: Compared) -> Tensor:
+    """Return the share of the same loss with documents cut to their heaviest words, as an index holds them.
+
+    The documents are images that captions search for, and captions that images search for; averaged over
+    `config.topk`.
+    """
+    losses = []
+    for k in compared.config.topk:
+        if compared.keys is not None:  # each side in turn is the document, and the other's keys are queries
+            images, texts = truncate(compared.images, k), truncate(compared.texts, k)
+            losses.append(_against_queues(compared, images, texts))
+        else:
+            images, texts = compared.everyone.images, compared.everyone.texts
+            losses.append(in_batch(compared, truncate(images, k), texts) / 2)
+            losses.append(in_batch(compared, images, truncate(texts, k)) / 2)
+    return sum(losses, start=compared.images.new_zeros(())) / len(compared.config.topk)
+
+
+def in_batch(
+    compared: Compared, images: Tensor, texts: Tensor, composed: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    """Return a process's share of the in-batch loss of gathered vectors, [B', V] and [T', V]."""
+    config, everyone = compared.config, compared.everyone
+    return contrastive(
+        images,
+        texts,
+        everyone.owners,
+        config.temperature,
+        config.same_image_negatives,
+        everyone.rows,
+        compared.metric,
+        composed,
+    )
+
+
+def _against_queues(compared: Compared, images: Tensor, texts: Tensor) -> Tensor:
+    config, keys, owners = compared.config, compared.keys, compared.owners
+    assert keys is not None
+    losses = []
+    for queries, positives, (held, photos) in (
+        (texts, keys.images[owners], keys.image_queue),
+        (images[owners], keys.texts, keys.text_queue),
+    ):
+        same = None
+        if not config.same_image_negatives:
+            same = compared.photos[owners][:, None] == photos[None, :]
+        losses.append(momentum_contrastive(queries, positives, held, same, config.temperature))
+    return compared.text_share * (losses[0] + losses[1]) / 2

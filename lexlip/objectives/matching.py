@@ -1,4 +1,4 @@
-"""Whether a caption is of a photo: the loss of cross-encoders."""
+"""Whether a caption describes a photo: the loss of cross-encoders."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from torch import Tensor
 
 
 def matching(positive: Tensor, negative: Tensor) -> Tensor:
-    """Binary cross-entropy of log-odds, [N] of pairs and [N] of non-pairs, summed; a scalar."""
+    """Return the binary cross-entropy, summed, of log-odds [N] of pairs and [N] of non-pairs."""
     return F.softplus(-positive).sum() + F.softplus(negative).sum()

@@ -1,4 +1,4 @@
-"""Training for the index: documents as they will be stored, cut to their heaviest terms."""
+"""Documents cut to their heaviest words, as an index stores them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from torch import Tensor
 
 
 def truncate(vectors: Tensor, k: int) -> Tensor:
-    """[B, V] vectors with all but the k largest entries of each row set to 0; the gradient reaches those."""
+    """Return vectors [B, V] with all but the k largest entries of each row set to 0.
+
+    The gradient reaches the k entries that are kept.
+    """
     if k >= vectors.shape[1]:
         return vectors
     values, columns = vectors.topk(k, dim=1)

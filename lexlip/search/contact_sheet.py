@@ -1,4 +1,4 @@
-"""A contact sheet: one HTML page of photos as thumbnails with words, of queries' hits or of photos alone."""
+"""Contact sheets: one HTML page with thumbnails and words, of the hits of queries or of any photos."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lexlip.data import decode
-from lexlip.data.locations import read_location
+from lexlip.data.photo_location import read_location
 from lexlip.errors import DataError
-from lexlip.search.searching import Answer, Hit
+from lexlip.retrieval.answer import Answer, Hit
 
 SIDE = 240  # pixels of a thumbnail's longer side
 WORDS = 6  # matching words shown for a hit
@@ -22,9 +22,14 @@ WORDS = 6  # matching words shown for a hit
 
 @dataclass(frozen=True)
 class PhotoWords:
-    """One photo: its words with their weights, heaviest first, and those of them that its captions hold.
+    """A photo and its words.
 
-    path is what `Source.path` says.
+    Attributes:
+        id: the photo's.
+        path: see `Source.path`.
+        words: with their weights, heaviest first.
+        held: those of the words that its captions contain.
+        captions: all of them.
     """
 
     id: str
@@ -68,7 +73,7 @@ figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
 
 
 def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
-    """Write one page that needs no other file; a photo that is gone leaves an empty frame.
+    """Write one page that needs no other file; a photo that cannot be read any more leaves an empty frame.
 
     Raises:
         DataError: the page cannot be written.
@@ -77,7 +82,7 @@ def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
 
 
 def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
-    """The same with photos, the words that they are to a model, and their captions.
+    """Write a page of photos with the words that a model sees in them, and their captions.
 
     Raises:
         DataError: the page cannot be written.
@@ -129,7 +134,7 @@ def _list(figures: Iterable[str]) -> str:
 
 
 def _figure(id: str, path: str, name: str, caption: str) -> str:
-    """A photo; name and caption are HTML."""
+    """Return a photo as HTML; name and caption are HTML."""
     title, thumbnail = html.escape(path), _thumbnail(path)
     photo = (
         f'<img class="photo" alt="{html.escape(id)}" title="{title}" src="{thumbnail}">'
@@ -149,7 +154,7 @@ def _words(words: dict[str, float], most: int, held: Collection[str] = ()) -> st
 
 
 def _thumbnail(location: str) -> str | None:
-    """A photo as a data URL; None where it cannot be read any more."""
+    """Return a photo as a data URL; None if it cannot be read any more."""
     try:
         photo = decode(read_location(location), SIDE)
     except DataError:

@@ -1,4 +1,4 @@
-"""What becomes of two scores of one candidate, and of the answers of two engines."""
+"""Fuses two scores of one candidate, and the answers of two engines."""
 
 from __future__ import annotations
 
@@ -7,48 +7,69 @@ from typing import Literal
 
 import numpy as np
 
-from lexlip.search.engines import Results
+from lexlip.retrieval.engine import Results
 
 Fusion = Literal["none", "add", "norm_add"]
-"""How a reranker's probability meets the first stage's score: not at all (the paper's best), as the weighted
-sum of both, or of both after each was stretched to 0 ... 1 over the candidates (Retrieve Fast, Table 9)."""
+"""How a reranker's probability is combined with the first stage's score (Retrieve Fast, Table 9).
+
+Not at all (the paper's best), as their weighted sum, or as the weighted sum after each was scaled to 0 ... 1
+over the candidates.
+"""
+
+Hybrid = Literal["rrf", "weighted"]
+"""How two answers are fused: by the ranks of a photo in both, or by its scores."""
 
 RANK = 60  # of reciprocal rank fusion (Cormack et al., 2009)
+DEPTH = 100  # documents of each of two engines that are fused
 
 
 def fuse(first: np.ndarray, odds: np.ndarray, fusion: Fusion = "none", weight: float = 0.5) -> np.ndarray:
-    """Scores to order a query's candidates by, float [k].
+    """Return the scores that a query's candidates are ordered by, float [k].
 
     Args:
         first: scores of the first stage, float [k].
         odds: log-odds of the reranker, float [k].
-        fusion: how they meet.
+        fusion: how they are combined.
         weight: of the first stage in a sum; the reranker has the rest.
     """
     if fusion == "none":
         return np.asarray(odds, np.float64)
     first, second = np.asarray(first, np.float64), probability(odds)
     if fusion == "norm_add":
-        first, second = _stretched(first), _stretched(second)
+        first, second = _scaled(first), _scaled(second)
     fused: np.ndarray = weight * first + (1 - weight) * second
     return fused
 
 
 def probability(odds: np.ndarray) -> np.ndarray:
-    """Of log-odds, float64 of the same shape."""
+    """Return the probability, float64, of log-odds."""
     return 1 / (1 + np.exp(-np.asarray(odds, np.float64)))
 
 
-def _stretched(values: np.ndarray) -> np.ndarray:
-    """To 0 ... 1; all 1 where they are equal, for what is not found has 0."""
+def _scaled(values: np.ndarray) -> np.ndarray:
+    """Scale values to 0 ... 1; equal ones become 1, as what was not found has 0."""
     if not len(values):
         return values
     low, high = values.min(), values.max()
     return (values - low) / (high - low) if high > low else np.ones_like(values)
 
 
+def fuse_two(first: Results, second: Results, k: int, how: Hybrid = "rrf", weight: float = 0.5) -> Results:
+    """Fuse the answers of two engines to the same queries.
+
+    Args:
+        first, second: what they found.
+        k: documents of each query to keep.
+        how: by ranks or by scores.
+        weight: of the first, in the sum of scores.
+    """
+    if how == "rrf":
+        return reciprocal_rank([first, second], k)
+    return weighted([first, second], k, [weight, 1 - weight])
+
+
 def reciprocal_rank(answers: Sequence[Results], k: int) -> Results:
-    """Answers of several engines as one: the sum of 1 / (60 + rank) (Cormack et al., 2009).
+    """Fuse answers of several engines by the sum of 1 / (60 + rank) (Cormack et al., 2009).
 
     Args:
         answers: what each engine found, for the same queries.
@@ -58,22 +79,22 @@ def reciprocal_rank(answers: Sequence[Results], k: int) -> Results:
 
 
 def weighted(answers: Sequence[Results], k: int, weights: Sequence[float]) -> Results:
-    """The same by the weighted sum of scores, each engine's stretched to 0 ... 1 over what it found.
+    """Fuse answers by the weighted sum of scores, each engine's scaled to 0 ... 1 over what it found.
 
     Args:
         answers: what each engine found, for the same queries.
         k: documents of each query to keep.
         weights: of the engines.
     """
-    stretched = [
-        (ids, [weight * _stretched(row) for row in scores])
+    scaled = [
+        (ids, [weight * _scaled(row) for row in scores])
         for (ids, scores), weight in zip(answers, weights, strict=True)
     ]
-    return _sum(stretched, k)
+    return _sum(scaled, k)
 
 
 def _sum(answers: Sequence[Results], k: int) -> Results:
-    """For each query the documents with the largest sums; of equal ones the first found is first."""
+    """Return for each query the documents with the largest sums; of equal ones the first found is first."""
     ids: list[list[str]] = []
     scores: list[np.ndarray] = []
     for query in range(len(answers[0][0])):

@@ -1,279 +1,233 @@
-"""Batches of photos and captions, with an augmentation and a masking that depend on the seed alone.
+"""Batches of photos and captions, tokenized and masked.
 
-What a photo looks like in an epoch, and which words of a caption are masked, is a function of (seed,
-epoch, index): a resumed run sees what an uninterrupted one would have seen, however many workers and
-processes there are. Worker processes do all of it: decoding, augmentation, tokenization, masking.
+Which words of a caption are masked depends on (seed, epoch, photo, caption) alone, as photos do. Worker
+processes do all of it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
-from torch.utils.data import Dataset
-from torchvision import transforms
-from torchvision.transforms.functional import pil_to_tensor
 from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import Config, ImageEncoderConfig
-from lexlip.data import Source, UnreadableImage
-from lexlip.encoders.image import square
-from lexlip.training.composing import compose, content_words
+from lexlip.config import ObjectiveConfig
+from lexlip.training.augmentation import Sample
+from lexlip.training.hard_negatives import compose, draw_other_captions
 from lexlip.training.masking import NOT_MASKED, Masking, mask_words
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
-if TYPE_CHECKING:
-    from lexlip.training.views import Views
-
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
 
-
-LIKENESS = 10.0  # of captions, against chance, where negatives are hard
-_OTHER, _COMPOSED = 1, 2  # what is drawn besides masks
-
-
-class Key(NamedTuple):
-    """One photo of one step."""
-
-    epoch: int
-    photo: int  # its index in the source
-    size: int  # pixels
+_OTHERS, _COMPOSED = 1, 2  # what is drawn besides masks
 
 
 @dataclass(frozen=True)
-class Batch:
-    """B photos with T captions of L tokens, those of one photo together, photos in order.
+class PhotoBatch:
+    """B photos, given by pixels or by a frozen image body's tokens.
 
     Attributes:
-        pixels: uint8 [B, 3, S, S]; of `lexlip.training.views` token states, float16 [B, P, C].
-        photos: int64 [B], their indices in the source.
-        image_of_text: int64 [T], the row of each caption's photo.
-        ids: int64 [T, L] token ids.
-        mask: bool [T, L], where `ids` are no padding.
-        text_words: int64 [2, n], (caption, column of the vocabulary) for each word a caption holds.
-        photo_words: int64 [2, m], (photo, column) for each word of each caption of a photo.
-        encoder_ids, decoder_ids: int64 [T, L], `ids` as masked for the text encoder and the decoders.
-        encoder_labels, decoder_labels: int64 [T, L], columns of the masked words, NOT_MASKED elsewhere.
-        other_ids, other_mask: int64 and bool [T, M], a caption of another photo for each, to match pairs.
-        composed_ids, composed_mask: int64 and bool [T, M], each caption with other words, if those are asked
-            for; see `lexlip.training.composing`.
-        unreadable: what could not be read and was left out.
+        indices: int64 [B], in the source.
+        pixels: uint8 [B, 3, S, S].
+        tokens: float16 [B, P, C], see `lexlip.training.frozen_views`.
     """
 
-    pixels: Tensor
-    photos: Tensor
-    image_of_text: Tensor
+    indices: Tensor
+    pixels: Tensor | None = None
+    tokens: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """T captions: token ids int64 [T, L], and mask bool [T, L], false for padding."""
+
     ids: Tensor
     mask: Tensor
-    text_words: Tensor
-    photo_words: Tensor
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class MaskedTokens:
+    """T captions with masked words.
+
+    Attributes:
+        encoder_ids, decoder_ids: int64 [T, L], as masked for the text encoder and for the decoders.
+        encoder_labels, decoder_labels: int64 [T, L], columns of the masked words, else NOT_MASKED.
+    """
+
     encoder_ids: Tensor
     encoder_labels: Tensor
     decoder_ids: Tensor
     decoder_labels: Tensor
-    other_ids: Tensor
-    other_mask: Tensor
-    composed_ids: Tensor
-    composed_mask: Tensor
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words that captions contain.
+
+    Attributes:
+        of_captions: int64 [2, n], (caption, column of the vocabulary).
+        of_photos: int64 [2, m], (photo, column) for each word of each of the photo's captions.
+    """
+
+    of_captions: Tensor
+    of_photos: Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B photos with T captions of L tokens; the captions of one photo are next to each other, in order.
+
+    Attributes:
+        photos: the photos.
+        captions: the captions.
+        owners: int64 [T], the row of each caption's photo.
+        masked: the captions with masked words; None if no loss needs them.
+        words: the captions' words; None without anchors.
+        others: for each caption one of another photo, to match pairs; None if no loss needs them.
+        composed: each caption with some words replaced; None if no loss needs them.
+        unreadable: the photos that could not be read and were left out, with the reason.
+    """
+
+    photos: PhotoBatch
+    captions: Tokens
+    owners: Tensor
+    masked: MaskedTokens | None = None
+    words: Words | None = None
+    others: Tokens | None = None
+    composed: Tokens | None = None
     unreadable: tuple[str, ...] = ()
 
     def to(self, device: torch.device) -> Batch:
-        """The batch on a device."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+        """Return the batch on a device."""
+        moved: Batch = _map_tensors(self, lambda tensor: tensor.to(device, non_blocking=True))
+        return moved
 
     def pin_memory(self) -> Batch:
-        """The batch in page-locked memory, for the data loader."""
-        return self._map(Tensor.pin_memory)
+        """Return the batch in page-locked memory; the data loader calls it."""
+        pinned: Batch = _map_tensors(self, Tensor.pin_memory)
+        return pinned
 
-    def _map(self, function: object) -> Batch:
-        tensors = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "unreadable"}
-        return replace(self, **{name: function(tensor) for name, tensor in tensors.items()})  # type: ignore[operator]
-
-    def split(self, images: int) -> list[Batch]:
-        """Parts of at most so many photos with their captions, in order; without their words."""
+    def split(self, photos: int) -> list[Batch]:
+        """Return parts of at most so many photos with their captions, in order, without `words`."""
         parts = []
-        for start in range(0, len(self.pixels), images):
-            texts = torch.nonzero((self.image_of_text >= start) & (self.image_of_text < start + images))[:, 0]
-            first, last = (int(texts[0]), int(texts[-1]) + 1) if len(texts) else (0, 0)
-            rows = slice(first, last)
+        for start in range(0, len(self.photos), photos):
+            texts = torch.nonzero((self.owners >= start) & (self.owners < start + photos))[:, 0]
+            rows = slice(int(texts[0]), int(texts[-1]) + 1) if len(texts) else slice(0, 0)
+            whole = replace(self, words=None, owners=self.owners[rows] - start)
             parts.append(
                 replace(
-                    self,
-                    pixels=self.pixels[start : start + images],
-                    photos=self.photos[start : start + images],
-                    image_of_text=self.image_of_text[rows] - start,
-                    text_words=self.text_words[:, :0],
-                    photo_words=self.photo_words[:, :0],
+                    whole,
+                    photos=_map_tensors(self.photos, lambda t, s=start: t[s : s + photos]),
                     **{
-                        name: getattr(self, name)[rows]
-                        for name in ("ids", "mask", "encoder_ids", "encoder_labels")
-                        + ("decoder_ids", "decoder_labels", "other_ids", "other_mask")
-                        + ("composed_ids", "composed_mask")
+                        name: _map_tensors(getattr(self, name), lambda t, rows=rows: t[rows])
+                        for name in ("captions", "masked", "others", "composed")
                     },
                 )
             )
         return parts
 
 
-class Sample(NamedTuple):
-    """A photo as `Photos` gives it."""
-
-    key: Key
-    pixels: Tensor  # uint8 [3, S, S], or float16 [P, C]
-    chosen: list[int]  # of its captions
-    captions: tuple[str, ...]
-
-
-class Photos(Dataset):
-    """Augmented photos with some of their captions, addressed by Key; a text says what is unreadable.
-
-    Args:
-        source: the photos.
-        config: how they are augmented.
-        views: what the image encoder's body makes of them, in place of pixels.
-    """
-
-    def __init__(self, source: Source, config: Config, views: Views | None = None) -> None:
-        self.source, self.seed, self.views = source, config.seed, views
-        self.captions_per_image = config.data.captions_per_image
-        sizes = {config.model.image.size, *config.data.sizes}
-        self.augment = {size: augmentation(config, size) for size in sizes}
-
-    def __getitem__(self, key: Key) -> Sample | str:
-        numbers = np.random.default_rng((self.seed, key.epoch, key.photo))
-        captions = self.source.items[key.photo].captions
-        chosen = numbers.permutation(len(captions))[: self.captions_per_image].tolist()
-        if self.views is None:
-            pixels = self.pixels(key.photo, key.size, int(numbers.integers(2**62)))
-        else:
-            pixels = self.views.draw(key.photo, numbers)
-        return pixels if isinstance(pixels, str) else Sample(key, pixels, chosen, captions)
-
-    def pixels(self, photo: int, size: int, seed: int) -> Tensor | str:
-        """A photo augmented as `seed` draws, uint8 [3, size, size], or why it cannot be read."""
-        try:
-            picture = self.source.image(photo, size)
-        except UnreadableImage as error:
-            return str(error)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)  # not that of a GPU
-            augmented: Tensor = self.augment[size](picture)
-        return augmented
-
-
-def augmentation(config: Config, size: int) -> transforms.Compose:
-    """PIL photo -> uint8 [3, size, size], as `config.data` says: random crop, mirroring, RandAugment."""
-    image: ImageEncoderConfig = replace(config.model.image, size=size)
-    steps: list[object] = [partial(square, config=image)]
-    if config.data.crop < 1:
-        bicubic = transforms.InterpolationMode.BICUBIC
-        steps = [transforms.RandomResizedCrop(size, (config.data.crop, 1.0), interpolation=bicubic)]
-    if config.data.flip:
-        steps.append(transforms.RandomHorizontalFlip())
-    if config.data.randaugment[0]:
-        steps.append(transforms.RandAugment(*config.data.randaugment))
-    return transforms.Compose([*steps, pil_to_tensor])
+def _map_tensors(value: Any, function: Callable[..., Tensor]) -> Any:
+    """Apply a function to every tensor of nested dataclasses."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return replace(value, **{name: _map_tensors(getattr(value, name), function) for name in names})
+    return value
 
 
 class Collate:
-    """Samples, or the reasons why photos could not be read, as a Batch.
+    """Turns samples, or the reasons why photos could not be read, into a Batch.
 
     Args:
-        config: which captions are masked, and how much.
+        objective: what captions are prepared for.
         tokenizer: the text encoder's.
+        max_tokens: a caption is cut at.
         vocabulary: the lexicon, whose columns are the words and the labels.
+        seed: of everything that is drawn.
     """
 
-    def __init__(self, config: Config, tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary) -> None:
-        self.tokenizer, self.vocabulary = tokenizer, vocabulary
-        self.max_tokens, self.seed, self.objective = (
-            config.model.text.max_tokens,
-            config.seed,
-            config.objective,
-        )
-        self.masking = Masking.of(config.objective, tokenizer)
+    def __init__(
+        self,
+        objective: ObjectiveConfig,
+        tokenizer: PreTrainedTokenizerBase,
+        max_tokens: int,
+        vocabulary: Vocabulary,
+        seed: int,
+    ) -> None:
+        self.objective, self.tokenizer, self.max_tokens = objective, tokenizer, max_tokens
+        self.vocabulary, self.seed = vocabulary, seed
+        self.masking = None
+        if objective.masks:
+            self.masking = Masking.of(tokenizer, objective.mask_encoder, objective.mask_decoder)
 
     def __call__(self, samples: Sequence[Sample | str]) -> Batch:
+        objective = self.objective
         good = [sample for sample in samples if isinstance(sample, Sample)]
-        if len(good) == 1 and (self.objective.matching or self.objective.composed_negatives):
-            good = []  # there is no other photo to tell it from
-        captions = [sample.captions[i] for sample in good for i in sample.chosen]
-        owners = np.repeat(np.arange(len(good)), [len(sample.chosen) for sample in good])
-        ids, mask = self._tokenize(captions)
-        nothing = torch.empty(2, 0, dtype=torch.int64)
-        text_words = photo_words = nothing
-        if self.objective.anchors:
-            text_words = self._words([[caption] for caption in captions])
-            photo_words = self._words([sample.captions for sample in good])
+        if len(good) == 1 and (objective.matching or objective.composed_negatives):
+            good = []  # a photo alone has no negatives
+        captions = [sample.captions[i] for sample in good for i in sample.drawn]
+        tokens = self._tokenize(captions)
         return Batch(
-            torch.stack([s.pixels for s in good]) if good else torch.empty(0, dtype=torch.uint8),
-            torch.tensor([sample.key.photo for sample in good], dtype=torch.int64),
-            torch.from_numpy(owners),
-            ids,
-            mask,
-            text_words,
-            photo_words,
-            *self._mask(good, ids),
-            *self._tokenize(self._others(good) if self.objective.matching else []),
-            *self._tokenize(self._composed(good) if self.objective.composed_negatives else []),
-            tuple(sample for sample in samples if isinstance(sample, str)),
+            photos=_stack(good),
+            captions=tokens,
+            owners=torch.from_numpy(np.repeat(np.arange(len(good)), [len(s.drawn) for s in good])),
+            masked=None if self.masking is None else self._mask(good, tokens.ids, self.masking),
+            words=self._words(good, captions) if objective.anchors else None,
+            others=self._tokenize(self._others(good)) if objective.matching else None,
+            composed=self._tokenize(self._composed(good)) if objective.composed_negatives else None,
+            unreadable=tuple(sample for sample in samples if isinstance(sample, str)),
         )
 
-    def _tokenize(self, captions: list[str]) -> tuple[Tensor, Tensor]:
+    def _tokenize(self, captions: list[str]) -> Tokens:
         if not captions:
-            return torch.empty(0, 0, dtype=torch.int64), torch.empty(0, 0, dtype=torch.bool)
+            return Tokens(torch.empty(0, 0, dtype=torch.int64), torch.empty(0, 0, dtype=torch.bool))
         batch = self.tokenizer(
             captions, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
         )
-        return batch["input_ids"], batch["attention_mask"].bool()
+        return Tokens(batch["input_ids"], batch["attention_mask"].bool())
 
     def _others(self, good: Sequence[Sample]) -> list[str]:
-        """For each caption one of another photo: any, or for a share of them one with many words in common.
-
-        What was also written of this photo, word for word, is not given, unless the batch has nothing else.
-        Each caption of the batch is given once, so that no caption by itself tells what is a pair: likeness
-        alone would give short ones more often.
-        """
-        captions = [sample.captions[i] for sample in good for i in sample.chosen]
-        owners = np.repeat(np.arange(len(good)), [len(sample.chosen) for sample in good])
-        if not captions:
+        """Return for each caption one that was written of another photo."""
+        if not any(sample.drawn for sample in good):
             return []
-        numbers = np.random.default_rng((self.seed, good[0].key.epoch, good[0].key.photo, _OTHER))
-        cost = numbers.random((len(captions), len(captions)))
-        hard = numbers.random(len(captions)) < self.objective.hard_negatives
-        cost[hard] -= LIKENESS * _likeness(captions)[hard]
-        own = owners[:, None] == owners[None, :]
-        of_photo = [set(map(str.casefold, sample.captions)) for sample in good]
-        true = own | [[caption.casefold() in of_photo[owner] for caption in captions] for owner in owners]
-        true = np.where(true.all(axis=1, keepdims=True), own, true)
-        given = linear_sum_assignment(np.where(true, len(captions) * LIKENESS * 2, cost))[1]
-        for row in np.flatnonzero(true[np.arange(len(given)), given]):  # most captions are true of one photo
-            given[row] = numbers.choice(np.flatnonzero(~true[row]))
-        return [captions[place] for place in given]
+        rng = np.random.default_rng((self.seed, good[0].key.epoch, good[0].key.photo, _OTHERS))
+        drawn, captions = [sample.drawn for sample in good], [sample.captions for sample in good]
+        return draw_other_captions(drawn, captions, self.objective.hard_negatives, rng)
 
     def _composed(self, good: Sequence[Sample]) -> list[str]:
-        """For each caption itself with some of its words changed."""
+        """Return each caption with some of its words replaced."""
         composed = []
         for row, sample in enumerate(good):
-            others = [good[n].captions[i] for n in range(len(good)) if n != row for i in good[n].chosen]
-            for caption, numbers in zip(sample.chosen, self._streams(sample, _COMPOSED), strict=True):
-                composed.append(compose(sample.captions[caption], others, numbers))
+            others = [good[n].captions[i] for n in range(len(good)) if n != row for i in good[n].drawn]
+            for caption, rng in zip(sample.drawn, self._generators(sample, _COMPOSED), strict=True):
+                composed.append(compose(sample.captions[caption], others, rng))
         return composed
 
-    def _streams(self, sample: Sample, *purpose: int) -> list[np.random.Generator]:
-        """What is drawn from for each chosen caption of a sample."""
+    def _generators(self, sample: Sample, *purpose: int) -> list[np.random.Generator]:
+        """Return a random generator for each drawn caption of a sample."""
         key = sample.key
-        return [np.random.default_rng((self.seed, key.epoch, key.photo, i, *purpose)) for i in sample.chosen]
+        return [np.random.default_rng((self.seed, key.epoch, key.photo, i, *purpose)) for i in sample.drawn]
 
-    def _words(self, captions_of: Sequence[Sequence[str]]) -> Tensor:
-        """int64 [2, n]: (row, column) of the distinct words of each caption; rows are those of the lists."""
+    def _words(self, good: Sequence[Sample], captions: Sequence[str]) -> Words:
+        of_captions = self._columns([[caption] for caption in captions])
+        return Words(of_captions, self._columns([sample.captions for sample in good]))
+
+    def _columns(self, captions_of: Sequence[Sequence[str]]) -> Tensor:
+        """Return int64 [2, n]: (row, column) of the distinct words of each caption of each row."""
         owners = [row for row, captions in enumerate(captions_of) for _ in captions]
         tokens = tokenize_captions(
             self.tokenizer, [caption for captions in captions_of for caption in captions]
@@ -285,35 +239,28 @@ class Collate:
         ]
         return torch.tensor(found, dtype=torch.int64).reshape(-1, 2).t().contiguous()
 
-    def _mask(self, good: list[Sample], ids: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        labels = torch.full_like(ids, NOT_MASKED)
-        if self.masking is None or not len(ids):
-            return ids, labels, ids, labels
-        streams = [numbers for sample in good for numbers in self._streams(sample)]
-        masked = [
-            mask_words(row, self.masking, numbers) for row, numbers in zip(ids.numpy(), streams, strict=True)
-        ]
-        encoder_ids, encoder_chosen, decoder_ids, decoder_chosen = (
+    def _mask(self, good: list[Sample], ids: Tensor, masking: Masking) -> MaskedTokens:
+        if not len(ids):
+            return MaskedTokens(ids, ids, ids, ids)
+        generators = [rng for sample in good for rng in self._generators(sample)]
+        masked = [mask_words(row, masking, rng) for row, rng in zip(ids.numpy(), generators, strict=True)]
+        encoder_ids, encoder_masked, decoder_ids, decoder_masked = (
             torch.from_numpy(np.stack(part)) for part in zip(*masked, strict=True)
         )
         columns = torch.from_numpy(self.vocabulary.lookup(ids.numpy()))
         known = torch.where(columns >= 0, columns, NOT_MASKED)
-        return (
+        return MaskedTokens(
             encoder_ids,
-            torch.where(encoder_chosen, known, NOT_MASKED),
+            torch.where(encoder_masked, known, NOT_MASKED),
             decoder_ids,
-            torch.where(decoder_chosen, known, NOT_MASKED),
+            torch.where(decoder_masked, known, NOT_MASKED),
         )
 
 
-def _likeness(captions: Sequence[str]) -> np.ndarray:
-    """The share of content words that each two captions have in common (Jaccard), [T, T]."""
-    words = [content_words(caption) for caption in captions]
-    number = {word: column for column, word in enumerate(sorted(set().union(*words)))}
-    held = np.zeros((len(captions), len(number)))
-    for row, found in enumerate(words):
-        held[row, [number[word] for word in found]] = 1
-    shared = held @ held.T
-    sizes = held.sum(axis=1)
-    likeness: np.ndarray = shared / np.maximum(sizes[:, None] + sizes[None, :] - shared, 1)
-    return likeness
+def _stack(samples: Sequence[Sample]) -> PhotoBatch:
+    indices = torch.tensor([sample.key.photo for sample in samples], dtype=torch.int64)
+    pixels = [sample.pixels for sample in samples if sample.pixels is not None]
+    tokens = [sample.tokens for sample in samples if sample.tokens is not None]
+    if tokens:
+        return PhotoBatch(indices, tokens=torch.stack(tokens))
+    return PhotoBatch(indices, torch.stack(pixels) if pixels else torch.empty(0, dtype=torch.uint8))

@@ -1,8 +1,8 @@
-"""Checkpoints: a model folder plus what resuming needs; written whole or not at all; never a pickle.
+"""Checkpoints: a model's folder and what resuming needs; written as a whole or not at all, never pickled.
 
-RUN/checkpoints/step-00001200/   the model (see DualEncoder.save); for resuming: left_behind.safetensors
-                                 (see Trainee), optimizer.safetensors, trainer.json
-RUN/last, RUN/best               links to the newest and the best of them
+RUN/checkpoints/step-00001200/   the model (see DualEncoder.save), and for resuming left_behind.safetensors
+                                 (see Method.left_behind), optimizer.safetensors and trainer.json
+RUN/last, RUN/best               links to the newest and to the best checkpoint
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +21,44 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lexlip.errors import ModelError
-from lexlip.models.folder import read_words
-from lexlip.training.processes import Processes
-from lexlip.training.trainee import Trainee
+from lexlip.models.model_folder import read_words
+from lexlip.training.distributed import Processes
+from lexlip.training.method import Method
+
+
+@dataclass
+class State:
+    """The best checkpoint so far: its mean recall in percent, and its step."""
+
+    best: float = -1.0
+    best_step: int = 0
 
 
 def save_checkpoint(
     run: Path,
     step: int,
-    trainee: Trainee,
+    method: Method,
     optimizer: torch.optim.Optimizer,
-    state: Mapping[str, Any],
+    scaler: torch.amp.GradScaler,
+    state: State,
+    processes: Processes,
     best: bool,
-) -> Path:
-    """Write a checkpoint, point `last` (and `best`) at it, and delete those that nothing points at."""
+) -> None:
+    """Write a checkpoint, point `last` (and `best`) to it, and delete those that nothing points to.
+
+    Every process must call it; the first one writes.
+    """
+    generators = _generator_states(processes)
+    if not processes.first:
+        return
     folder = run / "checkpoints" / f"step-{step:08d}"
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
-    trainee.model.save(temporary)
-    _save(trainee.left_behind(), temporary / "left_behind.safetensors")
+    method.model.save(temporary)
+    _save(method.left_behind(), temporary / "left_behind.safetensors")
     _save(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
-    (temporary / "trainer.json").write_text(json.dumps({"step": step, **state}), encoding="utf-8")
+    trainer = {"step": step, **asdict(state), **generators, "scaler": scaler.state_dict()}
+    (temporary / "trainer.json").write_text(json.dumps(trainer), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
     for name in ("last", "best") if best else ("last",):
@@ -52,52 +70,60 @@ def save_checkpoint(
     for other in (run / "checkpoints").iterdir():
         if other.resolve() not in kept:
             shutil.rmtree(other)
-    return folder
 
 
-def load_checkpoint(run: Path, trainee: Trainee, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Load `RUN/last` into a trainee and an optimizer of the same config.
+def load_checkpoint(
+    run: Path,
+    method: Method,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    processes: Processes,
+) -> tuple[int, State, bool]:
+    """Load `RUN/last` into a method, an optimizer and a scaler of the same config.
 
     Returns:
-        The state that was saved with it, "step" included.
+        The number of steps that are done, the best checkpoint so far, and whether as many processes train as
+        before, so that torch's generators could be restored.
 
     Raises:
         ModelError: the checkpoint is damaged, or of another model.
     """
     folder = run / "last"
     try:
-        state: dict[str, Any] = json.loads((folder / "trainer.json").read_text(encoding="utf-8"))
-        model = trainee.model
+        trainer: dict[str, Any] = json.loads((folder / "trainer.json").read_text(encoding="utf-8"))
+        model = method.model
         words = folder / "vocabulary.txt"
         if model.vocabulary is not None and tuple(read_words(words)) != model.vocabulary.words:
-            raise ModelError(f"{folder} has another vocabulary than this config and data make")
+            raise ModelError(f"{folder} has another vocabulary than this config and its photos give")
         model.load_state_dict(load_file(folder / "model.safetensors"))
         left_behind = load_file(folder / "left_behind.safetensors")
-        if left_behind.keys() != trainee.left_behind().keys():
-            raise ModelError(f"{folder} was trained on other objectives than this config's")
-        trainee.load_state_dict(left_behind, strict=False)
+        if left_behind.keys() != method.left_behind().keys():
+            raise ModelError(f"{folder} was trained with other objectives than this config's")
+        method.load_state_dict(left_behind, strict=False)
         _restore_optimizer(optimizer, load_file(folder / "optimizer.safetensors"))
+        scaler.load_state_dict(trainer["scaler"])
+        restored = _restore_generators(trainer, processes)
+        return trainer["step"], State(trainer["best"], trainer["best_step"]), restored
     except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"cannot resume from {folder}: {' '.join(str(error).split())}") from error
-    return state
 
 
-def random_state(processes: Processes) -> dict[str, list[list[int]]]:
-    """The states of torch's generators in each process, for `set_random_state`; all must call it."""
-    state = {"random": processes.collect(torch.get_rng_state().tolist())}
+def _generator_states(processes: Processes) -> dict[str, list[list[int]]]:
+    """Return the states of torch's generators in all processes."""
+    states = {"random": processes.collect(torch.get_rng_state().tolist())}
     if processes.device.type == "cuda":
-        state["random_cuda"] = processes.collect(torch.cuda.get_rng_state(processes.device).tolist())
-    return state
+        states["random_cuda"] = processes.collect(torch.cuda.get_rng_state(processes.device).tolist())
+    return states
 
 
-def set_random_state(state: Mapping[str, Any], processes: Processes) -> bool:
-    """Go on with the generators as `random_state` found them; False if there were other processes then."""
-    if len(state["random"]) != processes.world:
+def _restore_generators(trainer: Mapping[str, Any], processes: Processes) -> bool:
+    """Restore the generators of this process; return False if the number of processes has changed."""
+    if len(trainer["random"]) != processes.world:
         return False
-    torch.set_rng_state(torch.tensor(state["random"][processes.rank], dtype=torch.uint8))
-    if processes.device.type == "cuda" and "random_cuda" in state:  # not if it was begun without a GPU
-        states = state["random_cuda"]
-        torch.cuda.set_rng_state(torch.tensor(states[processes.rank], dtype=torch.uint8), processes.device)
+    torch.set_rng_state(torch.tensor(trainer["random"][processes.rank], dtype=torch.uint8))
+    if processes.device.type == "cuda" and "random_cuda" in trainer:  # not there if the run began on a CPU
+        state = torch.tensor(trainer["random_cuda"][processes.rank], dtype=torch.uint8)
+        torch.cuda.set_rng_state(state, processes.device)
     return True
 
 

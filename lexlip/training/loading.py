@@ -1,4 +1,4 @@
-"""Which photos each step sees, and the processes that read them ahead."""
+"""Which photos each step sees, and the worker processes that prepare them."""
 
 from __future__ import annotations
 
@@ -7,47 +7,28 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import torch
 from torch.utils.data import DataLoader
-from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import Config, SourceConfig
-from lexlip.data import Source, open_source
-from lexlip.data.joined import JoinedSource
-from lexlip.data.more_captions import MoreCaptions
-from lexlip.data.workers import cores, worker_context
+from lexlip.config import OptimConfig
+from lexlip.data import Source
 from lexlip.errors import DataError
-from lexlip.training.batches import Batch, Collate, Key, Photos
-from lexlip.training.processes import Processes
-from lexlip.training.views import Views
-from lexlip.vocabulary import Vocabulary
+from lexlip.machine import cores
+from lexlip.processes import worker_context
+from lexlip.training.augmentation import AugmentedPhotos, Key
+from lexlip.training.batches import Batch, Collate
 
-PATIENCE = 600  # seconds; a batch that takes longer ends the run with an error rather than in silence
-
-
-def open_configured(configs: Sequence[SourceConfig]) -> Source:
-    """The photos of a config's list of sources.
-
-    Raises:
-        DataError: a source is missing or holds nothing.
-    """
-    sources = [_open(config) for config in configs]
-    return sources[0] if len(sources) == 1 else JoinedSource(sources)
-
-
-def _open(config: SourceConfig) -> Source:
-    source = open_source(config.path, config.images, config.split)
-    return MoreCaptions(source, config.captions) if config.captions else source
+PATIENCE = 600  # seconds; a batch that takes longer ends the run with an error
 
 
 class Order:
-    """Which photos each step sees: a new permutation an epoch, drawn from the seed; the rest is dropped.
+    """Which photos each step sees: a new permutation in each epoch; an incomplete last batch is dropped.
 
     Args:
         photos: indices of the photos to train on.
-        batch: photos a step, over all processes.
-        steps: steps of the whole run.
-        first: the step to begin with; the steps before it were done by an earlier process.
+        batch: photos per step, over all processes.
+        steps: of the whole run.
+        first: the step to begin with; earlier steps were done before.
         seed: of the permutations.
-        sizes: pixels, one of them drawn for each step.
+        sizes: pixels along a side; one is drawn for each step.
         part: the share of each batch that this process sees.
     """
 
@@ -80,49 +61,52 @@ class Order:
             yield [Key(epoch, int(index), size) for index in photos]
 
 
-def training_batches(
-    source: Source,
-    config: Config,
-    tokenizer: PreTrainedTokenizerBase,
-    vocabulary: Vocabulary,
-    first: int,
-    processes: Processes,
-    views: Views | None = None,
-) -> tuple[Iterable[Batch], int]:
-    """This process's batches from step `first` on, and the number of steps of the whole run.
-
-    With `views` a photo is one of them, else its pixels.
+def count_steps(source: Source, config: OptimConfig) -> int:
+    """Return the number of steps of a run.
 
     Raises:
-        DataError: fewer captioned photos than a batch; while iterating, a worker that hangs or dies.
-        ConfigError: a batch of fewer photos than processes.
+        DataError: there are fewer captioned photos than a batch has.
     """
-    photos = source.captioned()
-    batch = config.optim.batch
-    if len(photos) < batch:
+    photos = len(source.captioned())
+    if photos < config.batch:
         raise DataError(
-            f"{source.name} has {len(photos)} photos with captions, fewer than a batch;"
-            f" lower optim.batch={batch} or give more photos"
+            f"{source.name} has {photos} photos with captions, fewer than a batch;"
+            f" lower optim.batch={config.batch} or give more photos"
         )
-    steps = config.optim.steps or max(1, int(config.optim.epochs * (len(photos) // batch)))
-    sizes = config.data.sizes or (config.model.image.size,)
-    order = Order(photos, batch, steps, first, config.seed, sizes, processes.part(batch))
-    workers = min(config.data.workers, cores())
-    loader = DataLoader(
-        Photos(source, config, views),
+    return config.steps or max(1, int(config.epochs * (photos // config.batch)))
+
+
+def load_batches(
+    photos: AugmentedPhotos, order: Order, collate: Collate, workers: int, pin_memory: bool
+) -> Iterator[Batch]:
+    """Yield the batches of an order, prepared by worker processes.
+
+    Args:
+        photos: augmented photos.
+        order: which photos each step sees.
+        collate: makes a batch of them.
+        workers: processes; 0 prepares batches in this one.
+        pin_memory: give tensors in page-locked memory, for a GPU.
+
+    Raises:
+        DataError: a worker hangs or dies.
+    """
+    workers = min(workers, cores())
+    loader: DataLoader[Batch] = DataLoader(
+        photos,
         batch_sampler=order,  # type: ignore[arg-type]
-        collate_fn=Collate(config, tokenizer, vocabulary),
+        collate_fn=collate,
         num_workers=workers,
         multiprocessing_context=worker_context() if workers else None,
         timeout=PATIENCE if workers else 0,
-        pin_memory=processes.device.type == "cuda",
-        generator=torch.Generator(),  # starting to iterate draws a number, and not from dropout's generator
+        pin_memory=pin_memory,
+        generator=torch.Generator(),  # the loader draws a number: not from dropout's generator
     )
-    return _watched(loader), steps
+    return _watched(loader)
 
 
 def _watched(loader: Iterable[Batch]) -> Iterator[Batch]:
-    """The batches of a loader; what goes wrong in its processes as a sentence."""
+    """Yield the batches of a loader; turn what goes wrong in its processes into a DataError."""
     try:
         yield from loader
     except RuntimeError as error:

@@ -1,8 +1,8 @@
 """Whole-word masking of captions for the text encoder and the decoders (Section 3.2 of the paper).
 
-Some share of the words is masked for the encoder, and these and more for the decoders. Of the masked words
-80 % become [MASK], 10 % another token drawn at random and 10 % stay (Devlin et al., 2019), drawn for
-encoder and decoders separately.
+A share of the words is masked for the encoder; the decoders' larger share includes these. Of the masked
+words 80 % become [MASK], 10 % become a random token and 10 % stay (Devlin et al., 2019); this is drawn for
+the encoder and the decoders separately.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from lexlip.config import ObjectiveConfig
 from lexlip.errors import ModelError
 from lexlip.vocabulary import CONTINUES, WORD_BEGINS, word_mark
 
-NOT_MASKED = -100  # label of a position that is not to be predicted
+NOT_MASKED = -100  # the label of a position that is not predicted
 
 BECOME_MASK, BECOME_RANDOM = 0.8, 0.1
 
@@ -26,11 +25,11 @@ class Masking:
     """What `mask_words` needs to know.
 
     Attributes:
-        encoder, decoder: shares of the words masked.
+        encoder, decoder: shares of the words that are masked.
         mask_token: id of [MASK].
-        special: bool [tokenizer ids], entries that are never masked nor drawn.
-        continues: bool [tokenizer ids], pieces that go on with the word before them ("##s"); punctuation
-            too where the tokenizer is SentencePiece.
+        special: bool [tokenizer ids], entries that are neither masked nor drawn.
+        continues: bool [tokenizer ids], pieces that continue a word ("##s"); for SentencePiece also
+            punctuation.
     """
 
     encoder: float
@@ -40,14 +39,16 @@ class Masking:
     continues: np.ndarray
 
     @classmethod
-    def of(cls, config: ObjectiveConfig, tokenizer: PreTrainedTokenizerBase) -> Masking | None:
-        """The masking of a tokenizer; None if the config trains on no masked caption.
+    def of(cls, tokenizer: PreTrainedTokenizerBase, encoder: float, decoder: float) -> Masking:
+        """Return the masking for a tokenizer.
+
+        Args:
+            tokenizer: the text encoder's.
+            encoder, decoder: shares of the words that are masked.
 
         Raises:
             ModelError: the tokenizer has no mask token.
         """
-        if not config.masks:
-            return None
         if tokenizer.mask_token_id is None:
             raise ModelError(
                 "this tokenizer has no mask token, which objective.mlm, image_to_text and text_to_text need"
@@ -59,21 +60,21 @@ class Masking:
         mark = word_mark(entries)
         for entry, id in entries.items():
             continues[id] = not entry.startswith(mark) if mark in WORD_BEGINS else entry.startswith(CONTINUES)
-        return cls(config.mask_encoder, config.mask_decoder, tokenizer.mask_token_id, special, continues)
+        return cls(encoder, decoder, tokenizer.mask_token_id, special, continues)
 
 
 def mask_words(
-    ids: np.ndarray, masking: Masking, numbers: np.random.Generator
+    ids: np.ndarray, masking: Masking, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Mask one caption for the encoder and for the decoders.
 
     Args:
-        ids: int64 [L], with special tokens and padding.
+        ids: token ids int64 [L], with special tokens and padding.
         masking: shares and tokens.
-        numbers: what is drawn from.
+        rng: draws the words and what becomes of them.
 
     Returns:
-        For the encoder the ids and which positions are masked (bool [L]), and the same for the decoders,
+        For the encoder the ids, and bool [L], which positions are masked; then the same for the decoders,
         whose masked positions include the encoder's. At least one word is masked if there is any.
     """
     places = np.flatnonzero(~masking.special[ids])
@@ -83,7 +84,7 @@ def mask_words(
         starts = ~masking.continues[ids[places]]
         starts[0] = True
         word_of = np.cumsum(starts) - 1  # [places]
-        rank = numbers.permutation(word_of[-1] + 1)  # a word of low rank is masked
+        rank = rng.permutation(word_of[-1] + 1)  # a word of low rank is masked
         drawn = np.flatnonzero(~masking.special)
         for share, chosen, into in (
             (masking.encoder, encoder_chosen, encoder_ids),
@@ -91,12 +92,12 @@ def mask_words(
         ):
             count = max(1, round(share * len(rank))) if share > 0 else 0
             chosen[places] = rank[word_of] < count
-            fate = numbers.random(len(rank))[word_of]
+            fate = rng.random(len(rank))[word_of]
             becomes_mask = np.zeros(len(ids), dtype=bool)
             becomes_mask[places] = fate < BECOME_MASK
             becomes_random = np.zeros(len(ids), dtype=bool)
             becomes_random[places] = (fate >= BECOME_MASK) & (fate < BECOME_MASK + BECOME_RANDOM)
             into[chosen & becomes_mask] = masking.mask_token
             random_places = np.flatnonzero(chosen & becomes_random)
-            into[random_places] = numbers.choice(drawn, len(random_places))
+            into[random_places] = rng.choice(drawn, len(random_places))
     return encoder_ids, encoder_chosen, decoder_ids, decoder_chosen

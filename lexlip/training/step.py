@@ -1,21 +1,52 @@
-"""One optimisation step: the gradient of a whole batch, whatever part of it fits at a time."""
+"""One optimisation step: the gradient of a whole batch, computed on as much of it as fits at a time."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from lexlip.config import OptimConfig
-from lexlip.errors import ConfigError
-from lexlip.training.batches import Batch
-from lexlip.training.device import autocast, pick_precision
-from lexlip.training.loss import Totals, batch_loss, masked_loss
-from lexlip.training.processes import Processes
-from lexlip.training.trainee import EXTRA_PARTS, Tensors, Trainee
+from lexlip.config import ObjectiveConfig, OptimConfig
+from lexlip.device import autocast, pick_precision
+from lexlip.objectives.compared import Compared
+from lexlip.objectives.losses import batch_loss
+from lexlip.training.batches import Batch, Words
+from lexlip.training.distributed import Processes
+from lexlip.training.masking import NOT_MASKED
+from lexlip.training.method import CAPTION_LOSSES, Method, Tensors
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Numbers over the batch of all processes, which means are taken with.
+
+    Attributes:
+        images: photos.
+        texts: captions.
+        encoder_masked, decoder_masked: masked positions that are predicted.
+        ready: processes that have a caption.
+    """
+
+    images: float
+    texts: float
+    encoder_masked: float
+    decoder_masked: float
+    ready: float
+
+    @classmethod
+    def of(cls, batch: Batch, processes: Processes) -> Totals:
+        """Count a batch."""
+        masked = [0.0, 0.0]
+        if batch.masked is not None:
+            labels = batch.masked.encoder_labels, batch.masked.decoder_labels
+            masked = [float((row != NOT_MASKED).sum()) for row in labels]
+        texts = len(batch.owners)
+        return cls(*processes.sum([len(batch.photos), texts, *masked, float(texts > 0)]))
 
 
 def train_step(
-    trainee: Trainee,
+    method: Method,
     batch: Batch,
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
@@ -23,33 +54,33 @@ def train_step(
     progress: float,
     processes: Processes,
 ) -> Tensors | None:
-    """Gradient, clipping, optimizer, key encoders and queues, once each.
+    """Do one step: gradient, clipping, optimizer, then key encoders and queues.
 
     Returns:
-        This process's shares of the loss's parts, and the gradient's norm as "grad"; None if a process
-        has no photo that could be read, and all go on to the next step.
+        This process's shares of the losses, and the gradient's norm as "grad"; None if a process has no
+        readable photo, in which case all processes skip the step.
     """
     totals = Totals.of(batch, processes)
     if totals.ready < processes.world:
         return None
-    parts, keys = backward(trainee, batch, config, progress, processes, totals, scaler)
-    processes.sum_gradients(trainee.parameters())
+    parts, keys = backward(method, batch, config, progress, processes, totals, scaler)
+    processes.sum_gradients(method.parameters())
     scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(trainee.parameters(), config.clip)
+    norm = nn.utils.clip_grad_norm_(method.parameters(), config.clip)
     scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad(set_to_none=True)
     if keys is not None:
-        trainee.follow()
-        photos = processes.gather(batch.photos)[0]
-        photos_of_texts = processes.gather(batch.photos[batch.image_of_text])[0]
-        trainee.image_queue.enqueue(processes.gather(keys["image"])[0], photos)
-        trainee.text_queue.enqueue(processes.gather(keys["text"])[0], photos_of_texts)
+        method.follow()
+        photos = batch.photos.indices
+        of_images, of_texts = (processes.gather(of)[0] for of in (photos, photos[batch.owners]))
+        method.image_queue.enqueue(processes.gather(keys["image"])[0], of_images)
+        method.text_queue.enqueue(processes.gather(keys["text"])[0], of_texts)
     return {**parts, "grad": norm / processes.world}
 
 
 def backward(
-    trainee: Trainee,
+    method: Method,
     batch: Batch,
     config: OptimConfig,
     progress: float,
@@ -59,55 +90,55 @@ def backward(
 ) -> tuple[Tensors, Tensors | None]:
     """Add the gradient of this process's share of the loss to the parameters.
 
-    The contrastive losses and FLOPS see the whole batch. With `micro_batch` photos encoded at a time,
-    every part is encoded twice: first without a graph, to compute the loss on all vectors and its
-    gradient with respect to them, then with one, to carry that gradient on (Gao et al., 2021,
-    "GradCache"). The result is that of one large batch.
+    The contrastive losses and FLOPS see the whole batch. If only `micro_batch` photos are encoded at a time,
+    each part is encoded twice: first without a graph, to compute the loss of all vectors and its gradient
+    with respect to them, then with a graph, to carry that gradient on (GradCache, Gao et al., 2021). The
+    result is that of one large batch.
 
     Returns:
-        The parts of the loss, and the keys to enqueue (None without queues).
+        The losses by name, and the keys to enqueue (None without queues).
     """
-    device, objective = batch.pixels.device, trainee.config
-    few = config.micro_batch is None or config.micro_batch >= len(batch.photos)
-    chunks = [batch] if few else batch.split(config.micro_batch or 1)
+    device, objective = batch.owners.device, method.objective
+    whole = config.micro_batch is None or config.micro_batch >= len(batch.photos)
+    chunks = [batch] if whole else batch.split(config.micro_batch or 1)
     cast = autocast(pick_precision(config.precision, device), device)
     keys = None
     if objective.queue:
         with cast:
-            keys = _join([trainee.key_vectors(chunk) for chunk in chunks])
+            keys = _concat([method.key_vectors(chunk) for chunk in chunks])
 
-    if few:
+    if whole:
         with cast:
-            raw, sums = trainee(batch)
-        loss, parts = batch_loss(raw, keys, batch, trainee, progress, processes, totals)
-        masked, masked_parts = masked_loss(sums, objective, totals)
-        scaler.scale(loss + masked).backward()
-        return _detached({**parts, **masked_parts, "loss": loss + masked}), keys
+            raw, sums = method(batch)
+        loss, parts = _batch_loss(method, batch, raw, keys, progress, processes, totals)
+        of_captions, caption_parts = _caption_loss(sums, objective, totals)
+        scaler.scale(loss + of_captions).backward()
+        return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
 
-    states, encoded = [], []
+    generators, encoded = [], []
     with torch.no_grad(), cast:
         for chunk in chunks:
-            states.append(_generator_state(device))
-            encoded.append(trainee.raw(chunk))
+            generators.append(_generator_state(device))
+            encoded.append(method.raw(chunk))
     after = _generator_state(device)
-    whole = {name: value.requires_grad_() for name, value in _join(encoded).items()}
-    loss, parts = batch_loss(whole, keys, batch, trainee, progress, processes, totals)
+    raw = {name: value.requires_grad_() for name, value in _concat(encoded).items()}
+    loss, parts = _batch_loss(method, batch, raw, keys, progress, processes, totals)
     if loss.requires_grad:
         scaler.scale(loss).backward()
     parts = {**parts, "loss": loss}
-    starts = dict.fromkeys(whole, 0)
-    for chunk, state in zip(chunks, states, strict=True):
-        _set_generator_state(device, state)  # the same dropout as the first time
+    starts = dict.fromkeys(raw, 0)
+    for chunk, generator in zip(chunks, generators, strict=True):
+        _set_generator_state(device, generator)  # the same dropout as the first time
         with cast:
-            raw, sums = trainee(chunk)
-        masked, masked_parts = masked_loss(sums, objective, totals)
-        for name, part in [*masked_parts.items(), ("loss", masked)]:
-            parts[name] = parts.get(name, 0.0) + torch.as_tensor(part).detach()
+            part, sums = method(chunk)
+        of_captions, caption_parts = _caption_loss(sums, objective, totals)
+        for name, value in [*caption_parts.items(), ("loss", of_captions)]:
+            parts[name] = parts.get(name, 0.0) + torch.as_tensor(value).detach()
         outputs: list[tuple[Tensor, Tensor | None]] = []
-        if isinstance(masked, Tensor):
-            outputs.append((scaler.scale(masked), None))
-        for name, output in raw.items():
-            grad = whole[name].grad
+        if isinstance(of_captions, Tensor):
+            outputs.append((scaler.scale(of_captions), None))
+        for name, output in part.items():
+            grad = raw[name].grad
             if grad is not None and output.requires_grad:  # neither unused nor frozen
                 outputs.append((output, grad[starts[name] : starts[name] + len(output)]))
             starts[name] += len(output)
@@ -117,7 +148,80 @@ def backward(
     return _detached(parts), keys
 
 
-def _join(parts: list[Tensors]) -> Tensors:
+def _batch_loss(
+    method: Method,
+    batch: Batch,
+    raw: Tensors,
+    keys: Tensors | None,
+    progress: float,
+    processes: Processes,
+    totals: Totals,
+) -> tuple[Tensor, Tensors]:
+    """Return this process's share of the losses over the whole batch: their weighted sum, and the parts."""
+    model = method.model
+    if not raw:
+        return batch.owners.new_zeros((), dtype=torch.float32), {}
+    images, texts = model.vectors(raw["image"]), model.vectors(raw["text"])
+    composed = bags = word_counts = None
+    if "composed_image" in raw:
+        composed = model.vectors(raw["composed_image"]), model.vectors(raw["composed_text"])
+    if batch.words is not None:
+        bags = model.bag_of_words(_words_present(batch.words, texts))
+        word_counts = _word_counts(batch.words, images)
+    loss, parts = batch_loss(
+        Compared(
+            config=method.objective,
+            metric=model.metric,
+            progress=progress,
+            images=images,
+            texts=texts,
+            owners=batch.owners,
+            photos=batch.photos.indices,
+            image_logits=raw["image"],
+            composed=composed,
+            keys=None if keys is None else method.with_queues(keys),
+            bags=bags,
+            word_counts=word_counts,
+            total_images=totals.images,
+            total_texts=totals.texts,
+            processes=processes.world,
+            gather=processes.gather,
+        )
+    )
+    if model.can.words:
+        parts["terms_image"] = (images > 0).sum() / totals.images
+        parts["terms_text"] = (texts > 0).sum() / totals.texts
+    return loss, parts
+
+
+def _caption_loss(
+    sums: Tensors, objective: ObjectiveConfig, totals: Totals
+) -> tuple[Tensor | float, Tensors]:
+    """Return this process's share of the losses of single captions: their weighted sum, and the parts."""
+    parts = {
+        loss.name: sums[loss.name] / max(1.0, loss.factor * getattr(totals, loss.denominator))
+        for loss in CAPTION_LOSSES
+        if loss.name in sums
+    }
+    return sum((getattr(objective, name) * part for name, part in parts.items()), 0.0), parts
+
+
+def _words_present(words: Words, texts: Tensor) -> Tensor:
+    """Return bool [T, V]: which words each caption contains; `texts` are vectors [T, V]."""
+    present = torch.zeros(texts.shape, dtype=torch.bool, device=texts.device)
+    present[words.of_captions[0], words.of_captions[1]] = True
+    return present
+
+
+def _word_counts(words: Words, images: Tensor) -> Tensor:
+    """Return float [B, V]: how many of a photo's captions contain each word; `images` are vectors [B, V]."""
+    (rows, columns), (photos, size) = words.of_photos, images.shape
+    counts = torch.zeros(photos * size, device=rows.device)
+    counts.index_add_(0, rows * size + columns, torch.ones(len(rows), device=rows.device))
+    return counts.view(photos, size)
+
+
+def _concat(parts: list[Tensors]) -> Tensors:
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -133,44 +237,3 @@ def _set_generator_state(device: torch.device, state: tuple[Tensor, Tensor | Non
     torch.set_rng_state(state[0])
     if state[1] is not None:
         torch.cuda.set_rng_state(state[1], device)
-
-
-def make_optimizer(trainee: Trainee, config: OptimConfig) -> torch.optim.AdamW:
-    """AdamW without weight decay on biases and norms; the learning rate scaled by the name's longest prefix.
-
-    Names are the model's ("image_encoder.body"), and those of what is left behind ("text_decoder").
-    Parameters of scale 0 are frozen, and cost no gradient.
-
-    Raises:
-        ConfigError: a prefix is of no parameter.
-    """
-    groups: dict[tuple[float, float], list[Tensor]] = {}
-    unused = {p for p in config.lr_scale if p.split(".")[0] not in EXTRA_PARTS}  # later phases lack those
-    for name, parameter in trainee.named_parameters():
-        name = name.removeprefix("model.")
-        if name.startswith("keys."):
-            continue
-        prefixes = [p for p in config.lr_scale if name == p or name.startswith(p.rstrip(".") + ".")]
-        unused.difference_update(prefixes)
-        scale = config.lr_scale[max(prefixes, key=len)] if prefixes else 1.0
-        parameter.requires_grad_(scale > 0)
-        if scale == 0:
-            continue
-        decay = config.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((scale, decay), []).append(parameter)
-    if unused:
-        raise ConfigError(f"optim.lr_scale names '{min(unused)}', but the model has no weights of that name")
-    return torch.optim.AdamW(
-        [{"params": p, "weight_decay": decay, "scale": scale} for (scale, decay), p in groups.items()],
-        lr=config.lr,
-        betas=config.betas,
-    )
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, config: OptimConfig, step: int, steps: int) -> float:
-    """Linear warm-up, then linear decay to 0; returns the rate of scale 1 at `step` (from 0)."""
-    warmup = max(1, round(config.warmup * steps))
-    factor = min((step + 1) / warmup, (steps - step) / max(1, steps - warmup + 1))
-    for group in optimizer.param_groups:
-        group["lr"] = config.lr * factor * group["scale"]
-    return config.lr * factor

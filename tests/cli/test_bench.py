@@ -5,10 +5,10 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from lexlip.benchmark import train
+from lexlip.bench import training_step as train
 from lexlip.cli import main
 from lexlip.cli.bench import bench
-from tests.benchmark.tiny_size import TINY
+from tests.bench.tiny_size import TINY
 
 SMALL = ["train", "--batch", "4", "--terms", "20", "--rounds", "2", "--device", "cpu", "--threads", "1"]
 

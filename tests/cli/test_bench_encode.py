@@ -13,7 +13,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting others takes seconds."""
-    monkeypatch.setattr("lexlip.benchmark.encode.in_own_process", lambda function, *given: function(*given))
+    monkeypatch.setattr("lexlip.bench.encoding.in_own_process", lambda function, *given: function(*given))
 
 
 def test_json(lexlip: Run, photos: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 
 from lexlip.benchmark import engine as module
-from lexlip.benchmark import synthetic
-from lexlip.benchmark.engine import Benchmark
+from lexlip.bench.corpus import synthetic
+from lexlip.bench.engine.benchmark import Benchmark
 
 Run = Callable[..., Result]
 SMALL = ["--docs", "300", "--queries", "20", "--rounds", "1", "--engine", "lexlip", "--engine", "scipy"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from anserini_bridge import ImpactSearcher
-from lexlip.benchmark.latency import STAGES, grow, measure_latency
+from lexlip.bench.latency import STAGES, grow, measure_latency
 from tests.cli.test_index import error
 from tests.tiny import CAPTIONS
 
@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def indexed(lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line, where .lexlip has the six photos, and warming up takes no time."""
-    monkeypatch.setattr("lexlip.benchmark.latency.WARM_UP", 0.01)
+    monkeypatch.setattr("lexlip.bench.latency.WARM_UP", 0.01)
     lexlip("index", "photos", "--topk", 4)
     return lexlip
 

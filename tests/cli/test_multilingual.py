@@ -12,9 +12,9 @@ import yaml
 
 from lexlip.data import Scenes
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.models.kinds import KINDS
+from lexlip.models.load import KINDS
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.queries import TextQueries
+from lexlip.queries.text_queries import TextQueries
 from tests.multilingual import ALL, CAPTIONS, write_encoder
 from tests.tiny import TINY
 

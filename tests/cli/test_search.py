@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from anserini_bridge import ImpactSearcher, read_metadata
-from lexlip.data.locations import read_location
-from lexlip.models.queries import TextQueries
+from lexlip.data.photo_location import read_location
+from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
 from tests.cli.test_index import error
 from tests.conftest import write_photos
@@ -325,9 +325,9 @@ def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> N
 
 
 def test_real_photos_with_the_packaged_model(run_python: Callable[..., Any], tmp_path: Path) -> None:
-    import lexlip.models.folder
+    import lexlip.models.model_folder
 
-    if not (lexlip.models.folder.PACKAGED / "mini" / "config.json").exists():
+    if not (lexlip.models.model_folder.PACKAGED / "mini" / "config.json").exists():
         pytest.skip("no model is packaged")
     data = pytest.importorskip("skimage").data_dir
     (tmp_path / "photos").mkdir()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_index import error
-from tests.evaluation.run_folders import write_run
+from tests.training.run_folders import write_run
 from tests.tiny import tiny_dense
 from tests.tiny_clip import write_clip
 

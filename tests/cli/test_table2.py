@@ -19,7 +19,7 @@ QUICK = ["--rounds", "1", "--workers", "0"]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Speed is measured for a short time."""
-    monkeypatch.setattr("lexlip.evaluation.speed.queries_per_second.__defaults__", (5, 0.001, False))
+    monkeypatch.setattr("lexlip.bench.throughput.queries_per_second.__defaults__", (5, 0.001, False))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.cli.test_index import error
-from tests.evaluation.run_folders import write_run
+from tests.training.run_folders import write_run
 from tests.tiny import tiny_dense, tiny_stage
 
 Run = Callable[..., Any]
@@ -26,9 +26,9 @@ def threads() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing warms up, and what is timed is timed in this process."""
-    monkeypatch.setattr("lexlip.evaluation.stages.response.WARM_UP", 0)
+    monkeypatch.setattr("lexlip.bench.response.WARM_UP", 0)
     monkeypatch.setattr(
-        "lexlip.evaluation.stages.response.in_own_process", lambda function, *arguments: function(*arguments)
+        "lexlip.bench.response.in_own_process", lambda function, *arguments: function(*arguments)
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import open_source, shard_listing
-from lexlip.data.shard import list_shard
+from lexlip.data.tar_shard import list_shard
 from lexlip.errors import DataError
 from tests.data.pictures import write_tar
 

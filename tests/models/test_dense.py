@@ -9,7 +9,7 @@ import torch
 from lexlip.config import ImageEncoderConfig
 from lexlip.errors import ModelError
 from lexlip.models.dense import Dense
-from lexlip.models.kinds import load_model
+from lexlip.models.load import load_model
 from lexlip.models.lexlip import LexLIP
 from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
 

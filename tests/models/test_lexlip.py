@@ -12,7 +12,7 @@ from PIL import Image
 from lexlip.config import ImageEncoderConfig, VocabularyConfig
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.errors import ModelError
-from lexlip.models.folder import model_folder
+from lexlip.models.model_folder import model_folder
 from lexlip.models.lexlip import LexLIP
 from tests.reference.pooling import naive_sparse_vector
 from tests.tiny import CAPTIONS, TINY, tiny_model, tiny_photos
@@ -254,7 +254,7 @@ def test_missing_models(tmp_path: Path) -> None:
 
 def test_packaged_models_by_name(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.move(saved, tmp_path / "weights" / "small")
-    monkeypatch.setattr("lexlip.models.folder.PACKAGED", tmp_path / "weights")
+    monkeypatch.setattr("lexlip.models.model_folder.PACKAGED", tmp_path / "weights")
     monkeypatch.chdir(tmp_path)
     assert model_folder("small") == tmp_path / "weights" / "small"
     with pytest.raises(ModelError, match=r"packaged model \(small\)$"):

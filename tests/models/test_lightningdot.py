@@ -4,7 +4,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from lexlip.models.kinds import load_model
+from lexlip.models.load import load_model
 from lexlip.models.lightningdot import LightningDOT
 from tests.tiny import CAPTIONS, tiny_photos, tiny_stage
 

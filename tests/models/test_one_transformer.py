@@ -11,7 +11,7 @@ from lexlip.errors import ModelError
 from lexlip.models.be import BE
 from lexlip.models.ce import CE
 from lexlip.models.joint import Joint
-from lexlip.models.kinds import load_model, load_reranker
+from lexlip.models.load import load_model, load_reranker
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.models.vldeformer import VLDeformer
 from tests.tiny import CAPTIONS, TINY, tiny_photos, tiny_stage

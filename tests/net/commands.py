@@ -6,7 +6,7 @@ The folder holds `photos/` (ten drawn scenes with captions, and in hidden folder
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,24 +144,33 @@ def run(arguments: tuple[str, ...] | list[str]) -> Any:
 def metrics(run: Path) -> list[dict[str, Any]]:
     """The losses of a run, by step; without what depends on the machine."""
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if k not in ("samples_per_s", "memory_mb")} for row in rows]
+    return [renamed(row, without=("samples_per_s", "memory_mb")) for row in rows]
+
+
+def renamed(losses: dict[str, Any], without: Container[str] = ()) -> dict[str, Any]:
+    """A row of metrics with the names of today."""
+    return {LOGGED.get(key, key): value for key, value in losses.items() if key not in without}
+
+
+LOGGED = {
+    "topk": "topk_contrastive",
+    "anchor": "anchor_contrastive",
+    "align": "anchor_align",
+    "words": "anchor_words",
+}
+"""Names of losses when they were recorded, and since then those of their weights."""
 
 
 def in_this_process(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Measures without warming up, and the tiny models are the packaged ones."""
-    import lexlip.benchmark.latency
-    import lexlip.evaluation.stages.response
-    import lexlip.models.folder
+    import lexlip.bench.latency
+    import lexlip.bench.response
+    import lexlip.models.model_folder
 
     patch.chdir(folder)
-    patch.setattr(lexlip.models.folder, "PACKAGED", folder / "packaged")
-    patch.setattr(lexlip.benchmark.latency, "WARM_UP", 0.0)
-    patch.setattr(lexlip.evaluation.stages.response, "WARM_UP", 0.0)
-    patch.setattr(
-        lexlip.evaluation.stages.response,
-        "in_own_process",
-        lambda function, *arguments: function(*arguments),
-    )
+    patch.setattr(lexlip.models.model_folder, "PACKAGED", folder / "packaged")
+    patch.setattr(lexlip.bench.latency, "WARM_UP", 0.0)
+    patch.setattr(lexlip.bench.response, "in_own_process", lambda function, *given: function(*given))
 
 
 TOLERANCE = 5e-3  # processors round differently

@@ -82,7 +82,7 @@ def test_ranking_survives_the_unit_scheme() -> None:
 def test_ranking_of_real_vectors_survives(shared) -> None:
     from lexlip.data import open_source
     from lexlip.encoding import PhotoVectors
-    from lexlip.models.folder import PACKAGED
+    from lexlip.models.model_folder import PACKAGED
     from lexlip.models.lexlip import LexLIP
 
     if not (PACKAGED / "mini" / "config.json").exists():

@@ -7,7 +7,7 @@ from lexlip.data import Scenes, Source
 from lexlip.encoders.text import word_tokenizer
 from lexlip.training.batches import Batch
 from lexlip.training.loading import training_batches
-from lexlip.training.processes import Processes
+from lexlip.training.distributed import Processes
 from lexlip.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY
 

@@ -10,7 +10,7 @@ from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
-from lexlip.training.processes import Processes
+from lexlip.training.distributed import Processes
 from lexlip.training.step import make_optimizer, train_step
 from lexlip.training.trainee import Trainee
 from tests.tiny import CAPTIONS, tiny_batch, tiny_model, tiny_trainee

@@ -11,8 +11,8 @@ from lexlip.config import DataConfig, OptimConfig, SourceConfig
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError, DataError
 from lexlip.training.batches import Batch, Collate, Key, Photos, Sample
-from lexlip.training.loading import PATIENCE, Order, _watched, open_configured, training_batches
-from lexlip.training.processes import Processes
+from lexlip.training.loading import PATIENCE, Order, _watched, open_sources, training_batches
+from lexlip.training.distributed import Processes
 from tests.tiny import CAPTIONS, tiny_photos
 from tests.training.augmented import (
     AUGMENTED,
@@ -186,7 +186,7 @@ def test_each_process_reads_its_part() -> None:
 
 
 def test_several_sources_are_one() -> None:
-    source = open_configured([SourceConfig("scenes:3:0"), SourceConfig("scenes:2:5")])
+    source = open_sources([SourceConfig("scenes:3:0"), SourceConfig("scenes:2:5")])
     assert len(source) == 5
     assert source.items[3].captions == Scenes(1, seed=5).items[0].captions
 

@@ -26,7 +26,7 @@ from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.loop import Log, _captions, make_model, pretrain
-from lexlip.training.processes import Processes
+from lexlip.training.distributed import Processes
 from lexlip.training.trainee import Trainee
 from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos, tiny_stage
 

@@ -11,7 +11,7 @@ from lexlip.config import PRESETS, ObjectiveConfig
 from lexlip.training.batches import Batch
 from lexlip.training.loss import Totals, batch_loss, masked_loss
 from lexlip.training.masking import NOT_MASKED
-from lexlip.training.processes import Processes
+from lexlip.training.distributed import Processes
 from lexlip.training.trainee import Tensors, Trainee
 from tests.reference.losses import (
     naive_align,

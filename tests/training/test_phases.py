@@ -10,7 +10,7 @@ import pytest
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
 from lexlip.data import Scenes
-from lexlip.models.kinds import load_model
+from lexlip.models.load import load_model
 from lexlip.training.loop import pretrain
 from tests.tiny import WITHOUT_DROPOUT
 

@@ -12,7 +12,7 @@ from lexlip.errors import ConfigError
 from lexlip.training.batches import Collate, Key, Sample
 from lexlip.training.loss import Totals, masked_loss
 from lexlip.training.masking import NOT_MASKED
-from lexlip.training.processes import Processes
+from lexlip.training.distributed import Processes
 from lexlip.training.step import backward, train_step
 from lexlip.training.trainee import Trainee, mix_tokens
 from tests.tiny import CAPTIONS, WITHOUT_DROPOUT, tiny_batch, tiny_photos, tiny_stage, tiny_trainee, words_of

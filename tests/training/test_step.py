@@ -10,7 +10,7 @@ from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ConfigError
 from lexlip.training.batches import Batch
 from lexlip.training.loss import Totals, batch_loss, masked_loss
-from lexlip.training.processes import Processes
+from lexlip.training.distributed import Processes
 from lexlip.training.step import backward, make_optimizer, set_learning_rate, train_step
 from lexlip.training.trainee import Tensors, Trainee
 from tests.reference.losses import naive_learning_rate

@@ -1,0 +1,110 @@
+"""Puts documents and queries into a folder: synthetic ones, or photos and captions that a model encodes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lexlip.bench.corpus.corpus import Corpus, write_dense, write_documents, write_queries
+from lexlip.bench.corpus.synthetic import BLOCK, SHAPES, SyntheticVectors
+from lexlip.errors import ConfigError, DataError
+from lexlip.sparse.quantize import quantize
+from lexlip.sparse.topk import topk as heaviest
+
+if TYPE_CHECKING:
+    from lexlip.data import Source
+    from lexlip.models.lexlip import LexLIP
+
+
+def prepare_synthetic(
+    folder: Path,
+    shape: str,
+    documents: int,
+    topk: int,
+    queries: int,
+    query_terms: int,
+    seed: int,
+    dense: bool,
+) -> tuple[Corpus, dict[str, Any]]:
+    """The corpus, and what it takes to make it again.
+
+    Documents that are there already are kept; queries are written anew.
+
+    Args:
+        shape: key of SHAPES.
+        documents: number of them.
+        topk: terms that a document keeps.
+        queries: number of them.
+        query_terms: terms that a query keeps.
+        seed: of everything.
+        dense: with dense vectors.
+
+    Raises:
+        ConfigError: the folder holds other documents.
+    """
+    made = {"documents": documents, "topk": topk, "seed": seed, "shape": asdict(SHAPES[shape])}
+    vectors = SyntheticVectors(SHAPES[shape], seed)
+    if not _is_there(folder, made):
+        write_documents(folder, (rows for _, rows in vectors.documents(documents, topk)))
+        _finish(folder, made)
+    if dense and not Corpus(folder).dimensions:
+        write_dense(folder, vectors.dense_documents(documents))
+    corpus = min(documents, BLOCK)
+    write_queries(
+        folder,
+        vectors.queries(queries, query_terms, corpus),
+        vectors.dense_queries(queries, corpus) if dense else None,
+    )
+    return Corpus(folder), {"source": "synthetic", **made, "query_terms": query_terms}
+
+
+def prepare_photos(
+    folder: Path,
+    model: LexLIP,
+    photos: Source,
+    documents: int | None,
+    topk: int,
+    queries: int,
+    query_terms: int,
+    seed: int,
+) -> tuple[Corpus, dict[str, Any]]:
+    """The same of the photos of a source, or the first of them; queries are captions drawn from all it has.
+
+    Raises:
+        ConfigError: the folder holds other documents.
+        DataError: there are no captions, or no photo could be read.
+    """
+    from lexlip.encoding import PhotoVectors, encode_captions
+
+    captions = [caption for item in photos.items for caption in item.captions]
+    if not captions:
+        raise DataError(f"no photo of {photos.name} has a caption: there is nothing to search for")
+    made = {"source": photos.name, "model": model.identity, "documents": documents, "topk": topk}
+    if not _is_there(folder, made):
+        encoded = PhotoVectors(model, photos, progress="photos")
+        vectors = islice((rows for _, batch in encoded for rows in batch), documents)
+        write_documents(folder, (quantize(heaviest(rows, topk)) for rows in vectors))
+        _finish(folder, made)
+    drawn = np.random.default_rng(seed).permutation(len(captions))[:queries]
+    texts = encode_captions(model, [captions[row] for row in drawn], progress="captions")
+    write_queries(folder, quantize(heaviest(texts, query_terms)))
+    return Corpus(folder), {**made, "seed": seed, "query_terms": query_terms}
+
+
+def _is_there(folder: Path, made: dict[str, Any]) -> bool:
+    """Whether a folder holds documents made like this."""
+    file = folder / "made.json"
+    if not file.exists():
+        return False
+    if json.loads(file.read_text()) != json.loads(json.dumps(made)):
+        raise ConfigError(f"{folder.parent} holds other documents; give another --work-dir, or remove it")
+    return True
+
+
+def _finish(folder: Path, made: dict[str, Any]) -> None:
+    (folder / "made.json").write_text(json.dumps(made))

@@ -1,0 +1,220 @@
+"""Photos a second, from files to vectors: the loop of `lexlip index` beside a plain one.
+
+The plain one is as users of open_clip write it: its evaluation transform, a DataLoader with a batch's
+tensors, the model in evaluation mode under `torch.inference_mode()`.
+"""
+
+from __future__ import annotations
+
+import io
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Normalize, Resize, ToTensor
+from tqdm import tqdm
+
+from lexlip import machine
+from lexlip.config import ImageEncoderConfig
+from lexlip.data import Source, UnreadableImage, decode, spread
+from lexlip.encoding import PhotoVectors
+from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.machine import cores
+from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.load import load_model
+from lexlip.processes import in_own_process, worker_context
+
+BATCH = 32  # photos encoded at a time, as in `PhotoVectors`
+
+Vectors = Iterator[NDArray[np.float32]]  # [B, dimensions], batch by batch
+
+
+def index_loop(model: DualEncoder, source: Source, indices: Sequence[int], workers: int) -> Vectors:
+    """As `lexlip index` encodes; expects the model with its batch norms folded, as there."""
+    for _, vectors in PhotoVectors(model, source, BATCH, workers, indices=indices):
+        yield vectors.toarray()
+
+
+def plain_loop(model: DualEncoder, source: Source, indices: Sequence[int], workers: int) -> Vectors:
+    """As one writes it with open_clip: normalised photos come from a DataLoader."""
+    loader = DataLoader(
+        _Transformed(source, evaluation_transform(model.config.image)),
+        BATCH,
+        sampler=indices,
+        num_workers=workers,
+        multiprocessing_context=worker_context() if workers else None,
+    )
+    with torch.inference_mode():
+        for photos in loader:
+            states = model.image_encoder.deepen(model.image_encoder.body_tokens(photos))
+            yield model.vectors(model.pool_image(states)).numpy()
+
+
+LOOPS: dict[str, Callable[..., Vectors]] = {"index": index_loop, "plain": plain_loop}
+
+
+class _Transformed(Dataset):
+    def __init__(self, source: Source, transform: Callable[[Image.Image], Tensor]) -> None:
+        self.source, self.transform = source, transform
+
+    def __getitem__(self, index: int) -> Tensor:
+        return self.transform(Image.open(io.BytesIO(self.source.read(index))))
+
+
+def evaluation_transform(config: ImageEncoderConfig) -> Callable[[Image.Image], Tensor]:
+    """open_clip's `image_transform(…, is_train=False)`, with the size and the statistics of a model."""
+    size, bicubic = config.size, InterpolationMode.BICUBIC
+    square: list[Callable[..., Any]] = (
+        [Resize((size, size), bicubic)]
+        if config.resize == "squash"
+        else [Resize(size, bicubic), CenterCrop(size)]
+    )
+    return Compose([*square, _to_rgb, ToTensor(), Normalize(config.mean, config.std)])
+
+
+def _to_rgb(photo: Image.Image) -> Image.Image:
+    return photo.convert("RGB")
+
+
+def measure_encoding(
+    model: str,
+    source: Source,
+    photos: int = 500,
+    workers: int = 2,
+    rounds: int = 3,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Photos a second of both loops, on the CPU, from the first file that is read to the last vector.
+
+    Every photo is decoded once before, so that files come from the system's cache, and those that cannot
+    be read are left out. Each loop of each round has a process of its own, as a command has, in which the
+    model was loaded and nothing encoded: loading does not count, starting workers does. The loops take
+    turns, so that a machine that slows down slows both.
+
+    Args:
+        model: by packaged name or by folder.
+        source: the photos.
+        photos: how many to take at most, from all over the source.
+        workers: that decode; each loop has as many.
+        rounds: of both loops.
+        progress: show a progress bar.
+
+    Returns:
+        {"conditions": …, "loops": {name: {"photos_per_s": {"median", "least", "most"}, "busy": the share of
+        all cores' time that the process and its workers were given, median}}, "ratio": {"median", "least",
+        "most"} of the rates of the index's loop and the plain one within a round}
+
+    Raises:
+        ModelError: the model is not there, or damaged.
+        DataError: no photo can be read.
+        ConfigError: memory does not suffice.
+    """
+    config = _load(model).config.image
+    chosen = spread(len(source), photos)
+    total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress or None
+    with tqdm(total=total, unit="photo", disable=hidden) as bar:
+        bar.set_description("decoding all once")
+        shapes = {}
+        for index in chosen:
+            if (shape := _shape(source, index, config.size)) is not None:
+                shapes[index] = shape
+            bar.update()
+        if not shapes:
+            raise DataError(f"no photo in {source.name} can be read ({len(chosen)} tried)")
+        times: dict[str, list[tuple[float, float]]] = {loop: [] for loop in LOOPS}
+        for _ in range(rounds):
+            for loop, taken in times.items():
+                bar.set_description(loop)
+                taken.append(_time_in_own_process(loop, model, source, list(shapes), workers))
+                bar.update(len(chosen))
+    rates = {loop: [len(shapes) / seconds for seconds, _ in taken] for loop, taken in times.items()}
+    width, height, size = np.median(list(shapes.values()), axis=0)
+    return {
+        "conditions": {
+            "model": model,
+            "encoder": config.name,
+            "pixels": config.size,
+            "photos": len(shapes),
+            "unreadable": len(chosen) - len(shapes),
+            "photo_width": int(width),
+            "photo_height": int(height),
+            "photo_kb": round(size / 1000, 1),
+            "batch": BATCH,
+            "workers": workers,
+            "threads": torch.get_num_threads(),
+            "rounds": rounds,
+            "torch": torch.__version__,
+            **machine.describe(),
+        },
+        "loops": {
+            loop: {"photos_per_s": _spread(rates[loop]), "busy": median(busy for _, busy in taken)}
+            for loop, taken in times.items()
+        },
+        "ratio": _spread(
+            [index / plain for index, plain in zip(rates["index"], rates["plain"], strict=True)]
+        ),
+    }
+
+
+def time_loop(
+    loop: str, model: str, source: Source, indices: Sequence[int], workers: int
+) -> tuple[float, float]:
+    """Seconds of a loop over photos, and the share of all cores' time that went into it.
+
+    It wants a process of its own, with no children: those that ended count.
+    """
+    encoder = _load(model)
+    if loop == "index":
+        encoder.fold_batch_norms()
+    start, used = time.perf_counter(), _processor_seconds()
+    for _ in LOOPS[loop](encoder, source, indices, workers):
+        pass
+    seconds, used = time.perf_counter() - start, _processor_seconds() - used
+    return seconds, used / (seconds * cores())
+
+
+def _load(model: str) -> DualEncoder:
+    encoder = load_model(model)
+    if not isinstance(encoder, DualEncoder):
+        raise ModelError(f"the plain loop cannot take the {encoder.kind} model '{model}' apart")
+    return encoder
+
+
+def _time_in_own_process(loop: str, *arguments: Any) -> tuple[float, float]:
+    try:
+        seconds, busy = in_own_process(time_loop, loop, *arguments)
+    except BrokenProcessPool as error:  # killed by the system
+        raise ConfigError(f"the loop '{loop}' does not fit into memory") from error
+    return seconds, busy
+
+
+def _processor_seconds() -> float:
+    """What this process was given so far, and what its children were that it has waited for.
+
+    A DataLoader waits for its workers at its end.
+    """
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _shape(source: Source, index: int, size: int) -> tuple[int, int, int] | None:
+    """Width, height and bytes of a photo; None if it cannot be read."""
+    try:
+        data = source.read(index)
+        decode(data, size)
+    except UnreadableImage:
+        return None
+    return (*Image.open(io.BytesIO(data)).size, len(data))
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"median": median(values), "least": min(values), "most": max(values)}

@@ -1,0 +1,82 @@
+"""What the benchmark asks of a library."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from lexlip.bench.corpus.corpus import Corpus
+
+
+class Library(ABC):
+    """One index of a corpus, in a process of its own.
+
+    Queries are turned into what the library takes (`native`, `batch`) and hits into numbers (`documents`)
+    while no clock runs; what `search_one` and `search_all` do is timed.
+
+    Args:
+        corpus: documents and queries.
+        folder: the index's own.
+        threads: of building and of searching in batches.
+
+    Attributes:
+        modules: what is imported from the library; where that fails it is missing.
+        pip: what to install then.
+        dense: whether it searches the dense vectors.
+        index: the index's name; libraries with the same name share it.
+    """
+
+    modules: ClassVar[tuple[str, ...]]
+    pip: ClassVar[str]
+    index: ClassVar[str]
+    dense: ClassVar[bool] = False
+
+    def __init__(self, corpus: Corpus, folder: Path, threads: int) -> None:
+        self.corpus, self.folder, self.threads = corpus, folder, threads
+        for module in self.modules:
+            import_module(module)
+
+    def stage(self, folder: Path) -> None:  # noqa: B027  (most need none)
+        """Writes the documents to a folder in the format that `build` reads; not timed."""
+
+    @abstractmethod
+    def build(self, staged: Path) -> None:
+        """Builds the index in `self.folder`; timed."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Opens the index for searching."""
+
+    @abstractmethod
+    def native(self, number: int) -> Any:
+        """Query `number` as the library takes one."""
+
+    @abstractmethod
+    def search_one(self, query: Any, k: int) -> Any:
+        """The hits of one query, with their scores."""
+
+    def batch(self, queries: Sequence[Any]) -> Any:
+        """Several queries as the library takes them."""
+        return queries
+
+    def search_all(self, batch: Any, k: int) -> Any:
+        """The hits of several queries, in one call."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def documents(self, hits: Any) -> list[int]:
+        """The numbers of the documents that `search_one` found."""
+
+    def set(self, **setting: Any) -> None:
+        """Takes the setting of an engine."""
+        for name, value in setting.items():
+            setattr(self, name, value)
+
+    def versions(self) -> dict[str, str]:
+        """Of what is measured, by name."""
+        from importlib.metadata import version
+
+        return {self.pip: version(self.pip)}

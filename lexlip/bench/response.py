@@ -1,0 +1,217 @@
+"""How long an answer takes, from a sentence to ids: one query at a time, on one thread.
+
+Each measurement runs in a process of its own that holds only what answers, so this module imports no torch.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexlip.bench.latency import Seconds, percentiles, time_queries
+from lexlip.errors import DataError
+from lexlip.machine import peak_memory_mb
+from lexlip.processes import in_own_process
+from lexlip.search.fusion import Fusion, fuse
+from lexlip.search.open_index import open_index
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lexlip.models.one_transformer import OneTransformer
+
+PERCENTILES = (50, 95, 99, 99.99)
+
+Rerank = Callable[[str, Sequence[str], NDArray[np.floating]], list[str]]
+
+
+@dataclass(frozen=True)
+class TimedIndex:
+    """An index to time.
+
+    Attributes:
+        folder: where it is.
+        photos: in it, including synthetic ones.
+        megabytes: on disk, in 10^6 bytes.
+        query_topk: words that a query keeps, if the index is one of words; None keeps all.
+    """
+
+    folder: Path
+    photos: int
+    megabytes: float
+    query_topk: int | None = None
+
+
+@dataclass(frozen=True)
+class RerankerTokens:
+    """What a reranker is timed with.
+
+    Attributes:
+        model: the reranker's folder.
+        file: some photos, float16 [n, P, D] as numpy saves them, see `OneTransformer.embed_photos`. They
+            stand for all others: scoring any photo takes equally long.
+    """
+
+    model: str
+    file: Path
+
+
+@dataclass(frozen=True)
+class Response:
+    """What n queries took.
+
+    Attributes:
+        seconds: float64 [n, 3]: encoding the query, searching, reranking.
+        peak_mb: the most memory that the process held, in 10^6 bytes.
+        scored: if the reranker scored all photos: on how many it was measured; the rest is extrapolated.
+    """
+
+    seconds: Seconds = field(repr=False, compare=False)
+    peak_mb: float
+    scored: int | None = None
+
+    @property
+    def mean(self) -> float:
+        """Seconds per query."""
+        return float(self.seconds.sum(axis=1).mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return seconds: the mean of each stage; of the whole mean, least, most and percentiles."""
+        total = self.seconds.sum(axis=1)
+        stages = zip(("encode", "search", "rerank"), self.seconds.mean(axis=0), strict=True)
+        return {
+            **{stage: float(value) for stage, value in stages},
+            "mean": self.mean,
+            "min": float(np.min(total)),
+            "max": float(np.max(total)),
+            **percentiles(total, PERCENTILES),
+            "queries": len(total),
+            "peak_mb": self.peak_mb,
+            "scored": self.scored,
+        }
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How answers are timed.
+
+    Attributes:
+        queries: sentences.
+        k: ids that a first stage answers with, if nothing reranks them.
+        warm_up: seconds of searching before; None: see `lexlip.bench.latency`.
+        fusion, weight: see `lexlip.search.fusion.fuse`.
+    """
+
+    queries: Sequence[str]
+    k: int = 10
+    warm_up: float | None = None
+    fusion: Fusion = "none"
+    weight: float = 0.5
+
+
+def time_stage(
+    index: TimedIndex, timing: Timing, tokens: RerankerTokens | None = None, ks: Sequence[int] = ()
+) -> dict[int | None, Response]:
+    """Return the response of a first stage alone, by None, and with the k best reranked, by k.
+
+    Raises:
+        DataError: the system killed the process, for example because memory ran out.
+    """
+    return _in_own_process(_time_stage, index, timing, tokens, ks)
+
+
+def time_pairs(tokens: RerankerTokens, timing: Timing, photos: int, scored: int) -> Response:
+    """Return the response of a cross-encoder that scores all photos for each query.
+
+    Args:
+        tokens: of some photos.
+        timing: the queries.
+        photos: how many there are; the time is extrapolated to them in proportion.
+        scored: how many are scored to measure it.
+
+    Raises:
+        DataError: see `time_stage`.
+    """
+    return _in_own_process(_time_pairs, tokens, timing, photos, min(photos, scored))
+
+
+def _in_own_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return in_own_process(function, *arguments)
+    except BrokenProcessPool as error:
+        raise DataError("the system killed the process that was timed: memory may have run out") from error
+
+
+def _time_stage(
+    index: TimedIndex, timing: Timing, tokens: RerankerTokens | None, ks: Sequence[int]
+) -> dict[int | None, Response]:
+    stage = open_index(index.folder, query_topk=index.query_topk)
+    if "torch" in sys.modules:  # loaded by models whose text encoder needs it
+        sys.modules["torch"].set_num_threads(1)
+
+    def answer(query: str, k: int, rerank: Rerank | None) -> tuple[float, ...]:
+        started = time.perf_counter()
+        vector = stage.encode(query)
+        encoded = time.perf_counter()
+        (ids,), (scores,) = stage.search([vector], k)
+        found = time.perf_counter()
+        if rerank is None:
+            return encoded - started, found - encoded, 0.0
+        rerank(query, ids, scores)
+        return encoded - started, found - encoded, time.perf_counter() - found
+
+    responses: dict[int | None, Response] = {None: _time(partial(answer, k=timing.k, rerank=None), timing)}
+    if tokens is not None:
+        rerank = _open_reranker(tokens, timing)
+        for k in ks:
+            responses[k] = _time(partial(answer, k=k, rerank=rerank), timing)
+    return responses
+
+
+def _time_pairs(tokens: RerankerTokens, timing: Timing, photos: int, scored: int) -> Response:
+    model, embedded = _load(tokens)
+    pairs = np.stack([np.zeros(scored, np.int64), np.arange(scored) % len(embedded)], axis=1)
+
+    def answer(query: str) -> tuple[float, ...]:
+        started = time.perf_counter()
+        np.argsort(-model.score_pairs(embedded, [query], pairs), kind="stable")
+        return 0.0, 0.0, (time.perf_counter() - started) * photos / scored
+
+    response = _time(answer, timing)
+    return response if scored == photos else replace(response, scored=scored)
+
+
+def _time(answer: Callable[[str], tuple[float, ...]], timing: Timing) -> Response:
+    return Response(time_queries(answer, timing.queries, timing.warm_up), peak_memory_mb())
+
+
+def _open_reranker(tokens: RerankerTokens, timing: Timing) -> Rerank:
+    model, embedded = _load(tokens)
+
+    def rerank(query: str, ids: Sequence[str], scores: NDArray[np.floating]) -> list[str]:
+        rows = np.array([crc32(id.encode()) % len(embedded) for id in ids], np.int64)
+        odds = model.score_pairs(embedded, [query], np.stack([np.zeros_like(rows), rows], axis=1))
+        order = np.argsort(-fuse(scores, odds, timing.fusion, timing.weight), kind="stable")
+        return [ids[row] for row in order]
+
+    return rerank
+
+
+def _load(tokens: RerankerTokens) -> tuple[OneTransformer, Tensor]:
+    """Return the reranker, and the photos that it is timed with."""
+    import torch
+
+    from lexlip.models.load import load_reranker
+
+    torch.set_num_threads(1)
+    return load_reranker(tokens.model), torch.from_numpy(np.load(tokens.file))

@@ -1,0 +1,107 @@
+"""What a reader must know about a table of stages: how it was measured, and where the paper's figures are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lexlip import machine
+from lexlip.bench import latency
+from lexlip.bench.tables.columns import EXTRAPOLATED, MEMORY, MINUTES
+from lexlip.bench.tables.query_pool import QueryPool
+from lexlip.bench.tables.reranker import TOKENS
+from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.stages import Plan
+from lexlip.registry import BM25
+
+
+def notes(plan: Plan, pool: QueryPool, rows: Sequence[Row], name: str) -> list[str]:
+    """Return the conditions of a table, a sentence or two each.
+
+    Args:
+        plan: what was measured.
+        pool: on which photos.
+        rows: the result.
+        name: of the photos.
+    """
+    table = plan.table
+    said = [_pool(pool, name)]
+    if table.recall:
+        said.append(_engines(plan, rows))
+    if any(row.k for row in rows):
+        said.append(_reranking(plan))
+    if table.response:
+        said += _response(plan, rows)
+    if any(row.model == BM25 for row in rows):
+        said.append(
+            "bm25: one caption of a photo, drawn at random, is its document, the others are queries; image to"
+            " text, it searches for them in the photo's place. Photos without captions are not in its pool."
+        )
+    if MINUTES in table.columns:
+        said.append(
+            "train min: of the run's steps and those of the runs that it started from; - if a run cannot be"
+            " found."
+        )
+    if table.paper is not None:
+        said.append(
+            f"The paper's figures are in its {table.paper}; its photos are regions that an object detector"
+            " found, where patches are used here."
+        )
+    if table.published is not None:
+        said.append(table.published)
+    return said
+
+
+def _pool(pool: QueryPool, name: str) -> str:
+    queries = [item for item in pool.source.items[: pool.queries] if item.captions]
+    captions = sum(len(item.captions) for item in queries)
+    everything = sum(len(item.captions) for item in pool.source.items)
+    return (
+        f"Measured with {len(queries):,} photos and {captions:,} captions of {name}, in a pool of"
+        f" {len(pool.source):,} photos and {everything:,} captions."
+    )
+
+
+def _engines(plan: Plan, rows: Sequence[Row]) -> str:
+    words = [row.documents for row in rows if row.documents not in ("dense", "captions", "pairs")]
+    engines = []
+    if words:
+        engines.append(f"words ({', '.join(dict.fromkeys(words))}) in Lucene")
+    if any(row.documents == "dense" for row in rows):
+        engines.append(f"dense vectors {plan.settings.engine or 'flat'} in Faiss")
+    if not engines:
+        return "Recalls in percent."
+    text = ", ".join(engines)
+    return f"Recalls in percent. {text[0].upper()}{text[1:]}."
+
+
+def _reranking(plan: Plan) -> str:
+    weights = f"; in a sum the first stage has {plan.weight:g}" if set(plan.fusions) - {"none"} else ""
+    return f"The first k of what a first stage finds are reranked{weights}. A joint model reranks itself."
+
+
+def _response(plan: Plan, rows: Sequence[Row]) -> list[str]:
+    about = machine.describe()
+    timed = max((len(row.response.seconds) for row in rows if row.response is not None), default=0)
+    said = [
+        f"Response: text to image, from a sentence to ids, {timed} captions one at a time, on one thread of"
+        f" {about['cpu']} ({about['cores']} threads), in a process of its own, after {latency.WARM_UP:g} s"
+        " that do not count."
+    ]
+    if any(row.k for row in rows):
+        said.append(
+            "Reranking reads the photos' tokens from memory, 2 bytes a number, which B/photo counts; up to"
+            f" {TOKENS} photos stand for all."
+        )
+    if MEMORY in plan.table.columns:
+        said.append(
+            "MB: of a dense model and of a reranker both encoders, of a model of words its text half."
+        )
+    for row in rows:
+        if row.response is not None and row.response.scored is not None:
+            said.append(
+                f"{EXTRAPOLATED} the cross-encoder alone was timed on {row.response.scored:,} photos with"
+                f" {len(row.response.seconds)} captions, and extrapolated in proportion to {row.photos:,}."
+            )
+    if tuple(plan.sizes) != (None,):
+        said.append("Synthetic vectors fill up the pools; they take as long as photos do.")
+    return said

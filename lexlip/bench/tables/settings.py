@@ -1,0 +1,53 @@
+"""How the rows of a table are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from lexlip.retrieval.engine import EngineName
+from lexlip.sparse.quantize import Scheme
+
+TopK = int | None  # words that a document keeps; None: all
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSettings:
+    """How the rows of a table are measured.
+
+    Attributes:
+        topks: words that a document keeps, one row each; None keeps all. Dense models have none.
+        engine: for the models that it can search; the others, and all if it is None, have their default.
+        scheme: see `lexlip.sparse.quantize`.
+        query_topk: words that a query keeps; None keeps all.
+        depth: documents that a query finds.
+        synthetic: vectors added to the photos, and as many to the captions.
+        threads: while speed is measured; recall uses all cores.
+        rounds: of the measurement of speed.
+        seed: of everything that is drawn.
+        workers: threads that decode photos.
+        progress: show progress bars.
+    """
+
+    topks: Sequence[TopK] = (None,)
+    engine: EngineName | None = None
+    scheme: Scheme = "unit"
+    query_topk: int | None = None
+    depth: int = 10
+    synthetic: int = 0
+    threads: int = 1
+    rounds: int = 5
+    seed: int = 0
+    workers: int = 2
+    progress: bool = False
+
+    def bar(self, what: str, total: int, unit: str) -> tqdm:
+        """Return a progress bar on stderr, if that is a terminal and the work takes over two seconds."""
+        return tqdm(total=total, unit=unit, desc=what, disable=not self.progress or None, delay=2)
+
+
+def topk_name(kept: TopK) -> str:
+    """Return "all", or "top-32"."""
+    return "all" if kept is None else f"top-{kept}"

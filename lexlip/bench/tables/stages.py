@@ -1,0 +1,201 @@
+"""Rows of first stages and rerankers: recall, response, size and training, alone and reranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tqdm import tqdm
+
+from lexlip.bench.response import Timing, time_pairs, time_stage
+from lexlip.bench.tables.first_stages import (
+    Measured,
+    first_stage_folder,
+    measure_first_stages,
+    reranker_folder,
+)
+from lexlip.bench.tables.models import methods_of
+from lexlip.bench.tables.query_pool import QueryPool
+from lexlip.bench.tables.reranker import TableReranker
+from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.settings import TableSettings
+from lexlip.bench.tables.table import Table
+from lexlip.bench.tables.timed_index import write_timed_index
+from lexlip.data import spread
+from lexlip.errors import ConfigError
+from lexlip.measure.pairs import evaluate_pairs
+from lexlip.models.load import compares_pairs
+from lexlip.registry import BM25
+from lexlip.search.fusion import Fusion
+from lexlip.training.run_folder import Training, training_of
+
+PAIR_QUERIES, PAIR_PHOTOS = 10, 512
+"""Queries and photos with which a cross-encoder alone is timed; the rest is extrapolated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is measured for a table.
+
+    Attributes:
+        table: which one.
+        models: first stages by name.
+        reranker: by name; a joint model reranks what it finds itself, with or without one.
+        ks: candidates that are reranked, one row each.
+        fusions: see `lexlip.search.fusion.fuse`, one row each.
+        weight: of the first stage in a fusion.
+        sizes: photos in the index while response is measured, one row each; None: those of the pool.
+        timed: captions that response is measured with.
+        settings: of the first stages.
+    """
+
+    table: Table
+    models: Sequence[str]
+    reranker: str | None = None
+    ks: Sequence[int] = (20,)
+    fusions: Sequence[Fusion] = ("none",)
+    weight: float = 0.5
+    sizes: Sequence[int | None] = (None,)
+    timed: int = 200
+    settings: TableSettings = field(default_factory=TableSettings)
+
+    def reranker_of(self, model: str) -> str | None:
+        """Return the name of what reranks the answers of a first stage."""
+        if self.table.reranks == "never":
+            return None
+        return model if compares_pairs(first_stage_folder(model)) else self.reranker
+
+    def check(self) -> None:
+        """Find out what cannot be measured before anything is.
+
+        Raises:
+            ModelError: a first stage does not exist or cannot find photos, or the reranker cannot rerank.
+            ConfigError: nothing reranks where something must, or BM25 needs synthetic vectors.
+            DataError: a table of ablations is asked for of a model that is not a run.
+        """
+        for model in self.models:
+            first_stage_folder(model)
+        if self.reranker is not None:
+            reranker_folder(self.reranker)
+        if self.table.reranks == "must" and not any(map(self.reranker_of, self.models)):
+            raise ConfigError("this table is about reranking: name a ce or a joint model with --rerank")
+        if BM25 in self.models and tuple(self.sizes) != (None,):
+            raise ConfigError("bm25 has no vectors to enlarge a pool with: leave it out")
+        methods_of(self.table, self.models)
+
+
+def measure_stages(plan: Plan, pool: QueryPool) -> list[Row]:
+    """Return all rows of a table: each first stage alone and reranked, and before them the cross-encoder.
+
+    Raises:
+        ModelError, ConfigError, DataError: see `Plan.check`.
+        DataError: nothing can be read, or there are no queries.
+        BridgeError: no Java (see anserini_bridge.errors).
+    """
+    plan.check()
+    table = plan.table
+    settings = replace(plan.settings, depth=max(10, *plan.ks))
+    stages = list(measure_first_stages(plan.models, pool.source, settings, pool.queries))
+    names = {stage.name: plan.reranker_of(stage.name) for stage in stages}
+    pairs = plan.reranker if table.pairs else None
+    wanted = dict.fromkeys(name for name in (*names.values(), pairs) if name is not None)
+    rerankers = {name: TableReranker(name, pool.source, settings) for name in wanted}
+    if table.recall:
+        for stage in stages:
+            if (name := names[stage.name]) is not None:
+                rerankers[name].want(stage.report)
+        if pairs is not None:
+            rerankers[pairs].wanted.update(item.id for item in pool.source.items)
+    rows: list[Row] = []
+    for size in plan.sizes:
+        slow = None if pairs is None else _pairs_row(rerankers[pairs], plan, pool, size)
+        rows += [] if slow is None else [slow]
+        for stage in _bar(stages, settings.progress and table.response):
+            reranker = None if (name := names[stage.name]) is None else rerankers[name]
+            rows += [_with_speed_up(row, slow) for row in _rows(stage, reranker, plan, pool, size)]
+    methods = methods_of(table, plan.models)
+    return [replace(row, method=methods.get(row.model), training=_training(row)) for row in rows]
+
+
+def _rows(
+    stage: Measured, reranker: TableReranker | None, plan: Plan, pool: QueryPool, size: int | None
+) -> list[Row]:
+    """Return a first stage alone, and reranked."""
+    alone = Row(
+        model=stage.name,
+        documents=stage.documents,
+        photos=size or stage.report.images,
+        report=stage.report if plan.table.recall else None,
+        skipped=() if stage.vectors is None else stage.report.skipped,
+    )
+    rows = [alone]
+    if reranker is not None:
+        reports = {}
+        if plan.table.recall:
+            reports = reranker.reports(stage.report, plan.ks, plan.fusions, plan.weight)
+        rows += [
+            replace(alone, reranker=reranker.name, k=k, fusion=fusion, report=reports.get((k, fusion)))
+            for k in plan.ks
+            for fusion in plan.fusions
+        ]
+    return _timed(rows, stage, reranker, plan, pool, size) if plan.table.response else rows
+
+
+def _timed(
+    rows: Sequence[Row],
+    stage: Measured,
+    reranker: TableReranker | None,
+    plan: Plan,
+    pool: QueryPool,
+    size: int | None,
+) -> list[Row]:
+    """Return the rows with seconds and bytes."""
+    with TemporaryDirectory(prefix="lexlip-") as place:
+        index = write_timed_index(Path(place) / "index", stage, pool.source, plan.settings, size)
+        tokens = None if reranker is None else reranker.save_tokens(Path(place))
+        responses = time_stage(index, _timing(plan, pool, plan.timed), tokens, plan.ks)
+    stored = 1e6 * index.megabytes / index.photos
+    of_tokens = 0 if reranker is None else reranker.photo_bytes
+    return [
+        replace(row, response=responses[row.k], photo_bytes=stored + (0 if row.k is None else of_tokens))
+        for row in rows
+    ]
+
+
+def _pairs_row(reranker: TableReranker, plan: Plan, pool: QueryPool, size: int | None) -> Row:
+    """Return the cross-encoder alone, which scores all pairs."""
+    photos = size or len(pool.source)
+    row = Row(model=reranker.name, documents="pairs", photos=photos)
+    if plan.table.recall:
+        report = evaluate_pairs(reranker.model, reranker.tokens, reranker.settings.progress)
+        row = replace(row, report=report)
+    if plan.table.response:
+        with TemporaryDirectory(prefix="lexlip-") as folder:
+            timing = _timing(plan, pool, min(plan.timed, PAIR_QUERIES))
+            response = time_pairs(reranker.save_tokens(Path(folder)), timing, photos, PAIR_PHOTOS)
+        row = replace(row, response=response, photo_bytes=float(reranker.photo_bytes), speed_up=1.0)
+    return row
+
+
+def _timing(plan: Plan, pool: QueryPool, number: int) -> Timing:
+    """Return so many captions of the photos that are queries, evenly spread."""
+    captions = [caption for item in pool.source.items[: pool.queries] for caption in item.captions]
+    queries = [captions[row] for row in spread(len(captions), number)]
+    return Timing(queries, fusion=plan.fusions[0], weight=plan.weight)
+
+
+def _with_speed_up(row: Row, slow: Row | None) -> Row:
+    """Compare a row with the cross-encoder alone, if that was timed."""
+    if slow is None or slow.response is None or row.response is None:
+        return row
+    return replace(row, speed_up=slow.response.mean / row.response.mean)
+
+
+def _training(row: Row) -> Training | None:
+    return training_of([row.model, *([] if row.reranker is None else [row.reranker])])
+
+
+def _bar(stages: Sequence[Measured], progress: bool) -> Iterator[Measured]:
+    yield from tqdm(stages, unit="model", desc="response", disable=not progress or None, delay=2)

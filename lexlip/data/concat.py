@@ -1,0 +1,72 @@
+"""Several sources, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import numpy as np
+from PIL import Image
+
+from lexlip.data.lazy_items import LazyItems
+from lexlip.data.source import Item, Skipped, Source
+
+
+class Concat(Source):
+    """The photos of several sources; nothing is copied.
+
+    The id of a photo starts with the name of its source, and with a number if two sources have one name.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.name = " ".join(source.name for source in sources)
+        self.sources = list(sources)
+        prefixes = _prefixes(self.sources)
+        self._photos = _ConcatItems(prefixes, self.sources)
+        self.items = self._photos
+        self.skipped = [
+            Skipped(prefix + skip.id, skip.reason)
+            for prefix, source in zip(prefixes, sources, strict=True)
+            for skip in source.skipped
+        ]
+
+    def read(self, index: int) -> bytes:
+        number, index = self._photos.locate(index)
+        return self.sources[number].read(index)
+
+    def path(self, index: int) -> str:
+        number, index = self._photos.locate(index)
+        return self.sources[number].path(index)
+
+    def file(self, index: int) -> str:
+        number, index = self._photos.locate(index)
+        return self.sources[number].file(index)
+
+    def image(self, index: int, size: int | None = None) -> Image.Image:
+        number, index = self._photos.locate(index)
+        return self.sources[number].image(index, size)
+
+    def captioned(self) -> np.ndarray:
+        return self._photos.captioned()
+
+
+class _ConcatItems(LazyItems):
+    """The items of several sources, each source's prefix before their ids."""
+
+    def __init__(self, prefixes: Sequence[str], sources: Sequence[Source]) -> None:
+        super().__init__([len(source) for source in sources])
+        self._prefixes, self._sources = prefixes, sources
+
+    def _item(self, part: int, index: int) -> Item:
+        item = self._sources[part].items[index]
+        return Item(self._prefixes[part] + item.id, item.captions)
+
+    def _captioned(self, part: int) -> np.ndarray:
+        return self._sources[part].captioned()
+
+
+def _prefixes(sources: list[Source]) -> list[str]:
+    names = [PurePath(source.name).name or source.name for source in sources]
+    if len(set(names)) < len(names):
+        names = [f"{number}-{name}" for number, name in enumerate(names, start=1)]
+    return [f"{name}/" for name in names]

@@ -1,0 +1,106 @@
+"""Opens photos by what the user names: a folder, tars, a table, a split file, or drawn scenes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from lexlip.config import SourceConfig
+from lexlip.data import table
+from lexlip.data.concat import Concat
+from lexlip.data.folder import FolderSource, Listing, walk
+from lexlip.data.further_captions import FurtherCaptions
+from lexlip.data.images import SUFFIXES
+from lexlip.data.karpathy import KarpathySource
+from lexlip.data.scenes import Scenes
+from lexlip.data.source import Source
+from lexlip.data.webdataset import WebDatasetSource, match_tars
+from lexlip.errors import DataError
+
+
+def open_sources(configs: Sequence[SourceConfig]) -> Source:
+    """List the photos of all sources of a config as one source.
+
+    Raises:
+        DataError: a source is missing or has no photos.
+    """
+    sources = [_open_sources(config) for config in configs]
+    return sources[0] if len(sources) == 1 else Concat(sources)
+
+
+def _open_sources(config: SourceConfig) -> Source:
+    source = open_source(config.path, config.images, config.split)
+    return FurtherCaptions(source, config.captions) if config.captions else source
+
+
+def open_source(spec: str | Path, images: str | Path | None = None, split: str | None = None) -> Source:
+    """List photos and their captions.
+
+    Args:
+        spec: one of
+
+            - a folder of photos, or of webdataset tars, with everything below it
+            - a tar, or a pattern of tars: "train-{0000..0002}.tar", "*.tar"
+            - a table of photos and captions (.tsv, .csv, .txt), or a split file of Karpathy's (.json)
+            - one photo
+            - scenes:COUNT:SEED, which are drawn
+        images: for tables and split files: where the photos are (a folder of photos or of tars, a tar, or a
+            pattern of tars); the default is the folder of the file.
+        split: for tables and split files: which photos to take; the default is all.
+
+    Raises:
+        DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
+    """
+    name, path = str(spec), Path(spec).expanduser()
+    if name.startswith("scenes:") and not path.exists():
+        _refuse(f"{name} is drawn", images, split)
+        return _draw_scenes(name)
+    suffix = path.suffix.lower()
+    if path.is_file() and suffix in (".json", *table.SUFFIXES):
+        kind = KarpathySource if suffix == ".json" else table.TableSource
+        return kind(path, Path(images).expanduser() if images is not None else None, split, name)
+    if path.exists():
+        _refuse(f"{name} holds its photos itself", images, split)
+    if path.is_dir():
+        return _open_folder(path, name)
+    if path.is_file() and suffix == ".tar":
+        return WebDatasetSource([path], name)
+    if path.is_file() and suffix in SUFFIXES:
+        texts = {path.with_suffix(".txt").name} if path.with_suffix(".txt").is_file() else set()
+        return FolderSource(path.parent, Listing([path.name], [], texts, []), name)
+    if path.exists():
+        raise DataError(
+            f"{name} is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)"
+        )
+    if re.search(r"[*?\[{]", name):
+        _refuse(f"{name} is a pattern of tars, which hold their photos themselves", images, split)
+        return WebDatasetSource(match_tars(str(path)), name)
+    raise DataError(f"{name} does not exist")
+
+
+def _refuse(why: str, images: str | Path | None, split: str | None) -> None:
+    """Raise DataError if `images` or `split` was given to a source that has neither."""
+    for option, value in (("images", images), ("split", split)):
+        if value is not None:
+            raise DataError(f"{why}: {option} is for tables and split files (.json)")
+
+
+def _draw_scenes(name: str) -> Source:
+    numbers = re.fullmatch(r"scenes:(\d+):(\d+)", name)
+    if numbers is None or int(numbers[1]) == 0:
+        raise DataError(f"{name} is not of the form scenes:COUNT:SEED, such as scenes:4000:0")
+    return Scenes(int(numbers[1]), int(numbers[2]))
+
+
+def _open_folder(path: Path, name: str) -> Source:
+    listing = walk(path)
+    if listing.tars and not listing.photos:
+        source = WebDatasetSource([path / tar for tar in listing.tars], name)
+        source.skipped += listing.skipped
+        return source
+    if not listing.photos:
+        looked_for = ", ".join(SUFFIXES)
+        why = f"; {listing.skipped[0].id}: {listing.skipped[0].reason}" if listing.skipped else ""
+        raise DataError(f"no photos below {name}: looked for {looked_for} and .tar{why}")
+    return FolderSource(path, listing, name)

@@ -1,1 +1,0 @@
-"""First stages and rerankers on the same photos: recall, response, memory, training, and tables of them."""

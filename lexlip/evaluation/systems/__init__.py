@@ -1,1 +1,0 @@
-"""What Table 2 of the LexLIP paper compares, each built on the same pool."""

@@ -1,0 +1,1 @@
+"""Makes photos searchable: one file per kind of index, and updates."""

@@ -1,0 +1,73 @@
+"""Indexes photos by the words of their captions, in Lucene's BM25."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anserini_bridge import folder_megabytes, replace_index, write_metadata
+from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+from lexlip.data import Skipped, Source
+from lexlip.errors import DataError
+from lexlip.indexing.report import Indexed, writing_to
+from lexlip.registry import BM25
+from lexlip.retrieval.collection import describe_collection
+from lexlip.search.stages.bm25 import BM25Metadata
+
+NO_CAPTION = "no caption"  # why a photo is left out
+
+
+def index_captions(source: Source, listed: float, index: str | Path, language: str = "en") -> Indexed:
+    """Index the photos of a source by their captions; the photos are not opened.
+
+    Args:
+        source, listed, index: see `lexlip.indexing.impact.index_photos`.
+        language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`; a search uses the same.
+
+    Raises:
+        DataError: no photo has a caption, or the folder cannot be written; the old index stays.
+        BridgeError: no Java, the folder is not an index, or another process is writing to it.
+    """
+    started = time.perf_counter()
+    index = Path(index)
+    texts = {item.id: " ".join(item.captions) for item in source.items if item.captions}
+    without = [Skipped(item.id, NO_CAPTION) for item in source.items if not item.captions]
+    if not texts:
+        raise DataError(f"no photo of {source.name} has a caption: BM25 has nothing to search")
+    extra = {"model": BM25, **describe_collection(source, index, listed)}
+    with writing_to(index):
+        postings = write_captions(index, list(texts), list(texts.values()), extra, language)
+    return Indexed(
+        index=str(index),
+        photos=len(texts),
+        postings=postings,
+        megabytes=folder_megabytes(index),
+        seconds=time.perf_counter() - started,
+        skipped=[*source.skipped, *without],
+    )
+
+
+def write_captions(
+    index: Path, ids: Sequence[str], texts: Sequence[str], extra: Mapping[str, Any], language: str = "en"
+) -> int:
+    """Write an index of texts, which replaces an old one; return its postings.
+
+    Raises:
+        BridgeError: no Java, the folder is not an index, or another process is writing to it.
+    """
+    with replace_index(index) as folder:
+        write_bm25_index(folder / "lucene", ids, texts, language)
+        with Bm25Searcher(folder / "lucene", language=language) as searcher:
+            postings = searcher.postings
+        metadata = BM25Metadata(
+            directory=folder.name,
+            documents=len(ids),
+            encoder=BM25,
+            postings=postings,
+            language=language,
+            extra=dict(extra),
+        )
+        write_metadata(index, metadata)
+    return postings

@@ -1,0 +1,88 @@
+"""Indexes photos by dense vectors, in Faiss."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anserini_bridge import folder_megabytes, replace_index, write_metadata
+from lexlip.data import Source
+from lexlip.encoding import PhotoVectors
+from lexlip.indexing.report import Indexed, writing_to
+from lexlip.retrieval.collection import describe_collection
+from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
+from lexlip.search.stages.dense import DenseMetadata
+
+if TYPE_CHECKING:
+    from lexlip.models.contract import Encoder
+
+
+def index_vectors(
+    model: Encoder,
+    model_name: str,
+    source: Source,
+    listed: float,
+    index: str | Path,
+    ann: Ann = "flat",
+    workers: int = 2,
+    progress: bool = False,
+) -> Indexed:
+    """Index the photos of a source by dense vectors, which are held in memory until all are written.
+
+    Args:
+        model: the encoder.
+        ann: see `lexlip.search.engines.faiss_index.make_faiss`.
+        model_name, source, listed, index, workers, progress: see `lexlip.indexing.impact.index_photos`.
+
+    Raises:
+        DataError: no photo could be read, or the folder cannot be written; the old index stays.
+        BridgeError: the folder is not an index, or another process is writing to it.
+    """
+    started = time.perf_counter()
+    index = Path(index)
+    extra = {"model": model_name, **describe_collection(source, index, listed)}
+    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
+    vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
+    with writing_to(index), replace_index(index) as folder:
+        for batch in photos:
+            vectors.add(*batch)
+        if not vectors.ids:
+            raise photos.none_read()
+        save_vectors(index, folder, vectors, model, ann, extra)
+    return Indexed(
+        index=str(index),
+        photos=len(vectors),
+        postings=None,
+        megabytes=folder_megabytes(index),
+        seconds=time.perf_counter() - started,
+        skipped=[*source.skipped, *photos.skipped],
+    )
+
+
+def save_vectors(
+    index: Path, folder: Path, vectors: FaissIndex, model: Encoder, ann: Ann, extra: Mapping[str, Any]
+) -> None:
+    """Write vectors to the data folder of an index, and make it the one that counts.
+
+    Args:
+        index: the index's folder.
+        folder: its new data folder, see `anserini_bridge.replace_index`.
+        vectors: of all photos.
+        model: their encoder.
+        ann: how they are searched.
+        extra: what else the index stores.
+    """
+    vectors.save(folder)
+    metadata = DenseMetadata(
+        directory=folder.name,
+        documents=len(vectors),
+        encoder=model.identity,
+        model_kind=model.kind,
+        metric=model.metric,
+        ann=ann,
+        dimensions=model.dimensions,
+        extra=dict(extra),
+    )
+    write_metadata(index, metadata)

@@ -1,0 +1,101 @@
+"""Indexes photos by weighted words: encode, keep the K heaviest, quantise, write to Lucene."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scipy.sparse import csr_matrix, vstack
+
+from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
+from lexlip.data import Source
+from lexlip.encoding import PhotoVectors
+from lexlip.errors import DataError
+from lexlip.indexing.report import Indexed, writing_to
+from lexlip.retrieval.collection import describe_collection
+from lexlip.search.engines.lucene import impact_writer
+from lexlip.sparse.quantize import Scheme, quantize
+from lexlip.sparse.topk import topk
+
+if TYPE_CHECKING:
+    from lexlip.models.lexlip import LexLIP
+
+Impacts = tuple[list[str], csr_matrix]  # ids, whole weights [n, V]
+
+
+def index_photos(
+    model: LexLIP,
+    model_name: str,
+    source: Source,
+    listed: float,
+    index: str | Path,
+    topk_words: int | None = 32,
+    scheme: Scheme = "unit",
+    pseudo_documents: str | Path | None = None,
+    workers: int = 2,
+    progress: bool = False,
+) -> Indexed:
+    """Index the photos of a source; an index that exists already answers until the new one is complete.
+
+    Args:
+        model: the encoder.
+        model_name: by which a search finds the model again.
+        source: the photos.
+        listed: when the listing of the photos began, in seconds since 1970; an update encodes again what was
+            modified later.
+        index: the index's folder.
+        topk_words: words that a photo keeps; None keeps all.
+        scheme: see `lexlip.sparse.quantize`.
+        pseudo_documents: a .jsonl file to which the documents are also written, in the format of Anserini's
+            JsonVectorCollection; they are held in memory for it.
+        workers: threads that decode photos.
+        progress: show a progress bar.
+
+    Raises:
+        DataError: no photo could be read, or the folder cannot be written; the old index stays.
+        BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
+    """
+    started = time.perf_counter()
+    index = Path(index)
+    extra = {"model": model_name, **describe_collection(source, index, listed)}
+    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
+    batches = impacts(photos, topk_words, scheme)
+    batch = next(batches, None)  # before anything is written
+    if batch is None:
+        raise photos.none_read()
+    writer = impact_writer(index, model.vocabulary.words, scheme, topk_words, model.identity, extra)
+    documents: list[Impacts] = []
+    with writing_to(index), writer:
+        while batch is not None:
+            writer.add(*batch)
+            if pseudo_documents is not None:
+                documents.append(batch)
+            batch = next(batches, None)
+        if pseudo_documents is not None:
+            _write_pseudo_documents(pseudo_documents, documents, model.vocabulary.words)
+    written = read_metadata(index)
+    return Indexed(
+        index=str(index),
+        photos=written.documents,
+        postings=written.postings,
+        megabytes=folder_megabytes(index),
+        seconds=time.perf_counter() - started,
+        skipped=[*source.skipped, *photos.skipped],
+    )
+
+
+def impacts(photos: PhotoVectors, topk_words: int | None, scheme: Scheme) -> Iterator[Impacts]:
+    """Yield the photos' ids and whole weights, cut to the heaviest words."""
+    for ids, vectors in photos:
+        yield ids, quantize(topk(vectors, topk_words), scheme)
+
+
+def _write_pseudo_documents(path: str | Path, documents: list[Impacts], words: Sequence[str]) -> None:
+    ids = [id for batch, _ in documents for id in batch]
+    rows = vstack([rows for _, rows in documents], format="csr")
+    try:
+        write_json_vectors(path, ids, rows, words)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,64 @@
+"""What indexing did, and errors of writing an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lexlip.data import Skipped
+from lexlip.errors import DataError
+
+
+class _Report:
+    skipped: list[Skipped]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain dictionaries and lists, as `lexlip index --json` prints it."""
+        return {**vars(self), "skipped": [skip._asdict() for skip in self.skipped]}
+
+
+@dataclass(frozen=True)
+class Indexed(_Report):
+    """A new index.
+
+    Attributes:
+        index: its folder.
+        photos: in the index.
+        postings: pairs of a photo and a word; None for a dense index.
+        megabytes: on disk, in 10^6 bytes.
+        seconds: that it took.
+        skipped: photos that are not in the index, with the reason.
+    """
+
+    index: str
+    photos: int
+    postings: int | None
+    megabytes: float
+    seconds: float
+    skipped: list[Skipped]
+
+
+@dataclass(frozen=True)
+class Updated(_Report):
+    """An updated index: numbers of photos, and its size now, as in `Indexed`."""
+
+    index: str
+    added: int
+    changed: int
+    deleted: int
+    unchanged: int
+    megabytes: float
+    seconds: float
+    skipped: list[Skipped]
+
+
+@contextmanager
+def writing_to(index: Path) -> Iterator[None]:
+    """Turn an OSError of the `with` block into a DataError that names the index's folder."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error

@@ -1,0 +1,61 @@
+"""The machine that this process runs on: its cores, its memory, and how to describe it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # options of mallopt, from glibc's malloc.h
+_NEVER, _GROWTH = 2**31 - 1, 2**28  # bytes
+
+
+def cores() -> int:
+    """Return how many processor cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def keep_freed_memory() -> None:
+    """Reuse the memory of freed tensors for as long as the process lives.
+
+    glibc returns blocks of more than 32 MB to the system at once and requests them again for the next
+    batch. The system must then clear every page, which can take half of the time when a batch of photos is
+    encoded. Other C libraries are not changed.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_TOP_PAD, _GROWTH)):
+            libc.mallopt(option, value)
+
+
+def peak_memory_mb() -> float:
+    """Return the most memory that this process has held, in MB (10^6 bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
+def describe() -> dict[str, Any]:
+    """Return processor, usable cores, memory in GB (10^9 bytes), system and Python version."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cpu": _processor(),
+        "cores": cores(),
+        "memory_gb": round(total / 1e9, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,1 @@
+"""How well models find captioned photos, and how readable their words are."""

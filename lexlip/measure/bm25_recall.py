@@ -1,0 +1,126 @@
+"""BM25 on captions: how well photos that somebody described are found without a model.
+
+One caption of each photo, drawn at random, is its document, and the other captions are queries. Image to
+text, that one caption stands for its photo and searches the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+from lexlip.data import Skipped, Source
+from lexlip.errors import DataError
+from lexlip.indexing.bm25 import NO_CAPTION
+from lexlip.machine import cores
+from lexlip.measure.evaluate import Ranking, Report, search_all
+from lexlip.measure.pool import CaptionedPool
+from lexlip.measure.recall import recall_at_k
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What searches what: n documents and m queries, all of them texts, with their ids.
+
+    Attributes:
+        ids, documents: of the documents.
+        query_ids, queries: of the queries.
+        relevant: for each query the ids of the documents it should find.
+    """
+
+    ids: list[str]
+    documents: list[str]
+    query_ids: list[str]
+    queries: list[str]
+    relevant: list[set[str]]
+
+
+def draw(pool: CaptionedPool, rng: np.random.Generator) -> tuple[Direction, Direction]:
+    """Return text to image, and image to text; photos without captions are in neither.
+
+    Raises:
+        DataError: no photo that is a query has a second caption.
+    """
+    owners = np.unique(pool.owners)
+    drawn = np.array([rng.choice(pool.texts_of(owner)) for owner in owners])
+    others = np.setdiff1d(np.arange(len(pool.texts)), drawn)
+    queries = others[others < pool.text_queries]
+    if not len(queries):
+        raise DataError("no photo has a second caption to search with")
+    standing = drawn[np.isin(pool.owners[drawn], pool.owners[queries])]  # they have other captions to find
+    photos = [pool.image_ids[owner] for owner in owners]
+    t2i = Direction(
+        photos,
+        _texts(pool, drawn),
+        [pool.text_ids[row] for row in queries],
+        _texts(pool, queries),
+        [{pool.image_ids[owner]} for owner in pool.owners[queries]],
+    )
+    i2t = Direction(
+        [pool.text_ids[row] for row in others],
+        _texts(pool, others),
+        [pool.image_ids[pool.owners[row]] for row in standing],
+        _texts(pool, standing),
+        [
+            {pool.text_ids[row] for row in pool.texts_of(pool.owners[caption]) if row != caption}
+            for caption in standing
+        ],
+    )
+    return t2i, i2t
+
+
+def evaluate_bm25(
+    source: Source,
+    seed: int = 0,
+    progress: bool = False,
+    depth: int = 10,
+    language: str = "en",
+    queries: int | None = None,
+) -> Report:
+    """Do what `lexlip.measure.evaluate.evaluate` does, without a model.
+
+    The report counts photos that have a caption, and captions that do not stand for a photo. Photos are not
+    opened; those without captions are skipped.
+
+    Args:
+        source: photos with captions.
+        seed: of the captions that are documents.
+        progress, depth: see `evaluate`.
+        language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`.
+        queries: the first so many photos are queries; None: all.
+
+    Raises:
+        DataError: no photo has a second caption.
+        BridgeError: no Java (see anserini_bridge.errors).
+    """
+    t2i, i2t = draw(CaptionedPool.of(source, queries), np.random.default_rng(seed))
+    rankings = {}
+    for name, what, way in (("t2i", "text to image", t2i), ("i2t", "image to text", i2t)):
+        with TemporaryDirectory(prefix="lexlip-") as folder:
+            write_bm25_index(Path(folder) / name, way.ids, way.documents, language)
+            with Bm25Searcher(Path(folder) / name, language=language) as searcher:
+                search = partial(searcher.search, threads=cores())
+                found, scores = search_all(
+                    search, way.queries, len(way.queries), depth, what if progress else None
+                )
+        rankings[name] = Ranking(way.query_ids, found, scores, way.relevant)
+    return Report(
+        images=len(t2i.ids),
+        captions=len(i2t.ids),
+        t2i=recall_at_k(rankings["t2i"].found, t2i.relevant),
+        i2t=recall_at_k(rankings["i2t"].found, i2t.relevant),
+        terms_image=None,
+        terms_text=None,
+        words_at_10=None,
+        skipped=[Skipped(item.id, NO_CAPTION) for item in source.items if not item.captions],
+        rankings=rankings,
+    )
+
+
+def _texts(pool: CaptionedPool, rows: np.ndarray) -> list[str]:
+    return [pool.texts[row] for row in rows]

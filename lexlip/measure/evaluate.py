@@ -1,0 +1,263 @@
+"""How well a model finds captioned photos, text to image and image to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from tqdm import tqdm
+
+from lexlip.data import Skipped, Source
+from lexlip.errors import ModelError
+from lexlip.measure.pool import PoolVectors, encode_pool
+from lexlip.measure.recall import recall_at_k
+from lexlip.measure.words import caption_tokens, words_at_10
+from lexlip.retrieval.engine import EngineOf
+from lexlip.sparse.topk import topk
+
+if TYPE_CHECKING:
+    from lexlip.models.contract import Encoder, QueryEncoder
+
+QUERIES = 256  # searched between two updates of the progress bar
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One direction: what each query found, and what it should have found.
+
+    Attributes:
+        queries: n ids.
+        found: n lists of document ids, best first.
+        scores: n arrays, the score of each document found, not increasing.
+        relevant: n sets of document ids.
+    """
+
+    queries: list[str]
+    found: list[list[str]]
+    scores: list[np.ndarray]
+    relevant: list[set[str]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `evaluate` measures.
+
+    Attributes:
+        images, captions: in the pool.
+        t2i, i2t: recalls in percent, {"R@1": ..., "R@5": ..., "R@10": ...}.
+        terms_image, terms_text: mean number of words of a whole vector; None for a dense model.
+        words_at_10: see `lexlip.measure.words.words_at_10`; None for a dense model.
+        skipped: photos that could not be read.
+        terms_kept: mean number of words of an image after top-K; None for a dense model.
+        rankings: the answers, by "t2i" and "i2t".
+    """
+
+    images: int
+    captions: int
+    t2i: dict[str, float]
+    i2t: dict[str, float]
+    terms_image: float | None
+    terms_text: float | None
+    words_at_10: float | None
+    skipped: list[Skipped]
+    terms_kept: float | None = None
+    rankings: dict[str, Ranking] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def mean_recall(self) -> float:
+        """Mean of R@1, R@5 and R@10 of both directions."""
+        return float(np.mean([*self.t2i.values(), *self.i2t.values()]))
+
+    def with_rankings(self, rankings: Mapping[str, Ranking]) -> Report:
+        """Return the same measurement with other answers."""
+        recalls = {way: recall_at_k(ranking.found, ranking.relevant) for way, ranking in rankings.items()}
+        return replace(self, t2i=recalls["t2i"], i2t=recalls["i2t"], rankings=dict(rankings))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain dictionaries, as `lexlip evaluate --json` prints them."""
+        return {
+            "images": self.images,
+            "captions": self.captions,
+            "t2i": self.t2i,
+            "i2t": self.i2t,
+            "mean_recall": self.mean_recall,
+            "terms_image": self.terms_image,
+            "terms_text": self.terms_text,
+            "terms_kept": self.terms_kept,
+            "words@10": self.words_at_10,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Report:
+        """Return the report that `to_dict` was called on, without its rankings and skipped photos.
+
+        Raises:
+            KeyError: an entry is missing.
+        """
+        return cls(
+            images=plain["images"],
+            captions=plain["captions"],
+            t2i=plain["t2i"],
+            i2t=plain["i2t"],
+            terms_image=plain["terms_image"],
+            terms_text=plain["terms_text"],
+            words_at_10=plain["words@10"],
+            skipped=[],
+            terms_kept=plain.get("terms_kept", plain["terms_image"]),  # a validation keeps all
+        )
+
+
+def evaluate(
+    model: Encoder,
+    source: Source,
+    engine_of: EngineOf,
+    topk_words: int | None = None,
+    query_encoder: QueryEncoder = "network",
+    workers: int = 2,
+    progress: bool = False,
+    depth: int = 10,
+) -> Report:
+    """Search with captions for photos, and with photos for captions.
+
+    All photos are one pool, and so are all captions.
+
+    Args:
+        model: the encoders.
+        source: photos with captions; photos without captions are only found.
+        engine_of: makes the search engine for a set of documents.
+        topk_words: words that a document keeps, as in an index; None keeps all.
+        query_encoder: how captions are encoded, see `DualEncoder.encode_text`.
+        workers: threads that decode photos.
+        progress: show progress bars.
+        depth: documents that a query finds, ten or more.
+
+    Raises:
+        DataError: there are no captions, or no photo could be read.
+        ModelError: a dense model has no words to keep.
+    """
+    _check_topk(model, topk_words)
+    vectors = encode_pool(model, source, query_encoder, workers, "" if progress else None)
+    return measure(vectors, engine_of, topk_words, progress, depth)
+
+
+def measure(
+    vectors: PoolVectors,
+    engine_of: EngineOf,
+    topk_words: int | None = None,
+    progress: bool = False,
+    depth: int = 10,
+) -> Report:
+    """Do what `evaluate` does with photos and captions that are encoded already."""
+    _check_topk(vectors.model, topk_words)
+    pool, has_words = vectors.pool, vectors.model.vocabulary is not None
+    images, captions = (_documents(rows, topk_words) for rows in (vectors.images, vectors.captions))
+    t2i = Ranking(
+        pool.text_ids[: pool.text_queries],
+        *_search(
+            vectors,
+            engine_of,
+            pool.image_ids,
+            images,
+            vectors.query_captions,
+            depth,
+            "text to image",
+            progress,
+        ),
+        pool.relevant_images,
+    )
+    i2t = Ranking(
+        [pool.image_ids[row] for row in pool.image_queries],
+        *_search(
+            vectors,
+            engine_of,
+            pool.text_ids,
+            captions,
+            vectors.query_images,
+            depth,
+            "image to text",
+            progress,
+        ),
+        pool.relevant_texts,
+    )
+    return Report(
+        images=len(pool.image_ids),
+        captions=len(pool.text_ids),
+        t2i=recall_at_k(t2i.found, t2i.relevant),
+        i2t=recall_at_k(i2t.found, i2t.relevant),
+        terms_image=_mean_words(vectors.images) if has_words else None,
+        terms_text=_mean_words(vectors.captions) if has_words else None,
+        words_at_10=_words_at_10(vectors) if has_words else None,
+        skipped=pool.skipped,
+        terms_kept=_mean_words(images) if has_words else None,
+        rankings={"t2i": t2i, "i2t": i2t},
+    )
+
+
+def _check_topk(model: Encoder, topk_words: int | None) -> None:
+    if topk_words is not None and model.vocabulary is None:
+        raise ModelError(f"a dense model has no words, so no top-{topk_words} of them can be kept")
+
+
+def _documents(vectors: csr_matrix, topk_words: int | None) -> csr_matrix:
+    return vectors if topk_words is None else topk(vectors, topk_words)
+
+
+def _search(
+    vectors: PoolVectors,
+    engine_of: EngineOf,
+    ids: Sequence[str],
+    documents: csr_matrix,
+    queries: csr_matrix,
+    depth: int,
+    text: str,
+    progress: bool,
+) -> tuple[list[list[str]], list[np.ndarray]]:
+    if not vectors.pool.all_are_queries:  # what queries look for must not come first among equal scores
+        order = np.random.default_rng(0).permutation(len(ids))
+        ids, documents = [ids[row] for row in order], documents[order]
+    with engine_of(ids, documents) as engine:
+        return search_all(engine.search, queries, queries.shape[0], depth, text if progress else None)
+
+
+def _mean_words(vectors: csr_matrix) -> float:
+    return float(vectors.nnz / vectors.shape[0])
+
+
+def search_all(
+    search: Callable[[Any, int], tuple[list[list[str]], list[np.ndarray]]],
+    queries: Any,
+    number: int,
+    k: int,
+    text: str | None,
+) -> tuple[list[list[str]], list[np.ndarray]]:
+    """Return what an engine's `search` finds for all queries.
+
+    Args:
+        search: the engine's.
+        queries: a matrix of rows, or a list of texts.
+        number: of queries.
+        k: documents that a query finds.
+        text: what the progress bar says; None shows none.
+    """
+    ids: list[list[str]] = []
+    scores: list[np.ndarray] = []
+    with tqdm(total=number, unit="query", desc=text, disable=text is None or None, delay=2) as bar:
+        for start in range(0, number, QUERIES):
+            found, found_scores = search(queries[start : start + QUERIES], k)
+            ids += found
+            scores += found_scores
+            bar.update(len(found))
+    return ids, scores
+
+
+def _words_at_10(vectors: PoolVectors) -> float:
+    model, pool = vectors.model, vectors.pool
+    assert model.vocabulary is not None
+    tokens = [
+        caption_tokens(model, [pool.texts[row] for row in pool.texts_of(image)])
+        for image in pool.image_queries
+    ]
+    return words_at_10(vectors.query_images, model.vocabulary, tokens, model.tokenizer.all_special_ids)

@@ -1,0 +1,233 @@
+"""A pool of captioned photos to search among, and what models make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, vstack
+from torch import Tensor
+
+from lexlip.data import Skipped, Source
+from lexlip.encoding import PhotoPixels, PhotoVectors, encode_captions
+from lexlip.errors import DataError, ModelError
+from lexlip.models.contract import Encoder, QueryEncoder
+from lexlip.models.one_transformer import OneTransformer
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionedPool:
+    """n photos and T captions. Those that are queries come first; the others are only found.
+
+    Attributes:
+        image_ids: n ids.
+        text_ids: T ids, IMAGE#0, IMAGE#1 and so on, as in Flickr's caption files.
+        texts: the T captions.
+        owners: int64 [T], the row of each caption's photo.
+        text_queries: the first so many captions are queries, and so are their photos.
+        skipped: photos that cannot be read, which are not in the pool, with the reason.
+    """
+
+    image_ids: list[str]
+    text_ids: list[str]
+    texts: list[str]
+    owners: NDArray[np.int64]
+    text_queries: int
+    skipped: list[Skipped]
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        queries: int | None = None,
+        rows: Sequence[int] | None = None,
+        captions: int | None = None,
+        skipped: Sequence[Skipped] = (),
+    ) -> CaptionedPool:
+        """Return the photos and captions of a source.
+
+        Args:
+            source: photos with captions.
+            queries: the first so many photos, and their captions, are queries; None: all.
+            rows: of the photos to take; None: all.
+            captions: the first so many captions of each photo count; None: all.
+            skipped: photos that cannot be read.
+        """
+        taken = range(len(source)) if rows is None else rows
+        items = [source.items[row] for row in taken]
+        captions_of = [item.captions[:captions] for item in items]
+        numbers = [len(texts) for texts in captions_of]
+        of_queries = [queries is None or row < queries for row in taken]
+        return cls(
+            image_ids=[item.id for item in items],
+            text_ids=[
+                f"{item.id}#{n}" for item, number in zip(items, numbers, strict=True) for n in range(number)
+            ],
+            texts=[caption for texts in captions_of for caption in texts],
+            owners=np.repeat(np.arange(len(items)), numbers),
+            text_queries=sum(number for number, query in zip(numbers, of_queries, strict=True) if query),
+            skipped=list(skipped),
+        )
+
+    @property
+    def image_queries(self) -> NDArray[np.int64]:
+        """The rows of the photos that are queries, ascending; photos without captions are not."""
+        return np.unique(self.owners[: self.text_queries])
+
+    @property
+    def all_are_queries(self) -> bool:
+        """Whether every caption is a query."""
+        return self.text_queries == len(self.texts)
+
+    def texts_of(self, image: int) -> NDArray[np.int64]:
+        """Return the rows of a photo's captions."""
+        start, end = np.searchsorted(self.owners, [image, image + 1])
+        return np.arange(start, end)
+
+    @property
+    def relevant_images(self) -> list[set[str]]:
+        """What each caption that is a query should find: the id of its photo."""
+        return [{self.image_ids[owner]} for owner in self.owners[: self.text_queries]]
+
+    @property
+    def relevant_texts(self) -> list[set[str]]:
+        """What each photo that is a query should find: the ids of its captions."""
+        return [{self.text_ids[row] for row in self.texts_of(image)} for image in self.image_queries]
+
+
+@dataclass(frozen=True)
+class PoolVectors:
+    """A pool as a model's vectors.
+
+    Attributes:
+        pool: the photos and captions.
+        model: what encoded them.
+        images: [n, V], or [n, D] of a dense model.
+        captions: [T, V] or [T, D].
+    """
+
+    pool: CaptionedPool
+    model: Encoder
+    images: csr_matrix
+    captions: csr_matrix
+
+    @property
+    def query_images(self) -> csr_matrix:
+        """Vectors of the photos that are queries."""
+        return self.images[self.pool.image_queries]
+
+    @property
+    def query_captions(self) -> csr_matrix:
+        """Vectors of the captions that are queries."""
+        return self.captions[: self.pool.text_queries]
+
+    @property
+    def other_images(self) -> csr_matrix:
+        """Vectors of the photos that are not queries; of all photos if there are no others."""
+        rows = np.setdiff1d(np.arange(self.images.shape[0]), self.pool.image_queries)
+        return self.images[rows] if len(rows) else self.images
+
+    @property
+    def other_captions(self) -> csr_matrix:
+        """Vectors of the captions that are not queries; of all captions if there are no others."""
+        return self.captions if self.pool.all_are_queries else self.captions[self.pool.text_queries :]
+
+
+def encode_pool(
+    model: Encoder,
+    source: Source,
+    query_encoder: QueryEncoder = "network",
+    workers: int = 2,
+    progress: str | None = None,
+    queries: int | None = None,
+) -> PoolVectors:
+    """Encode all photos and captions of a source.
+
+    Args:
+        model: the encoder.
+        source: photos with captions; photos without are only found.
+        query_encoder: how captions are encoded, see `DualEncoder.encode_text`.
+        workers: threads that decode photos.
+        progress: what the progress bars say before "photos" and "captions"; None shows none.
+        queries: the first so many photos, and their captions, are queries; None: all.
+
+    Raises:
+        DataError: no photo that is a query and can be read has a caption.
+        ModelError: a dense model has no word weights to encode captions with.
+    """
+    if model.vocabulary is None and query_encoder == "words":
+        raise ModelError(f"the {model.kind} model '{model.name}' has no words; use the network query encoder")
+    photos = PhotoVectors(model, source, workers=workers, progress=_bar(progress, "photos"))
+    batches = list(photos)
+    pool = _readable(source, [id for ids, _ in batches for id in ids], photos.skipped, queries)
+    captions = encode_captions(model, pool.texts, query_encoder, progress=_bar(progress, "captions"))
+    return PoolVectors(pool, model, vstack([rows for _, rows in batches], format="csr"), captions)
+
+
+def _readable(
+    source: Source, ids: Sequence[str], skipped: Sequence[Skipped], queries: int | None
+) -> CaptionedPool:
+    """Return the pool of the photos that could be read."""
+    row_of = {item.id: row for row, item in enumerate(source.items)}
+    pool = CaptionedPool.of(source, queries, [row_of[id] for id in ids], skipped=skipped)
+    if not pool.text_queries:
+        raise DataError(f"{source.name} has no photo with captions to evaluate on")
+    return pool
+
+
+def _bar(progress: str | None, what: str) -> str | None:
+    return None if progress is None else f"{progress} {what}".strip()
+
+
+@dataclass(frozen=True)
+class PoolTokens:
+    """A pool as a cross-encoder takes it.
+
+    Attributes:
+        pool: the photos and captions.
+        photos: float16 [n, P, D], see `OneTransformer.embed_photos`.
+    """
+
+    pool: CaptionedPool
+    photos: Tensor
+
+
+def embed_pool(
+    model: OneTransformer,
+    source: Source,
+    workers: int = 2,
+    progress: bool = False,
+    indices: Sequence[int] | None = None,
+    captions: int | None = None,
+) -> PoolTokens:
+    """Run the photos of a source through a cross-encoder's image encoder.
+
+    Args:
+        model: the cross-encoder.
+        source: photos with captions.
+        workers: threads that decode photos.
+        progress: show a progress bar.
+        indices: of the photos; None takes all.
+        captions: the first so many captions of each photo; None takes all.
+
+    Raises:
+        DataError: no photo could be read.
+    """
+    photos = PhotoPixels(
+        model.config.image,
+        source,
+        workers=workers,
+        progress="photos" if progress else None,
+        indices=indices,
+    )
+    batches = [(ids, model.embed_photos(pixels)) for ids, pixels in photos.pixels()]
+    ids = [id for names, _ in batches for id in names]
+    if not ids:
+        raise photos.none_read()
+    row_of = {item.id: row for row, item in enumerate(source.items)}
+    rows = [row_of[id] for id in ids]
+    pool = CaptionedPool.of(source, rows=rows, captions=captions, skipped=photos.skipped)
+    return PoolTokens(pool, torch.cat([embedded for _, embedded in batches]))

@@ -1,0 +1,99 @@
+"""How readable a model's words are: words@10, and the heaviest words of photos."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from lexlip.data import Skipped, Source
+from lexlip.encoding import PhotoVectors
+from lexlip.function_words import FUNCTION_WORDS
+from lexlip.models.contract import Encoder
+from lexlip.models.lexlip import LexLIP
+from lexlip.search.contact_sheet import PhotoWords
+from lexlip.sparse.topk import topk
+from lexlip.vocabulary import Vocabulary, is_sign, tokenize_captions
+
+
+def words_at_10(
+    images: csr_matrix,
+    vocabulary: Vocabulary,
+    caption_tokens: Sequence[Collection[int]],
+    special: Collection[int],
+) -> float:
+    """Return the share of an image's 10 heaviest words that its captions contain, averaged over images.
+
+    Special pieces and punctuation are left out of the ten; a function word never counts as contained; an
+    image with fewer than ten words is still divided by ten.
+
+    Args:
+        images: [n, V].
+        vocabulary: the V words.
+        caption_tokens: for each image the tokenizer ids that occur in its captions.
+        special: the tokenizer ids of special pieces.
+    """
+    ignored = np.array(
+        [is_sign(w) or int(t) in special for w, t in zip(vocabulary.words, vocabulary.token_ids, strict=True)]
+    )
+    counted = csr_matrix(images.multiply(~ignored[None, :]))
+    heaviest = topk(counted, 10)
+    hits = 0
+    for row, tokens in enumerate(caption_tokens):
+        columns = heaviest.indices[heaviest.indptr[row] : heaviest.indptr[row + 1]]
+        hits += sum(is_held(column, vocabulary, tokens) for column in columns)
+    return hits / max(1, 10 * len(caption_tokens))
+
+
+def is_held(column: int, vocabulary: Vocabulary, caption_tokens: Collection[int]) -> bool:
+    """Return whether captions with these tokenizer ids contain a word; function words never count."""
+    word = vocabulary.words[column].lower()
+    return int(vocabulary.token_ids[column]) in caption_tokens and word not in FUNCTION_WORDS
+
+
+def caption_tokens(model: Encoder, captions: Sequence[str]) -> set[int]:
+    """Return the tokenizer ids that occur in a photo's captions."""
+    return {token for line in tokenize_captions(model.tokenizer, captions) for token in line}
+
+
+def photo_words(
+    model: LexLIP,
+    source: Source,
+    number: int,
+    indices: Sequence[int],
+    workers: int = 2,
+    progress: bool = False,
+) -> tuple[list[PhotoWords], list[Skipped]]:
+    """Return the heaviest words that a model sees in photos, and which of them the captions contain.
+
+    Args:
+        model: the encoder.
+        source: the photos.
+        number: of words of a photo.
+        indices: of the photos in the source.
+        workers: threads that decode photos.
+        progress: show a progress bar.
+
+    Returns:
+        The photos that could be read; the others with the reason.
+
+    Raises:
+        DataError: no photo could be read.
+    """
+    photos = PhotoVectors(
+        model, source, workers=workers, progress="photos" if progress else None, indices=indices
+    )
+    row_of = {source.items[row].id: row for row in indices}
+    words, found = model.vocabulary.words, []
+    for ids, vectors in photos:
+        for id, entries in zip(ids, topk(vectors, number), strict=True):
+            captions = source.items[row_of[id]].captions
+            tokens = caption_tokens(model, captions)
+            heaviest = sorted(zip(entries.indices, entries.data, strict=True), key=lambda entry: -entry[1])
+            held = [words[column] for column, _ in heaviest if is_held(column, model.vocabulary, tokens)]
+            weighted = {words[column]: float(weight) for column, weight in heaviest}
+            found.append(PhotoWords(id, source.path(row_of[id]), weighted, held, captions))
+    if not found:
+        raise photos.none_read()
+    return found, photos.skipped

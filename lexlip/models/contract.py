@@ -1,0 +1,71 @@
+"""What indexing, searching and measuring need of a model, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, Self
+
+from PIL import Image
+from scipy.sparse import csr_matrix
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from lexlip.config import ModelConfig
+from lexlip.registry import Metric
+from lexlip.vocabulary import Vocabulary
+
+QueryEncoder = Literal["network", "words"]
+"""How a sentence becomes a vector: by the text encoder, or by one learned weight per word."""
+
+
+class Encoder(Protocol):
+    """A model that encodes photos and captions separately: a `DualEncoder` or `Clip`.
+
+    Attributes:
+        name: the model's name.
+        identity: the name, "@" and the start of a hash of the weights, by which an index recognises it.
+        config: `config.image` says how photos are decoded.
+    """
+
+    name: str
+    identity: str
+    config: ModelConfig
+
+    @property
+    def kind(self) -> str:
+        """The kind's name in `lexlip.registry.MODELS`, such as "lexlip" or "clip"."""
+        ...
+
+    @property
+    def metric(self) -> Metric:
+        """How two vectors are compared."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """The number of entries of a vector: V, or D."""
+        ...
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The V words that the entries stand for; None for a dense model."""
+        ...
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The text encoder's tokenizer."""
+        ...
+
+    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
+        """Return float32 vectors [B, dimensions] of B photos: pictures, or uint8 [B, 3, size, size]."""
+        ...
+
+    def encode_text(
+        self, texts: Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+    ) -> csr_matrix:
+        """Return float32 vectors [T, dimensions] of T texts; see `DualEncoder.encode_text`."""
+        ...
+
+    def fold_batch_norms(self) -> Self:
+        """Make encoding faster where possible; the model can then be neither trained nor saved."""
+        ...

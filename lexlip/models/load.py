@@ -1,0 +1,94 @@
+"""Loads a saved model of any kind by name, and says beforehand what it is good for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lexlip.errors import ModelError
+from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
+from lexlip.registry import BM25, MODELS, load_class
+
+if TYPE_CHECKING:
+    from lexlip.config import ModelConfig
+    from lexlip.models.contract import Encoder
+    from lexlip.models.dual_encoder import DualEncoder
+    from lexlip.models.one_transformer import OneTransformer
+
+
+def load_model(name: str | Path) -> Encoder:
+    """Load a model that has vectors: by packaged name ("mini"), folder, or a CLIP's hub name.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged or of an unknown kind or version, or it
+            has no vectors.
+    """
+    check_first_stage(name)
+    encoder: Encoder = load_class(MODELS[kind_of(name)].implementation).from_pretrained(name)
+    return encoder
+
+
+def load_reranker(name: str | Path) -> OneTransformer:
+    """Load a model that compares pairs, by folder.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged, or it does not compare pairs.
+    """
+    check_reranker(name)
+    model: OneTransformer = load_class(MODELS[kind_of(name)].implementation).from_pretrained(name)
+    return model.fold_batch_norms()
+
+
+def load_initial(name: str | Path, config: ModelConfig) -> DualEncoder:
+    """Load a model of kind `config.kind` to train, with the weights of a saved one.
+
+    All weights are taken from a model of the same kind or of a relative. A kind without words also takes the
+    two encoders of any other kind, and gets new heads.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged, or it is of another kind.
+    """
+    kind, folder = MODELS[config.kind], model_folder(name)
+    cls = load_class(kind.implementation)
+    saved = read_description(folder)["kind"]
+    if saved not in MODELS or saved in (config.kind, *kind.relatives) or kind.words:
+        model: DualEncoder = cls.from_pretrained(folder, or_relative=True)
+        return model
+    other: DualEncoder = load_class(MODELS[saved].implementation).from_pretrained(folder)
+    encoders = replace(config, image=other.config.image, text=other.config.text)
+    model = cls(encoders, other.tokenizer, None, other.text_encoder.architecture)
+    model.image_encoder.load_state_dict(other.image_encoder.state_dict())
+    model.text_encoder.load_state_dict(other.text_encoder.state_dict())
+    return model.eval()
+
+
+def check_first_stage(name: str | Path) -> None:
+    """Raise ModelError unless a model, or "bm25", can find photos."""
+    kind = kind_of(name)
+    if kind == BM25:
+        return
+    if kind not in MODELS:
+        raise ModelError(
+            f"{model_folder(name)} holds a model of kind {kind!r}; known kinds: {', '.join(MODELS)}"
+        )
+    if not MODELS[kind].vectors:
+        raise ModelError(
+            f"{name} is a {kind} model, which has no vectors to find photos by; it can rerank what a first"
+            " stage has found (--rerank)"
+        )
+
+
+def check_reranker(name: str | Path) -> None:
+    """Raise ModelError unless a model compares pairs."""
+    if is_hub_name(name):
+        model_folder(name)
+    if not compares_pairs(name):
+        pairs = " or ".join(kind for kind, model in MODELS.items() if model.pairs)
+        raise ModelError(f"{name} is a first stage and cannot rerank; reranking needs a {pairs} model")
+
+
+def compares_pairs(name: str | Path) -> bool:
+    """Return whether a model scores if a caption describes a photo."""
+    kind = kind_of(name)
+    return kind in MODELS and MODELS[kind].pairs

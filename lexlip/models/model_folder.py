@@ -1,0 +1,118 @@
+"""A saved model's folder, read without torch.
+
+config.json        kind, name and identity, the ModelConfig, the text encoder's architecture
+vocabulary.txt     the words, one per line; a dense model has none
+model.safetensors  the weights, possibly compressed (see lexlip.models.compression)
+tokenizer.json and tokenizer_config.json, as transformers writes them
+
+A CLIP model's folder is as transformers writes it, and a CLIP model may also be named as on the hub.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from lexlip.errors import ModelError
+from lexlip.registry import BM25
+
+FORMAT = 1
+PACKAGED = Path(__file__).parent.parent / "weights"  # the checkpoints that ship, by name
+
+
+def model_folder(name: str | Path) -> Path:
+    """Return the folder of a model, given by path, by training run (its best checkpoint) or packaged name.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    folder = _first(Path(name), Path(name) / "best", PACKAGED / str(name))
+    if folder is not None:
+        return folder
+    packaged = sorted(path.parent.name for path in PACKAGED.glob("*/config.json"))
+    raise ModelError(
+        f"no model '{name}': neither a folder with a config.json nor a packaged model"
+        f" ({', '.join(packaged) or 'none is packaged'})"
+    )
+
+
+def is_hub_name(name: str | Path) -> bool:
+    """Return whether a name can only be one on the model hub, OWNER/MODEL: no such folder exists here."""
+    owner, _, _ = str(name).partition("/")
+    has_form = re.fullmatch(r"\w[\w.-]*/[\w.-]+", str(name)) is not None
+    return has_form and not Path(owner).exists()
+
+
+def kind_of(name: str | Path) -> str:
+    """Return the kind of a model by packaged name, folder or hub name: "lexlip", "clip" ..., or "bm25".
+
+    A model of another library counts as CLIP; loading it reports if it is something else.
+
+    Raises:
+        ModelError: there is no such model, or it is damaged.
+    """
+    if name == BM25:
+        return BM25
+    if is_hub_name(name):
+        return "clip"
+    folder = model_folder(name)
+    return "clip" if _is_of_transformers(folder) else str(read_description(folder)["kind"])
+
+
+def lasting_name(name: str) -> str:
+    """Return a name that finds the model from any working directory.
+
+    That is a folder's absolute path; a packaged name or a hub name stays as it is.
+    """
+    folder = _first(Path(name), Path(name) / "best")
+    return name if folder is None else str(folder.resolve())
+
+
+def _first(*folders: Path) -> Path | None:
+    """Return the first of these folders that holds a model."""
+    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
+
+
+def _is_of_transformers(folder: Path) -> bool:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and "model_type" in config and "format" not in config
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """Return the content of a model folder's config.json.
+
+    Raises:
+        ModelError: it is damaged, of another version, or not a model of this project.
+    """
+    if _is_of_transformers(folder):
+        raise ModelError(f"{folder} holds a model of transformers, not one of lexlip")
+    try:
+        description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if description["format"] != FORMAT:
+            raise ModelError(f"{folder} has format {description['format']}; this version reads {FORMAT}")
+        _ = description["kind"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise damaged(folder, error) from error
+    return dict(description)
+
+
+def check_kind(folder: Path, description: dict[str, Any], kind: str) -> None:
+    """Raise ModelError unless a folder holds a model of this kind."""
+    if description["kind"] != kind:
+        raise ModelError(f"{folder} holds a {description['kind']} model, not a {kind} one")
+
+
+def read_words(path: Path) -> list[str]:
+    """Return the words of a vocabulary.txt, one per line."""
+    return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+
+
+def damaged(folder: Path, error: Exception) -> ModelError:
+    """Return the error to raise if a folder cannot be read."""
+    return ModelError(f"the model in {folder} is damaged: {textwrap.shorten(str(error), 200)}")

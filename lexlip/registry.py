@@ -1,0 +1,94 @@
+"""The kinds of models and of indexes by name: where each is implemented, and what it can do.
+
+Nothing is imported until `load_class` is called, so a command can refuse a model or an index before
+torch or Java starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+Metric = Literal["cosine", "dot"]
+"""How two vectors are compared."""
+
+BM25 = "bm25"
+"""The name that stands for a model when photos are searched by the words of their captions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKind:
+    """A kind of model.
+
+    Attributes:
+        implementation: "module:Class".
+        trained_here: `lexlip pretrain` can train it.
+        words: the entries of its vectors are words of a vocabulary.
+        vectors: it encodes photos and captions separately, so its vectors can be indexed.
+        pairs: it scores whether a caption describes a photo, so it can rerank.
+        token_vectors: every token contributes to its vectors, not [CLS] alone.
+        photo_tokens: photo tokens run through the text encoder.
+        state_vectors: its vectors can be added to token states (LightningDOT's VMLM and SMRM).
+        metric: how its vectors are compared.
+        relatives: kinds with the same weights, from which it can start.
+    """
+
+    implementation: str
+    trained_here: bool = True
+    words: bool = False
+    vectors: bool = True
+    pairs: bool = False
+    token_vectors: bool = False
+    photo_tokens: bool = False
+    state_vectors: bool = False
+    metric: Metric = "cosine"
+    relatives: tuple[str, ...] = ()
+
+    @property
+    def cosines(self) -> bool:
+        """Whether its vectors are compared by their cosine."""
+        return self.vectors and self.metric == "cosine"
+
+
+_ONE_TRANSFORMER: dict[str, Any] = {
+    "photo_tokens": True,
+    "relatives": ("be", "ce", "joint", "vldeformer"),
+}
+
+MODELS = {
+    "lexlip": ModelKind(implementation="lexlip.models.lexlip:LexLIP", words=True, token_vectors=True),
+    "dense": ModelKind(implementation="lexlip.models.dense:Dense"),
+    "lightningdot": ModelKind(
+        implementation="lexlip.models.dense:LightningDOT", metric="dot", state_vectors=True
+    ),
+    "vldeformer": ModelKind(
+        implementation="lexlip.models.one_transformer:VLDeformer", token_vectors=True, **_ONE_TRANSFORMER
+    ),
+    "be": ModelKind(
+        implementation="lexlip.models.one_transformer:BE", token_vectors=True, **_ONE_TRANSFORMER
+    ),
+    "ce": ModelKind(
+        implementation="lexlip.models.one_transformer:CE", vectors=False, pairs=True, **_ONE_TRANSFORMER
+    ),
+    "joint": ModelKind(
+        implementation="lexlip.models.one_transformer:Joint",
+        token_vectors=True,
+        pairs=True,
+        **_ONE_TRANSFORMER,
+    ),
+    "clip": ModelKind(implementation="lexlip.models.clip:Clip", trained_here=False),
+}
+
+INDEXES = {
+    "impact": "lexlip.search.stages.impact:ImpactStage",
+    "dense": "lexlip.search.stages.dense:DenseStage",
+    "bm25": "lexlip.search.stages.bm25:BM25Stage",
+}
+"""Kinds of indexes (`kind` in index.json) and what searches each."""
+
+
+def load_class(implementation: str) -> Any:
+    """Import what "module:Class" names."""
+    module, name = implementation.split(":")
+    return getattr(import_module(module), name)

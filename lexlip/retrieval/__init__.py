@@ -1,0 +1,1 @@
+"""What every kind of index and engine offers, and what all answers look like; no implementation."""

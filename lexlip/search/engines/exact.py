@@ -1,0 +1,81 @@
+"""Brute force over float vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags_array
+
+from lexlip.registry import Metric
+from lexlip.retrieval.engine import Results
+from lexlip.sparse.topk import topk
+
+FULL = 0.25  # share of non-zero entries from which on a dense product is faster than a sparse one
+
+
+class ExactEngine:
+    """Brute force over float vectors, which indexes are measured against.
+
+    Weights and scores may be negative, as those of dense models are. A document that shares no word with the
+    query has score 0 and is not found.
+
+    Args:
+        ids: n ids.
+        vectors: [n, V].
+        query_topk: words that a query keeps; None keeps all.
+        rows: queries scored at a time; their scores, [rows, n], are held.
+        metric: the score of a document and of what a query keeps.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        vectors: csr_matrix,
+        query_topk: int | None = None,
+        rows: int = 256,
+        metric: Metric = "dot",
+    ) -> None:
+        self.ids, self.metric = np.array(ids, dtype=object), metric
+        columns = csr_matrix(_of_length_one(vectors) if metric == "cosine" else vectors).T  # [V, n]
+        self.is_full = columns.nnz > FULL * np.prod(columns.shape)
+        self.columns = columns.toarray() if self.is_full else columns.tocsr()
+        self.query_topk, self.rows = query_topk, rows
+
+    def search(self, queries: csr_matrix, k: int) -> Results:
+        if self.query_topk is not None:
+            queries = topk(queries, self.query_topk)
+        if self.metric == "cosine":
+            queries = _of_length_one(queries)
+        ids: list[list[str]] = []
+        scores: list[np.ndarray] = []
+        for start in range(0, queries.shape[0], self.rows):
+            block = self._scores(queries[start : start + self.rows])
+            block[block == 0] = -np.inf  # behind the negative ones
+            order = np.argsort(-block, axis=1, kind="stable")[:, :k]
+            for row, best in zip(block, order, strict=True):
+                best = best[row[best] > -np.inf]
+                ids.append(list(self.ids[best]))
+                scores.append(row[best])
+        return ids, scores
+
+    def _scores(self, queries: csr_matrix) -> np.ndarray:
+        """Return the scores, [rows, n]."""
+        if self.is_full:
+            full: np.ndarray = queries.toarray() @ self.columns
+            return full
+        return (queries @ self.columns).toarray()
+
+
+@contextmanager
+def exact_engine(
+    ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None, metric: Metric = "cosine"
+) -> Iterator[ExactEngine]:
+    """Give an ExactEngine for a `with` block, as every `EngineOf` does."""
+    yield ExactEngine(ids, vectors, query_topk, metric=metric)
+
+
+def _of_length_one(vectors: csr_matrix) -> csr_matrix:
+    norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
+    return csr_matrix(diags_array(1 / np.maximum(norms, 1e-12)) @ vectors)

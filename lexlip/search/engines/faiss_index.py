@@ -1,0 +1,157 @@
+"""Dense vectors in Faiss: compared with every query exhaustively (flat), or through a graph (HNSW)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, Self
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from anserini_bridge import CorruptIndex
+from anserini_bridge.storage import sync
+from lexlip.machine import cores
+from lexlip.registry import Metric
+from lexlip.retrieval.engine import Results
+
+Ann = Literal["flat", "hnsw"]
+
+LINKS, EF_CONSTRUCTION, EF_SEARCH = 32, 80, 128
+"""HNSW: neighbours of a vector in the graph, and candidates kept while building and while searching."""
+
+BATCH = 256  # queries that are searched at a time, if there are many
+VECTORS, IDS = "vectors.faiss", "ids.json"
+
+
+class FaissIndex:
+    """Dense vectors with their ids.
+
+    Args:
+        vectors: see `make_faiss`.
+        ids: of the documents that it holds already.
+        metric: "cosine" compares unit vectors, "dot" vectors as they are.
+        threads: while searching.
+        batch: queries that are searched at a time. One is what a single user waits for; a flat index
+            multiplies several as matrices, which is many times faster.
+    """
+
+    def __init__(
+        self,
+        vectors: faiss.Index,
+        ids: Sequence[str] = (),
+        metric: Metric = "cosine",
+        threads: int = 1,
+        batch: int = 1,
+    ) -> None:
+        self.vectors, self.ids = vectors, list(ids)
+        self.metric, self.threads, self.batch = metric, threads, batch
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def add(self, ids: Sequence[str], vectors: csr_matrix) -> None:
+        """Add n documents, [n, D]; HNSW is built on all cores."""
+        with _threads(cores()):
+            self.vectors.add(self._rows(vectors))
+        self.ids += ids
+
+    def save(self, folder: Path) -> None:
+        """Write vectors.faiss and ids.json; they are durable when this returns."""
+        faiss.write_index(self.vectors, str(folder / VECTORS))
+        (folder / IDS).write_text(json.dumps(self.ids, separators=(",", ":")), encoding="utf-8")
+        for name in (VECTORS, IDS):
+            sync(folder / name)
+
+    @classmethod
+    def load(cls, folder: Path, metric: Metric = "cosine", threads: int = 1, batch: int = 1) -> Self:
+        """Load what `save` wrote.
+
+        Raises:
+            CorruptIndex: a file is missing or damaged.
+        """
+        try:
+            ids: list[str] = json.loads((folder / IDS).read_text(encoding="utf-8"))
+            vectors = faiss.read_index(str(folder / VECTORS))
+            if vectors.ntotal != len(ids):
+                raise ValueError(f"{vectors.ntotal} vectors for {len(ids)} ids")
+        except (OSError, ValueError, RuntimeError, MemoryError) as error:
+            why = " ".join(str(error).split())[-200:]
+            raise CorruptIndex(f"The index in {folder} is damaged ({why}): build the index again.") from None
+        return cls(vectors, ids, metric, threads, batch)
+
+    def search(self, queries: csr_matrix, k: int) -> Results:
+        """See `lexlip.retrieval.engine.Engine`; scores are cosines or dot products."""
+        rows = self._rows(queries)
+        k = min(k, len(self.ids))
+        ids: list[list[str]] = []
+        scores: list[NDArray[np.float32]] = []
+        with _threads(self.threads), products(self.batch > 1):
+            for start in range(0, len(rows), self.batch):
+                part = rows[start : start + self.batch]
+                for best, found in zip(*self._search(part, k), strict=True):
+                    there = found >= 0  # a graph may lead to fewer than k
+                    ids.append([self.ids[row] for row in found[there]])
+                    scores.append(best[there])
+        return ids, scores
+
+    def _search(self, rows: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return scores and numbers of documents, [n, k]."""
+        if k == 0:
+            return np.empty((len(rows), 0), np.float32), np.empty((len(rows), 0), np.int64)
+        found: tuple[NDArray[np.float32], NDArray[np.int64]] = self.vectors.search(rows, k)
+        return found
+
+    def _rows(self, vectors: csr_matrix) -> NDArray[np.float32]:
+        """Return the vectors, [n, D], as they are compared."""
+        rows: NDArray[np.float32] = vectors.toarray().astype(np.float32)  # a copy
+        if self.metric == "cosine":
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return rows
+
+
+def make_faiss(dimensions: int, ann: Ann = "flat") -> faiss.Index:
+    """Return an empty Faiss index for inner products of vectors [D].
+
+    "flat" is exact; "hnsw" searches in a fraction of the time and misses some documents.
+    """
+    if ann == "flat":
+        return faiss.IndexFlatIP(dimensions)
+    index = faiss.IndexHNSWFlat(dimensions, LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction, index.hnsw.efSearch = EF_CONSTRUCTION, EF_SEARCH
+    return index
+
+
+@contextmanager
+def faiss_engine(
+    ids: Sequence[str], vectors: csr_matrix, metric: Metric = "cosine", ann: Ann = "flat"
+) -> Iterator[FaissIndex]:
+    """Give a FaissIndex of n documents, [n, D], for a `with` block; it searches many queries at a time."""
+    index = FaissIndex(make_faiss(vectors.shape[1], ann), (), metric, cores(), BATCH)
+    index.add(ids, vectors)
+    yield index
+
+
+@contextmanager
+def products(wanted: bool = True) -> Iterator[None]:
+    """Let flat indexes multiply matrices, which Faiss 1.15 only does for 128,000 numbers or more."""
+    before = faiss.cvar.distance_compute_blas_threshold
+    faiss.cvar.distance_compute_blas_threshold = 1 if wanted else before
+    try:
+        yield
+    finally:
+        faiss.cvar.distance_compute_blas_threshold = before
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(number)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -1,0 +1,133 @@
+"""An impact index of Lucene's as an engine for float vectors: what is written and asked is quantised."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import csr_matrix
+from tqdm import tqdm
+
+from anserini_bridge import ImpactSearcher, ImpactWriter
+from lexlip.retrieval.engine import Results
+from lexlip.sparse.quantize import Scheme, quantize, scale_of
+from lexlip.sparse.topk import topk
+
+Cut = Callable[[csr_matrix], csr_matrix]
+"""What a document keeps of its vector, such as its K heaviest words."""
+
+
+class LuceneEngine:
+    """An open impact index that takes float queries and quantises them as its documents were.
+
+    Args:
+        searcher: the open index.
+        query_topk: words that a query keeps; None keeps all.
+        threads: queries searched at the same time.
+
+    Attributes:
+        unit: a score of 1 in the index's whole numbers: query scale times document scale.
+    """
+
+    def __init__(self, searcher: ImpactSearcher, query_topk: int | None = None, threads: int = 1) -> None:
+        self.searcher, self.query_topk, self.threads = searcher, query_topk, threads
+        self.scheme: Scheme = searcher.metadata.quantization["scheme"]
+        self.unit = scale_of(self.scheme) ** 2
+
+    def quantized(self, queries: csr_matrix) -> csr_matrix:
+        """Return float queries [n, V] as whole weights, as the index takes them."""
+        return quantize(topk(queries, self.query_topk), self.scheme)
+
+    def search(self, queries: csr_matrix, k: int) -> Results:
+        ids, scores = self.searcher.search(self.quantized(queries), k, self.threads)
+        return ids, [row / self.unit for row in scores]
+
+
+def impact_writer(
+    folder: str | Path,
+    words: Sequence[str],
+    scheme: Scheme = "unit",
+    topk_words: int | None = None,
+    encoder: str = "temporary",
+    extra: Mapping[str, Any] | None = None,
+    memory_mb: float = 512,
+) -> ImpactWriter:
+    """Return a writer of a new index for vectors that `quantize` made whole.
+
+    Args:
+        folder: the index's.
+        words: the V words.
+        scheme: see `lexlip.sparse.quantize`.
+        topk_words: words that a document keeps, for the record; None: all.
+        encoder: identity of the model.
+        extra: what else the index stores.
+        memory_mb: for the documents of one segment.
+    """
+    return ImpactWriter(
+        folder,
+        words,
+        encoder=encoder,
+        quantization={"scheme": scheme, "scale": scale_of(scheme)},
+        topk=topk_words,
+        normalize=scheme == "unit",
+        extra=extra,
+        memory_mb=memory_mb,
+    )
+
+
+def write_impacts(
+    cuts: Mapping[Path, Cut],
+    words: Sequence[str],
+    documents: Iterable[tuple[Sequence[str], csr_matrix]],
+    scheme: Scheme = "unit",
+    memory_mb: float = 512,
+    progress: tqdm | None = None,
+) -> None:
+    """Write several temporary indexes of the same documents together, so that documents are made only once.
+
+    Args:
+        cuts: by the index's folder what a document keeps of its vector.
+        words: the V words.
+        documents: ids and float vectors [n, V], batch by batch.
+        scheme: see `lexlip.sparse.quantize`.
+        memory_mb: for the documents of one segment of each index.
+        progress: counts documents.
+    """
+    with ExitStack() as stack:
+        writers = {
+            folder: stack.enter_context(impact_writer(folder, words, scheme, memory_mb=memory_mb))
+            for folder in cuts
+        }
+        for ids, vectors in documents:
+            for folder, writer in writers.items():
+                writer.add(ids, quantize(cuts[folder](vectors), scheme))
+            if progress is not None:
+                progress.update(len(ids))
+
+
+@contextmanager
+def temporary_lucene_engine(
+    ids: Sequence[str],
+    vectors: csr_matrix,
+    words: Sequence[str],
+    scheme: Scheme = "unit",
+    query_topk: int | None = None,
+    threads: int = 1,
+) -> Iterator[LuceneEngine]:
+    """Give a LuceneEngine over an index that exists for a `with` block.
+
+    Args:
+        ids: n ids.
+        vectors: float vectors [n, V], already cut to their top-K.
+        words: the V words.
+        scheme: see `lexlip.sparse.quantize`.
+        query_topk: words that a query keeps.
+        threads: queries searched at the same time.
+    """
+    with tempfile.TemporaryDirectory(prefix="lexlip-") as folder:
+        write_impacts({Path(folder): lambda rows: rows}, words, [(ids, vectors)], scheme)
+        with ImpactSearcher(folder) as searcher:
+            yield LuceneEngine(searcher, query_topk, threads)

@@ -1,0 +1,95 @@
+"""The first stage without a model: photos by the words of their captions, in Lucene's BM25.
+
+DIR/data-<n>/lucene/, in an index's folder as anserini_bridge.storage describes it; a photo's document is
+all of its captions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anserini_bridge import IndexHeader, read_metadata_as
+from anserini_bridge.bm25 import Bm25Searcher
+from lexlip.errors import ModelError
+from lexlip.machine import cores
+from lexlip.retrieval.engine import Results
+from lexlip.retrieval.first_stage import Found
+from lexlip.search.stages.index_model import check_no_model
+
+if TYPE_CHECKING:
+    from lexlip.models.contract import Encoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class BM25Metadata(IndexHeader):
+    """What `index.json` says about an index of captions.
+
+    Attributes:
+        postings: pairs of a photo and a word of its captions.
+        language: whose stop words and stems the captions were indexed with.
+    """
+
+    kind: str = "bm25"
+    postings: int
+    language: str = "en"
+
+
+class BM25Stage:
+    """See `FirstStage`; without a model, pictures cannot search.
+
+    Args:
+        index: the index's folder.
+        model: None, or "bm25".
+        query_encoder, query_topk: not used, as sentences are searched as they are.
+    """
+
+    def __init__(
+        self,
+        index: Path,
+        model: str | None = None,
+        query_encoder: str = "network",
+        query_topk: int | None = None,
+    ) -> None:
+        self.index = index
+        self.metadata = read_metadata_as(BM25Metadata, index)
+        check_no_model(index, self.metadata, model)
+        self.searcher = self._open()
+
+    @property
+    def encoder(self) -> Encoder:
+        raise ModelError(
+            f"the index {self.index} holds captions (BM25), which a picture cannot search:"
+            " give a sentence, or index with a model"
+        )
+
+    def encode(self, query: str) -> str:
+        return query
+
+    def unknown(self, query: str) -> list[str]:
+        return []
+
+    def search(self, queries: Sequence[str], k: int) -> Results:
+        ids, scores = self.searcher.search(queries, k, threads=min(len(queries), cores()))
+        return ids, list(scores)
+
+    def find(self, queries: Sequence[str], k: int) -> list[Found]:
+        return Found.without_words(self.search(queries, k))
+
+    def refresh(self) -> bool:
+        metadata = read_metadata_as(BM25Metadata, self.index)
+        if metadata == self.metadata:
+            return False
+        before, self.metadata = self.searcher, metadata
+        self.searcher = self._open()
+        before.close()
+        return True
+
+    def close(self) -> None:
+        self.searcher.close()
+
+    def _open(self) -> Bm25Searcher:
+        folder = self.index / self.metadata.directory / "lucene"
+        return Bm25Searcher(folder, language=self.metadata.language)

@@ -1,0 +1,100 @@
+"""The first stage of dense models: vectors of photos in Faiss.
+
+DIR/data-<n>/vectors.faiss and ids.json, in an index's folder as anserini_bridge.storage describes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scipy.sparse import csr_matrix, vstack
+
+from anserini_bridge import IndexHeader, read_metadata_as
+from lexlip.errors import ModelError
+from lexlip.registry import Metric
+from lexlip.retrieval.engine import Results
+from lexlip.retrieval.first_stage import Found
+from lexlip.search.engines.faiss_index import Ann, FaissIndex
+from lexlip.search.stages.index_model import load_dense_encoder
+
+if TYPE_CHECKING:
+    from lexlip.models.contract import QueryEncoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseMetadata(IndexHeader):
+    """What `index.json` says about a dense index.
+
+    Attributes:
+        model_kind: such as "dense" or "clip".
+        metric: how vectors are compared.
+        ann: how they are searched.
+        dimensions: D.
+    """
+
+    kind: str = "dense"
+    model_kind: str
+    metric: Metric
+    ann: Ann
+    dimensions: int
+
+
+def open_vectors(index: Path) -> tuple[DenseMetadata, FaissIndex]:
+    """Return what a dense index holds.
+
+    Raises:
+        BridgeError: it is not a dense index, or it cannot be read.
+    """
+    metadata = read_metadata_as(DenseMetadata, index)
+    return metadata, FaissIndex.load(index / metadata.directory, metadata.metric)
+
+
+class DenseStage:
+    """See `FirstStage`.
+
+    Args:
+        index, model: see `lexlip.search.open_index.open_index`.
+        query_encoder: "network"; dense vectors have no words.
+        query_topk: not used, as dense vectors have no words to keep.
+    """
+
+    def __init__(
+        self,
+        index: Path,
+        model: str | None = None,
+        query_encoder: QueryEncoder = "network",
+        query_topk: int | None = None,
+    ) -> None:
+        self.index = index
+        self.metadata, self.vectors = open_vectors(index)
+        if query_encoder == "words":
+            raise ModelError(
+                f"the index {index} was made with {self.metadata.encoder}, which has no words;"
+                " use the network query encoder"
+            )
+        self.encoder = load_dense_encoder(index, self.metadata, model)
+
+    def encode(self, query: str) -> csr_matrix:
+        return self.encoder.encode_text([query])
+
+    def unknown(self, query: str) -> list[str]:
+        return []
+
+    def search(self, queries: Sequence[csr_matrix], k: int) -> Results:
+        return self.vectors.search(vstack(queries, format="csr"), k)
+
+    def find(self, queries: Sequence[csr_matrix], k: int) -> list[Found]:
+        return Found.without_words(self.search(queries, k))
+
+    def refresh(self) -> bool:
+        metadata = read_metadata_as(DenseMetadata, self.index)
+        if metadata == self.metadata:
+            return False
+        self.metadata, self.vectors = open_vectors(self.index)
+        return True
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,111 @@
+"""The model that made an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anserini_bridge import IndexHeader, IndexMetadata, check_same_vocabulary
+from lexlip.errors import ModelError
+from lexlip.models.model_folder import kind_of, model_folder, read_description
+from lexlip.queries.text_queries import TextQueries
+from lexlip.registry import BM25
+
+if TYPE_CHECKING:
+    from lexlip.models.contract import Encoder, QueryEncoder
+    from lexlip.models.lexlip import LexLIP
+
+
+def load_encoder(index: Path, metadata: IndexMetadata, model: str | None) -> LexLIP:
+    """Load the model that encodes photos, as queries or for an index of words.
+
+    Args:
+        index: the index's folder.
+        metadata: what the index says about itself.
+        model: name or folder of the model; None is the one that the index names.
+
+    Raises:
+        ModelError: the model does not exist, or did not make the index.
+        VocabularyMismatch: its words are not those of the index.
+    """
+    from lexlip.models.lexlip import LexLIP
+
+    with _model_of(index, metadata, model) as name:
+        encoder = LexLIP.from_pretrained(name).fold_batch_norms()
+    check_same_vocabulary(index, metadata, encoder.vocabulary.words)
+    return encoder
+
+
+def load_queries(
+    index: Path, metadata: IndexMetadata, model: str | None, encoder: QueryEncoder
+) -> TextQueries:
+    """Load what encodes sentences for an index of words; see `load_encoder` for the rest."""
+    with _model_of(index, metadata, model) as name:
+        queries = TextQueries(name, encoder)
+    check_same_vocabulary(index, metadata, queries.vocabulary.words)
+    return queries
+
+
+def load_dense_encoder(index: Path, metadata: IndexHeader, model: str | None) -> Encoder:
+    """Load the model that encodes queries for a dense index; see `load_encoder` for the rest."""
+    from lexlip.models.load import load_model
+
+    with _model_of(index, metadata, model) as name:
+        encoder = load_model(name).fold_batch_norms()
+    if _digest(encoder.identity) != _digest(metadata.encoder):
+        raise _another(index, metadata, name, encoder.identity)
+    return encoder
+
+
+def check_no_model(index: Path, metadata: IndexHeader, model: str | None) -> None:
+    """Raise ModelError if a model is named for an index that no model made."""
+    with _model_of(index, metadata, model or BM25):
+        pass
+
+
+@contextmanager
+def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator[str]:
+    """Give the name of the model that made an index; explain a ModelError that the `with` block raises."""
+    name = model or metadata.extra.get("model")
+    if name is None:
+        raise ModelError(
+            f"{index} does not say where the model is that made it ({metadata.encoder}): name it with --model"
+        )
+    try:
+        identity = _identity_of(name, metadata)
+        if identity == metadata.encoder:
+            yield name
+            return
+    except ModelError as error:
+        if model is not None:
+            raise
+        raise ModelError(
+            f"the index {index} was made with {metadata.encoder}, which cannot be loaded: {error};"
+            " say with --model where it is, or index again"
+        ) from error
+    raise _another(index, metadata, name, identity)
+
+
+def _identity_of(name: str, metadata: IndexHeader) -> str | None:
+    """Return a model's identity without loading it; for a CLIP model only the weights tell."""
+    kind = kind_of(name)
+    if kind == BM25:
+        return BM25
+    if kind == "clip":
+        return metadata.encoder if metadata.kind == "dense" else "a model of transformers"
+    identity: str | None = read_description(model_folder(name)).get("identity")
+    return identity
+
+
+def _another(index: Path, metadata: IndexHeader, name: str, identity: str | None) -> ModelError:
+    return ModelError(
+        f"the index {index} was made with {metadata.encoder}, but {name} is {identity}:"
+        " give the model that made it (--model), or index again"
+    )
+
+
+def _digest(identity: str) -> str:
+    """Return an identity without the name, which for a CLIP model is that of its folder."""
+    return identity.rpartition("@")[2]

@@ -1,0 +1,132 @@
+"""Photos for training: random crop, mirroring and RandAugment, as `config.data` says.
+
+What a photo looks like in an epoch depends on (seed, epoch, photo) alone: a resumed run sees what an
+uninterrupted one would have seen, however many workers and processes there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import Dataset
+from torchvision import transforms
+from torchvision.transforms.functional import pil_to_tensor
+
+from lexlip.config import DataConfig, ImageEncoderConfig
+from lexlip.data import Source, UnreadableImage
+from lexlip.encoders.image import square
+
+Augmentation = Callable[[Image.Image], Tensor]  # -> uint8 [3, S, S]
+
+
+def augmentation(data: DataConfig, image: ImageEncoderConfig, size: int) -> Augmentation:
+    """Return what turns a photo into pixels, uint8 [3, size, size], by torch's generator.
+
+    Args:
+        data: what is done to a photo.
+        image: how it becomes a square, without random crops.
+        size: pixels along a side.
+    """
+    steps: list[object] = [partial(square, config=replace(image, size=size))]
+    if data.crop < 1:
+        bicubic = transforms.InterpolationMode.BICUBIC
+        steps = [transforms.RandomResizedCrop(size, (data.crop, 1.0), interpolation=bicubic)]
+    if data.flip:
+        steps.append(transforms.RandomHorizontalFlip())
+    if data.randaugment[0]:
+        steps.append(transforms.RandAugment(*data.randaugment))
+    augment: Augmentation = transforms.Compose([*steps, pil_to_tensor])
+    return augment
+
+
+class Key(NamedTuple):
+    """One photo of one step.
+
+    Attributes:
+        epoch: which pass over the photos.
+        photo: its index in the source.
+        size: pixels along a side.
+    """
+
+    epoch: int
+    photo: int
+    size: int
+
+
+class Sample(NamedTuple):
+    """A photo for training.
+
+    Attributes:
+        key: which one.
+        pixels: uint8 [3, S, S]; None if it is given by tokens.
+        tokens: float16 [P, C], a frozen image body's tokens of a view; None if it is given by pixels.
+        drawn: which of its captions were drawn.
+        captions: all of them.
+    """
+
+    key: Key
+    pixels: Tensor | None
+    tokens: Tensor | None
+    drawn: list[int]
+    captions: tuple[str, ...]
+
+
+class Views(Protocol):
+    """What a frozen image body made of some views of each photo; see `lexlip.training.frozen_views`."""
+
+    def draw(self, photo: int, rng: np.random.Generator) -> Tensor | str:
+        """Return one view's tokens, float16 [P, C], or why the photo cannot be read."""
+        ...
+
+
+class AugmentedPhotos(Dataset):
+    """Augmented photos with some of their captions, addressed by `Key`.
+
+    An unreadable photo is given as a text that says why.
+
+    Args:
+        source: the photos.
+        data: how they are augmented, and how many captions of each are drawn.
+        image: how they become squares.
+        seed: of everything that is drawn.
+        views: replace the pixels.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        data: DataConfig,
+        image: ImageEncoderConfig,
+        seed: int,
+        views: Views | None = None,
+    ) -> None:
+        self.source, self.seed, self.views = source, seed, views
+        self.captions_per_image = data.captions_per_image
+        self.augment = {size: augmentation(data, image, size) for size in {image.size, *data.sizes}}
+
+    def __getitem__(self, key: Key) -> Sample | str:
+        rng = np.random.default_rng((self.seed, key.epoch, key.photo))
+        captions = self.source.items[key.photo].captions
+        drawn = rng.permutation(len(captions))[: self.captions_per_image].tolist()
+        if self.views is not None:
+            tokens = self.views.draw(key.photo, rng)
+            return tokens if isinstance(tokens, str) else Sample(key, None, tokens, drawn, captions)
+        pixels = self.pixels(key.photo, key.size, int(rng.integers(2**62)))
+        return pixels if isinstance(pixels, str) else Sample(key, pixels, None, drawn, captions)
+
+    def pixels(self, photo: int, size: int, seed: int) -> Tensor | str:
+        """Return a photo, augmented as `seed` draws, uint8 [3, size, size], or why it cannot be read."""
+        try:
+            picture = self.source.image(photo, size)
+        except UnreadableImage as error:
+            return str(error)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)  # the CPU's alone
+            return self.augment[size](picture)

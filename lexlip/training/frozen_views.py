@@ -1,0 +1,145 @@
+"""Photos that go through a frozen image body once, before the first step, instead of in every epoch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from tqdm import tqdm
+
+from lexlip.config import Config
+from lexlip.device import autocast, pick_precision
+from lexlip.encoders.image import ImageEncoder
+from lexlip.errors import ConfigError
+from lexlip.machine import cores
+from lexlip.processes import worker_context
+from lexlip.training.augmentation import AugmentedPhotos
+from lexlip.training.distributed import Processes
+
+BATCH = 32  # views encoded at a time
+
+
+class FrozenViews:
+    """What the body makes of each view of some photos.
+
+    Args:
+        tokens: float16 [N, views, P, C].
+        photos: int64 [N], their indices in the source, ascending.
+        unreadable: why some of them cannot be read, by index.
+    """
+
+    def __init__(self, tokens: np.ndarray, photos: np.ndarray, unreadable: dict[int, str]) -> None:
+        self.tokens, self.photos, self.unreadable = tokens, photos, unreadable
+
+    def draw(self, photo: int, rng: np.random.Generator) -> Tensor | str:
+        """Return one view of a photo, float16 [P, C], or why the photo cannot be read."""
+        if photo in self.unreadable:
+            return self.unreadable[photo]
+        row, view = np.searchsorted(self.photos, photo), rng.integers(self.tokens.shape[1])
+        return torch.from_numpy(self.tokens[row, view].copy())
+
+
+def encode_views(
+    encoder: ImageEncoder,
+    photos: AugmentedPhotos,
+    indices: np.ndarray,
+    config: Config,
+    file: Path,
+    processes: Processes,
+) -> FrozenViews:
+    """Encode `config.data.views` views of each photo; each process does its share.
+
+    Args:
+        encoder: its body must be frozen.
+        photos: makes the views.
+        indices: int64 [N], of the photos in their source, ascending.
+        config: the experiment.
+        file: where they are kept. It is deleted as soon as all processes have opened it, so that nothing
+            is left however the run ends.
+        processes: share the work, on one file system.
+
+    Raises:
+        ConfigError: the body learns, photos have several sizes, or pixels are to be masked.
+    """
+    _check(encoder, config)
+    tokens = _shared_array(file, (len(indices), config.data.views, *encoder.token_shape), processes)
+    rows = range(processes.rank, len(indices), processes.world)
+    places = [(row, int(indices[row]), view) for row in rows for view in range(config.data.views)]
+    workers = min(config.data.workers, cores())
+    loader = DataLoader(
+        _Views(photos, places, config.model.image.size),
+        BATCH,
+        collate_fn=list,
+        num_workers=workers,
+        multiprocessing_context=worker_context() if workers else None,
+        generator=torch.Generator(),
+    )
+    device, unreadable = processes.device, dict[int, str]()
+    precision = pick_precision(config.optim.precision, device)
+    if processes.first:
+        count, size = config.data.views, tokens.nbytes / 1e9
+        tqdm.write(f"encoding {count} views of {len(indices)} photos once, {size:.1f} GB", sys.stderr)
+    training = encoder.training
+    encoder.eval()  # without the body's dropout
+    with tqdm(
+        total=len(places), desc="views of photos", unit="view", delay=2, disable=not processes.first or None
+    ) as bar:
+        for samples in loader:
+            readable = [(row, view, pixels) for row, _, view, pixels in samples if isinstance(pixels, Tensor)]
+            unreadable |= {photo: why for _, photo, _, why in samples if isinstance(why, str)}
+            if readable:
+                pixels = torch.stack([pixels for _, _, pixels in readable]).to(device)
+                with torch.inference_mode(), autocast(precision, device):
+                    encoded = encoder.tokens(pixels).half().cpu().numpy()
+                tokens[[row for row, _, _ in readable], [view for _, view, _ in readable]] = encoded
+            bar.update(len(samples))
+    encoder.train(training)
+    everywhere = {photo: why for part in processes.collect(unreadable) for photo, why in part.items()}
+    return FrozenViews(tokens, indices, everywhere)
+
+
+def _check(encoder: ImageEncoder, config: Config) -> None:
+    if any(parameter.requires_grad for parameter in encoder.body.parameters()):
+        raise ConfigError(
+            f"data.views={config.data.views} needs a frozen image encoder:"
+            " set optim.lr_scale={image_encoder.body: 0}, or data.views=0"
+        )
+    if config.data.sizes:
+        raise ConfigError("data.views is for photos of one size: leave data.sizes empty, or set data.views=0")
+    if config.objective.smrm and encoder.layers is None:
+        raise ConfigError(
+            "data.views keeps no pixels that objective.smrm could mask: set model.image.layers=2 for fresh"
+            " layers, whose tokens are masked, or data.views=0"
+        )
+
+
+def _shared_array(file: Path, shape: tuple[int, ...], processes: Processes) -> np.ndarray:
+    """Return a float16 array on disk that all processes share, in a file without a name."""
+    if processes.first:
+        np.lib.format.open_memmap(file, "w+", np.float16, shape).flush()
+    processes.wait()
+    array: np.ndarray = np.lib.format.open_memmap(file, "r+")
+    processes.wait()
+    if processes.first:
+        file.unlink()
+    return array
+
+
+class _Views(Dataset):
+    """(row, photo, view) with the view's pixels, or why the photo cannot be read."""
+
+    def __init__(self, photos: AugmentedPhotos, places: Sequence[tuple[int, int, int]], size: int) -> None:
+        self.photos, self.places, self.size = photos, places, size
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: int) -> tuple[int, int, int, Tensor | str]:
+        row, photo, view = self.places[index]
+        rng = np.random.default_rng((self.photos.seed, view, photo, 1))
+        return row, photo, view, self.photos.pixels(photo, self.size, int(rng.integers(2**62)))

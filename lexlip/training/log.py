@@ -1,0 +1,108 @@
+"""What a run prints, and its metrics.jsonl."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from lexlip.machine import peak_memory_mb
+from lexlip.measure.evaluate import Report
+from lexlip.training.batches import Batch
+from lexlip.training.distributed import Processes
+
+
+class Log:
+    """A progress bar, one line every so many steps, and RUN/metrics.jsonl.
+
+    Args:
+        folder: RUN.
+        first: the step to begin with; later lines of metrics.jsonl are removed.
+        steps: of the whole run.
+        every: steps between two lines.
+        processes: the first one prints and writes.
+    """
+
+    def __init__(self, folder: Path, first: int, steps: int, every: int, processes: Processes) -> None:
+        self.file, self.every, self.processes = folder / "metrics.jsonl", every, processes
+        self.restart()
+        self.bar = tqdm(
+            total=steps, initial=first, unit="step", desc="pretrain", disable=not processes.first or None
+        )
+        if processes.first:
+            kept = [line for line in self._complete_lines() if json.loads(line)["step"] <= first]
+            self.file.write_text("".join(kept), encoding="utf-8")
+
+    def restart(self) -> None:
+        """Measure photos per second from now on."""
+        self.started, self.samples = time.perf_counter(), 0
+        self.parts: dict[str, Tensor] = {}  # the latest value of each, as losses may take turns
+
+    def write(self, line: str) -> None:
+        """Print a line in the first process."""
+        if self.processes.first:
+            tqdm.write(line, file=sys.stderr)
+
+    def report_unreadable(self, batch: Batch) -> None:
+        """Print which photos of a batch could not be read; each process has its own."""
+        for reason in batch.unreadable:
+            tqdm.write(f"skipped {reason}", file=sys.stderr)
+
+    def step(self, step: int, parts: Mapping[str, Tensor], lr: float, samples: int) -> None:
+        """Note a step's losses; every so many steps print and write them."""
+        self.bar.update()
+        self.samples += samples
+        self.parts |= parts
+        if step % self.every:
+            return
+        # each process has its share of every loss
+        values = [*(float(value) for value in self.parts.values()), float(self.samples)]
+        *sums, encoded = self.processes.sum(values)
+        seconds = time.perf_counter() - self.started
+        row = dict(zip(self.parts, sums, strict=True))
+        row |= {"lr": lr, "samples_per_s": encoded / seconds, "memory_mb": self._memory_mb()}
+        self.restart()
+        if self.processes.first:
+            self._append({"step": step, **row})
+        self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
+
+    def validation(self, step: int, report: Report) -> None:
+        """Print and write a validation."""
+        self._append({"step": step, "val": report.to_dict()})
+        words = ""
+        if report.words_at_10 is not None:
+            terms = f"{report.terms_image:.1f} / {report.terms_text:.1f}"
+            words = f"  terms {terms}  words@10 {report.words_at_10:.3f}"
+        recalls = "  ".join(
+            f"{name} " + " / ".join(f"{way[k]:.1f}" for k in ("R@1", "R@5", "R@10"))
+            for name, way in (("T2I", report.t2i), ("I2T", report.i2t))
+        )
+        self.write(f"step {step:6d}  val  mean recall {report.mean_recall:.2f}  {recalls}{words}")
+
+    def close(self) -> None:
+        """Close the progress bar."""
+        self.bar.close()
+
+    def _memory_mb(self) -> float:
+        """Return the peak memory of the GPU, or of this process on a CPU, in MB (10^6 bytes)."""
+        if self.processes.device.type == "cuda":
+            return torch.cuda.max_memory_allocated() / 1e6
+        return peak_memory_mb()
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def _complete_lines(self) -> list[str]:
+        """Return the lines of the file with their ends, without one that a killed run left incomplete."""
+        if not self.file.exists():
+            return []
+        lines = self.file.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [line for line in lines if line.endswith("\n")]

@@ -1,0 +1,459 @@
+"""The training method, in the order of the LexLIP paper; the losses over a whole batch are in objectives/.
+
+    Eq.     what                                        where
+    1, 4    states of image and text tokens             lexlip.encoders.image:ImageEncoder.forward
+                                                        lexlip.encoders.text:TextEncoder.forward
+    2, 5    logits over the vocabulary                  lexlip.encoders.lexicon:LexiconHead.forward
+    3, 6    sparse vector p                             lexlip.encoders.lexicon:sparse_vector
+    7       masked words, L_self                        lexlip.training.method:masked_words
+    8-10    bottleneck, a bag of words                  lexlip.training.method:bottleneck
+    11-12   decoder with the bottleneck as [CLS]        lexlip.training.method:WeakDecoder.forward
+    13      caption from the image, L_i2t               lexlip.training.method:decoded_from_image
+    14      caption from the masked caption, L_t2t      lexlip.training.method:decoded_from_text
+    15, 16  in-batch contrast                           lexlip.objectives.contrastive:contrastive
+    17      FLOPS, and L_baco                           lexlip.objectives.flops:flops
+    18      loss of phase 1                             lexlip.objectives.losses:batch_loss
+    19      key encoders that follow                    lexlip.training.method:follow
+    20-22   contrast with queues of keys                lexlip.objectives.contrastive:momentum_contrastive
+    23      loss of phase 2                             lexlip.objectives.losses:batch_loss
+    24      score of a document                         anserini_bridge.searcher:ImpactSearcher.search
+
+Shapes: B photos, T captions, L text tokens, P image tokens, V vocabulary, D width, Q queue length.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lexlip.config import LOSSES, ObjectiveConfig
+from lexlip.encoders.chunked_logits import masked_cross_entropy
+from lexlip.encoders.lexicon import LexiconHead
+from lexlip.models.dual_encoder import DualEncoder, by_length
+from lexlip.objectives.compared import Keys
+from lexlip.objectives.matching import matching
+from lexlip.training.batches import Batch, PhotoBatch, Tokens
+from lexlip.training.hard_negatives import mix_tokens
+from lexlip.training.masking import NOT_MASKED
+from lexlip.vocabulary import Vocabulary
+
+Tensors = dict[str, Tensor]
+
+OPTIONAL_PARTS = "image_decoder", "text_decoder", "own_head", "patch_head", "patch_query"
+"""Modules of a `Method` that only some objectives have."""
+
+
+class Method(nn.Module):
+    """The model that is trained, and what only its training needs.
+
+    Args:
+        model: trained as it is; the key encoders start as its copy.
+        vocabulary: the words that masked positions are predicted among.
+        objective: which losses are trained.
+        key_dtype: what the queues hold, and are multiplied in.
+
+    Attributes:
+        own_head: a masked-language-model head, for a model that has no lexicon head.
+        image_decoder, text_decoder: phase 1 (Section 3.2).
+        keys, image_queue, text_queue: phase 2 (Section 3.3).
+        patch_query, patch_head: LightningDOT's SMRM.
+    """
+
+    columns: Tensor
+
+    def __init__(
+        self,
+        model: DualEncoder,
+        vocabulary: Vocabulary,
+        objective: ObjectiveConfig,
+        key_dtype: torch.dtype = torch.bfloat16,
+    ) -> None:
+        super().__init__()
+        self.model, self.objective = model, objective
+        token_ids = torch.from_numpy(vocabulary.token_ids)
+        self.register_buffer("columns", token_ids, persistent=False)  # int64 [V], the words' token ids
+        width = model.text_encoder.width
+        if objective.masks and not model.can.words:
+            self.own_head = LexiconHead(width, model.text_encoder.word_embeddings[token_ids])
+        if objective.decodes:
+            like = model.text_encoder.body.config
+            shape = width, like.num_attention_heads, getattr(like, "hidden_dropout_prob", 0.1)
+            self.image_decoder = WeakDecoder(*shape)
+            self.text_decoder = self.image_decoder if objective.share_decoder else WeakDecoder(*shape)
+        if objective.smrm:
+            states = model.image_encoder.width
+            self.patch_query = nn.Identity() if width == states else nn.Linear(width, states)
+            self.patch_head = nn.Sequential(
+                nn.Linear(states, states),
+                nn.GELU(),
+                nn.LayerNorm(states),
+                nn.Linear(states, model.image_encoder.patch_width),
+            )
+        self.turns = _turns(objective)
+        if objective.queue:
+            self.keys = copy.deepcopy(model).requires_grad_(False)
+            self.image_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
+            self.text_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
+
+    def train(self, mode: bool = True) -> Method:
+        super().train(mode)
+        if self.objective.queue:
+            self.keys.eval()  # keys without dropout's noise
+        return self
+
+    def take_turn(self, step: int) -> None:
+        """Train what is this step's turn, if losses alternate."""
+        self.objective = self.turns[step % len(self.turns)]
+
+    # ---- vectors (Section 3.1) ----
+
+    def image_states(self, photos: PhotoBatch) -> Tensor:
+        """Return the image encoder's states [B, P, D_image] of photos, given by pixels or frozen tokens."""
+        encoder = self.model.image_encoder
+        if photos.tokens is not None:
+            return encoder.deepen(photos.tokens.float())
+        states: Tensor = encoder(photos.pixels)
+        return states
+
+    def image_tokens(self, photos: PhotoBatch) -> Tensor:
+        """Return the timm model's tokens [B, P, C] of photos."""
+        if photos.tokens is not None:
+            return photos.tokens
+        assert photos.pixels is not None
+        return self.model.image_encoder.tokens(photos.pixels)
+
+    def raw(self, batch: Batch) -> Tensors:
+        """Return the raw outputs that the losses over the whole batch take.
+
+        Returns:
+            {"image": [B, V], "text": [T, V]}, and "composed_image", "composed_text" if the objective asks
+            for them. Empty for a model without vectors, and in a turn that trains pairs only.
+        """
+        return self._raw(batch, self.image_states(batch.photos))
+
+    def _raw(self, batch: Batch, states: Tensor) -> Tensors:
+        if not self.model.can.vectors or _trains_pairs_only(self.objective):
+            return {}
+        raw = {
+            "image": self.model.pool_image(states),
+            "text": self.model.raw_text(batch.captions.ids, batch.captions.mask),
+        }
+        if batch.composed is not None:
+            mixed = mix_tokens(states, self.model.image_encoder.prefix_tokens)
+            raw["composed_image"] = self.model.pool_image(mixed)
+            raw["composed_text"] = self.model.raw_text(batch.composed.ids, batch.composed.mask)
+        return raw
+
+    def forward(self, batch: Batch) -> tuple[Tensors, Tensors]:
+        """Return `raw`, and the losses of single captions, each a sum (see CAPTION_LOSSES)."""
+        states = self.image_states(batch.photos)
+        part = Part(self, batch, states, self._raw(batch, states))
+        sums = {loss.name: loss.total(part) for loss in CAPTION_LOSSES if getattr(self.objective, loss.name)}
+        return part.raw, sums
+
+    # ---- masked words and decoders (Section 3.2) ----
+
+    @property
+    def text_head(self) -> LexiconHead:
+        """The masked-language-model head of captions: LexLIP's, which the decoders share, or `own_head`."""
+        return self.model.text_head if self.model.can.words else self.own_head
+
+    def cross_entropy(self, states: Tensor, labels: Tensor) -> Tensor:
+        """Return the cross-entropy of masked words, summed, of states [T, L, D] and labels int64 [T, L]."""
+        masked = labels != NOT_MASKED
+        head, scale = self.text_head, self.objective.softmax_scale
+        hidden = scale * head.hidden(states[masked])
+        return masked_cross_entropy(hidden, head.decoder, scale * head.bias, labels[masked])
+
+    def first_slot(self, raw: Tensor) -> Tensor:
+        """Return what replaces [CLS] in a decoder, [T, D]: the bottleneck, or a dense model's vector."""
+        if not self.model.can.words:
+            return raw
+        embeddings = self.model.text_encoder.word_embeddings[self.columns]
+        return bottleneck(self.objective.softmax_scale * raw, embeddings)
+
+    # ---- key encoders and queues (Section 3.3) ----
+
+    @torch.no_grad()
+    def key_vectors(self, batch: Batch) -> Tensors:
+        """Return the key encoders' vectors: {"image": [B, V], "text": [T, V]}."""
+        photos = batch.photos
+        if photos.tokens is not None:
+            raw = self.keys.pool_image(self.keys.image_encoder.deepen(photos.tokens.float()))
+        else:
+            assert photos.pixels is not None
+            raw = self.keys.raw_image(photos.pixels)
+        texts = self.keys.raw_text(batch.captions.ids, batch.captions.mask)
+        return {"image": self.keys.vectors(raw), "text": self.keys.vectors(texts)}
+
+    def with_queues(self, keys: Tensors) -> Keys:
+        """Return a step's keys beside those that the queues hold."""
+        return Keys(keys["image"], keys["text"], self.image_queue.contents(), self.text_queue.contents())
+
+    def follow(self) -> None:
+        """Move the key encoders after the model (Eq. 19)."""
+        follow(self.keys, self.model, self.objective.momentum)
+
+    def left_behind(self) -> Tensors:
+        """Return the weights and queues that a checkpoint holds beside the model."""
+        return {name: value for name, value in self.state_dict().items() if not name.startswith("model.")}
+
+
+def _turns(objective: ObjectiveConfig) -> tuple[ObjectiveConfig, ...]:
+    """Return the objectives that take turns: with `alternate` all but matching, then matching alone."""
+    if not objective.alternate:
+        return (objective,)
+    off: dict[str, Any] = {name: 0.0 for name in LOSSES if name != "matching"}
+    return replace(objective, matching=0), replace(objective, **off)
+
+
+def _trains_pairs_only(objective: ObjectiveConfig) -> bool:
+    return not any(getattr(objective, name) for name in LOSSES if name != "matching")
+
+
+# ---- losses of single captions ----
+
+
+class MaskedStates(NamedTuple):
+    """Some captions as masked for the text encoder: their rows in the batch, states and labels.
+
+    Attributes:
+        rows: int64 [t].
+        states: [t, l, D].
+        labels: int64 [t, l].
+        raw: raw output [t, V].
+    """
+
+    rows: Tensor
+    states: Tensor
+    labels: Tensor
+    raw: Tensor
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the batch, encoded: what a loss of single captions sees.
+
+    Attributes:
+        method: the model and its heads.
+        batch: photos with their captions.
+        states: image encoder states [B, P, D_image].
+        raw: see `Method.raw`.
+    """
+
+    method: Method
+    batch: Batch
+    states: Tensor
+    raw: Tensors
+
+    @cached_property
+    def masked(self) -> list[MaskedStates]:
+        """The captions as masked for the text encoder, in groups of similar length; encoded once."""
+        model, masked = self.method.model, self.batch.masked
+        assert masked is not None
+        groups = []
+        for rows, ids, mask in by_length(masked.encoder_ids, self.batch.captions.mask):
+            states, labels = model.text_encoder(ids, mask), masked.encoder_labels[rows, : ids.shape[1]]
+            groups.append(MaskedStates(rows, states, labels, model.pool_text(states, ids, mask)))
+        return groups
+
+    def decode(self, decoder: WeakDecoder, first: Tensor) -> Tensor:
+        """Return the cross-entropy, summed, of masked captions given what replaces [CLS], [T, D]."""
+        method, masked = self.method, self.batch.masked
+        assert masked is not None
+        total = first.new_zeros((), dtype=torch.float32)
+        for rows, ids, mask in by_length(masked.decoder_ids, self.batch.captions.mask):
+            states = decoder(method.model.text_encoder.embed(ids, first[rows]), mask)
+            total = total + method.cross_entropy(states, masked.decoder_labels[rows, : ids.shape[1]])
+        return total
+
+
+def masked_words(part: Part) -> Tensor:
+    """L_self: masked words from the masked caption (Eq. 7), summed."""
+    terms = [part.method.cross_entropy(group.states, group.labels) for group in part.masked]
+    return torch.stack(terms).sum()
+
+
+def decoded_from_image(part: Part) -> Tensor:
+    """L_i2t: the masked caption from its photo's bottleneck (Eq. 13), summed."""
+    first = part.method.first_slot(part.raw["image"])[part.batch.owners]
+    return part.decode(part.method.image_decoder, first)
+
+
+def decoded_from_text(part: Part) -> Tensor:
+    """L_t2t: the masked caption from the bottleneck of the less masked caption (Eq. 14), summed."""
+    raw = torch.cat([group.raw for group in part.masked])
+    order = torch.argsort(torch.cat([group.rows for group in part.masked]))
+    return part.decode(part.method.text_decoder, part.method.first_slot(raw[order]))
+
+
+def masked_words_with_image(part: Part) -> Tensor:
+    """LightningDOT's VMLM: masked words from their states plus the photo's vector, summed."""
+    images = part.raw["image"][part.batch.owners]  # [T, D]
+    terms = [
+        part.method.cross_entropy(group.states + images[group.rows, None], group.labels)
+        for group in part.masked
+    ]
+    return torch.stack(terms).sum()
+
+
+def masked_patches(part: Part) -> Tensor:
+    """LightningDOT's SMRM: masked patches from their states plus the caption's vector.
+
+    The squared error is averaged over a photo's masked patches, and summed over captions.
+    """
+    method, photos, owners = part.method, part.batch.photos, part.batch.owners
+    encoder, share = method.model.image_encoder, method.objective.mask_patches
+    if encoder.layers is None:
+        assert photos.pixels is not None
+        states, blank, targets = encoder.masked_pixels(photos.pixels, share)
+    else:
+        states, blank, targets = encoder.masked_tokens(method.image_tokens(photos), share)
+    number = len(targets) // len(states)
+    query = method.patch_query(part.raw["text"])[:, None]  # [T, 1, D]
+    hidden = states[blank].view(len(states), number, -1)[owners] + query
+    errors = method.patch_head(hidden).float() - targets.view(len(states), number, -1)[owners]
+    return errors.square().mean(dim=(1, 2)).sum()
+
+
+def matched_pairs(part: Part) -> Tensor:
+    """Matching of each caption with its photo, and of its photo with another caption, summed."""
+    model, batch = part.method.model, part.batch
+    embedded = model.embed_image(part.states)
+
+    def logits(captions: Tokens) -> Tensor:
+        groups = by_length(captions.ids, captions.mask)
+        return torch.cat(
+            [model.pair_logits(embedded[batch.owners[rows]], ids, mask) for rows, ids, mask in groups]
+        )
+
+    assert batch.others is not None
+    return matching(logits(batch.captions), logits(batch.others))
+
+
+@dataclass(frozen=True)
+class CaptionLoss:
+    """A loss that is a sum over captions, and so can be computed a part of the batch at a time.
+
+    Attributes:
+        name: its weight's key in the config's objective, under which it is logged.
+        total: computes its sum over a part of the batch.
+        denominator: the attribute of `lexlip.training.step.Totals` that it is divided by.
+        factor: of the denominator.
+    """
+
+    name: str
+    total: Callable[[Part], Tensor]
+    denominator: str
+    factor: int = 1
+
+
+CAPTION_LOSSES = (
+    CaptionLoss("mlm", masked_words, "encoder_masked"),
+    CaptionLoss("vmlm", masked_words_with_image, "encoder_masked"),
+    CaptionLoss("image_to_text", decoded_from_image, "decoder_masked"),
+    CaptionLoss("text_to_text", decoded_from_text, "decoder_masked"),
+    CaptionLoss("smrm", masked_patches, "texts"),
+    CaptionLoss("matching", matched_pairs, "texts", factor=2),  # a pair and a non-pair per caption
+)
+
+
+# ---- the parts of the method ----
+
+
+def bottleneck(logits: Tensor, embeddings: Tensor) -> Tensor:
+    """Return the continuous bag of words b = softmax(logits) @ stop_gradient(embeddings), [T, D] (Eq. 8-10).
+
+    Args:
+        logits: raw and max-pooled over positions, [T, V]; a row of -inf only gives zeros.
+        embeddings: word embeddings of the text encoder, [V, D].
+    """
+    empty = torch.isneginf(logits).all(dim=1, keepdim=True)  # the softmax of such a row is not defined
+    weights = torch.softmax(logits.float().masked_fill(empty, 0), dim=1).masked_fill(empty, 0)
+    return weights.to(embeddings.dtype) @ embeddings.detach()
+
+
+class WeakDecoder(nn.Module):
+    """A few fresh Transformer layers over a heavily masked caption whose [CLS] slot holds the bottleneck.
+
+    They are too weak to guess the caption without it (Section 3.2).
+
+    Args:
+        width: D of the text encoder.
+        heads: attention heads.
+        dropout: share of activations dropped.
+        layers: the paper has two.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float, layers: int = 2) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(
+            width, heads, 4 * width, dropout=dropout, activation="gelu", batch_first=True
+        )
+        self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Tensor:
+        """Return states [T, L, D] of captions whose first slot holds the bottleneck (Eq. 11-12).
+
+        Args:
+            embedded: [T, L, D], see `TextEncoder.embed`.
+            mask: bool [T, L], false for padding.
+        """
+        states: Tensor = self.layers(embedded, src_key_padding_mask=~mask)
+        return states
+
+
+@torch.no_grad()
+def follow(keys: nn.Module, model: nn.Module, momentum: float) -> None:
+    """Move key encoders after the model: key = m * key + (1 - m) * weight (Eq. 19)."""
+    torch._foreach_lerp_(list(keys.parameters()), list(model.parameters()), 1 - momentum)
+    for key, buffer in zip(keys.buffers(), model.buffers(), strict=True):
+        key.copy_(buffer)
+
+
+class KeyQueue(nn.Module):
+    """The last Q keys of one modality, unit vectors, first in, first out; empty at first (He et al., 2020).
+
+    Its buffers are part of a checkpoint.
+
+    Args:
+        length: Q.
+        width: V, or D for dense vectors.
+        dtype: of the keys.
+    """
+
+    keys: Tensor
+    images: Tensor
+    count: Tensor
+
+    def __init__(self, length: int, width: int, dtype: torch.dtype = torch.bfloat16) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(length, width, dtype=dtype))  # [Q, V]
+        self.register_buffer("images", torch.full((length,), -1))  # int64 [Q], the photo of each key
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))  # keys ever enqueued
+
+    @property
+    def filled(self) -> int:
+        """How many keys it holds."""
+        return min(int(self.count), len(self.keys))
+
+    def contents(self) -> tuple[Tensor, Tensor]:
+        """Return the keys it holds, [q, V], and their photos, int64 [q], in no particular order."""
+        return self.keys[: self.filled], self.images[: self.filled]
+
+    @torch.no_grad()
+    def enqueue(self, keys: Tensor, images: Tensor) -> None:
+        """Replace the oldest keys by keys [N, V] of photos int64 [N]; of more than Q the last ones count."""
+        length, start = len(self.keys), int(self.count)
+        self.count += len(keys)
+        kept = slice(max(0, len(keys) - length), None)
+        places = torch.arange(start, start + len(keys), device=keys.device)[kept] % length
+        self.keys[places] = F.normalize(keys[kept], dim=1).to(self.keys.dtype)
+        self.images[places] = images[kept]

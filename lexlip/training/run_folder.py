@@ -1,0 +1,201 @@
+"""The folder of a training run: RUN/config.yaml, RUN/metrics.jsonl, RUN/best, and the runs before it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lexlip.config import Config
+from lexlip.config_files import load_config, to_dict
+from lexlip.errors import ConfigError, DataError
+from lexlip.measure.evaluate import Report
+
+
+def begin_run(config: Config, resume: bool, first: bool) -> Path:
+    """Return RUN; the first process checks that it may be written, and writes config.yaml.
+
+    Raises:
+        ConfigError: RUN holds a run already; with `resume`, it holds none, or one of another config.
+    """
+    run = Path(config.out or f"runs/{config.name}")
+    if not first:
+        return run
+    file = run / "config.yaml"
+    if resume:
+        if not (run / "last").exists():
+            raise ConfigError(
+                f"there is nothing to resume in {run}: it has no checkpoint yet; leave out --resume"
+            )
+        if load_config(file) != config:
+            raise ConfigError(
+                f"{file} differs from this config; resume with what that file says, or use another out="
+            )
+        return run
+    if (run / "last").exists():
+        raise ConfigError(
+            f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
+        )
+    run.mkdir(parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
+    return run
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """A run and the runs whose weights it continued.
+
+    Attributes:
+        configs: the run's own, then that of the run before it, and so on.
+        origin: what the earliest run started from, if that is not a run that can be found.
+        runs: their folders, in the same order.
+    """
+
+    configs: list[Config]
+    origin: str | None
+    runs: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What runs cost: their steps, and the minutes that the steps took, without validations."""
+
+    steps: int
+    minutes: float
+
+
+def run_of(place: str | Path) -> Path:
+    """Return the run that a folder is, or whose checkpoint it is.
+
+    Raises:
+        DataError: it is neither.
+    """
+    found = _find_run(Path(place))
+    if found is None:
+        raise DataError(f"{place} is neither a training run nor one of its checkpoints: no config.yaml there")
+    return found
+
+
+def best_validation(run: Path) -> Report:
+    """Return what the checkpoint RUN/best reached on the run's own validation photos (`data.val`).
+
+    Raises:
+        DataError: it is not a run, has no validation yet, or its metrics.jsonl is damaged.
+    """
+    try:
+        reports = [Report.from_dict(row["val"]) for row in _metrics(run) if "val" in row]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{run / 'metrics.jsonl'} is damaged: {error}") from error
+    if not reports:
+        raise DataError(
+            f"{run} has no validation results (metrics.jsonl); name a run's folder, or give photos to measure"
+            " on (--source)"
+        )
+    return max(reports, key=lambda report: report.mean_recall)  # the first, as in training
+
+
+def lineage(run: Path) -> Lineage:
+    """Return the configs of a run and of the runs that its `init` leads back to.
+
+    Raises:
+        ConfigError: a config cannot be read.
+    """
+    configs: list[Config] = []
+    runs: list[Path] = []
+    seen: set[Path] = set()
+    while True:
+        seen.add(run.resolve())
+        runs.append(run)
+        config = read_config(run)
+        configs.append(config)
+        if config.init is None:
+            return Lineage(configs, None, runs)
+        before = _find_run(Path(config.init))
+        if before is None or before.resolve() in seen:
+            return Lineage(configs, config.init, runs)
+        run = before
+
+
+def training_of(places: Sequence[str | Path]) -> Training | None:
+    """Return the cost of models and of the runs that they go back to; each run counts once.
+
+    Minutes are computed from the speeds in metrics.jsonl.
+
+    Args:
+        places: runs or their checkpoints; several if one model reranks what another finds.
+
+    Returns:
+        None if one of them is not a run, or started from a model whose run cannot be found.
+    """
+    runs: dict[Path, Config] = {}
+    for place in places:
+        run = _find_run(Path(place))
+        if run is None:
+            return None
+        line = lineage(run)
+        if line.origin is not None:
+            return None
+        runs |= {folder.resolve(): config for folder, config in zip(line.runs, line.configs, strict=True)}
+    costs = [_cost(run, config.optim.batch) for run, config in runs.items()]
+    return Training(sum(steps for steps, _ in costs), sum(minutes for _, minutes in costs))
+
+
+def _cost(run: Path, batch: int) -> tuple[int, float]:
+    """Return the steps and minutes of one run."""
+    steps, pending = 0, 0
+    seconds, rate = 0.0, 1.0
+    for row in _metrics(run):
+        pending += row["step"] - steps
+        steps = row["step"]
+        if "samples_per_s" in row:
+            seconds += pending * batch / row["samples_per_s"]
+            rate, pending = row["samples_per_s"], 0
+    if pending and seconds:
+        seconds += pending * batch / rate  # after the last line
+    return steps, seconds / 60
+
+
+def _metrics(run: Path) -> list[dict[str, Any]]:
+    """Return the lines of RUN/metrics.jsonl; none if the file does not exist.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = run / "metrics.jsonl"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        _ = [row["step"] for row in rows]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    return rows
+
+
+def read_config(run: Path) -> Config:
+    """Read RUN/config.yaml.
+
+    Raises:
+        ConfigError: it cannot be read; names the file.
+    """
+    path = run / "config.yaml"
+    try:
+        return load_config(path)
+    except ConfigError as error:
+        text = str(error)
+        raise ConfigError(text if str(path) in text else f"{path}: {text}") from error
+
+
+def _find_run(place: Path) -> Path | None:
+    folders = [place]
+    if place.name in ("best", "last"):
+        folders.append(place.absolute().parent)
+    checkpoints = place.resolve().parent  # RUN/best is a link to RUN/checkpoints/step-N
+    if checkpoints.name == "checkpoints":
+        folders.append(checkpoints.parent)
+    return next((folder for folder in folders if (folder / "config.yaml").is_file()), None)

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from lexlip.data import Scenes
+from lexlip.errors import ModelError
+from lexlip.measure.bm25_recall import evaluate_bm25
+from lexlip.measure.evaluate import evaluate
+from lexlip.bench.tables.first_stages import (
+    Settings,
+    first_stage_folder,
+    measure_first_stages,
+    reranker_folder,
+)
+from lexlip.models.load import compares_pairs, load_model, load_reranker
+from lexlip.search.engines import engine_for
+from tests.training.run_folders import write_run
+from tests.reference.ranking import naive_recall
+from tests.tiny import tiny_dense, tiny_stage
+
+SCENES = Scenes(12, seed=0)
+
+
+def test_each_is_what_evaluate_says(model_folder: Path, tmp_path: Path) -> None:
+    tiny_dense().save(tmp_path / "cls")
+    names = [str(model_folder), str(tmp_path / "cls"), "bm25"]
+    words, cut, dense, bm25 = measure_first_stages(names, SCENES, Settings(topks=(None, 4), workers=0))
+    assert [stage.documents for stage in (words, cut, dense, bm25)] == ["all", "top-4", "dense", "captions"]
+    assert [stage.engine for stage in (words, cut, dense, bm25)] == ["lucene", "lucene", "flat", "bm25"]
+    assert words.encoded is cut.encoded  # encoded once
+    model = load_model(model_folder)
+    assert cut.report == evaluate(model, SCENES, engine_for(model)[1], 4, workers=0)
+    assert bm25.report == evaluate_bm25(SCENES)
+
+
+def test_some_ask(model_folder: Path) -> None:
+    for name in (str(model_folder), "bm25"):
+        [stage] = measure_first_stages([name], SCENES, Settings(workers=0), asking=3)
+        asking = [item.id for item in SCENES.items[:3]]
+        t2i, i2t = stage.report.rankings["t2i"], stage.report.rankings["i2t"]
+        assert {id.rpartition("#")[0] for id in t2i.queries} == set(asking)
+        assert i2t.queries == asking
+        assert stage.report.images == 12
+        assert {id for found in t2i.found for id in found} - set(asking)  # others are found
+        assert stage.report.t2i["R@5"] == naive_recall(t2i.found, t2i.relevant, 5)
+
+
+def test_what_a_model_can_be(tmp_path: Path, model_folder: Path) -> None:
+    for kind in ("ce", "joint"):
+        tiny_stage(kind).save(tmp_path / kind)
+    joint, ce = str(tmp_path / "joint"), str(tmp_path / "ce")
+    assert first_stage_folder("bm25") == "bm25"
+    assert first_stage_folder(joint) == reranker_folder(joint) == tmp_path / "joint"
+    assert [compares_pairs(name) for name in (ce, joint, model_folder, "bm25")] == [True, True, False, False]
+    assert load_reranker(reranker_folder(ce)).kind == "ce"
+    run = write_run(tmp_path / "run", {}, checkpoint=tmp_path / "ce")
+    assert reranker_folder(str(run)) == run / "best"
+    with pytest.raises(ModelError, match="is a ce model, which has no vectors to find photos by"):
+        first_stage_folder(ce)
+    with pytest.raises(ModelError, match="is a first stage and cannot rerank"):
+        reranker_folder(str(model_folder))
+
+
+def test_all_must_be_there_before_the_first_is_measured(
+    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lexlip.bench.tables.first_stages.load_model", pytest.fail)
+    with pytest.raises(ModelError, match="no model 'maxi'"):
+        list(measure_first_stages([str(model_folder), "maxi"], SCENES, Settings()))

@@ -1,0 +1,53 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from lexlip.bench.encoding import LOOPS, evaluation_transform, index_loop, plain_loop, time_loop
+from lexlip.processes import in_own_process
+from lexlip.data import Scenes, Source, open_source
+from tests.tiny import TINY, tiny_model
+
+
+@pytest.fixture
+def squares(tmp_path: Path) -> Source:
+    """Three square photos that are decoded whole, so that both loops resize the same pixels."""
+    for index in range(3):
+        Scenes(3, seed=0).image(index).save(tmp_path / f"{index}.png")
+    return open_source(tmp_path)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("resize", ["squash", "crop"])
+def test_both_loops_give_the_same_vectors(
+    squares: Source, resize: Literal["squash", "crop"], workers: int
+) -> None:
+    model = tiny_model(image=replace(TINY.image, resize=resize, mean=(0.1, 0.5, 0.7), std=(0.2, 0.3, 0.4)))
+    plain, index = (
+        np.concatenate(list(loop(model, squares, [2, 0, 1], workers))) for loop in (plain_loop, index_loop)
+    )
+    assert plain.shape == index.shape == (3, model.dimensions)
+    assert plain.any()
+    np.testing.assert_allclose(index, plain, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("resize", ["squash", "crop"])
+def test_the_plain_loop_s_photos_are_square(resize: Literal["squash", "crop"]) -> None:
+    photo = Image.new("L", (90, 60))
+    photo.paste(255, (15, 0, 75, 60))  # white in the central square
+    pixels = evaluation_transform(replace(TINY.image, resize=resize))(photo)
+    assert pixels.shape == (3, 32, 32)
+    assert pixels.dtype == torch.float32
+    assert pixels.max() == 1
+    assert pixels.mean() > 0.95 if resize == "crop" else pixels.min() == -1
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_time_and_share_of_the_cores(loop: str, model_folder: Path, squares: Source) -> None:
+    seconds, busy = in_own_process(time_loop, loop, str(model_folder), squares, [0, 1, 2], 1)
+    assert seconds > 0
+    assert 0 < busy < 1.1

@@ -1,0 +1,27 @@
+import platform
+import subprocess
+import sys
+
+import pytest
+
+ROUNDS = """
+import resource, sys, torch
+from lexlip.machine import keep_freed_memory
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+def faults():
+    torch.ones(40 * 2**20)  # 160 MB, freed at once
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+before = [faults() for _ in range(10)][-1]  # it takes a few until there is room for all
+print([faults() for _ in range(10)][-1] - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
+def test_a_freed_tensors_pages_are_used_again() -> None:
+    faults = {
+        how: int(subprocess.check_output([sys.executable, "-c", ROUNDS, how], text=True))
+        for how in ("keep", "give")
+    }
+    assert faults["give"] > 100  # the system clears the same pages again and again
+    assert faults["keep"] < faults["give"] / 10

@@ -1,0 +1,132 @@
+"""Training does not depend on how many processes share a batch: 1 x 8 photos against 2 x 4, on gloo."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+import lexlip.training.distributed as processes_module
+from lexlip.config_files import to_dict
+from lexlip.training.distributed import Processes
+from tests.tiny import TINY
+
+SCRIPT = Path(__file__).with_name("several_processes.py")
+ROOT = Path(__file__).parents[2]
+
+NO_WORDS = {"flops_image": 0.0, "flops_text": 0.0}
+ANCHORS = {"anchor_contrastive": 0.5, "anchor_align": 0.5, "anchor_words": 0.5}
+PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
+ALONE = dict.fromkeys(["contrastive", "flops_image", "flops_text"], 0.0)
+
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "contrastive": {**NO_WORDS},
+    "flops": {"contrastive": 0.0, "flops_warmup": 0.0},
+    "unit-flops": {"contrastive": 0.0, "flops_warmup": 0.0, "flops_unit": True},
+    "mlm": {**ALONE, "mlm": 1.0},
+    "image-to-text": {**ALONE, "image_to_text": 1.0},
+    "text-to-text": {**ALONE, "text_to_text": 1.0},
+    "anchors": {**ALONE, **ANCHORS},
+    "topk": {**NO_WORDS, "topk": [2, 5]},
+    "queue": {**NO_WORDS, "queue": 21, "topk": [3], "momentum": 0.6},
+    "faithful": {"same_image_negatives": True, "flops_unit": True, "flops_warmup": 0.0, "share_decoder": True}
+    | PHASE_1,
+    "everything": {**PHASE_1, **ANCHORS},
+    "micro-batches": {**PHASE_1, **ANCHORS, "queue": 21},
+    "dense": {**NO_WORDS, **PHASE_1, "queue": 21},
+}
+
+
+def config_of(name: str) -> dict[str, Any]:
+    model = to_dict(TINY)
+    for dropout in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        model["text"]["options"][dropout] = 0.0
+    if name == "dense":
+        model["kind"] = "dense"
+    return {
+        "seed": 3,
+        "device": "cpu",
+        "validate_every": 4,  # by the first process alone; all must then save together
+        "log_every": 1,
+        "data": {
+            "train": ["scenes:24:0"],
+            "val": ["scenes:6:9"],
+            "workers": 0,
+            "captions_per_image": 2,
+            "flip": True,
+        },
+        "model": model,
+        "objective": OBJECTIVES[name],
+        "optim": {
+            "epochs": 2,
+            "batch": 8,
+            "lr": 0.003,
+            "precision": "fp32",
+            "micro_batch": 3 if name == "micro-batches" else None,
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "configs.yaml").write_text(yaml.safe_dump({name: config_of(name) for name in OBJECTIVES}))
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    found = {}
+    for processes, launcher in ((1, []), (2, torchrun)):
+        found[processes] = folder / f"{processes}"
+        command = [
+            sys.executable,
+            *launcher,
+            str(SCRIPT),
+            str(folder / "configs.yaml"),
+            str(found[processes]),
+        ]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr[-3000:]
+    return found
+
+
+def losses(run: Path) -> list[dict[str, float]]:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    measured = ("samples_per_s", "memory_mb")
+    return [{k: v for k, v in row.items() if k not in measured} for row in rows if "val" not in row]
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_one_process_or_two(runs: dict[int, Path], name: str) -> None:
+    # keys are rounded to bf16, where the last bit of an fp32 sum can tip
+    alone, together = (losses(runs[processes] / name) for processes in (1, 2))
+    assert len(alone) == len(together) == 6
+    for one, two in zip(alone, together, strict=True):
+        assert two == pytest.approx(one, rel=1e-2 if "queue" in OBJECTIVES[name] else 2e-3, abs=1e-5)
+        assert all(math.isfinite(value) for value in one.values())
+    assert any(row["grad"] > 0 for row in alone)
+    for file in ("model.safetensors", "left_behind.safetensors"):
+        one, two = (load_file(runs[processes] / name / "last" / file) for processes in (1, 2))
+        assert one.keys() == two.keys()
+        for key, weight in one.items():
+            torch.testing.assert_close(two[key], weight, rtol=1e-2, atol=2e-3, msg=key)
+
+
+def test_what_has_no_gradient_anywhere_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with one process, where the optimizer leaves it alone; what another process has one of counts 0."""
+    processes = Processes("cpu")
+    processes.world = 2
+    others = [0.0, 0.0, 1.0]  # gradients of the other process
+    monkeypatch.setattr(processes, "sum", lambda mine: [a + b for a, b in zip(mine, others, strict=True)])
+    summed: list[torch.Tensor] = []
+    monkeypatch.setattr(processes_module, "_sum_together", summed.extend)
+    mine, nowhere, elsewhere = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
+    mine.grad = torch.ones(2)
+    processes.sum_gradients([mine, nowhere, elsewhere])
+    assert nowhere.grad is None
+    assert [gradient.tolist() for gradient in summed] == [[1, 1], [0, 0]]

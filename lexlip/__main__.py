@@ -1,4 +1,4 @@
-"""python -m lexlip"""
+"""The command line as `python -m lexlip`."""
 
 from lexlip.cli import main
 

@@ -125,12 +125,12 @@ class ModelConfig:
 
 
 def _for(needs: str, default: Any, loss: bool = False) -> Any:
-    """A key for models that can do what `needs` says (an attribute of `ModelKind`)."""
+    """Declare a key for models that have what `needs` names, an attribute of `ModelKind`."""
     return field(default=default, metadata={"needs": needs, "loss": loss})
 
 
 def _loss(needs: str, default: float = 0.0) -> Any:
-    """The weight of a loss; 0 leaves it out."""
+    """Declare the weight of a loss; 0 leaves it out."""
     return _for(needs, default, loss=True)
 
 
@@ -151,9 +151,7 @@ class ObjectiveConfig:
     flops_warmup: float = 0.3  # share of the run over which the FLOPS weights grow quadratically
     flops_unit: bool = False  # FLOPS on unit vectors, as the public code does
     mlm: float = _loss("any")  # L_self, Eq. 7
-    image_to_text: float = _loss(
-        "vectors"
-    )  # L_i2t, Eq. 8-13: the caption decoded from the photo's bottleneck
+    image_to_text: float = _loss("vectors")  # L_i2t, Eq. 8-13: the caption from the photo's bottleneck
     text_to_text: float = _loss("vectors")  # L_t2t, Eq. 14: the same from the masked caption's bottleneck
     mask_encoder: float = 0.3  # share of the words that is masked for the text encoder
     mask_decoder: float = 0.5  # and for the decoders
@@ -167,16 +165,10 @@ class ObjectiveConfig:
     triplet: float = _loss("vectors")  # BE: a pair against the hardest negatives of the batch
     margin: float = 0.1  # of the triplets
     matching: float = _loss("pairs")  # CE, Joint: whether a caption describes a photo
-    hard_negatives: float = _for(
-        "pairs", 0.0
-    )  # share of non-pairs whose caption is similar to the photo's own
+    hard_negatives: float = _for("pairs", 0.0)  # share of non-pairs with a caption similar to the photo's
     alternate: bool = _for("pairs", False)  # matching and the other losses take turns, step by step
-    vmlm: float = _loss(
-        "state_vectors"
-    )  # LightningDOT: masked words, from their states plus the photo's vector
-    smrm: float = _loss(
-        "state_vectors"
-    )  # LightningDOT: masked patches, from theirs plus the caption's vector
+    vmlm: float = _loss("state_vectors")  # LightningDOT: masked words from states and the photo's vector
+    smrm: float = _loss("state_vectors")  # LightningDOT: masked patches from states and the caption's vector
     mask_patches: float = 0.15  # share of a photo's tokens that is masked
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Experiment configs: one YAML an experiment, checked against the dataclasses of `lexlip.config`.
+"""Reads experiment configs: one YAML file each, checked against the dataclasses of `lexlip.config`.
 
-An unknown key, a wrong type or a missing file is a ConfigError that names the nearest known key.
+An unknown key, a wrong type or a missing file is a ConfigError; it names the nearest known key.
 ``key=value`` overrides use dots: ``optim.lr=1e-4 data.train=[photos.tar]``.
 """
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads 1e-4 as a number; for PyYAML, as for YAML 1.1, it would have to be 1.0e-4."""
+    """Reads 1e-4 as a number; PyYAML, which follows YAML 1.1, reads only 1.0e-4 as one."""
 
 
 _Loader.add_implicit_resolver(
@@ -38,7 +38,7 @@ _Loader.add_implicit_resolver(
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML config and apply ``key=value`` overrides.
 
-    ``extends: FILE`` at its top names another config, beside it, that it adds to or changes.
+    ``extends: FILE`` at the top names another config in the same folder, which this one adds to or changes.
 
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.
@@ -67,7 +67,7 @@ def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Both trees; where both say something, what `above` says."""
+    """Return both trees merged; where they differ, `above` counts."""
     merged = {**below, **above}
     for key in below.keys() & above.keys():
         if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
@@ -100,7 +100,7 @@ def _required(field: dataclasses.Field[Any]) -> bool:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """The config as plain dictionaries and lists, for YAML and JSON."""
+    """Return a config as plain dictionaries and lists, for YAML and JSON."""
     plain: dict[str, Any] = _plain(dataclasses.asdict(config))
     return plain
 

@@ -1,4 +1,4 @@
-"""Where to compute, and how precisely."""
+"""Chooses the device to compute on, and the precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CPU_FLAGS = Path("/proc/cpuinfo")
 
 
 def pick_device(name: str) -> torch.device:
-    """ "auto" is a GPU where there is one.
+    """Return a device by name; "auto" is a GPU if there is one, otherwise the CPU.
 
     Raises:
         ConfigError: the device does not exist here.
@@ -30,7 +30,10 @@ def pick_device(name: str) -> torch.device:
 
 
 def pick_precision(name: str, device: torch.device) -> str:
-    """ "auto" is bf16, or fp32 where the device has no instructions for bf16 and is many times slower."""
+    """Return a precision by name; "auto" is bf16 if the device has instructions for it, otherwise fp32.
+
+    Without such instructions bf16 is many times slower.
+    """
     if name != "auto":
         return name
     if device.type == "cuda":
@@ -47,6 +50,6 @@ def _cpu_has_bf16() -> bool:
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
-    """The context to compute in with a precision that `pick_precision` gave."""
+    """Return the context to compute in, given a precision that `pick_precision` returned."""
     dtype = AUTOCAST.get(precision)
     return torch.autocast(device.type, dtype or torch.bfloat16, enabled=dtype is not None)

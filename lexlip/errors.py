@@ -1,8 +1,8 @@
-"""Errors that a user can mend."""
+"""Errors that the user can fix."""
 
 
 class LexLIPError(Exception):
-    """What a user can mend: one sentence; the command line prints it and exits with 2.
+    """An error that the user can fix: one sentence, which the command line prints before it exits with 2.
 
     LexLIPError
     ├── ConfigError              an experiment file, an option, a value
@@ -13,7 +13,7 @@ class LexLIPError(Exception):
 
 
 class ConfigError(LexLIPError):
-    """An experiment file or an option says something impossible."""
+    """An experiment file or an option is invalid."""
 
 
 class DataError(LexLIPError):

@@ -1,8 +1,9 @@
-"""Words that carry grammar rather than content, in the languages whose captions the lexicon is made for.
+"""Function words of English, German, French and Czech: they carry grammar rather than content.
 
-An entry of a tokenizer has no language, so one list stands for all of them. A word that is grammar in one
-language and names something in captions of another is not in it: "man" and "hat" are German too, and "son"
-French. Nor are numbers, sizes and people, which stop-word lists often have ("deux", "mann", "personnes").
+An entry of a tokenizer has no language, so one list serves all four. A word that is grammatical in one
+language and a content word in captions of another is left out: "man" and "hat" are also German, and "son" is
+also French. So are numbers, sizes and people, which stop-word lists often include ("deux", "mann",
+"personnes").
 """
 
 from __future__ import annotations
@@ -79,11 +80,11 @@ BY_LANGUAGE = {
 """By the language's code, as in ISO 639-1."""
 
 FUNCTION_WORDS = frozenset().union(*BY_LANGUAGE.values())
-"""Those of all languages; a hit on one does not count in words@10."""
+"""Those of all languages; they do not count in words@10."""
 
 
-@lru_cache(maxsize=2**16)  # the captions of an epoch are asked again and again
+@lru_cache(maxsize=2**16)  # captions come again in every epoch
 def likely_language(text: str) -> str:
-    """The language that most of a text's function words are of; English if there are none, or as many."""
+    """Return the language of most of a text's function words; English if there are none, or in a tie."""
     words = re.findall(r"[^\W\d_]+", text.lower())
     return max(BY_LANGUAGE, key=lambda language: sum(word in BY_LANGUAGE[language] for word in words))

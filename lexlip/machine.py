@@ -34,10 +34,27 @@ def keep_freed_memory() -> None:
             libc.mallopt(option, value)
 
 
+def memory_mb() -> float:
+    """Return the memory that this process holds, pages of mapped files included, in MB (10^6 bytes).
+
+    Outside Linux it is the most that the process has held.
+    """
+    return _status_mb("VmRSS")
+
+
 def peak_memory_mb() -> float:
     """Return the most memory that this process has held, in MB (10^6 bytes)."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+    return _status_mb("VmHWM")
+
+
+def _status_mb(field: str) -> float:
+    """Return a field of Linux's /proc/self/status; elsewhere the peak, which a child inherits."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) / 1e6
 
 
 def describe() -> dict[str, Any]:

@@ -1,14 +1,14 @@
-"""The lexicon: the words that images and captions are turned into.
+"""The lexicon: the words that images and captions become.
 
-A vocabulary is a list of V words, each one an entry of the text encoder's tokenizer as people read it (see
-`entries_as_words`). Three kinds:
+A vocabulary is a list of V words, each an entry of the text encoder's tokenizer as people read it (see
+`entries_as_words`). There are three kinds:
 
-- ``all``: every tokenizer entry, special ones too (the public LexLIP code).
-- ``pieces``: every entry but special and unused ones.
-- ``words``: whole words of the training captions, in whichever languages they are, without function words, so
-  that what is indexed can be read by a person and function words take no room in the index (stop-word
-  removal). Pieces of words that the tokenizer splits do not count; what follows an apostrophe is such a piece
-  to SentencePiece ("eau" in "l'eau"), but a word to WordPiece.
+- ``all``: every entry of the tokenizer, including special ones (the public LexLIP code).
+- ``pieces``: every entry except special and unused ones.
+- ``words``: whole words of the training captions, in any language, except function words. What is indexed
+  is then readable, and function words take no space in the index (stop-word removal). Pieces of split words
+  do not count; the part after an apostrophe is such a piece for SentencePiece ("eau" in "l'eau"), but a word
+  for WordPiece.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-CONTINUES = "##"  # how WordPiece marks a piece that goes on with a word
+CONTINUES = "##"  # how WordPiece marks a piece that continues a word
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
 
 _MARKS = (CONTINUES, *WORD_BEGINS)
 _UNUSED = re.compile(r"\[unused\d+\]")
-_AT_ONCE = 10_000  # captions tokenized to count their words
+_AT_ONCE = 10_000  # captions whose words are counted at a time
 
 
 def is_content_word(word: str) -> bool:
-    """Whether a word of the lexicon is whole and names something (no piece, sign or function word)."""
+    """Return whether a word of the lexicon is a whole content word: no piece, sign or function word."""
     return re.fullmatch(r"[^\W_]+", word) is not None and word.lower() not in FUNCTION_WORDS
 
 
 def is_sign(word: str) -> bool:
-    """Whether a word of the lexicon is punctuation: it holds no letter and no digit."""
+    """Return whether a word of the lexicon is punctuation: it has no letter and no digit."""
     return not any(character.isalnum() for character in word)
 
 
 def word_mark(entries: Iterable[str]) -> str:
-    """How a tokenizer marks most of its marked entries: CONTINUES or one of WORD_BEGINS, "" for none."""
+    """Return the mark that a tokenizer uses most: CONTINUES or one of WORD_BEGINS; "" if it uses none."""
     counts = Counter(entry[: len(mark)] for entry in entries for mark in _MARKS if entry.startswith(mark))
     return max(counts, key=counts.__getitem__, default="")
 
 
 def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str, int]:
-    """Every entry of a tokenizer as people read it, with its id: all are different.
+    """Return the entries of a tokenizer as people read them, all different, with their ids.
 
-    Accents and cases are the tokenizer's. Of SentencePiece and byte-level BPE, whose entries say where a word
-    begins, "▁Hund" is "Hund", and "bar", which goes on with one, is "##bar", as WordPiece has it.
+    Accents and case are the tokenizer's. SentencePiece and byte-level BPE mark where a word begins: their
+    "▁Hund" becomes "Hund", and "bar", which continues a word, becomes "##bar", as in WordPiece.
     """
     entries: dict[str, int] = tokenizer.get_vocab()
     mark = word_mark(entries)
@@ -78,14 +78,14 @@ def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str
 
 
 def _decode_bytes(entry: str) -> str:
-    """An entry of byte-level BPE, "Ã¤" for "ä"; as it is if its bytes are no visible characters."""
+    """Return an entry of byte-level BPE as text: "ä" for "Ã¤"; unchanged if its bytes are not printable."""
     text: str = ByteLevel().decode([entry])
     return text if text.isprintable() and not {" ", "\ufffd"} & set(text) else entry
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """V words and the tokenizer's number of each.
+    """V words and the tokenizer's id of each.
 
     Attributes:
         words: the V words, all different, as the index stores them and people see them.
@@ -100,24 +100,24 @@ class Vocabulary:
 
     @cached_property
     def column_of_token(self) -> np.ndarray:
-        """int64 [tokenizer ids up to the largest]: the word's column, -1 for entries outside the lexicon."""
+        """The column of each tokenizer id, int64 [largest id + 1]; -1 outside the lexicon."""
         columns = np.full(int(self.token_ids.max()) + 1, -1, dtype=np.int64)
         columns[self.token_ids] = np.arange(len(self))
         return columns
 
     def lookup(self, token_ids: np.ndarray) -> np.ndarray:
-        """int64, as many as `token_ids`: each token's column, -1 for one outside the lexicon."""
+        """Return the column of each token, int64 like `token_ids`; -1 outside the lexicon."""
         table = self.column_of_token
         return np.where(token_ids < len(table), table[np.minimum(token_ids, len(table) - 1)], -1)
 
     def columns(self, token_ids: Sequence[int]) -> list[int]:
-        """Columns of those tokens that are in the lexicon, in order, repeats kept."""
+        """Return the columns of the tokens that are in the lexicon, in order, with repeats."""
         found = self.lookup(np.asarray(token_ids, dtype=np.int64))
         return [int(column) for column in found if column >= 0]
 
     @classmethod
     def from_words(cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> Vocabulary:
-        """The lexicon of given words, by a tokenizer of transformers or of tokenizers.
+        """Return the lexicon of given words, for a tokenizer of transformers or of tokenizers.
 
         Raises:
             ModelError: a word is not an entry of the tokenizer.
@@ -133,7 +133,16 @@ class Vocabulary:
     def build(
         cls, config: VocabularyConfig, tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]
     ) -> Vocabulary:
-        """The lexicon that a config asks for; `captions` are the training captions (for kind "words")."""
+        """Return the lexicon that a config describes.
+
+        Args:
+            config: the kind.
+            tokenizer: the text encoder's.
+            captions: the training captions, for kind "words".
+
+        Raises:
+            ModelError: no word occurs often enough.
+        """
         ids = entries_as_words(tokenizer)
         kept = sorted(ids, key=ids.__getitem__)
         if config.kind != "all":
@@ -152,9 +161,10 @@ class Vocabulary:
 def _count_whole_words(
     tokenizer: PreTrainedTokenizerBase, ids: dict[str, int], captions: Sequence[str]
 ) -> Counter[int]:
-    """How often each entry of a tokenizer is a whole word of the captions; `ids` are those of its words.
+    """Count how often each entry of a tokenizer is a whole word of the captions.
 
-    SentencePiece has punctuation in the word before it: "Hund." is "▁Hund" and ".", and "Hund" a whole word.
+    SentencePiece counts punctuation to the word before it: "Hund." is one word, of "▁Hund" and "."; "Hund"
+    is nevertheless a whole word.
     """
     signs = {id for word, id in ids.items() if is_sign(word)}
     counts: Counter[int] = Counter()
@@ -169,7 +179,7 @@ def _count_whole_words(
 
 
 def tokenize_captions(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]) -> list[list[int]]:
-    """Token ids of each caption, without special tokens, uncut."""
+    """Return the token ids of each caption, uncut and without special tokens."""
     if not captions:
         return []
     ids: list[list[int]] = tokenizer(list(captions), add_special_tokens=False, verbose=False)["input_ids"]

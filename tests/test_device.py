@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from lexlip.errors import ConfigError
-from lexlip.training import device as module
+from lexlip import device as module
 from lexlip.device import autocast, pick_device, pick_precision
+from lexlip.errors import ConfigError
 from lexlip.training.distributed import Processes
 
 CPU = torch.device("cpu")

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from lexlip.config import (
-    Config,
     ImageEncoderConfig,
     ModelConfig,
     ObjectiveConfig,
@@ -17,10 +16,11 @@ from lexlip.config import (
 from lexlip.encoders.text import load_tokenizer
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.models.load import KINDS
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.batches import Batch, Collate, Key, Sample
-from lexlip.training.trainee import Trainee
+from lexlip.registry import MODELS, load_class
+from lexlip.training.augmentation import Key, Sample
+from lexlip.training.batches import Batch, Collate
+from lexlip.training.method import Method
 from lexlip.vocabulary import Vocabulary
 
 CAPTIONS = [
@@ -89,17 +89,20 @@ def tiny_dense(config: ModelConfig = TINY, seed: int = 0) -> Dense:
 
 
 def tiny_stage(kind: str, config: ModelConfig = TINY, seed: int = 0) -> DualEncoder:
-    """A random model of one of the stages to compare with."""
+    """A random model of one of the kinds without words."""
     config = replace(config, kind=kind)
     torch.manual_seed(seed)
-    return KINDS[kind](config, load_tokenizer(config.text, CAPTIONS), name=kind).eval()
+    model: DualEncoder = load_class(MODELS[kind].implementation)(
+        config, load_tokenizer(config.text, CAPTIONS), None, name=kind
+    )
+    return model.eval()
 
 
-def tiny_trainee(objective: ObjectiveConfig, model: DualEncoder | None = None, seed: int = 0) -> Trainee:
-    """A tiny model to train on some objectives."""
+def tiny_method(objective: ObjectiveConfig, model: DualEncoder | None = None, seed: int = 0) -> Method:
+    """A tiny model to train with an objective."""
     model = tiny_model() if model is None else model
     torch.manual_seed(seed)
-    return Trainee(model, words_of(model), objective)
+    return Method(model, words_of(model), objective)
 
 
 def words_of(model: DualEncoder) -> Vocabulary:
@@ -108,28 +111,31 @@ def words_of(model: DualEncoder) -> Vocabulary:
 
 
 def tiny_batch(
-    trainee: Trainee,
+    method: Method,
     owners: tuple[int, ...] = (0, 0, 1, 2, 2, 3, 4),
     epoch: int = 0,
     first_photo: int = 10,
     size: int = 32,
 ) -> Batch:
-    """Photos of noise with captions of CAPTIONS, as a trainee's data loader gives them.
+    """Photos of noise with captions of CAPTIONS, as the data loader of a run gives them.
 
     Args:
-        trainee: for whom.
+        method: what the batch is for.
         owners: the row of each caption's photo, ascending.
         epoch: of the masks.
         first_photo: index of the first photo in its source.
         size: pixels.
     """
-    model = trainee.model
-    kind = model.kind if model.kind in ("ce", "joint", "lightningdot") else "lexlip"
-    config = Config(model=replace(model.config, kind=kind), objective=trainee.config)
     photos = tiny_photos(max(owners) + 1, size, seed=first_photo)
     samples = []
     for row, pixels in enumerate(photos):
         captions = tuple(CAPTIONS[(first_photo + t) % 6] for t, owner in enumerate(owners) if owner == row)
         chosen = list(range(len(captions)))
-        samples.append(Sample(Key(epoch, first_photo + row, size), pixels, chosen, captions))
-    return Collate(config, model.text_encoder.tokenizer, words_of(model))(samples)
+        samples.append(Sample(Key(epoch, first_photo + row, size), pixels, None, chosen, captions))
+    return tiny_collate(method.objective, method.model)(samples)
+
+
+def tiny_collate(objective: ObjectiveConfig, model: DualEncoder) -> Collate:
+    """What makes batches for a model of this file."""
+    tokenizer = model.text_encoder.tokenizer
+    return Collate(objective, tokenizer, model.config.text.max_tokens, words_of(model), seed=0)

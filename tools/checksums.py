@@ -1,4 +1,4 @@
-"""Sums of files, as md5sum and sha256sum write and check them."""
+"""Checksums of files, as md5sum and sha256sum write and check them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}  # by hexadec
 
 
 def checksum(path: Path, algorithm: str = "sha256") -> str:
-    """The sum of a file in hexadecimal, with a progress bar if it takes more than two seconds.
+    """Return the checksum of a file in hexadecimal, with a progress bar if it takes more than two seconds.
 
     Raises:
         OSError: the file cannot be read.
@@ -43,7 +43,7 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
 
 
 def read_checksums(path: Path) -> dict[str, str]:
-    """What a file of sums says, by file name without folders.
+    """Return the checksums in a file, by file name without folders.
 
     Raises:
         DataError: it is not such a file.
@@ -63,10 +63,10 @@ def read_checksums(path: Path) -> dict[str, str]:
 
 
 def verify_checksums(files: Iterable[Path], path: Path) -> None:
-    """Compares files with the sums in the file `path`.
+    """Compare files with the checksums in the file `path`.
 
     Raises:
-        DataError: a sum differs, or the sum of a file is not there.
+        DataError: a checksum differs, or is missing.
     """
     sums = read_checksums(path)
     for file in files:
@@ -86,7 +86,11 @@ def verify_checksums(files: Iterable[Path], path: Path) -> None:
 
 
 def write_checksums(path: Path, sums: Mapping[str, str]) -> None:
-    """Writes a file that `sha256sum -c` checks, replacing an old one at once. Raises OSError."""
+    """Write a file that `sha256sum -c` checks; it replaces an older one atomically.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text("".join(f"{sums[name]}  {name}\n" for name in sorted(sums)), encoding="utf-8")
     temporary.replace(path)

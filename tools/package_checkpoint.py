@@ -1,4 +1,4 @@
-"""Write a trained model for packaging: int8, and nothing that only training needs.
+"""Write a trained model for packaging: in int8, without what only training needs.
 
 python tools/package_checkpoint.py runs/mini/best lexlip/weights/mini
 """

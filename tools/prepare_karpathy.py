@@ -1,4 +1,4 @@
-"""Turn COCO or Flickr30k, as downloaded, into tars for each of Karpathy's splits.
+"""Convert COCO or Flickr30k, as downloaded, to tars for each of Karpathy's splits.
 
     python tools/prepare_karpathy.py coco ~/Downloads data/coco
     python tools/prepare_karpathy.py flickr30k ~/Downloads data/flickr30k
@@ -64,7 +64,7 @@ class Photo(NamedTuple):
     filename: str
     split: str
     captions: tuple[str, ...]
-    id: object  # cocoid where there is one, else imgid
+    id: object  # cocoid if there is one, otherwise imgid
 
     @property
     def key(self) -> str:
@@ -72,13 +72,13 @@ class Photo(NamedTuple):
 
 
 def prepare(name: str, downloads: Path, output: Path, checksums: Path | None, per_tar: int) -> dict[str, int]:
-    """Writes SPLIT-NNNN.tar and SHA256SUMS into `output`; complete tars of an earlier run are kept.
+    """Write SPLIT-NNNN.tar and SHA256SUMS to `output`; complete tars of an earlier run are kept.
 
     Returns:
         The number of photos of each split.
 
     Raises:
-        DataError: a download is missing, damaged or another one than expected, or `output` holds others.
+        DataError: a download is missing, damaged or not the expected one, or `output` holds other tars.
         OSError: `output` cannot be written.
     """
     data_set = DATA_SETS[name]
@@ -129,7 +129,7 @@ def _download(path: Path, page: str) -> Path:
 
 
 def _read_split_file(path: Path, name: str) -> dict[str, Photo]:
-    """The photos of Karpathy's split file, by file name; the file may lie in a zip."""
+    """Return the photos of Karpathy's split file, by file name; the file may be in a zip."""
     try:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
@@ -154,7 +154,7 @@ def _photo(image: dict[str, Any]) -> Photo:
 
 
 class Sums:
-    """The sums of the complete tars, written anew after each."""
+    """The checksums of the complete tars, written after each tar."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -175,8 +175,10 @@ class Sums:
 
 
 class SplitWriter:
-    """Writes the photos of a split to tars of `per_tar` photos, KEY.jpg, KEY.txt and KEY.json for each. A tar
-    gets its name when it is complete; one that is complete already is not written again."""
+    """Writes the photos of a split to tars of `per_tar` photos, with KEY.jpg, KEY.txt and KEY.json each.
+
+    A tar gets its name when it is complete; one that is complete already is not written again.
+    """
 
     def __init__(self, output: Path, split: str, per_tar: int, sums: Sums) -> None:
         self.output, self.split, self.per_tar, self.sums = output, split, per_tar, sums
@@ -196,7 +198,11 @@ class SplitWriter:
                 self._partial.unlink(missing_ok=True)
 
     def add(self, photo: Photo, read: Callable[[], bytes]) -> None:
-        """Writes one photo; `read` is called only if its tar is not complete yet. Raises DataError."""
+        """Write one photo; `read` is called only if its tar is not complete yet.
+
+        Raises:
+            DataError: the photo cannot be read.
+        """
         if self.count % self.per_tar == 0:
             self._begin()
         self.count += 1
@@ -241,7 +247,7 @@ class SplitWriter:
 
 
 def _contents(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """The files of an archive, in its order: name without folders, and what reads it until the next."""
+    """Yield the files of an archive in order: the name without folders, and what reads it before the next."""
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as zipped:
             for entry in zipped.infolist():

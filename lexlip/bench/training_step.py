@@ -1,12 +1,12 @@
-"""What a training step costs beyond the encoders: time and memory, with the lexicon head three ways.
+"""What a training step costs beyond the encoders, in time and memory, for three variants of the lexicon head.
 
-A step is the forward and backward pass of both towers under the in-batch contrastive loss and, where
-there is a lexicon head, FLOPS. The variants:
+A step is the forward and backward pass of both towers with the in-batch contrastive loss and, if there is a
+lexicon head, FLOPS. The variants:
 
     encoders   no head: states are averaged over positions (a dense dual encoder)
-    naive      Eq. 3 to the letter: the [B, P, V] weights are whole, and autograd differentiates them
+    naive      Eq. 3 to the letter: autograd differentiates the whole [B, P, V] weights
     lean       the head of this project
-    compiled   lean, with the encoders through torch.compile; on request
+    compiled   lean, with encoders compiled by torch.compile; on request
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -31,13 +30,13 @@ from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
 from lexlip.encoders.text import TextEncoder, word_tokenizer
 from lexlip.errors import ConfigError
-from lexlip.machine import keep_freed_memory
+from lexlip.machine import keep_freed_memory, memory_mb, peak_memory_mb
 from lexlip.objectives.contrastive import contrastive
 from lexlip.objectives.flops import flops
 from lexlip.processes import in_own_process
 
 PIECES = 30_522  # entries of BERT's tokenizer
-TOKENS = (8, 20)  # fewest and most of a caption, [CLS] and [SEP] among them
+TOKENS = (8, 20)  # fewest and most of a caption, [CLS] and [SEP] included
 TEMPERATURE, FLOPS_WEIGHT = 0.05, 0.002
 SIDES = ("image", "text")
 
@@ -89,13 +88,13 @@ SIZES = {
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What a step is made of.
+    """What a step consists of.
 
     Attributes:
         batch: B, photos.
         captions: of a photo; T = B * captions texts.
-        terms: words of a vector that are in use, about; the others get no gradient.
-        threads: of a CPU.
+        terms: words of a vector, roughly; the others get no gradient.
+        threads: on a CPU.
     """
 
     size: Size
@@ -108,7 +107,7 @@ class StepSettings:
 
 
 class TrainingStep:
-    """One step on one random batch, by variant.
+    """One step with a random batch, by variant.
 
     Raises:
         ConfigError: the vocabulary has no more than `terms` words, or there is no such device.
@@ -121,7 +120,7 @@ class TrainingStep:
         self.settings, self.device = settings, pick_device(settings.device)
         self.precision = pick_precision(settings.precision, self.device)
         torch.set_num_threads(settings.threads)
-        torch.set_flush_denormal(True)  # as in training: denormal numbers take a CPU many times as long
+        torch.set_flush_denormal(True)  # as in training: denormal numbers are many times slower
         keep_freed_memory()  # as in training
         torch.manual_seed(0)
         text_encoder = TextEncoder(size.text, word_tokenizer(["a"]))
@@ -154,7 +153,7 @@ class TrainingStep:
         self.terms = {side: self._set_bias(side) for side in SIDES}
 
     def run(self, variant: str) -> float:
-        """Forward and backward; returns the seconds that they took.
+        """Run forward and backward; return the seconds that they took.
 
         Raises:
             ConfigError: the step does not fit into memory, or torch.compile fails.
@@ -197,7 +196,7 @@ class TrainingStep:
 
     @torch.no_grad()
     def _set_bias(self, side: str) -> float:
-        """Make vectors as sparse as the settings ask; returns how many terms they have on average."""
+        """Make vectors as sparse as the settings say; return how many terms they have on average."""
         head = self.heads[side]
         with self._autocast():
             logits = head(self._encoders[side](*self.inputs[side]), self.masks[side])
@@ -213,7 +212,7 @@ class TrainingStep:
 
 
 def naive_vectors(head: LexiconHead, states: Tensor, mask: Tensor) -> Tensor:
-    """p of Eq. 3, [B, V]: the weights of all positions, [B, P, V], and then their maximum."""
+    """Return p of Eq. 3, [B, V], as the maximum over the weights of all positions, [B, P, V]."""
     logits = F.linear(head.hidden(states), head.decoder, head.bias)
     weights = torch.log1p(F.relu(logits)) * mask[:, :, None]
     return weights.max(dim=1).values.float()
@@ -222,16 +221,21 @@ def naive_vectors(head: LexiconHead, states: Tensor, mask: Tensor) -> Tensor:
 def measure(
     settings: StepSettings, rounds: int, compiled: bool = False, progress: bool = False
 ) -> dict[str, Any]:
-    """Time and memory of a step, by variant.
+    """Measure the time and memory of a step, by variant.
 
-    Times are medians over `rounds`. Every variant runs once in each, so that a machine that slows
-    down slows all of them; a ratio is the median of the ratios within the rounds. Memory is that of
-    two steps in a process of their own, at its peak, less what the process held before them:
-    parameters and batch. Gradients count.
+    Times are medians over `rounds`. Every variant runs once in each round, so that a machine that slows down
+    slows all of them; a ratio is the median of the ratios within the rounds. Memory is the peak of two steps
+    in a process of their own, minus what it held before them (parameters and batch). Gradients count.
+
+    Args:
+        settings: what a step consists of.
+        rounds: of the measurement.
+        compiled: measure the variant "compiled" too.
+        progress: show a progress bar.
 
     Returns:
         {"conditions": {...}, "variants": {name: {"step_ms", "samples_per_s" (photos), "peak_mb" (10^6
-        bytes), "ratio" (of the time to that of "encoders")}}}
+        bytes), "ratio" (time over that of "encoders")}}}
 
     Raises:
         ConfigError: see `TrainingStep`.
@@ -292,25 +296,19 @@ def _peak_of_own_process(settings: StepSettings, variant: str) -> float:
 
 
 def peak_memory(settings: StepSettings, variant: str) -> float:
-    """MB (10^6 bytes) that two steps take at their peak, beyond the model and its batch.
+    """Return the MB (10^6 bytes) that two steps take at their peak, beyond the model and its batch.
 
-    On a CPU it compares with the most that the process ever held, and so wants one of its own.
+    On a CPU that is compared with the most that the process ever held, so it needs a process of its own.
     """
     step = TrainingStep(settings)
     cuda = step.device.type == "cuda"
-    before = torch.cuda.memory_allocated(step.device) if cuda else _resident("VmRSS")
+    before = torch.cuda.memory_allocated(step.device) / 1e6 if cuda else memory_mb()
     if cuda:
         torch.cuda.reset_peak_memory_stats(step.device)
     for _ in range(2):
         step.run(variant)
-    peak = torch.cuda.max_memory_allocated(step.device) if cuda else _resident("VmHWM")
-    return (peak - before) / 1e6
-
-
-def _resident(field: str) -> int:
-    """Bytes of this process in memory: VmRSS now, VmHWM at most (`ru_maxrss` is at least the parent's)."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    peak = torch.cuda.max_memory_allocated(step.device) / 1e6 if cuda else peak_memory_mb()
+    return peak - before
 
 
 def _does_not_fit(variant: str, settings: StepSettings) -> ConfigError:

@@ -19,7 +19,7 @@ from lexlip.cli.words import words
 
 
 class _Commands(click.Group):
-    """Prints errors that a user can mend as one sentence, and exits with 2."""
+    """Prints errors that the user can fix as one sentence, and exits with 2."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         for arg in args:
@@ -42,7 +42,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lexlip")
 def main() -> None:
-    """Pictures that are searched like text.
+    r"""Pictures that are searched like text.
 
     An image or a caption becomes a few weighted words; an inverted index finds them on a CPU.
 

@@ -1,4 +1,4 @@
-"""lexlip bench"""
+"""The command `lexlip bench`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def train(
 
 
 def show(conditions: dict[str, Any], variants: dict[str, dict[str, float]]) -> None:
-    """Prints the conditions on a line and the variants as a table."""
+    """Print the conditions on a line and the variants as a table."""
     c = conditions
     click.echo(f"{c['size']}, {c['batch']} photos x {c['captions']} captions, V = {c['vocabulary']}")
     click.echo(f"{c['terms_image']:.0f} terms an image, {c['terms_text']:.0f} a text")

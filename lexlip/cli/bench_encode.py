@@ -1,4 +1,4 @@
-"""lexlip bench encode"""
+"""The command `lexlip bench encode`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def encode(
 
 
 def show(report: dict[str, Any]) -> None:
-    """Prints photos a second as a table, with the ratio of both loops."""
+    """Print photos per second as a table, with the ratio of both loops."""
     c = report["conditions"]
     click.echo(
         f"{c['photos']:,} photos of {c['photo_width']} x {c['photo_height']} pixels ({c['photo_kb']:g} kB)"

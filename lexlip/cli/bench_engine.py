@@ -1,4 +1,4 @@
-"""lexlip bench engine, lexlip bench plot"""
+"""The commands `lexlip bench engine` and `lexlip bench plot`."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _say(line: str) -> None:
 
 
 def show(report: dict[str, Any], as_json: bool) -> None:
-    """Prints a report as JSON, or as a table with ratios of queries per second."""
+    """Print a report as JSON, or as a table with ratios of queries per second."""
     if as_json:
         click.echo(json.dumps(report))
         return

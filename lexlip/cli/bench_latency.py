@@ -1,4 +1,4 @@
-"""lexlip bench latency"""
+"""The command `lexlip bench latency`."""
 
 from __future__ import annotations
 

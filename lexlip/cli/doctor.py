@@ -1,4 +1,4 @@
-"""lexlip doctor"""
+"""The command `lexlip doctor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lexlip evaluate"""
+"""The command `lexlip evaluate`."""
 
 from __future__ import annotations
 

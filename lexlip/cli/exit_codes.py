@@ -1,4 +1,4 @@
-"""How a command ends that cannot go on."""
+"""How a command ends that cannot go on: one sentence, and its exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lexlip.errors import LexLIPError
 
 
 class UserError(click.ClickException):
-    """What the user can mend."""
+    """An error that the user can fix."""
 
     exit_code = 2
 
@@ -24,14 +24,14 @@ class Interrupted(click.ClickException):
 
 
 def is_for_the_user(error: Exception) -> bool:
-    """Whether an error is a sentence for the user, rather than a fault of the program."""
+    """Return whether an error is a sentence for the user, rather than a fault of the program."""
     bridge = sys.modules.get("anserini_bridge.errors")  # not loaded: then it did not raise
     return isinstance(error, LexLIPError) or (bridge is not None and isinstance(error, bridge.BridgeError))
 
 
 @contextmanager
 def interruptible(way_on: str) -> Iterator[None]:
-    """Ends on Ctrl-C with a sentence that says how to go on."""
+    """End on Ctrl-C with a sentence that says how to go on."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""lexlip index"""
+"""The command `lexlip index`."""
 
 from __future__ import annotations
 

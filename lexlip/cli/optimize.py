@@ -1,4 +1,4 @@
-"""lexlip optimize"""
+"""The command `lexlip optimize`."""
 
 from __future__ import annotations
 

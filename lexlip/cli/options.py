@@ -98,20 +98,20 @@ class TopK(click.ParamType):
 
 
 def given(context: click.Context, option: str) -> Any:
-    """What the user gave for an option; None if it has its default."""
+    """Return what the user gave for an option; None if it has its default."""
     by_default = context.get_parameter_source(option) is ParameterSource.DEFAULT
     return None if by_default else context.params[option]
 
 
 def refuse(context: click.Context, options: Iterable[str], why: str) -> None:
-    """Raises ConfigError if the user gave one of these options, which do nothing here."""
+    """Raise ConfigError if the user gave one of these options, which have no effect here."""
     for option in options:
         if given(context, option) is not None:
             raise ConfigError(f"--{option.replace('_', '-')} {why}: leave it out")
 
 
 def one_format(markdown: bool, as_json: bool) -> None:
-    """Refuses --markdown with --json."""
+    """Refuse --markdown with --json."""
     if markdown and as_json:
         raise click.UsageError("--markdown or --json, one of the two.")
 
@@ -173,7 +173,7 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
 
 
 def check_second_stage(context: click.Context) -> None:
-    """Refuses what belongs to --rerank or --also without them."""
+    """Refuse the options of --rerank or --also without these."""
     for main in ("rerank", "also"):
         if context.params[main] is None:
             prefix = "rerank_" if main == "rerank" else "hybrid"

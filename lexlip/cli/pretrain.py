@@ -1,4 +1,4 @@
-"""lexlip pretrain"""
+"""The command `lexlip pretrain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lexlip search"""
+"""The command `lexlip search`."""
 
 from __future__ import annotations
 
@@ -129,5 +129,5 @@ def show(answer: Answer, of_words: bool = True) -> None:
 
 
 def _probability(hit: Hit) -> str:
-    """A hit's second score as a column."""
+    """Return a hit's second score as a column."""
     return "      -" if hit.probability is None else f"  {hit.probability:.3f}"

@@ -1,4 +1,4 @@
-"""lexlip words"""
+"""The command `lexlip words`."""
 
 from __future__ import annotations
 

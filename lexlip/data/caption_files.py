@@ -1,4 +1,4 @@
-"""Photos that a file of captions names: what Karpathy's JSON and tables have in common."""
+"""Photos that a file with captions names: what Karpathy's JSON and tables have in common."""
 
 import os
 import posixpath
@@ -12,25 +12,39 @@ from lexlip.data.source import Item, Skipped, Source, clean_captions, read_file
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
-NAMED = 10  # missing photos that are named one by one; more are those of another split
+NAMED = 10  # missing photos that are named one by one; if there are more, they belong to another split
 
 
 class Entry(NamedTuple):
-    """Some captions of one photo, as the file has them."""
+    """Some captions of one photo, as the file has them.
 
-    photo: str  # path below the folder of images
+    Attributes:
+        photo: its path below the folder of images.
+        captions: the captions.
+        split: the split that it belongs to, if the file says so.
+    """
+
+    photo: str
     captions: list[str]
     split: str = ""
 
 
 class CaptionedSource(Source):
-    """The photos that `entries` name, in their order; entries of one photo are put together.
+    """The photos that a file with captions names, in its order.
 
-    `images` is a folder, which may hold the files themselves or tars of them, or a tar, or a pattern of
-    tars. In a tar a photo is found by its file name alone. Photos that are nowhere are skipped; many of
-    them are one line. The id of a photo is its path as the file of captions has it.
+    The id of a photo is its path as the file has it. Missing photos are skipped; many of them are reported
+    in one line.
 
-    Raises DataError if there is no such split, or no photo at all.
+    Args:
+        name: what the user gave.
+        entries: of the file; those of one photo are put together.
+        images: a folder of photos or of tars, a tar, or a pattern of tars. In a tar a photo is found by its
+            file name alone.
+        split: the one to take; None takes all.
+        skipped: what was found unusable in the file.
+
+    Raises:
+        DataError: there is no such split, or none of the photos.
     """
 
     def __init__(
@@ -60,7 +74,7 @@ class CaptionedSource(Source):
             raise DataError(f"none of the {len(captions)} photos that {name} names is in {images}{example}")
 
     def _find(self, photos: Iterable[str], images: Path) -> dict[str, str | int]:
-        """Where each photo is: the path of a file, or its index in `self._tars`."""
+        """Return where each photo is: the path of a file, or its index in `self._tars`."""
         self._tars: WebDatasetSource | None = None
         if not images.is_dir():
             self._tars = WebDatasetSource(
@@ -76,7 +90,7 @@ class CaptionedSource(Source):
         if all(photo in files for photo in photos):
             return files
         shards = [root / tar for tar in walk(root).tars]
-        with suppress(DataError):  # tars without photos: they are here for something else
+        with suppress(DataError):  # tars without photos serve another purpose
             self._tars = WebDatasetSource(shards, str(images)) if shards else None
         members = self._find_in_tars(photos)
         everywhere = members | files
@@ -123,13 +137,17 @@ def _of_split(entries: list[Entry], split: str | None, name: str) -> list[Entry]
 
 
 def split_name(split: object) -> str:
-    """A split as the file has it -> its name here: COCO's `restval` is for training too."""
+    """Return the name of a split, given as the file has it: COCO's `restval` is for training too."""
     name = split.strip() if isinstance(split, str) else ""
     return "train" if name == "restval" else name
 
 
 def read_text(path: Path, name: str) -> str:
-    """A file of captions. Raises DataError."""
+    """Return the text of a file with captions.
+
+    Raises:
+        DataError: it cannot be read, or is not UTF-8.
+    """
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -15,7 +15,11 @@ from lexlip.data.source import Item, Skipped, Source
 class Concat(Source):
     """The photos of several sources; nothing is copied.
 
-    The id of a photo starts with the name of its source, and with a number if two sources have one name.
+    The id of a photo starts with the name of its source, and with a number if two sources have the same
+    name.
+
+    Args:
+        sources: in order.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -51,7 +55,7 @@ class Concat(Source):
 
 
 class _ConcatItems(LazyItems):
-    """The items of several sources, each source's prefix before their ids."""
+    """The items of several sources, with each source's prefix before their ids."""
 
     def __init__(self, prefixes: Sequence[str], sources: Sequence[Source]) -> None:
         super().__init__([len(source) for source in sources])

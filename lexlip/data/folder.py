@@ -9,7 +9,7 @@ from lexlip.data.source import Item, Skipped, Source, caption_lines, read_file
 
 
 class Listing(NamedTuple):
-    """Files below a folder, as POSIX paths relative to it, sorted."""
+    """Files below a folder, as sorted POSIX paths relative to it."""
 
     photos: list[str]
     tars: list[str]
@@ -18,11 +18,13 @@ class Listing(NamedTuple):
 
 
 def walk(root: Path) -> Listing:
-    """Photos, tars and texts below `root`. Hidden files and folders are left out; each folder is visited
-    once, so loops of links end."""
+    """Return the photos, tars and texts below a folder.
+
+    Hidden files and folders are left out. Each folder is visited once, so that loops of links end.
+    """
     found = Listing([], [], set(), [])
     folders = [""]
-    links: list[str] = []  # visited last, so that a file is named by its real folder where there is one
+    links: list[str] = []  # visited last, so that a file is named by its real folder if that is below too
     visited = set()
     while folders or links:
         folder = folders.pop() if folders else links.pop()
@@ -46,7 +48,7 @@ def _sort_in(
 ) -> None:
     if entry.name.startswith("."):
         return
-    suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 (a Path for each file is slow)
+    suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 (a Path per file is slow)
     if not _is_utf8(name):
         if entry.is_dir() or suffix in SUFFIXES:
             readable = os.fsencode(name).decode("utf-8", "backslashreplace")
@@ -73,9 +75,14 @@ def _is_utf8(name: str) -> bool:
 
 
 class FolderSource(Source):
-    """Photos below a folder; `NAME.txt` beside a photo holds its captions, one a line.
+    """Photos below a folder; `NAME.txt` beside a photo holds its captions, one per line.
 
     The id of a photo is its path relative to the folder.
+
+    Args:
+        root: the folder.
+        listing: what is in it, see `walk`.
+        name: what the user gave.
     """
 
     def __init__(self, root: Path, listing: Listing, name: str) -> None:

@@ -14,13 +14,18 @@ from lexlip.errors import DataError
 
 
 class FurtherCaptions(Source):
-    """The photos of a source; the captions that tables have of them follow their own, table by table.
+    """The photos of a source, with further captions from tables after their own, table by table.
 
-    A photo is found in a table by its file name alone, in whichever folder or tar it lies. Photos that only a
-    table names are left out, and counted in `skipped`.
+    A table names a photo by its file name; folders and tars do not matter. Photos that only a table names
+    are left out, and counted in `skipped`.
 
-    Raises DataError if a table cannot be read, if it names none of the photos, or if two photos have the same
-    file name.
+    Args:
+        source: the photos.
+        tables: paths of the tables.
+
+    Raises:
+        DataError: a table cannot be read or names none of the photos, or two photos have the same file
+            name.
     """
 
     def __init__(self, source: Source, tables: Sequence[str]) -> None:
@@ -74,7 +79,7 @@ class FurtherCaptions(Source):
 
 
 class _Items(LazyItems):
-    """The items of a source with the captions of `more`, by index, after their own."""
+    """The items of a source, with further captions, by index, after their own."""
 
     def __init__(self, source: Source, more: dict[int, tuple[str, ...]]) -> None:
         super().__init__([len(source)])

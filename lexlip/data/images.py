@@ -1,4 +1,4 @@
-"""Image files of any kind -> RGB."""
+"""Decodes image files of any kind to RGB."""
 
 import io
 import re
@@ -14,7 +14,7 @@ from lexlip.errors import DataError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-MAX_PIXELS = 178_956_970  # where Pillow's own default refuses: about half a gigabyte as RGB
+MAX_PIXELS = 178_956_970  # Pillow's own limit: about half a gigabyte as RGB
 
 _ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
 _UPRIGHT = {
@@ -29,7 +29,11 @@ _UPRIGHT = {
 
 
 class UnreadableImage(DataError):
-    """One image that cannot be used. `reason` is short; the message has the path before it, if known."""
+    """An image that cannot be used.
+
+    Attributes:
+        reason: why, in a few words; the message also names the path, if it is known.
+    """
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
@@ -37,13 +41,16 @@ class UnreadableImage(DataError):
 
 
 def decode(data: bytes, size: int | None = None) -> Image.Image:
-    """The first frame of an image file, upright, in RGB; transparent parts on white.
+    """Return the first frame of an image file, upright, in RGB; transparent parts become white.
 
-    `size` is the shorter side, in pixels, that the caller will resize to: large JPEGs are then decoded at a
-    half, quarter or eighth of their size, never below `size`. The image is not resized otherwise.
+    Args:
+        data: the file.
+        size: the shorter side, in pixels, to which the caller will resize. Large JPEGs are then decoded at
+            a half, quarter or eighth of their size, never below `size`; nothing else is resized.
 
-    Raises UnreadableImage: not an image, damaged or truncated, or more than MAX_PIXELS (told from the
-    header, before anything is decoded).
+    Raises:
+        UnreadableImage: it is not an image, damaged or truncated, or has more than MAX_PIXELS, which the
+            header tells before anything is decoded.
     """
     if not data:
         raise UnreadableImage("empty file")
@@ -54,10 +61,10 @@ def decode(data: bytes, size: int | None = None) -> Image.Image:
             raise _too_large(width * height)
         try:
             if size is not None:
-                image.draft("RGB", (size, size))  # only JPEG has drafts; elsewhere this does nothing
+                image.draft("RGB", (size, size))  # only JPEG has drafts; other formats ignore it
             image.load()
             return _to_rgb(_upright(image))
-        except Exception as error:  # a damaged file can raise nearly anything in a decoder
+        except Exception as error:  # decoders raise nearly anything for a damaged file
             raise _damaged(error) from error
 
 
@@ -83,11 +90,11 @@ def _damaged(error: Exception) -> UnreadableImage:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    if image.format == "TIFF":  # Pillow has turned it while loading
+    if image.format == "TIFF":  # Pillow turned it while loading
         return image
     try:
         turn = _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # broken EXIF in a sound picture: leave it as it lies
+    except Exception:  # broken EXIF in an intact picture: leave it as it is
         return image
     return image if turn is None else image.transpose(turn)
 
@@ -103,7 +110,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Grey of 16 or 32 bits, integer or float -> 8 bits; Pillow's own conversion would clip at 255."""
+    """Convert grey of 16 or 32 bits, integer or float, to 8 bits; Pillow's own conversion clips at 255."""
     grey = np.nan_to_num(np.asarray(image, dtype=np.float32))
     tops = (1.0, 255.0, 65535.0) if image.mode.startswith("F") else (65535.0,)
     brightest = float(np.max(grey))
@@ -118,10 +125,10 @@ _quiet_filters = warnings.catch_warnings()
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps Pillow's warnings (large image, odd EXIF, odd palette) to itself.
+    """Suppress Pillow's warnings (large image, odd EXIF, odd palette).
 
-    `catch_warnings` alone is not for threads: overlapping ones restore each other's filters. So the first
-    decoder in switches warnings off and the last one out switches them on.
+    `catch_warnings` alone is not safe with threads: overlapping ones restore each other's filters. So the
+    first decoder that enters switches warnings off, and the last one that leaves switches them on.
     """
     global _quiet_depth, _quiet_filters
     with _quiet_lock:

@@ -10,10 +10,18 @@ from lexlip.errors import DataError
 
 
 class KarpathySource(CaptionedSource):
-    """images[].filename with an optional filepath (its folder), split, and sentences[].raw.
+    """Photos that images[].filename names, with an optional filepath (folder), split and sentences[].raw.
 
-    `images` is where the photos are, as for CaptionedSource; the folder of the JSON file if None. The split
-    `train` has `restval` in it. Raises DataError.
+    The split `train` includes `restval`.
+
+    Args:
+        path: the JSON file.
+        images: where the photos are, see `CaptionedSource`; None is the folder of the JSON file.
+        split: the one to take; None takes all.
+        name: what the user gave.
+
+    Raises:
+        DataError: the file is not such a JSON, or see `CaptionedSource`.
     """
 
     def __init__(self, path: Path, images: Path | None, split: str | None, name: str) -> None:

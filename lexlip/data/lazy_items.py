@@ -1,4 +1,4 @@
-"""Items that are made when they are asked for, because there are too many to keep."""
+"""Items that are made on demand, because there are too many to keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from lexlip.data.source import Item
 
 
 class LazyItems(Sequence[Item]):
-    """Items in parts one after another; `sizes` says how many are in each part."""
+    """Items of several parts, one part after another.
+
+    Args:
+        sizes: the number of items in each part.
+    """
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._starts = [0, *accumulate(sizes)]
@@ -24,16 +28,20 @@ class LazyItems(Sequence[Item]):
 
     @abstractmethod
     def _captioned(self, part: int) -> np.ndarray:
-        """Indices within a part of the items with captions, int64 [n]."""
+        """Return the indices within a part of the items with captions, int64 [n]."""
 
     def locate(self, index: int) -> tuple[int, int]:
-        """The part that an item is in, and its index there. Raises IndexError."""
+        """Return the part that an item is in, and its index there.
+
+        Raises:
+            IndexError: there is no such item.
+        """
         index = range(len(self))[index]
         part = bisect_right(self._starts, index) - 1
         return part, index - self._starts[part]
 
     def captioned(self) -> np.ndarray:
-        """Indices of the items with captions, int64 [n], in order."""
+        """Return the indices of the items with captions, int64 [n], in order."""
         starts = self._starts[:-1]
         parts = [start + self._captioned(part) for part, start in enumerate(starts)]
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])

@@ -25,11 +25,11 @@ def open_sources(configs: Sequence[SourceConfig]) -> Source:
     Raises:
         DataError: a source is missing or has no photos.
     """
-    sources = [_open_sources(config) for config in configs]
+    sources = [_open_one(config) for config in configs]
     return sources[0] if len(sources) == 1 else Concat(sources)
 
 
-def _open_sources(config: SourceConfig) -> Source:
+def _open_one(config: SourceConfig) -> Source:
     source = open_source(config.path, config.images, config.split)
     return FurtherCaptions(source, config.captions) if config.captions else source
 

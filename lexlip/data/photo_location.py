@@ -1,4 +1,4 @@
-"""Reads a photo again from where a source said it lies."""
+"""Reads a photo again from where a source said it is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lexlip.data.tar_headers import members
 
 
 def read_location(location: str) -> bytes:
-    """The bytes of a photo, given what `Source.path` returned: a file, or a tar and the member's name.
+    """Return the bytes of a photo, given what `Source.path` returned: a file, or TAR/MEMBER.
 
     Raises:
         UnreadableImage: it is not there any more.
@@ -25,13 +25,13 @@ def read_location(location: str) -> bytes:
 
 
 def _read_member(tar: Path, name: str) -> bytes:
-    """The bytes of a tar's member; of two with one name the later counts, as for WebDatasetSource."""
+    """Return the bytes of a tar's member; of two with the same name the later one, as `list_shard` does."""
     found = None
     try:
         with (
             tar.open("rb") as file,
             suppress(tarfile.TarError, ValueError),
-        ):  # damage: what is before it counts
+        ):  # the members before the damage count
             for member in members(file):
                 if member.name.removeprefix("./") == name:
                     found = member

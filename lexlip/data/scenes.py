@@ -1,8 +1,8 @@
-"""Drawn pictures with captions that are true of them: photos for tests, without photos.
+"""Drawn pictures with captions that describe them: photos for tests.
 
 A scene is one to three groups of shapes in a line, from left to right or from top to bottom: "two big red
 circles above a small blue star". A group is one to three equal shapes. No two groups of a scene have the
-same shape and colour, so that a caption always says which one it means.
+same shape and colour, so every caption is unambiguous.
 """
 
 import io
@@ -26,7 +26,7 @@ COLOURS = {
     "brown": (125, 75, 35),
 }
 BACKGROUNDS = {"white": (255, 255, 255), "black": (0, 0, 0), "gray": (128, 128, 128)}
-DIAMETERS = {"big": 0.28, "small": 0.14}  # in parts of the picture's side
+DIAMETERS = {"big": 0.28, "small": 0.14}  # as a share of the picture's side
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 SIZE_WORDS = {"big": ("big", "big", "large", ""), "small": ("small", "small", "little", "")}
@@ -80,7 +80,7 @@ Point = tuple[float, float]
 
 
 def _round(count: int, radii: Sequence[float] = (1.0,)) -> list[Point]:
-    """`count` points around a centre, clockwise from the top, at these radii in turn."""
+    """Return `count` points around a centre, clockwise from the top, at these radii in turn."""
     turns = (2 * math.pi * number / count for number in range(count))
     return [
         (radii[number % len(radii)] * math.sin(turn), -radii[number % len(radii)] * math.cos(turn))
@@ -89,7 +89,7 @@ def _round(count: int, radii: Sequence[float] = (1.0,)) -> list[Point]:
 
 
 def _ring() -> list[Point]:
-    """A circle, and back along a smaller one."""
+    """Return a circle, and back along a smaller one."""
     outer = _round(48)
     inner = [(0.55 * x, 0.55 * y) for x, y in reversed(outer)]
     return [*outer, outer[0], inner[-1], *inner]
@@ -118,7 +118,14 @@ OUTLINES: dict[str, list[Point]] = {  # within a circle of radius 1
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Equal shapes; `centres` are (x, y) in parts of the picture's side, from the top left."""
+    """Equal shapes.
+
+    Attributes:
+        shape: one of OUTLINES.
+        colour: one of COLOURS.
+        size: one of DIAMETERS.
+        centres: (x, y) of each, as shares of the picture's side, from the top left.
+    """
 
     shape: str
     colour: str
@@ -126,7 +133,7 @@ class Group:
     centres: tuple[Point, ...]
 
     def words(self, size: str = "") -> str:
-        """The group in words, with this word for the size or with none: "two small red circles"."""
+        """Return the group in words, with a word for its size or without: "two small red circles"."""
         described = " ".join(filter(None, (size, self.colour, self.shape)))
         if len(self.centres) > 1:
             return f"{NUMBERS[len(self.centres)]} {described}{'es' if self.shape == 'cross' else 's'}"
@@ -135,8 +142,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Groups in order from left to right (`row`) or from top to bottom. `place` is where a single group is:
-    "at the top", "on the left"; it is empty if there are several."""
+    """Groups of shapes, and sentences that describe them.
+
+    Attributes:
+        background: one of BACKGROUNDS.
+        row: the groups are in a row, from left to right; otherwise from top to bottom.
+        groups: in order.
+        place: where a single group is: "at the top", "on the left"; empty if there are several.
+        captions: five different ones.
+    """
 
     background: str
     row: bool
@@ -146,7 +160,7 @@ class Scene:
 
 
 def scene(seed: int, index: int) -> Scene:
-    """The scene of this number; always the same one."""
+    """Return the scene of a seed and a number, which is always the same."""
     rng = random.Random(f"{seed}/{index}")
     number = rng.choices((1, 2, 3), weights=(1, 3, 3))[0]
     row = rng.random() < 0.5
@@ -163,7 +177,7 @@ def scene(seed: int, index: int) -> Scene:
 
 
 def _centres(rng: random.Random, along: float, row: bool) -> tuple[Point, ...]:
-    """One to three centres, in a line across the line of groups, each a little out of place."""
+    """Return one to three centres, in a line across the line of groups, each slightly displaced."""
     count = rng.choice((1, 1, 2, 3))
     centres = []
     for number in range(count):
@@ -175,7 +189,7 @@ def _centres(rng: random.Random, along: float, row: bool) -> tuple[Point, ...]:
 def _captions(
     rng: random.Random, background: str, row: bool, groups: Sequence[Group], place: str
 ) -> tuple[str, ...]:
-    """Five different sentences, the size left out or put in another word here and there."""
+    """Return five different sentences; some leave the size out, or use another word for it."""
     total = sum(len(group.centres) for group in groups)
     shapes = f"{NUMBERS[total]} shape{'s' if total > 1 else ''}"
     captions = []
@@ -187,7 +201,7 @@ def _captions(
 
 
 def draw(scene: Scene, size: int) -> Image.Image:
-    """The picture, RGB, `size` x `size` pixels."""
+    """Return the picture of a scene, RGB, `size` x `size` pixels."""
     fine = 4 * size  # drawn four times as large and then reduced, for smooth edges
     image = Image.new("RGB", (fine, fine), BACKGROUNDS[scene.background])
     pen = ImageDraw.Draw(image)
@@ -202,8 +216,15 @@ def draw(scene: Scene, size: int) -> Image.Image:
 
 
 class Scenes(Source):
-    """`count` drawn pictures of `size` x `size` pixels, with five captions each. Picture `index` depends on
-    `seed` and `index` alone. Nothing is on disk: a path only names the picture."""
+    """Drawn pictures with five captions each.
+
+    A picture depends on the seed and its index alone. Nothing is on disk: a path only names the picture.
+
+    Args:
+        count: pictures.
+        seed: of all of them.
+        size: pixels along a side.
+    """
 
     def __init__(self, count: int, seed: int, size: int = 96) -> None:
         self.name = f"{count} drawn scenes of seed {seed}"

@@ -30,11 +30,12 @@ class Skipped(NamedTuple):
 class Source(ABC):
     """Photos with captions, listed at once and read one by one.
 
-    name:    what the user gave
-    items:   the photos, in a fixed order; large sources make each one when it is asked for
-    skipped: what was found unusable while listing
-
     A source holds no open files: it can be pickled, and used in forked and spawned workers.
+
+    Attributes:
+        name: what the user gave.
+        items: the photos, in a fixed order; large sources make each one on demand.
+        skipped: what was found unusable while listing.
     """
 
     name: str
@@ -43,19 +44,26 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, index: int) -> bytes:
-        """The bytes of an image file. Raises UnreadableImage."""
+        """Return the bytes of an image file.
+
+        Raises:
+            UnreadableImage: the file cannot be read.
+        """
 
     @abstractmethod
     def path(self, index: int) -> str:
-        """What a person opens: an absolute path; in a tar, the tar's path and the member's name after it."""
+        """Return where a person finds a photo: an absolute path; in a tar, TAR/MEMBER."""
 
     def file(self, index: int) -> str:
-        """The file that holds a photo: its own, or a tar."""
+        """Return the path of the file that holds a photo: its own, or a tar's."""
         return self.path(index)
 
     def image(self, index: int, size: int | None = None) -> Image.Image:
-        """The decoded photo, RGB, at least `size` pixels on its shorter side unless it is smaller itself
-        (see `decode`). Raises UnreadableImage, with the path."""
+        """Return a photo in RGB, at least `size` pixels on its shorter side unless the file has fewer.
+
+        Raises:
+            UnreadableImage: it cannot be decoded; the message names its path. See `decode`.
+        """
         data = self.read(index)
         try:
             return decode(data, size)
@@ -63,7 +71,7 @@ class Source(ABC):
             raise UnreadableImage(error.reason, self.path(index)) from error
 
     def captioned(self) -> np.ndarray:
-        """Indices of the photos that have captions, int64 [n], in order."""
+        """Return the indices of the photos that have captions, int64 [n], in order."""
         return np.array([index for index, item in enumerate(self.items) if item.captions], dtype=np.int64)
 
     def __len__(self) -> int:
@@ -71,12 +79,12 @@ class Source(ABC):
 
 
 def caption_lines(data: bytes) -> tuple[str, ...]:
-    """The captions in a text file, one a line."""
+    """Return the captions in a text file, one per line."""
     return clean_captions(data.decode("utf-8-sig", errors="replace").splitlines())
 
 
 def clean_captions(captions: object) -> tuple[str, ...]:
-    """The non-empty strings of a list, with single spaces."""
+    """Return the non-empty strings of a list, with single spaces."""
     if not isinstance(captions, list):
         return ()
     texts = (caption.replace("\0", " ") for caption in captions if isinstance(caption, str))
@@ -85,7 +93,11 @@ def clean_captions(captions: object) -> tuple[str, ...]:
 
 
 def read_file(path: str | Path, offset: int = 0, size: int = -1) -> bytes:
-    """A file's bytes, or `size` of them from `offset` on. Raises UnreadableImage."""
+    """Return a file's bytes, or `size` of them from `offset` on.
+
+    Raises:
+        UnreadableImage: the file cannot be read, or ends before.
+    """
     try:
         with Path(path).open("rb") as file:
             file.seek(offset)
@@ -98,7 +110,7 @@ def read_file(path: str | Path, offset: int = 0, size: int = -1) -> bytes:
 
 
 def spread(total: int, number: int | None) -> Sequence[int]:
-    """So many of `total` rows, evenly spread; None is all."""
+    """Return so many of `total` rows, evenly spread; all if `number` is None."""
     if number is None or number >= total:
         return range(total)
     return [row * total // number for row in range(number)]

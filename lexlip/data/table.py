@@ -17,15 +17,23 @@ SPLIT = ("split",)
 
 
 class TableSource(CaptionedSource):
-    """One caption a row; the rows of one photo are put together. Without a header line, the first column is
-    the photo and the second the caption, or the third if the second is a number. Understood as they are:
+    """Photos that a table names: one caption per row; the rows of one photo are put together.
+
+    Without a header line, the first column is the photo and the second the caption, or the third if the
+    second is a number. These are all read as they are:
 
         image,caption,split                        a header: see PHOTO, CAPTION and SPLIT for the names
         1000268201.jpg#0<TAB>A child climbs stairs       Flickr8k
         1000092795.jpg| 0| Two men look at their hands   Flickr30k
 
-    `images` is where the photos are, as for CaptionedSource; the folder of the table if None.
-    Raises DataError.
+    Args:
+        path: the table.
+        images: where the photos are, see `CaptionedSource`; None is the folder of the table.
+        split: the one to take; None takes all.
+        name: what the user gave.
+
+    Raises:
+        DataError: the table cannot be read, or see `CaptionedSource`.
     """
 
     def __init__(self, path: Path, images: Path | None, split: str | None, name: str) -> None:
@@ -35,10 +43,14 @@ class TableSource(CaptionedSource):
 
 
 def read_entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
-    """The rows of a table; those that are too short go to `skipped`. Raises DataError."""
+    """Yield the rows of a table; those that are too short go to `skipped`.
+
+    Raises:
+        DataError: the table cannot be read, or its header lacks a column.
+    """
     text = read_text(path, name)
     delimiter = _delimiter(text.lstrip().partition("\n")[0])
-    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE  # elsewhere a quote is only a quote
+    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE  # a quote means nothing in TSV
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)  # type: ignore[arg-type]
     columns: tuple[int, int, int | None] | None = None
     width = 0
@@ -53,13 +65,13 @@ def read_entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entr
                 if columns:
                     continue
                 columns = (0, 2 if width > 2 and cells[1].isdigit() else 1, None)
-                if delimiter == ",":  # without a header, the caption is all the rest
+                if delimiter == ",":  # without a header, the caption is the rest of the line
                     width = columns[1] + 1
             photo, caption, split = columns
             if len(cells) <= max(photo, caption, split or 0):
                 skipped.append(Skipped(f"{PurePath(name).name}:{rows.line_num}", "a column is missing"))
                 continue
-            if caption == width - 1:  # a comma in a last column that nobody quoted
+            if caption == width - 1:  # commas in an unquoted last column
                 cells[caption] = delimiter.join(row[caption:])
             which = split_name(cells[split]) if split is not None else ""
             yield Entry(re.sub(r"(\.\w+)#\d+$", r"\1", cells[photo]), [cells[caption]], which)
@@ -72,7 +84,7 @@ def _delimiter(line: str) -> str:
 
 
 def _header(cells: list[str], name: str) -> tuple[int, int, int | None] | None:
-    """The columns of photo, caption and split; None if this is no header line."""
+    """Return the columns of photo, caption and split; None if this is no header line."""
     names = [cell.lower() for cell in cells]
     photo, caption, split = (
         next((names.index(known) for known in kind if known in names), None)

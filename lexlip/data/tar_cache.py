@@ -1,7 +1,7 @@
-"""Keeps the lists of large tars, so that the next start does not walk through them again.
+"""Keeps the lists of large tars, so that the next start does not walk through the tars again.
 
-They lie in $XDG_CACHE_HOME/lexlip/shards (~/.cache/lexlip/shards), a file for each tar, and may be deleted at
-any time. A list counts only for a tar of the same path, size and time of change.
+They are in $XDG_CACHE_HOME/lexlip/shards (~/.cache/lexlip/shards), one file for each tar, and may be deleted
+at any time. A list is valid only for a tar with the same path, size and modification time.
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ import numpy as np
 from lexlip.data.source import Skipped
 from lexlip.data.tar_shard import Shard
 
-VERSION = 1  # of what is kept; another one is listed anew
-FEWEST = 1000  # photos of a tar that is worth it
+VERSION = 1  # of the lists; tars with a list of another version are listed again
+FEWEST = 1000  # photos of a tar whose list is kept
 
 
 def key(path: str | Path) -> str:
-    """What a list depends on: path, size and time of change of the tar. Raises OSError."""
+    """Return what a list depends on: path, size and modification time of the tar.
+
+    Raises:
+        OSError: there is no such tar.
+    """
     status = os.stat(path)  # noqa: PTH116
     return json.dumps([VERSION, os.path.abspath(path), status.st_size, status.st_mtime_ns])  # noqa: PTH100
 
 
 def load(path: str | Path) -> Shard | None:
-    """The list of a tar, if there is one and it is sound and up to date."""
+    """Return the list of a tar; None if there is none, or if it is damaged or out of date."""
     try:
         with _file(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             if arrays["key"].tobytes().decode() != key(path):
@@ -37,12 +41,12 @@ def load(path: str | Path) -> Shard | None:
             return Shard(
                 arrays["texts"].tobytes(), arrays["ends"], arrays["offsets"], arrays["sizes"], skipped
             )
-    except Exception:  # a damaged file can raise nearly anything; zip's checksums tell all damage
+    except Exception:  # a damaged file raises nearly anything; zip's checksums reveal all damage
         return None
 
 
 def save(path: str | Path, key: str, shard: Shard) -> None:
-    """Keeps the list of a tar, made when the tar had this key. Where nothing can be written, nothing is."""
+    """Keep the list of a tar, given the tar's key before it was listed; do nothing if that is impossible."""
     if len(shard) < FEWEST:
         return
     file = _file(path)

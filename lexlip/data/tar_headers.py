@@ -1,4 +1,4 @@
-"""Where the files of a tar lie, without reading them."""
+"""Finds where the files of a tar are, without reading them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODULUS = 65521  # of Adler-32
 
 
 class Member(NamedTuple):
-    """A file in a tar: its bytes are `size` bytes from `offset` on."""
+    """A file in a tar: `size` bytes from `offset` on."""
 
     name: str
     offset: int
@@ -23,10 +23,10 @@ class Member(NamedTuple):
 
 
 def members(file: BinaryIO) -> Iterator[Member]:
-    """The regular files of an uncompressed tar whose bytes are all there, in order.
+    """Yield the complete regular files of an uncompressed tar, in order.
 
     Raises:
-        tarfile.TarError: damage, after the last sound file; no tar at all.
+        tarfile.TarError: the tar is damaged, after the last intact file; or it is no tar.
         OSError: the tar cannot be read.
     """
     end = os.fstat(file.fileno()).st_size
@@ -41,7 +41,7 @@ def members(file: BinaryIO) -> Iterator[Member]:
                 info = _any(tar, file, offset)
                 if info is None:
                     return
-                if info.size < 0 or tar.offset <= offset:  # a number that no tar has
+                if info.size < 0 or tar.offset <= offset:  # impossible numbers
                     raise tarfile.ReadError(f"damaged at byte {offset:,}")
                 member = Member(info.name, info.offset_data, info.size)
                 offset = tar.offset
@@ -53,8 +53,10 @@ def members(file: BinaryIO) -> Iterator[Member]:
 
 
 def _plain(file: BinaryIO, offset: int) -> Member | None:
-    """The file whose header lies at `offset`, if nothing is special about it: tarfile, which knows all
-    kinds of headers, takes many times as long, and a tar of web photos has thirty thousand of them."""
+    """Return the file whose header is at `offset`; None if the header is of a special kind.
+
+    tarfile, which knows all kinds, takes many times as long, and a tar of web photos has thirty thousand.
+    """
     file.seek(offset)
     header = file.read(BLOCK)
     if header[156:157] == b"x":  # a pax header before the real one
@@ -75,20 +77,26 @@ def _plain(file: BinaryIO, offset: int) -> Member | None:
 
 
 def _octal(field: bytes) -> int:
-    """The number in a field of a header; -1 if it is written in another way."""
+    """Return the number in a field of a header; -1 if it is not octal."""
     digits = field.rstrip(b"\0 ")
     return int(digits, 8) if digits.isdigit() and not digits.strip(b"01234567") else -1
 
 
 def _checks(header: bytes) -> bool:
-    """Whether a header's checksum fits: the sum of its bytes, with spaces for the checksum itself. The lower
-    half of Adler-32 is one more than that sum, by its modulus."""
+    """Return whether a header's checksum is right: the sum of its bytes, with spaces for the checksum.
+
+    The lower half of Adler-32 is one more than that sum, modulo _MODULUS.
+    """
     adler = zlib.adler32(header[156:], zlib.adler32(b" " * 8, zlib.adler32(header[:148])))
     return adler & 0xFFFF == (_octal(header[148:156]) + 1) % _MODULUS
 
 
 def _any(tar: tarfile.TarFile, file: BinaryIO, offset: int) -> tarfile.TarInfo | None:
-    """The member whose header lies at `offset`; None at the end mark. Raises TarError at damage."""
+    """Return the member whose header is at `offset`; None at the end mark.
+
+    Raises:
+        tarfile.TarError: the tar is damaged there.
+    """
     file.seek(offset)
     try:
         return tarfile.TarInfo.fromtarfile(tar)

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from tqdm import tqdm
 
-from lexlip.data import tar_cache as shard_cache
+from lexlip.data import tar_cache
 from lexlip.data.source import Skipped
 from lexlip.data.tar_shard import Shard, list_shard
 from lexlip.errors import DataError
@@ -25,12 +25,12 @@ LITTLE = 1 << 28  # bytes of tars for which starting processes costs more than i
 
 
 def list_shards(paths: Sequence[str]) -> list[Shard]:
-    """The photos of each tar. One that cannot be read has none, and says so in `skipped`.
+    """Return the photos of each tar; one that cannot be read has none, and says why in `skipped`.
 
     Raises:
-        DataError: a process that listed was killed.
+        DataError: a process that lists tars was killed.
     """
-    shards = {path: shard_cache.load(path) for path in _bar(paths, "reading lists of tars")}
+    shards = {path: tar_cache.load(path) for path in _bar(paths, "reading lists of tars")}
     missing = [path for path, shard in shards.items() if shard is None]
     shards.update(zip(missing, _bar(_list(missing), "listing tars", len(missing)), strict=True))
     return [shard for path in paths if (shard := shards[path]) is not None]
@@ -38,7 +38,7 @@ def list_shards(paths: Sequence[str]) -> list[Shard]:
 
 def _list(paths: Sequence[str]) -> Iterator[Shard]:
     workers = min(cores(), len(paths))
-    # a process that runs as a daemon, such as a DataLoader's worker, may not start others
+    # daemons, such as the workers of a DataLoader, must not start processes
     if workers < 2 or multiprocessing.current_process().daemon or sum(map(_size, paths)) < LITTLE:
         yield from map(_list_and_keep, paths)
         return
@@ -55,12 +55,12 @@ def _list(paths: Sequence[str]) -> Iterator[Shard]:
 
 def _list_and_keep(path: str) -> Shard:
     try:
-        key = shard_cache.key(path)  # before the listing: a tar that grows meanwhile is listed again
+        key = tar_cache.key(path)  # before the listing: a tar that grows meanwhile is listed again
         shard = list_shard(path)
     except OSError as error:
         nothing = np.empty(0, dtype=np.int64)
         return Shard(b"", nothing, nothing, nothing, [Skipped("", error.strerror or str(error))])
-    shard_cache.save(path, key, shard)
+    tar_cache.save(path, key, shard)
     return shard
 
 
@@ -72,5 +72,5 @@ def _size(path: str) -> int:
 
 
 def _bar(tars: Iterable[T], text: str, total: int | None = None) -> Iterable[T]:
-    """A progress bar on stderr, if that is a terminal and the work takes more than two seconds."""
+    """Show a progress bar on stderr, if that is a terminal and the work takes more than two seconds."""
     return tqdm(tars, text, total, unit="tar", disable=None, delay=2)

@@ -16,19 +16,22 @@ from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
 from lexlip.data.tar_headers import Member, members
 
-DEEPEST = 1000  # brackets of a KEY.json that is read; thousands in each other overflow the parser's stack
+DEEPEST = 1000  # brackets that a KEY.json may have; thousands of nested ones overflow the parser's stack
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Shard:
-    r"""The n photos of a tar. A few large objects rather than millions of small ones: forked processes go on
-    sharing them, because nothing counts references inside.
+    r"""The n photos of a tar.
 
-    texts:   of each photo NAME \0 CAPTION \n CAPTION ..., in UTF-8
-    ends:    where each photo's text ends, int64 [n]
-    offsets: where each photo's bytes begin in the tar, int64 [n]
-    sizes:   how many they are, int64 [n]
-    skipped: what is unusable, by its name in the tar; the tar itself has none
+    They are kept in a few large objects rather than in millions of small ones: forked processes go on
+    sharing these, as no references inside are counted.
+
+    Attributes:
+        texts: NAME \0 CAPTION \n CAPTION ... of each photo, in UTF-8.
+        ends: where each photo's text ends, int64 [n].
+        offsets: where each photo's bytes begin in the tar, int64 [n].
+        sizes: bytes of each photo, int64 [n].
+        skipped: what is unusable, by its name in the tar; "" is the tar itself.
     """
 
     texts: bytes
@@ -39,7 +42,7 @@ class Shard:
 
     @classmethod
     def of(cls, photos: Sequence[tuple[Member, tuple[str, ...]]], skipped: list[Skipped]) -> Shard:
-        """Packs photos and their captions."""
+        """Pack photos and their captions."""
         texts = [
             (member.name + "\0" + "\n".join(captions)).encode(errors="replace") for member, captions in photos
         ]
@@ -55,13 +58,13 @@ class Shard:
         return len(self.ends)
 
     def item(self, index: int, prefix: str) -> Item:
-        """A photo, with `prefix` before its name."""
+        """Return a photo, with `prefix` before its name."""
         start = int(self.ends[index - 1]) if index else 0
         name, _, captions = self.texts[start : int(self.ends[index])].decode().partition("\0")
         return Item(prefix + name, tuple(captions.split("\n")) if captions else ())
 
     def captioned(self) -> np.ndarray:
-        """Indices of the photos that have captions, int64 [m]."""
+        """Return the indices of the photos that have captions, int64 [m]."""
         last = np.frombuffer(self.texts, dtype=np.uint8)[self.ends - 1]
         return np.flatnonzero(last)  # without captions a text ends with the zero byte
 
@@ -81,10 +84,10 @@ class ShardItems(LazyItems):
 
 
 def list_shard(path: str | Path) -> Shard:
-    """The photos of a tar, with `captions` (a list) or `caption` of KEY.json, else the lines of KEY.txt.
+    """Return the photos of a tar, with `captions` (a list) or `caption` of KEY.json, or the lines of KEY.txt.
 
-    Damage is among what is skipped; the photos before it are kept. Of two files with one name the later
-    counts, as in tar.
+    Damage is reported in `skipped`; the photos before it are kept. Of two files with the same name the later
+    one counts, as for tar.
 
     Raises:
         OSError: the tar cannot be read.
@@ -111,7 +114,7 @@ def _sort_in(
     member: Member, photos: dict[str, Member], texts: dict[str, dict[str, Member]], skipped: list[Skipped]
 ) -> None:
     key, _, suffix = member.name.rpartition(".")
-    if key.rpartition("/")[2].startswith(".") or not key:  # what macOS puts beside a file, hidden files
+    if key.rpartition("/")[2].startswith(".") or not key:  # hidden files, such as those that macOS adds
         return
     suffix = f".{suffix}"
     if suffix.lower() in SUFFIXES:

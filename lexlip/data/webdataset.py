@@ -18,10 +18,15 @@ from lexlip.errors import DataError
 class WebDatasetSource(Source):
     """Photos in tars, listed once by the tars' headers and then read in place; nothing is unpacked.
 
-    Captions are `captions` (a list) or `caption` of KEY.json, else the lines of KEY.txt. The id of a photo
-    is `SHARD.tar/KEY.jpg`, relative to the folder that holds all the tars.
+    Captions are `captions` (a list) or `caption` of KEY.json, or the lines of KEY.txt. The id of a photo is
+    `SHARD.tar/KEY.jpg`, relative to the folder that holds all the tars.
 
-    Raises DataError if no photo is in any of them.
+    Args:
+        tars: their paths.
+        name: what the user gave.
+
+    Raises:
+        DataError: there is no photo in any of them.
     """
 
     def __init__(self, tars: Sequence[Path], name: str) -> None:
@@ -61,9 +66,11 @@ class WebDatasetSource(Source):
 
 
 def match_tars(pattern: str) -> list[Path]:
-    """The tars that a pattern names, in order. Braces may hold a range or a list: {000..012}, {train,val}.
+    """Return the tars that match a pattern, in order; braces hold a range or a list: {000..012}, {train,val}.
 
-    Raises DataError if there is none, or if some that braces spell out are missing."""
+    Raises:
+        DataError: there is none, or some that the braces name are missing.
+    """
     paths: dict[Path, None] = {}
     missing = []
     for name in expand_braces(pattern):
@@ -83,7 +90,7 @@ def match_tars(pattern: str) -> list[Path]:
 
 
 def expand_braces(pattern: str) -> Iterator[str]:
-    """ "a-{08..10}" -> "a-08", "a-09", "a-10"; "{train,val}.tar" -> "train.tar", "val.tar"."""
+    """Yield the names of a pattern with braces: a-{08..10} gives a-08, a-09 and a-10."""
     brace = re.search(r"\{([^{}]*)\}", pattern)
     if brace is None:
         yield pattern

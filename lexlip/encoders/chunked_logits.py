@@ -1,6 +1,6 @@
 """Logits over the vocabulary without the [B, P, V] tensor: max pooling, and masked cross-entropy.
 
-Both compute a few rows at a time and have a backward pass of their own.
+Both compute a few rows at a time, and define their own backward pass.
 Shapes: B batch, P positions (image tokens or text tokens), M masked positions, V vocabulary, D width.
 """
 
@@ -14,16 +14,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 MAX_LOGITS = 2**24  # logits held at a time; 64 MiB in fp32
-CELLS_A_PAIR = 32  # logits that a dense product covers in the time of one non-zero gradient; measured
+CELLS_A_PAIR = 32  # logits of a dense product that take as long as one non-zero gradient; measured
 
 
 def max_pooled_logits(hidden: Tensor, decoder: Tensor, mask: Tensor) -> Tensor:
-    """max over positions of hidden @ decoder.T, without the [B, P, V] tensor ever being whole.
+    """Return the maximum over positions of hidden @ decoder.T, never holding the whole [B, P, V] tensor.
 
-    Computed a few rows of the batch at a time; only the arg max positions are kept. The gradient goes
-    through them alone, and only for the words whose gradient is not 0: of p, those are the words in
-    use. A gradient that is mostly dense, such as the bottleneck's (Eq. 8), takes dense products. Under
-    autocast the products are taken in its lower precision.
+    A few rows of the batch are computed at a time; only the positions of the maxima are kept. The gradient
+    flows through these alone, and only for words whose gradient is not 0; for p, those are the words in use.
+    A mostly dense gradient, such as the bottleneck's (Eq. 8), uses dense products. Under autocast the
+    products have its lower precision.
 
     Args:
         hidden: [B, P, D].
@@ -65,7 +65,7 @@ class _MaxPooledLogits(torch.autograd.Function):
         states, decoder, source, winners, empty = ctx.saved_tensors
         with torch.autocast(states.device.type, enabled=False):
             grad = grads[0].masked_fill(empty, 0)  # [B, V]
-            pairs = grad.flatten().nonzero().squeeze(1)  # a GPU is waited for here, once
+            pairs = grad.flatten().nonzero().squeeze(1)  # the only wait for a GPU
             if len(pairs) * CELLS_A_PAIR < grad.numel() * states.shape[1]:
                 grad_states, grad_decoder = _gradient_by_pair(grad, pairs, winners, states, decoder)
             else:
@@ -76,10 +76,10 @@ class _MaxPooledLogits(torch.autograd.Function):
 
 
 def _counted_positions(mask: Tensor) -> Tensor:
-    """The positions that count in each row of `mask`, bool [B, P], as int64 [B, P'] indices into B * P.
+    """Return the true positions of each row of `mask`, bool [B, P], as int64 [B, P'] indices into B * P.
 
-    P' is the most that a row has; a row with fewer repeats its first, which leaves its maximum as it
-    is and spares a pass over the logits that a mask on them would take.
+    P' is the most that a row has. A row with fewer repeats its first, which does not change its maximum and
+    makes a mask on the logits unnecessary.
     """
     batch, positions = mask.shape
     counts = mask.sum(dim=1, keepdim=True)
@@ -91,11 +91,11 @@ def _counted_positions(mask: Tensor) -> Tensor:
 
 
 def _max_over_positions(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Maxima of [b, P, V] over P and where they are, [b, V] each."""
+    """Return the maxima of [b, P, V] over P, and their positions, [b, V] each."""
     if logits.device.type != "cpu":
         best = logits.max(dim=1)
         return best.values, best.indices
-    # On a CPU the pooling of channels-last pictures is vectorised over V; `max` is not: ten times slower.
+    # On a CPU the pooling of channels-last pictures is vectorised over V; `max` is not, and ten times slower.
     picture = logits.transpose(1, 2).unsqueeze(2)  # [b, V, 1, P]
     values, indices = F.max_pool2d(picture, (1, logits.shape[1]), return_indices=True)
     return values.flatten(1), indices.flatten(1)
@@ -104,7 +104,7 @@ def _max_over_positions(logits: Tensor) -> tuple[Tensor, Tensor]:
 def _gradient_by_pair(
     grad: Tensor, pairs: Tensor, winners: Tensor, states: Tensor, decoder: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of states [B, P, D] and decoder [V, D] from the entries `pairs` of grad [B, V] alone."""
+    """Return the gradients of states [B, P, D] and decoder [V, D] from the entries `pairs` of grad [B, V]."""
     value, word = grad.flatten()[pairs].to(decoder.dtype), pairs % len(decoder)
     row = pairs // len(decoder)
     place = row * states.shape[1] + winners.flatten()[pairs]  # in [B * P]
@@ -114,7 +114,7 @@ def _gradient_by_pair(
 
 
 def _weighted_sums(table: Tensor, rows: Tensor, factors: Tensor, into: Tensor, size: int) -> Tensor:
-    """[size, D] whose row i is the sum of factors[n] * table[rows[n]] over all n with into[n] = i."""
+    """Return [size, D]; row i is the sum of factors[n] * table[rows[n]] over all n with into[n] = i."""
     into, order = into.sort()
     starts = torch.searchsorted(into, torch.arange(size, device=into.device))
     sums: Tensor = F.embedding_bag(rows[order], table, starts, mode="sum", per_sample_weights=factors[order])
@@ -124,7 +124,7 @@ def _weighted_sums(table: Tensor, rows: Tensor, factors: Tensor, into: Tensor, s
 def _gradient_by_position(
     grad: Tensor, winners: Tensor, states: Tensor, decoder: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The same as `_gradient_by_pair` of all entries, by dense products of some positions at a time."""
+    """Return what `_gradient_by_pair` does of all entries, by dense products of some positions at a time."""
     grad, weights = grad.to(states.dtype), decoder.to(states.dtype)
     grad_states, grad_decoder = torch.empty_like(states, dtype=decoder.dtype), torch.zeros_like(decoder)
     positions = torch.arange(states.shape[1], dtype=winners.dtype, device=winners.device)
@@ -142,14 +142,13 @@ def _row_chunks(batch: int, logits_per_row: int) -> list[slice]:
 
 
 def masked_cross_entropy(hidden: Tensor, decoder: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of masked words (L_self, L_i2t and L_t2t of Section 3.2), summed over M positions.
+    """Return the cross-entropy of masked words (L_self, L_i2t, L_t2t of Section 3.2), summed over positions.
 
-    The [M, V] logits are never whole: a few rows at a time give their part of the loss and, right
-    away, of its gradient, so that nothing is computed twice. Under autocast the products are taken
-    in its lower precision.
+    The [M, V] logits are never held as a whole: a few rows at a time add to the loss and at once to its
+    gradient, so nothing is computed twice. Under autocast the products have its lower precision.
 
     Args:
-        hidden: [M, D] `LexiconHead.hidden` of the positions to predict; M may be 0.
+        hidden: `LexiconHead.hidden` of the M positions to predict, [M, D]; M may be 0.
         decoder: [V, D].
         bias: [V].
         labels: int64 [M], the words' columns in [0, V).

@@ -94,7 +94,7 @@ class ImageEncoder(nn.Module):
             self.layers = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Return token states [B, P, D] of photos uint8 [B, 3, S, S]; P depends on S.
+        """Return token states [B, P, D] of photos uint8 [B, 3, S, S] (Eq. 1); P depends on S.
 
         Raises:
             ModelError: the model takes no photos of S x S pixels.
@@ -302,7 +302,7 @@ def _resized_weight(name: str, weight: Tensor, shape: torch.Size, to: ImageEncod
         attention: Any = to.get_submodule(owner)
         return resize_bias_table(weight, attention.window_size[0], shape[0])
     raise ModelError(
-        f"'{to.config.name}' cannot be resized to {_pixels(to.config.size)}: its {name} is unknown here"
+        f"'{to.config.name}' cannot be resized to {_pixels(to.config.size)}: its {name} depends on the size"
     )
 
 

@@ -1,4 +1,4 @@
-"""From token states to a sparse vector over the vocabulary: the lexicon head and its max pooling.
+"""The lexicon head, which turns token states into a sparse vector over the vocabulary by max pooling.
 
 Shapes: B batch, P positions (image tokens or text tokens), V vocabulary, D width.
 """
@@ -15,11 +15,11 @@ from lexlip.encoders.chunked_logits import max_pooled_logits
 class LexiconHead(nn.Module):
     """BERT's masked-language-model head, max-pooled over positions (Eq. 2-3, 5-6).
 
-    project D_in -> D (where the widths differ), dense D -> D, GELU, LayerNorm, decoder D -> V + bias.
+    project D_in -> D (if the widths differ), dense D -> D, GELU, LayerNorm, decoder D -> V + bias.
 
     Args:
         width_in: width of the encoder's states.
-        embeddings: [V, D] word embeddings that the decoder starts from.
+        embeddings: word embeddings [V, D], with which the decoder starts.
     """
 
     def __init__(self, width_in: int, embeddings: Tensor) -> None:
@@ -32,27 +32,27 @@ class LexiconHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Raw logits, max-pooled over the positions where `mask` is true.
+        """Return raw logits, max-pooled over the positions where `mask` is true.
 
         Args:
             states: [B, P, D_in].
-            mask: bool [B, P]; a row without any position, such as an empty text, gets -inf: no terms.
+            mask: bool [B, P]; a row without any position, such as an empty text, gets -inf: no words.
 
         Returns:
-            float32 [B, V]; `sparse_vector` of it is p in Eq. 3 and 6.
+            float32 [B, V]; `sparse_vector` of it is p of Eq. 3 and 6.
         """
         return max_pooled_logits(self.hidden(states), self.decoder, mask) + self.bias.float()
 
     @torch.no_grad()
     def copy_mlm_head(self, trained: dict[str, Tensor] | None, columns: Tensor) -> bool:
-        """Take over a trained masked-language-model head, all but its decoder.
+        """Copy a trained masked-language-model head, except its decoder.
 
         Args:
-            trained: as `lexlip.encoders.text.load_mlm_head` gives it; None changes nothing.
+            trained: see `lexlip.encoders.text.load_mlm_head`; None changes nothing.
             columns: int64 [V], the token of each word.
 
         Returns:
-            Whether there is one, of this head's width.
+            Whether there was one, of this head's width.
         """
         if trained is None or trained["dense.weight"].shape != self.dense.weight.shape:
             return False
@@ -60,30 +60,28 @@ class LexiconHead(nn.Module):
         return True
 
     def hidden(self, states: Tensor) -> Tensor:
-        """What the decoder takes, [..., D], of states [..., D_in]: for pooling and for masked words."""
+        """Return the decoder's input, [..., D], of states [..., D_in]."""
         normed: Tensor = self.norm(F.gelu(self.dense(self.project(states))))
         return normed
 
 
 def sparse_vector(logits: Tensor) -> Tensor:
-    """p = log(1 + relu(logits)) of max-pooled logits, [B, V] >= 0 (Eq. 3, 6).
+    """Return p = log(1 + relu(logits)), [B, V] >= 0, of max-pooled logits (Eq. 3, 6).
 
-    Both functions are monotone, so pooling first gives the same vector.
+    Both functions are monotone, so pooling before them gives the same vector.
     """
     return torch.log1p(F.relu(logits))
 
 
 class BagOfWords(nn.Module):
-    """A query encoder without a network: a learned weight a word, and the words that it brings along.
+    """A query encoder without a network: a learned weight for each word and for its companions.
 
-    p_v = softplus(weight_v) if the text holds v, and for each word w that it holds, relu(values_wj) more
-    where v is the j-th companion of w.
-
-    Every word weighs 1 at first, and its companions nothing.
+    p_v is the sum of softplus(weight_v), if the text contains v, and of relu(values_wj) for each word w that
+    it contains whose j-th companion is v. At first every word has weight 1, and companions add nothing.
 
     Args:
         vocabulary_size: V.
-        companions: m, words that each word may bring along.
+        companions: m, further words that each word may add.
     """
 
     columns: Tensor
@@ -104,7 +102,7 @@ class BagOfWords(nn.Module):
 
         Args:
             weights: of the words.
-            columns: int [V, m], the companions of each; they begin with a twentieth of their word's weight.
+            columns: int [V, m], the companions of each; they start with a twentieth of their word's weight.
         """
         weights = weights.float().clamp(min=1e-3)
         self.weight.copy_(weights + torch.log(-torch.expm1(-weights)))  # the inverse of softplus
@@ -113,7 +111,7 @@ class BagOfWords(nn.Module):
             self.values.copy_(0.05 * weights[:, None].expand_as(self.values))
 
     def forward(self, present: Tensor) -> Tensor:
-        """[T, V] vectors of texts; `present` is bool [T, V], whether the text holds the word."""
+        """Return the vectors of texts, [T, V], given which words each contains, bool [T, V]."""
         own = present * F.softplus(self.weight)
         if not self.companions:
             return own

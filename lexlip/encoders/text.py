@@ -1,4 +1,4 @@
-"""Text encoders and tokenizers by transformers name or local folder: a caption in, token states out."""
+"""Text encoders and tokenizers by transformers name or local folder: captions become token states."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class TextEncoder(nn.Module):
     """A transformers encoder without its pooler.
 
     Args:
-        config: which model and how many tokens a caption may have.
-        tokenizer: the tokenizer that goes with it.
+        config: which model, and how many tokens a caption may have.
+        tokenizer: the model's.
         architecture: the transformers config of a saved model, which is then made without weights.
 
     Raises:
@@ -65,7 +65,7 @@ class TextEncoder(nn.Module):
 
     @property
     def architecture(self) -> dict[str, Any]:
-        """The transformers config, enough to make the model again without a network."""
+        """The transformers config, from which the model can be made again without a network."""
         plain: dict[str, Any] = self.body.config.to_dict()
         for key in ("_name_or_path", "transformers_version", "architectures", "dtype"):
             plain.pop(key, None)
@@ -73,40 +73,40 @@ class TextEncoder(nn.Module):
 
     @property
     def word_embeddings(self) -> Tensor:
-        """[tokenizer entries, D]."""
+        """The embeddings of all tokenizer entries, [entries, D]."""
         weight: Tensor = self.body.get_input_embeddings().weight
         return weight
 
     def tokenize(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Token ids int64 [T, L] and mask bool [T, L], cut at max_tokens, padded to the longest."""
+        """Return token ids int64 [T, L] and mask bool [T, L], cut at max_tokens, padded to the longest."""
         batch = self.tokenizer(
             list(texts), truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
         )
         return batch["input_ids"], batch["attention_mask"].bool()
 
     def special_tokens(self, ids: Tensor) -> Tensor:
-        """bool [T, L]: positions of special tokens ([CLS], [SEP], padding), but not of [MASK]."""
+        """Return which positions are special tokens ([CLS], [SEP], padding, not [MASK]), bool [T, L]."""
         special = [i for i in self.tokenizer.all_special_ids if i != self.tokenizer.mask_token_id]
         return torch.isin(ids, torch.tensor(special, device=ids.device))
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Token states [T, L, D] of token ids [T, L]."""
+        """Return the token states [T, L, D] of token ids [T, L] (Eq. 4)."""
         states: Tensor = self.body(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         return states
 
     def embed(self, ids: Tensor, first: Tensor | None = None) -> Tensor:
-        """What the first layer takes: word, position and type embeddings, through LayerNorm and dropout.
+        """Return the first layer's input: word, position and type embeddings after LayerNorm and dropout.
 
         Args:
             ids: int64 [T, L].
-            first: [T, D], such as the bottleneck of Eq. 8-10. It stands in for the word embedding of the
-                first token, [CLS], as in Eq. 11-14; position and type are added to it as to any word.
+            first: [T, D], such as the bottleneck of Eq. 8-10. It replaces the word embedding of the first
+                token, [CLS], as in Eq. 11-14; position and type are added to it as to any word.
 
         Returns:
             [T, L, D].
 
         Raises:
-            ModelError: the architecture has no such layer, or one of another width than its states.
+            ModelError: the architecture has no such layer, or its width is not that of the states.
         """
         layer, words = getattr(self.body, "embeddings", None), self.body.get_input_embeddings()
         kind = self.body.config.model_type
@@ -126,17 +126,17 @@ class TextEncoder(nn.Module):
                 return None
             return torch.cat([first[:, None].to(states.dtype), states[:, 1:]], dim=1)
 
-        # a hook, not inputs_embeds: RoBERTa counts positions by the ids
+        # a hook instead of inputs_embeds, because RoBERTa derives positions from the ids
         with words.register_forward_hook(with_first):
             states: Tensor = layer(ids)
         return states
 
     def layers(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """Token states [T, L, D] of what `embed` gives, or of other tokens that are like it.
+        """Return the token states [T, L, D] of embedded tokens, see `embed`, or of others like them.
 
         Args:
-            embedded: [T, L, D]; L may be more than the positions that the architecture has for words.
-            mask: bool [T, L], which of them count.
+            embedded: [T, L, D]; L may exceed the positions that the architecture has for words.
+            mask: bool [T, L], false for padding.
         """
         layer = self.body.embeddings
         self.body.embeddings = _Given(embedded)
@@ -147,10 +147,10 @@ class TextEncoder(nn.Module):
         return states
 
     def checkpoint_activations(self, enabled: bool = True) -> None:
-        """Keep the inputs of layers alone in training and compute the rest again: less memory, more time.
+        """Keep only the inputs of layers in training and recompute the rest: less memory, more time.
 
         Raises:
-            ModelError: transformers cannot do so with this model.
+            ModelError: transformers cannot do that with this model.
         """
         old = not hasattr(self.body, "activation_checkpointing_enable")  # its name in late transformers 5
         switches = "gradient_checkpointing" if old else "activation_checkpointing"
@@ -167,7 +167,7 @@ class TextEncoder(nn.Module):
 
 
 class _Given(nn.Module):
-    """Stands for a model's embedding layer where that has done its work already."""
+    """Replaces a model's embedding layer: returns tokens that are embedded already."""
 
     def __init__(self, embedded: Tensor) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class _Given(nn.Module):
         return self.embedded
 
 
-# where checkpoints keep the head's dense layer, its LayerNorm and the output bias
+# names of the head's dense layer, its LayerNorm and the output bias in checkpoints
 _MLM_HEADS = [
     (
         "cls.predictions.transform.dense",
@@ -190,16 +190,16 @@ _MLM_HEADS = [
 
 
 def load_mlm_head(name: str) -> dict[str, Tensor] | None:
-    """The masked-language-model head that a text encoder was trained with, without its decoder.
+    """Return the masked-language-model head that a text encoder was trained with, without its decoder.
 
-    Its logits are decoder(LayerNorm(GELU(dense(states)))) + bias, where the decoder is the word embeddings.
+    Its logits are decoder(LayerNorm(GELU(dense(states)))) + bias; the decoder is the word embeddings.
 
     Args:
         name: a transformers name or folder, as in TextEncoderConfig.
 
     Returns:
         float32 {"dense.weight": [D, D], "dense.bias": [D], "norm.weight": [D], "norm.bias": [D],
-        "bias": [tokenizer entries]}, or None where the checkpoint has no such head, as those of
+        "bias": [tokenizer entries]}, or None if the checkpoint has no such head, like those of
         sentence-transformers.
 
     Raises:
@@ -226,7 +226,7 @@ def load_mlm_head(name: str) -> dict[str, Tensor] | None:
 
 
 def load_tokenizer(config: TextEncoderConfig, captions: Sequence[str]) -> PreTrainedTokenizerBase:
-    """The tokenizer that a config asks for; `captions` make the one called "captions".
+    """Return the tokenizer that a config names; the one called "captions" is learned from captions.
 
     Raises:
         ModelError: it cannot be found.
@@ -240,7 +240,7 @@ def load_tokenizer(config: TextEncoderConfig, captions: Sequence[str]) -> PreTra
 
 
 def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """A tokenizer by name or folder.
+    """Return a tokenizer by name or folder.
 
     Raises:
         ModelError: it cannot be found.
@@ -254,7 +254,7 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 
 def word_tokenizer(captions: Sequence[str]) -> PreTrainedTokenizerBase:
-    """A tokenizer of whole lower-case words, learned from captions: needs no file and no network."""
+    """Return a tokenizer of whole lower-case words, learned from captions, without file or network."""
     core = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     core.normalizer = normalizers.BertNormalizer(lowercase=True)
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

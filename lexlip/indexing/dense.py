@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from anserini_bridge import folder_megabytes, replace_index, write_metadata
 from lexlip.data import Source
-from lexlip.encoding import PhotoVectors
 from lexlip.indexing.report import Indexed, writing_to
+from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
 from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
 from lexlip.search.stages.dense import DenseMetadata

@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Source
-from lexlip.encoding import PhotoVectors
 from lexlip.errors import DataError
 from lexlip.indexing.report import Indexed, writing_to
+from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.quantize import Scheme, quantize

@@ -28,8 +28,8 @@ from lexlip.retrieval.collection import check_same_collection, describe_collecti
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
-    from lexlip.encoding import PhotoVectors
     from lexlip.indexing.impact import Impacts
+    from lexlip.photo_vectors import PhotoVectors
 
 
 def update_photos(
@@ -104,8 +104,8 @@ def _encode(
     workers: int,
     progress: bool,
 ) -> tuple[PhotoVectors, Iterator[Impacts]]:
-    from lexlip.encoding import PhotoVectors
     from lexlip.indexing.impact import impacts
+    from lexlip.photo_vectors import PhotoVectors
     from lexlip.search.stages.index_model import load_encoder
 
     encoder = load_encoder(index, metadata, model_name)

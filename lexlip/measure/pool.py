@@ -12,10 +12,10 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from lexlip.data import Skipped, Source
-from lexlip.encoding import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.errors import DataError, ModelError
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.models.one_transformer import OneTransformer
+from lexlip.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from lexlip.data import Skipped, Source
-from lexlip.encoding import PhotoVectors
 from lexlip.function_words import FUNCTION_WORDS
 from lexlip.models.contract import Encoder
 from lexlip.models.lexlip import LexLIP
+from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.contact_sheet import PhotoWords
 from lexlip.sparse.topk import topk
 from lexlip.vocabulary import Vocabulary, is_sign, tokenize_captions

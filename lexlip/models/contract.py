@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from PIL import Image
 from scipy.sparse import csr_matrix
-from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
 from lexlip.registry import Metric
 from lexlip.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
 
 QueryEncoder = Literal["network", "words"]
 """How a sentence becomes a vector: by the text encoder, or by one learned weight per word."""

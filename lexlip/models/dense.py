@@ -5,14 +5,16 @@ Shapes: B photos, T captions, P image tokens, L text tokens, D width.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
 from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
 from lexlip.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 class Dense(DualEncoder):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
@@ -33,6 +32,9 @@ from lexlip.models.contract import QueryEncoder
 from lexlip.models.model_folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 TEXTS_OF_ONE_LENGTH = (64, 1024)  # texts encoded together on a CPU and on a GPU
 

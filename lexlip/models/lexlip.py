@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead, sparse_vector
@@ -15,6 +14,9 @@ from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ModelError
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.vocabulary import Vocabulary, tokenize_captions
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 class LexLIP(DualEncoder):

@@ -8,18 +8,20 @@ Shapes: B photos or pairs, T captions, L text tokens, P image tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ModelConfig
 from lexlip.encoders.positions import resample_positions
 from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
 from lexlip.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 PAIRS = 64  # pairs that run through the Transformer at a time
 

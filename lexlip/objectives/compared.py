@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
-
-from torch import Tensor
+from typing import TYPE_CHECKING, NamedTuple
 
 from lexlip.config import ObjectiveConfig
 from lexlip.registry import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Everyone(NamedTuple):

@@ -1,12 +1,11 @@
-"""A saved BERT and its lexicon head on ONNX Runtime: products of whole numbers, one sentence at a time.
+"""A saved BERT and its lexicon head in ONNX Runtime: integer products, one sentence at a time.
 
-The graph is made in memory when a model is opened, of the weights in model.safetensors: nothing is stored
-twice, and nothing has to be exported. Shapes: L tokens, P positions that are pooled, V words, D width.
+The graph is built in memory from the weights in model.safetensors when a model is opened, so nothing is
+stored twice and nothing has to be exported. Shapes: L tokens, P pooled positions, V words, D width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-Matrix = tuple[NDArray[np.int8], NDArray[np.float32]]
-"""int8 [n, m] and the scale of each row, [n], as `lexlip.models.compression.int8_rows` has them."""
+from lexlip.queries.saved_weights import SavedWeights
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
 _HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given
@@ -23,7 +21,7 @@ _CONTRIB = "com.microsoft"  # ONNX Runtime's own operators
 
 
 def is_supported(architecture: dict[str, Any]) -> bool:
-    """Whether a text encoder, given by its transformers config, is one that `BertSession` knows."""
+    """Return whether `BertSession` can run a text encoder, given by its transformers config."""
     return (
         architecture["model_type"] == "bert"
         and architecture["hidden_act"] == "gelu"
@@ -32,42 +30,45 @@ def is_supported(architecture: dict[str, Any]) -> bool:
 
 
 class BertSession:
-    """From token ids to logits, as `LexLIP` has them, up to the rounding of what is multiplied.
+    """Computes the logits of token ids as `LexLIP` does, up to the rounding of integer products.
 
-    Weights are multiplied as int8, and states as 8 bits. In the feed-forward networks, where tokens differ
-    most in size, each token has a scale of its own; one for all would cost 0.006 of the mean cosine with the
-    vectors of `LexLIP.encode_text`, which is 0.999 so.
+    Weights are multiplied in int8, and states in 8 bits. In the feed-forward networks, where tokens differ
+    most in magnitude, each token has its own scale: the mean cosine with the vectors of
+    `LexLIP.encode_text` is 0.999, and would be 0.006 lower with one scale for all.
 
     Args:
         architecture: the text encoder's transformers config.
-        vector: gives a vector of the saved model by name, float32.
-        matrix: gives a matrix.
+        weights: the saved model's; they are read now.
+
+    Attributes:
+        words: V.
     """
 
-    def __init__(
-        self,
-        architecture: dict[str, Any],
-        vector: Callable[[str], NDArray[np.float32]],
-        matrix: Callable[[str], Matrix],
-    ) -> None:
-        places, scales = matrix(f"{_BODY}.embeddings.position_embeddings.weight")
-        types, type_scales = matrix(f"{_BODY}.embeddings.token_type_embeddings.weight")
-        self.words, self.word_scales = matrix(f"{_BODY}.embeddings.word_embeddings.weight")
-        self.places = places * scales[:, None] + types[0] * type_scales[0]  # of the first kind of text
-        graph = _Graph(vector, matrix)
+    def __init__(self, architecture: dict[str, Any], weights: SavedWeights) -> None:
+        positions, scales = weights.matrix(f"{_BODY}.embeddings.position_embeddings.weight")
+        types, type_scales = weights.matrix(f"{_BODY}.embeddings.token_type_embeddings.weight")
+        self.embeddings, self.scales = weights.matrix(f"{_BODY}.embeddings.word_embeddings.weight")
+        self.positions = positions * scales[:, None] + types[0] * type_scales[0]  # of the first segment
+        graph = _Graph(weights)
         self.output = _bert(graph, architecture)
+        self.words = len(graph.weights[f"{_HEAD}.bias"])
         self.session = graph.session(self.output)
 
     def logits(self, ids: NDArray[np.int64], pooled: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Maxima, float32 [V], over the positions int64 [P], P > 0, of the logits of token ids int64 [L]."""
-        embedded = self.words[ids] * self.word_scales[ids, None] + self.places[: len(ids)]
+        """Return the maximum of each word's logits over some positions, float32 [V].
+
+        Args:
+            ids: token ids, int64 [L].
+            pooled: the positions, int64 [P], P > 0.
+        """
+        embedded = self.embeddings[ids] * self.scales[ids, None] + self.positions[: len(ids)]
         (logits,) = self.session.run([self.output], {"embedded": embedded[None], "pooled": pooled})
         largest: NDArray[np.float32] = logits[0].max(axis=0)
         return largest
 
 
 def _bert(graph: _Graph, architecture: dict[str, Any]) -> str:
-    """The logits, [1, P, V], of embedded [1, L, D]."""
+    """Add a BERT and its head to a graph; return the name of the logits, [1, P, V], of embedded [1, L, D]."""
     heads, epsilon = architecture["num_attention_heads"], architecture["layer_norm_eps"]
     states = graph.norm("embedded", f"{_BODY}.embeddings.LayerNorm", epsilon)
     for number in range(architecture["num_hidden_layers"]):
@@ -88,10 +89,10 @@ def _bert(graph: _Graph, architecture: dict[str, Any]) -> str:
 
 
 class _Graph:
-    """Operators and the weights that they take; each method adds some, and returns what it gives by name."""
+    """Operators and their weights; each method adds some, and returns the name of their output."""
 
-    def __init__(self, vector: Callable[[str], NDArray[np.float32]], matrix: Callable[[str], Matrix]) -> None:
-        self.read_vector, self.read_matrix = vector, matrix
+    def __init__(self, saved: SavedWeights) -> None:
+        self.saved = saved
         self.nodes: list[Any] = []
         self.weights: dict[str, NDArray[Any]] = {}
 
@@ -110,14 +111,14 @@ class _Graph:
         return name
 
     def vector(self, name: str) -> str:
-        return self.constant(name, self.read_vector(name))
+        return self.constant(name, self.saved.vector(name))
 
     def linear(self, states: str, *names: str, by_token: bool = False) -> str:
-        """states @ matrix.T, without a bias, [1, L, n] of [1, L, m]; several matrices one below another.
+        """Multiply states [1, L, m] with matrices [n, m], one below another, without a bias: [1, L, n].
 
-        States are rounded to 8 bits of the largest of all, or of each token's own largest.
+        States are rounded to 8 bits relative to the largest of all entries, or of each token's own.
         """
-        parts = [self.read_matrix(name) for name in names]
+        parts = [self.saved.matrix(name) for name in names]
         weight = self.constant(names[0], np.concatenate([rows for rows, _ in parts]).T)
         scale = self.constant(f"{names[0]}.scale", np.concatenate([scale for _, scale in parts]))
         if not by_token:
@@ -132,7 +133,7 @@ class _Graph:
     def attention(self, states: str, name: str, heads: int) -> str:
         parts = ("query", "key", "value")
         mixed = self.linear(states, *(f"{name}.{part}.weight" for part in parts))
-        biases = [self.read_vector(f"{name}.{part}.bias") for part in parts]
+        biases = [self.saved.vector(f"{name}.{part}.bias") for part in parts]
         bias = self.constant(f"{name}.bias", np.concatenate(biases))
         three = self.add_several(3, "Split", mixed, axis=-1)
         return self.add("MultiHeadAttention", *three, bias, domain=_CONTRIB, num_heads=heads)
@@ -148,7 +149,7 @@ class _Graph:
         return self.add("Add", self.add("Add", mixed, self.vector(bias)), states)
 
     def session(self, output: str) -> onnxruntime.InferenceSession:
-        """What computes `output`, on one thread."""
+        """Return what computes `output`, on one thread."""
         graph = helper.make_graph(
             self.nodes,
             "text",
@@ -163,7 +164,7 @@ class _Graph:
         model = helper.make_model(graph, opset_imports=operators, ir_version=10)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # further ones would join Add and LayerNormalization, which is slower
+        # higher levels join Add and LayerNormalization, which is slower
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in self.weights.values()]
         options.add_external_initializers(list(self.weights), values)
@@ -173,7 +174,7 @@ class _Graph:
 
 
 def _declared(name: str, values: NDArray[Any]) -> TensorProto:
-    """A weight that the session is given apart from the graph."""
+    """Declare a weight that the session receives separately from the graph."""
     kind = helper.np_dtype_to_tensor_dtype(values.dtype)
     declared = TensorProto(name=name, dims=values.shape, data_type=kind, data_location=TensorProto.EXTERNAL)
     declared.external_data.add(key="location", value="in memory")

@@ -16,12 +16,12 @@ PAPER_SCALE = 100
 
 
 def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
-    """Integer impacts, int32 [n, V], of float vectors [n, V]; entries that become 0 are dropped.
+    """Return integer impacts, int32 [n, V], of float vectors [n, V]; entries that become 0 are dropped.
 
-    - ``unit``: round(1000 · p / ‖p‖). The model is trained on cosines, so the length of a document's
-      vector must not count; a unit vector of 32 terms has a mean weight of about 0.18, so 1000 leaves
-      some 180 levels where the paper's scale leaves 18.
-    - ``paper``: floor(100 · p), the vectors as they are.
+    - ``unit``: round(1000 · p / ‖p‖). The model is trained with cosines, so the length of a document's
+      vector must not count. A unit vector of 32 words has a mean weight of about 0.18, so a scale of 1000
+      leaves some 180 levels where the paper's scale leaves 18.
+    - ``paper``: floor(100 · p), of the vectors as they are.
 
     Raises:
         ConfigError: unknown scheme.
@@ -30,12 +30,12 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
         raise ConfigError(f"quantization is '{scheme}'; it must be one of {', '.join(SCHEMES)}")
     data = vectors.data.astype(np.float64)
     if scheme == "paper":
-        # p in float32 may lie up to 2^-24 of itself below the decimal that it stands for, as 0.29 does
+        # p in float32 may be up to 2^-24 of itself below the decimal number it stands for, as 0.29 is
         impacts = np.floor(PAPER_SCALE * data * (1 + 2**-23))
     else:
         rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
         norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
-        impacts = np.rint(UNIT_SCALE * data / np.maximum(norms[rows], 1e-12))  # stored zeros have no length
+        impacts = np.rint(UNIT_SCALE * data / np.maximum(norms[rows], 1e-12))  # a row of zeros has no length
     result = csr_matrix(
         (impacts.astype(np.int32), vectors.indices, vectors.indptr), shape=vectors.shape, copy=True
     )
@@ -44,5 +44,5 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
 
 
 def scale_of(scheme: Scheme) -> int:
-    """The factor that a scheme multiplies weights with."""
+    """Return the factor by which a scheme multiplies weights."""
     return UNIT_SCALE if scheme == "unit" else PAPER_SCALE

@@ -1,4 +1,4 @@
-"""Top-K sparsification: a document keeps its K heaviest terms (Section 3.4)."""
+"""Top-K sparsification: a document keeps its K heaviest words (Section 3.4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 
 
 def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
-    """The K heaviest positive entries of each row of [n, V]; None keeps all of them.
+    """Return the K heaviest positive entries of each row of [n, V]; None keeps all of them.
 
     Ties go to the smaller column, so that the result does not depend on the order of the entries.
 

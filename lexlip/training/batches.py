@@ -10,18 +10,20 @@ import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from lexlip.config import ObjectiveConfig
 from lexlip.training.augmentation import Sample
 from lexlip.training.hard_negatives import compose, draw_other_captions
 from lexlip.training.masking import NOT_MASKED, Masking, mask_words
 from lexlip.vocabulary import Vocabulary, tokenize_captions
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +21,13 @@ from lexlip.config_files import to_dict
 from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.encoders.text import load_tokenizer
-from lexlip.encoding import PhotoPixels
-from lexlip.errors import ConfigError, DataError
+from lexlip.errors import ConfigError
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_initial
 from lexlip.models.model_folder import kind_of
 from lexlip.models.one_transformer import OneTransformer
+from lexlip.photo_vectors import PhotoPixels
 from lexlip.registry import MODELS, load_class
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
@@ -101,14 +101,10 @@ def _new_model(config: Config, train: Source, progress: bool) -> tuple[DualEncod
 
 def _captions(train: Source, seed: int) -> list[tuple[str, ...]]:
     """Return the captions that words are counted in: of each photo, or of COUNTED_PHOTOS drawn ones."""
-    rows: Iterable[int] = range(len(train))
-    if len(train) > COUNTED_PHOTOS:
-        rng = np.random.default_rng(seed)
-        rows = np.sort(rng.choice(len(train), COUNTED_PHOTOS, replace=False)).tolist()
-    captions = [train.items[row].captions for row in rows]
-    if not any(captions):
-        raise DataError(f"{train.name} has no captions to train on")
-    return captions
+    rows = train.captioned()
+    if len(rows) > COUNTED_PHOTOS:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, COUNTED_PHOTOS, replace=False))
+    return [train.items[row].captions for row in rows.tolist()]
 
 
 def _check_agreement(init: str, config: ModelConfig, model: DualEncoder) -> None:

@@ -65,9 +65,11 @@ def count_steps(source: Source, config: OptimConfig) -> int:
     """Return the number of steps of a run.
 
     Raises:
-        DataError: there are fewer captioned photos than a batch has.
+        DataError: there are no captions, or fewer captioned photos than a batch has.
     """
     photos = len(source.captioned())
+    if not photos:
+        raise DataError(f"{source.name} has no captions to train on")
     if photos < config.batch:
         raise DataError(
             f"{source.name} has {photos} photos with captions, fewer than a batch;"

@@ -8,12 +8,15 @@ the encoder and the decoders separately.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from lexlip.errors import ModelError
 from lexlip.vocabulary import CONTINUES, WORD_BEGINS, word_mark
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 NOT_MASKED = -100  # the label of a position that is not predicted
 

@@ -1,8 +1,8 @@
 """The training method, in the order of the LexLIP paper; the losses over a whole batch are in objectives/.
 
     Eq.     what                                        where
-    1, 4    states of image and text tokens             lexlip.encoders.image:ImageEncoder.forward
-                                                        lexlip.encoders.text:TextEncoder.forward
+    1       states of image tokens                      lexlip.encoders.image:ImageEncoder.forward
+    4       states of text tokens                       lexlip.encoders.text:TextEncoder.forward
     2, 5    logits over the vocabulary                  lexlip.encoders.lexicon:LexiconHead.forward
     3, 6    sparse vector p                             lexlip.encoders.lexicon:sparse_vector
     7       masked words, L_self                        lexlip.training.method:masked_words
@@ -324,7 +324,7 @@ def masked_patches(part: Part) -> Tensor:
 
 
 def matched_pairs(part: Part) -> Tensor:
-    """Matching of each caption with its photo, and of its photo with another caption, summed."""
+    """L_match: whether a caption is its photo's, for it and for another caption of the photo, summed."""
     model, batch = part.method.model, part.batch
     embedded = model.embed_image(part.states)
 

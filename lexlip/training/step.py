@@ -110,8 +110,8 @@ def backward(
     if whole:
         with cast:
             raw, sums = method(batch)
-        loss, parts = _batch_loss(method, batch, raw, keys, progress, processes, totals)
-        of_captions, caption_parts = _caption_loss(sums, objective, totals)
+        loss, parts = whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
+        of_captions, caption_parts = caption_loss(sums, objective, totals)
         scaler.scale(loss + of_captions).backward()
         return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
 
@@ -122,7 +122,7 @@ def backward(
             encoded.append(method.raw(chunk))
     after = _generator_state(device)
     raw = {name: value.requires_grad_() for name, value in _concat(encoded).items()}
-    loss, parts = _batch_loss(method, batch, raw, keys, progress, processes, totals)
+    loss, parts = whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
     if loss.requires_grad:
         scaler.scale(loss).backward()
     parts = {**parts, "loss": loss}
@@ -131,7 +131,7 @@ def backward(
         _set_generator_state(device, generator)  # the same dropout as the first time
         with cast:
             part, sums = method(chunk)
-        of_captions, caption_parts = _caption_loss(sums, objective, totals)
+        of_captions, caption_parts = caption_loss(sums, objective, totals)
         for name, value in [*caption_parts.items(), ("loss", of_captions)]:
             parts[name] = parts.get(name, 0.0) + torch.as_tensor(value).detach()
         outputs: list[tuple[Tensor, Tensor | None]] = []
@@ -148,7 +148,7 @@ def backward(
     return _detached(parts), keys
 
 
-def _batch_loss(
+def whole_batch_loss(
     method: Method,
     batch: Batch,
     raw: Tensors,
@@ -194,9 +194,7 @@ def _batch_loss(
     return loss, parts
 
 
-def _caption_loss(
-    sums: Tensors, objective: ObjectiveConfig, totals: Totals
-) -> tuple[Tensor | float, Tensors]:
+def caption_loss(sums: Tensors, objective: ObjectiveConfig, totals: Totals) -> tuple[Tensor | float, Tensors]:
     """Return this process's share of the losses of single captions: their weighted sum, and the parts."""
     parts = {
         loss.name: sums[loss.name] / max(1.0, loss.factor * getattr(totals, loss.denominator))

@@ -153,9 +153,9 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 def test_options_that_do_not_apply(tmp_path: Path) -> None:
     write(tmp_path / "a.jpg", jpeg())
-    with pytest.raises(DataError, match="has no splits"):
+    with pytest.raises(DataError, match="holds its photos itself: split is for tables"):
         open_source(tmp_path, split="val")
-    with pytest.raises(DataError, match="holds its photos itself"):
+    with pytest.raises(DataError, match="holds its photos itself: images is for tables"):
         open_source(tmp_path, images=tmp_path)
 
 

@@ -7,8 +7,8 @@ import pytest
 from lexlip.config import SourceConfig
 from lexlip.data import Item, Skipped, open_source
 from lexlip.data.further_captions import FurtherCaptions
+from lexlip.data.open import open_sources
 from lexlip.errors import DataError
-from lexlip.training.loading import open_sources
 
 from .pictures import jpeg, write, write_tar
 

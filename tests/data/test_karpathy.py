@@ -74,22 +74,6 @@ def test_photos_in_tars(dataset: Path, images: str) -> None:
     assert source.image(0).size == (50, 50)
 
 
-def test_photos_in_a_folder_and_its_tars(dataset: Path) -> None:
-    photos = dataset.parent / "photos"
-    write_tar(photos / "more.tar", {"gone.jpg": jpeg((7, 7))})
-    write(photos / "backup.tar", "no tar at all")
-    source = open_source(dataset, images=photos, split="val")
-    assert [item.id for item in source.items] == ["c.jpg", "gone.jpg"]
-    assert source.image(1).size == (7, 7)
-    assert [skipped.id for skipped in source.skipped] == ["backup.tar"]
-
-
-def test_tars_that_hold_no_photos_do_no_harm(dataset: Path) -> None:
-    photos = dataset.parent / "photos"
-    write(photos / "backup.tar", "no tar at all")
-    assert len(open_source(dataset, images=photos)) == 4
-
-
 def test_errors(dataset: Path) -> None:
     photos = dataset.parent / "photos"
     with pytest.raises(DataError, match=r"has no split 'dev': it has test, train, val$"):

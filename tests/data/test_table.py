@@ -104,12 +104,3 @@ def test_errors(photos: Path) -> None:
             open_source(write(table, text))
     with pytest.raises(DataError, match="is not UTF-8 at byte 8"):
         open_source(write(table, b"a.jpg,un\xe9\n"))
-
-
-def test_many_missing_photos_are_one_line(photos: Path) -> None:
-    rows = "a.jpg\ta dog\n" + "".join(f"gone{number:02}.jpg\ta cat\n" for number in range(11))
-    table = write(photos / "t.tsv", rows)
-    why = f"11 of its 12 photos are not in {photos}, such as gone00.jpg"
-    assert open_source(table).skipped == [Skipped(str(table), why)]
-    table.write_text(rows[: rows.index("gone10")])
-    assert open_source(table).skipped == [Skipped(f"gone{n:02}.jpg", "no such file") for n in range(10)]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from lexlip.data import open_source, shard, shard_cache, shard_listing
+from lexlip.data import open_source, tar_cache, tar_listing, tar_shard
 from tests.data.pictures import write_tar
 
 
 @pytest.fixture
 def tar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tar that is worth keeping a list of."""
-    monkeypatch.setattr(shard_cache, "FEWEST", 2)
+    monkeypatch.setattr(tar_cache, "FEWEST", 2)
     return write_tar(tmp_path / "a.tar", {"0.jpg": b"x", "0.txt": "ein Mädchen".encode(), "1.jpg": b"y"})
 
 
@@ -21,11 +21,11 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tars whose headers were walked."""
     paths: list[str] = []
 
-    def walk(path: str) -> shard.Shard:
+    def walk(path: str) -> tar_shard.Shard:
         paths.append(path)
-        return shard.list_shard(path)
+        return tar_shard.list_shard(path)
 
-    monkeypatch.setattr(shard_listing, "list_shard", walk)
+    monkeypatch.setattr(tar_listing, "list_shard", walk)
     return paths
 
 
@@ -67,11 +67,11 @@ def test_any_damage_is_noticed(tar: Path, walked: list[str], cache_home: Path) -
         damaged = bytearray(whole)
         damaged[place] ^= 0x55
         file.write_bytes(damaged)
-        loaded = shard_cache.load(tar)
+        loaded = tar_cache.load(tar)
         assert loaded is None or [loaded.item(index, "a.tar/") for index in range(2)] == list(expected)
     for cut in (0, 1, 100, len(whole) - 1):
         file.write_bytes(whole[:cut])
-        assert shard_cache.load(tar) is None
+        assert tar_cache.load(tar) is None
     assert open_source(tar).items == expected
     assert len(walked) == 2
     assert file.read_bytes()[:4] == whole[:4]  # kept anew

@@ -1,17 +1,14 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.errors import ModelError
 from lexlip.models.dense import Dense
 from lexlip.models.load import load_model
-from lexlip.models.lexlip import LexLIP
-from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
+from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_photos
 
 CONVOLUTIONAL = replace(TINY, image=ImageEncoderConfig(name="mobilenetv2_035", size=32, layers=1))
 
@@ -90,50 +87,8 @@ def test_it_has_no_words_to_query_with() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_models_are_opened_by_their_kind(tmp_path: Path) -> None:
-    tiny_dense().save(tmp_path / "dense")
-    tiny_model().save(tmp_path / "lexlip")
-    assert type(load_model(tmp_path / "dense")) is Dense
-    assert type(load_model(tmp_path / "lexlip")) is LexLIP
-    for other, kind, wanted in ((LexLIP, "dense", "lexlip"), (Dense, "lexlip", "dense")):
-        with pytest.raises(ModelError, match=f"holds a {kind} model, not a {wanted} one") as caught:
-            other.from_pretrained(tmp_path / kind)
-        assert "\n" not in str(caught.value)
-        assert str(tmp_path / kind) in str(caught.value)
-
-
-def test_models_of_an_unknown_kind(tmp_path: Path) -> None:
-    tiny_dense().save(tmp_path)
-    description = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**description, "kind": "other"}))
-    with pytest.raises(ModelError, match="holds a model of kind 'other'; known: lexlip, dense"):
-        load_model(tmp_path)
-    for text in ("[]", "{", "{}"):
-        (tmp_path / "config.json").write_text(text)
-        with pytest.raises(ModelError) as caught:
-            load_model(tmp_path)
-        assert str(tmp_path) in str(caught.value)
-    with pytest.raises(ModelError, match=r"neither a folder with a config\.json nor a packaged model"):
-        load_model(tmp_path / "nothing")
-
-
 def test_a_dense_model_without_weights_is_damaged(tmp_path: Path) -> None:
     tiny_dense().save(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"is damaged: .*No such file"):
         load_model(tmp_path)
-
-
-@pytest.mark.parametrize("options", [{}, {"img_size": 32}], ids=["", "img_size in its options"])
-@pytest.mark.parametrize("dense", [False, True], ids=["lexlip", "dense"])
-def test_a_resized_model_can_be_saved(dense: bool, options: dict[str, int], tmp_path: Path) -> None:
-    image = replace(TINY.image, options={**TINY.image.options, **options})
-    model = tiny_dense(replace(TINY, image=image)) if dense else tiny_model(replace(TINY, image=image))
-    photos = tiny_photos(2, 48)
-    with torch.no_grad():
-        model.resize(48)
-    assert model.config.image.size == 48
-    model.save(tmp_path)
-    loaded = load_model(tmp_path)
-    assert loaded.config.image.size == 48
-    assert (loaded.encode_image(photos) != model.encode_image(photos)).nnz == 0

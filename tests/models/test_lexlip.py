@@ -1,6 +1,4 @@
 import json
-import shutil
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +9,6 @@ from PIL import Image
 
 from lexlip.config import ImageEncoderConfig, VocabularyConfig
 from lexlip.encoders.lexicon import sparse_vector
-from lexlip.errors import ModelError
-from lexlip.models.model_folder import model_folder
 from lexlip.models.lexlip import LexLIP
 from tests.reference.pooling import naive_sparse_vector
 from tests.tiny import CAPTIONS, TINY, tiny_model, tiny_photos
@@ -77,17 +73,6 @@ def test_special_positions_are_pooled_on_request(model: LexLIP) -> None:
     assert (wider > narrower + 1e-3).any()
 
 
-def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(model: LexLIP) -> None:
-    texts = [" ".join(CAPTIONS[i % 6].split()[: 1 + i % 9]) for i in range(150)]  # more than one length group
-    together = model.encode_text(texts).toarray()
-    alone = np.concatenate([model.encode_text([text]).toarray() for text in texts])
-    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(model.encode_text(texts, batch=7).toarray(), alone, rtol=1e-4, atol=1e-5)
-    order = np.random.default_rng(0).permutation(len(texts))
-    shuffled = model.encode_text([texts[i] for i in order]).toarray()
-    np.testing.assert_allclose(shuffled, alone[order], rtol=1e-4, atol=1e-5)
-
-
 def test_texts_without_a_known_word_have_no_terms(model: LexLIP) -> None:
     vectors = model.encode_text(["", "zebra", CAPTIONS[0]])
     assert np.diff(vectors.indptr)[:2].tolist() == [0, 0]
@@ -96,7 +81,7 @@ def test_texts_without_a_known_word_have_no_terms(model: LexLIP) -> None:
 
 
 def test_word_queries(model: LexLIP) -> None:
-    model.bag_of_words.start_from(torch.arange(1.0, 1 + len(model.vocabulary)))
+    model.bag_of_words.set_weights(torch.arange(1.0, 1 + len(model.vocabulary)))
     vectors = model.encode_text(
         ["Two dogs, two zebras in the snow", "the", CAPTIONS[1]], encoder="words", batch=2
     )
@@ -174,37 +159,6 @@ def test_a_small_file_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
         assert cosines.min() > 0.98
 
 
-def test_loading_needs_no_network(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: object) -> None:
-        raise AssertionError("asked for the network")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    LexLIP.from_pretrained(saved)
-
-
-def test_a_folder_holds_no_pickle_and_no_path(tmp_path: Path) -> None:
-    weights = tmp_path / "secret" / "weights.safetensors"
-    weights.parent.mkdir()
-    model = tiny_model()
-    model.config = replace(model.config, image=replace(model.config.image, weights=str(weights)))
-    weights.touch()
-    model.save(tmp_path / "saved")
-    files = {path.name for path in (tmp_path / "saved").iterdir()}
-    assert {"config.json", "vocabulary.txt", "model.safetensors", "tokenizer.json"} <= files
-    assert {Path(name).suffix for name in files} <= {".json", ".txt", ".safetensors"}
-    assert "secret" not in (tmp_path / "saved" / "config.json").read_text()
-
-
-def test_the_identity_follows_the_weights(tmp_path: Path) -> None:
-    identities = []
-    for seed in (0, 0, 1):
-        model = tiny_model(seed=seed)
-        model.save(tmp_path)
-        identities.append(model.identity)
-    assert identities[0] == identities[1] != identities[2]
-
-
 @pytest.mark.parametrize("kind", ["all", "pieces", "words"])
 def test_every_kind_of_vocabulary_is_saved(kind, tmp_path: Path) -> None:
     model = tiny_model(vocabulary=VocabularyConfig(kind))
@@ -214,48 +168,3 @@ def test_every_kind_of_vocabulary_is_saved(kind, tmp_path: Path) -> None:
 
 def edit(path: Path, **changes: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda f: (f / "model.safetensors").unlink(), r"is damaged: .*No such file"),
-        (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 100), "is damaged"),
-        (lambda f: (f / "vocabulary.txt").unlink(), r"is damaged: .*vocabulary\.txt"),
-        (lambda f: (f / "vocabulary.txt").write_text("dog\n"), "is damaged: .*size mismatch"),
-        (lambda f: (f / "vocabulary.txt").write_text("zebra\n"), "'zebra' of the vocabulary is no entry"),
-        (lambda f: (f / "vocabulary.txt").write_bytes(b"\xff\xfe"), "is damaged"),
-        (lambda f: (f / "config.json").write_text("{"), "is damaged"),
-        (lambda f: (f / "config.json").write_text("[]"), "is damaged"),
-        (lambda f: (f / "config.json").write_text("{}"), "is damaged: .*format"),
-        (lambda f: edit(f / "config.json", format=99), "has format 99; this version reads 1"),
-        (lambda f: edit(f / "config.json", model={"imge": {}}), "unknown config key model.imge"),
-        (
-            lambda f: edit(f / "config.json", text_architecture={"model_type": "no such"}),
-            "cannot make the text",
-        ),
-        (lambda f: (f / "tokenizer.json").write_text("{}"), "cannot read the tokenizer"),
-        (lambda f: (f / "tokenizer.json").unlink(), "cannot read the tokenizer"),
-    ],
-)
-def test_damaged_folders(saved: Path, damage, message: str) -> None:
-    damage(saved)
-    with pytest.raises(ModelError, match=message) as caught:
-        LexLIP.from_pretrained(saved)
-    assert "\n" not in str(caught.value)
-    assert str(saved) in str(caught.value) or "vocabulary" in str(caught.value) or "text" in str(caught.value)
-
-
-def test_missing_models(tmp_path: Path) -> None:
-    for name in (tmp_path, tmp_path / "nothing", "nothing"):
-        with pytest.raises(ModelError, match=r"neither a folder with a config\.json nor a packaged model"):
-            LexLIP.from_pretrained(name)
-
-
-def test_packaged_models_by_name(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.move(saved, tmp_path / "weights" / "small")
-    monkeypatch.setattr("lexlip.models.model_folder.PACKAGED", tmp_path / "weights")
-    monkeypatch.chdir(tmp_path)
-    assert model_folder("small") == tmp_path / "weights" / "small"
-    with pytest.raises(ModelError, match=r"packaged model \(small\)$"):
-        model_folder("large")

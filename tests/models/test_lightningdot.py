@@ -4,8 +4,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from lexlip.models.dense import LightningDOT
 from lexlip.models.load import load_model
-from lexlip.models.lightningdot import LightningDOT
 from tests.tiny import CAPTIONS, tiny_photos, tiny_stage
 
 

@@ -8,12 +8,9 @@ from torch import Tensor
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.errors import ModelError
-from lexlip.models.be import BE
-from lexlip.models.ce import CE
-from lexlip.models.joint import Joint
 from lexlip.models.load import load_model, load_reranker
-from lexlip.models.one_transformer import OneTransformer
-from lexlip.models.vldeformer import VLDeformer
+from lexlip.models.one_transformer import BE, CE, Joint, OneTransformer, VLDeformer
+from lexlip.registry import MODELS
 from tests.tiny import CAPTIONS, TINY, tiny_photos, tiny_stage
 
 CONVOLUTIONAL = replace(TINY, image=ImageEncoderConfig(name="mobilenetv2_035", size=64))
@@ -99,9 +96,9 @@ def test_a_saved_model_is_the_same_and_starts_its_relatives(cls, tmp_path: Path)
     kind = cls.kind
     model, photos = tiny_stage(kind), tiny_photos(3)
     model.save(tmp_path)
-    loaded = load_reranker(tmp_path) if cls.has_pairs else load_model(tmp_path)
+    loaded = load_reranker(tmp_path) if MODELS[kind].pairs else load_model(tmp_path)
     assert type(loaded) is cls
-    assert (loaded.has_vectors, loaded.has_pairs) == (kind != "ce", kind in ("ce", "joint"))
+    assert (loaded.can.vectors, loaded.can.pairs) == (kind != "ce", kind in ("ce", "joint"))
     pairs = np.array([[0, 1], [5, 2]])
     scores = [m.score_pairs(m.embed_photos(photos), CAPTIONS, pairs) for m in (model, loaded)]
     assert np.array_equal(*scores)

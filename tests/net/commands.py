@@ -1,7 +1,8 @@
 """The commands whose JSON is recorded, and the folder that they run in.
 
 The folder holds `photos/` (ten drawn scenes with captions, and in hidden folders an index of each kind),
-`packaged/` (tiny models by name) and `run/` (a training run that was interrupted). Everything is reached through the command line.
+`packaged/` (tiny models by name) and `run/` (a training run that was interrupted). Everything goes through
+the command line.
 """
 
 import json

@@ -1,105 +1,17 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from lexlip.errors import ModelError
-from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
-from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model
-
-SENTENCES = [
-    *CAPTIONS,
-    "",
-    "?!",
-    "zebra",
-    "the of and",
-    "dog " * 500,
-    "[MASK] dog [SEP] cat [UNK]",
-    "Two DOGS, two zébras in the snow",
-    "犬 🐕 dog",
-]
-SIZES = {
-    "wide": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96},
-    "odd": {"hidden_size": 18, "num_hidden_layers": 1, "num_attention_heads": 3, "intermediate_size": 37},
-}
-
-
-def saved(folder: Path, **changes: object) -> LexLIP:
-    model = tiny_model(**changes)
-    model.bag_of_words.start_from(torch.linspace(0.1, 3, len(model.vocabulary)))
-    model.save(folder)
-    return model
-
-
-def cosines(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Of rows; 1 where both are empty."""
-    lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
-    empty = ~(found.any(axis=1) | expected.any(axis=1))
-    return np.where(empty, 1, (found * expected).sum(axis=1) / np.maximum(lengths, 1e-12))
-
-
-@pytest.mark.parametrize("special_positions", [False, True])
-@pytest.mark.parametrize("size", [{}, *SIZES.values()], ids=["tiny", *SIZES])
-@pytest.mark.parametrize("small", [False, True])
-def test_network_vectors_are_those_of_the_model(
-    tmp_path: Path, small: bool, size: dict[str, int], special_positions: bool
-) -> None:
-    text = replace(TINY.text, options={**TINY.text.options, **size})
-    model = tiny_model(text=text, special_positions=special_positions)
-    model.save(tmp_path, small=small)
-    model = LexLIP.from_pretrained(tmp_path)
-    queries = TextQueries(tmp_path)
-    found = [queries.encode(sentence) for sentence in SENTENCES]
-    expected = model.encode_text(SENTENCES).toarray()
-    assert {(row.shape, row.dtype) for row in found} == {((1, len(model.vocabulary)), np.dtype(np.float32))}
-    assert cosines(np.concatenate([row.toarray() for row in found]), expected).min() > 0.99
-
-
-@pytest.mark.parametrize("small", [False, True])
-@pytest.mark.parametrize("companions", [0, 3])
-def test_words_vectors_are_those_of_the_model(tmp_path: Path, companions: int, small: bool) -> None:
-    model = tiny_model(companions=companions)
-    size = len(model.vocabulary)
-    generator = torch.Generator().manual_seed(0)
-    columns = torch.randint(size, (size, 3), generator=generator) if companions else None
-    model.bag_of_words.start_from(torch.linspace(0.1, 3, size), columns)
-    if companions:
-        model.bag_of_words.values.data = torch.randn(size, 3, generator=generator)
-    model.save(tmp_path, small)
-    model = LexLIP.from_pretrained(tmp_path)
-    queries = TextQueries(tmp_path, "words")
-    found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
-    np.testing.assert_allclose(found, model.encode_text(SENTENCES, "words").toarray(), rtol=1e-5)
-
-
-def test_the_tokens_are_those_of_transformers(tmp_path: Path) -> None:
-    model = saved(tmp_path)
-    model.text_encoder.tokenize(SENTENCES)  # leaves padding and truncation in the tokenizer
-    model.save(tmp_path)
-    tokenizer = TextQueries(tmp_path).tokenizer
-    for sentence in SENTENCES:
-        ids, _ = model.text_encoder.tokenize([sentence])
-        assert tokenizer.sentence(sentence).tolist() == ids[0].tolist()
-    special = set(model.text_encoder.tokenizer.all_special_ids) - {model.text_encoder.tokenizer.mask_token_id}
-    assert set(tokenizer.special.tolist()) == special
+from tests.queries.saved_models import saved
+from tests.tiny import tiny_dense
 
 
 def test_unknown_words(tmp_path: Path) -> None:
     saved(tmp_path)
     assert TextQueries(tmp_path).unknown("the Quokka and a dog of Zürich") == ["Quokka", "Zürich"]
-
-
-def test_another_type_of_text_encoder_runs_in_torch(tmp_path: Path) -> None:
-    text = replace(TINY.text, options={**TINY.text.options, "hidden_act": "relu"})
-    model = saved(tmp_path, text=text)
-    queries = TextQueries(tmp_path)
-    for sentence in SENTENCES:
-        found, expected = queries.encode(sentence), model.encode_text([sentence])
-        np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("encoder", ["network", "words"])

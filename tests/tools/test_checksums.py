@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lexlip.data.checksums import checksum, verify_checksums, write_checksums
+from checksums import checksum, verify_checksums, write_checksums
 from lexlip.errors import DataError
 
 

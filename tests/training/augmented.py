@@ -1,13 +1,16 @@
 """What the tests of batches and of loading share."""
 
+from dataclasses import is_dataclass
+from typing import Any
+
 import torch
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig
 from lexlip.data import Scenes, Source
 from lexlip.encoders.text import word_tokenizer
-from lexlip.training.batches import Batch
-from lexlip.training.loading import training_batches
-from lexlip.training.distributed import Processes
+from lexlip.training.augmentation import AugmentedPhotos
+from lexlip.training.batches import Batch, Collate
+from lexlip.training.loading import Order, count_steps, load_batches
 from lexlip.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY
 
@@ -22,20 +25,32 @@ TOKENIZER = word_tokenizer(
     [*(caption for item in Scenes(20, seed=0).items for caption in item.captions), *CAPTIONS, "photo"]
 )
 VOCABULARY = Vocabulary.build(TINY.vocabulary, TOKENIZER, CAPTIONS + ["red blue circle square photo"] * 9)
-ALONE = Processes("cpu")
 
 
-def batches_of(source: Source, config: Config, first: int = 0) -> list[Batch]:
-    return list(training_batches(source, config, TOKENIZER, VOCABULARY, first, ALONE)[0])
+def collate_of(config: Config) -> Collate:
+    return Collate(config.objective, TOKENIZER, config.model.text.max_tokens, VOCABULARY, config.seed)
 
 
-def fields_of(batch: Batch) -> tuple:
+def photos_of(source: Source, config: Config) -> AugmentedPhotos:
+    return AugmentedPhotos(source, config.data, config.model.image, config.seed)
+
+
+def batches_of(source: Source, config: Config, first: int = 0, part: slice = slice(None)) -> list[Batch]:
+    steps, sizes = count_steps(source, config.optim), config.data.sizes or (config.model.image.size,)
+    order = Order(source.captioned(), config.optim.batch, steps, first, config.seed, sizes, part)
+    workers = config.data.workers
+    return list(load_batches(photos_of(source, config), order, collate_of(config), workers, False))
+
+
+def fields_of(value: Any) -> Any:
     """All of a batch, to compare."""
-    return tuple(v.tolist() if isinstance(v, torch.Tensor) else v for v in vars(batch).values())
+    if is_dataclass(value):
+        return tuple(fields_of(field) for field in vars(value).values())
+    return value.tolist() if isinstance(value, torch.Tensor) else value
 
 
 def captions_of(batch: Batch) -> list[str]:
-    return TOKENIZER.batch_decode(batch.ids, skip_special_tokens=True)
+    return TOKENIZER.batch_decode(batch.captions.ids, skip_special_tokens=True)
 
 
 def seen(config: Config, source: Source, first: int = 0) -> list[tuple]:

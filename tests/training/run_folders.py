@@ -1,4 +1,4 @@
-"""Folders as training leaves them."""
+"""Folders of runs: written as training leaves them, and read."""
 
 import json
 import shutil
@@ -33,3 +33,9 @@ def validation(recall: float) -> dict[str, Any]:
     ways = {"R@1": recall, "R@5": recall, "R@10": recall}
     counts = {"images": 10, "captions": 50, "terms_image": 20.0, "terms_text": 15.0, "words@10": 0.25}
     return {"t2i": ways, "i2t": ways, **counts}
+
+
+def metrics(run: Path) -> list[dict[str, Any]]:
+    """What a run has measured, without what depends on the machine."""
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k not in ("samples_per_s", "memory_mb")} for row in rows]

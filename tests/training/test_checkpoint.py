@@ -9,11 +9,12 @@ import torch
 from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ModelError
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.checkpoint import load_checkpoint, random_state, save_checkpoint, set_random_state
+from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint
 from lexlip.training.distributed import Processes
-from lexlip.training.step import make_optimizer, train_step
-from lexlip.training.trainee import Trainee
-from tests.tiny import CAPTIONS, tiny_batch, tiny_model, tiny_trainee
+from lexlip.training.method import Method
+from lexlip.training.optimizer import make_optimizer
+from lexlip.training.step import train_step
+from tests.tiny import CAPTIONS, tiny_batch, tiny_method, tiny_model
 
 ALONE = Processes("cpu")
 OPTIM = OptimConfig(lr=1e-2, precision="fp32")
@@ -23,40 +24,43 @@ OBJECTIVE = ObjectiveConfig(mlm=1.0, image_to_text=1.0, text_to_text=1.0, queue=
 
 def trained(
     steps: int = 2, seed: int = 0, objective: ObjectiveConfig = OBJECTIVE
-) -> tuple[Trainee, torch.optim.Optimizer]:
-    trainee = tiny_trainee(objective, tiny_model(seed=seed), seed).train()
-    optimizer = make_optimizer(trainee, OPTIM)
+) -> tuple[Method, torch.optim.Optimizer]:
+    method = tiny_method(objective, tiny_model(seed=seed), seed).train()
+    optimizer = make_optimizer(method, OPTIM)
     for number in range(steps):
-        step(trainee, optimizer, number)
-    return trainee, optimizer
+        step(method, optimizer, number)
+    return method, optimizer
 
 
-def step(trainee: Trainee, optimizer: torch.optim.Optimizer, number: int) -> None:
-    batch = tiny_batch(trainee, epoch=number, first_photo=10 * number)
-    assert train_step(trainee, batch, optimizer, OFF, OPTIM, 1.0, ALONE) is not None
+def step(method: Method, optimizer: torch.optim.Optimizer, number: int) -> None:
+    batch = tiny_batch(method, epoch=number, first_photo=10 * number)
+    assert train_step(method, batch, optimizer, OFF, OPTIM, 1.0, ALONE) is not None
 
 
-def save(run: Path, number: int, best: bool = False, **state: Any) -> Path:
-    trainee, optimizer = trained(steps=1)
-    return save_checkpoint(run, number, trainee, optimizer, state, best)
+def save(run: Path, number: int, best: bool = False, state: State | None = None) -> Path:
+    method, optimizer = trained(steps=1)
+    save_checkpoint(run, number, method, optimizer, OFF, state or State(), ALONE, best)
+    return run / "checkpoints" / f"step-{number:08d}"
+
+
+def load(run: Path, steps: int = 0, **changes: Any) -> tuple[int, State, bool]:
+    return load_checkpoint(run, *trained(steps, **changes), OFF, ALONE)
 
 
 @pytest.mark.parametrize("share_decoder", [False, True])
 def test_weights_queues_and_optimizer_go_on_as_they_were(tmp_path: Path, share_decoder: bool) -> None:
     objective = replace(OBJECTIVE, share_decoder=share_decoder)
-    trainee, optimizer = trained(objective=objective)
-    state = {"best": 0.5, **random_state(ALONE)}
-    save_checkpoint(tmp_path, 7, trainee, optimizer, state, best=False)
+    method, optimizer = trained(objective=objective)
+    save_checkpoint(tmp_path, 7, method, optimizer, OFF, State(0.5, 3), ALONE, best=False)
+    for number in (2, 3):
+        step(method, optimizer, number)
     other, its_optimizer = trained(steps=0, seed=1, objective=objective)
-    state = load_checkpoint(tmp_path, other, its_optimizer)
-    assert (state["step"], state["best"]) == (7, 0.5)
+    assert load_checkpoint(tmp_path, other, its_optimizer, OFF, ALONE) == (7, State(0.5, 3), True)
     assert int(other.image_queue.count) == 2 * 5
-    for t, o in ((trainee, optimizer), (other, its_optimizer)):
-        assert set_random_state(state, ALONE)
-        for number in (2, 3):
-            step(t, o, number)
-    assert other.state_dict().keys() == trainee.state_dict().keys()
-    for name, value in trainee.state_dict().items():
+    for number in (2, 3):  # with the dropout that the first had
+        step(other, its_optimizer, number)
+    assert other.state_dict().keys() == method.state_dict().keys()
+    for name, value in method.state_dict().items():
         assert torch.equal(other.state_dict()[name], value), name
     assert (other.image_decoder is other.text_decoder) == share_decoder
 
@@ -71,22 +75,25 @@ def test_weights_queues_and_optimizer_go_on_as_they_were(tmp_path: Path, share_d
 )
 def test_a_checkpoint_of_other_objectives(tmp_path: Path, changes: dict[str, Any]) -> None:
     save(tmp_path, 1)
-    with pytest.raises(ModelError, match=r"cannot resume|was trained on other objectives") as caught:
-        load_checkpoint(tmp_path, *trained(steps=0, objective=replace(OBJECTIVE, **changes)))
+    with pytest.raises(ModelError, match=r"cannot resume|was trained with other objectives") as caught:
+        load(tmp_path, objective=replace(OBJECTIVE, **changes))
     assert "\n" not in str(caught.value)
 
 
 def test_objectives_that_leave_more_behind(tmp_path: Path) -> None:
-    trainee, optimizer = trained(objective=ObjectiveConfig())
-    save_checkpoint(tmp_path, 1, trainee, optimizer, {}, best=False)
-    with pytest.raises(ModelError, match="trained on other objectives than this config's"):
-        load_checkpoint(tmp_path, *trained(steps=0))
+    method, optimizer = trained(objective=ObjectiveConfig())
+    save_checkpoint(tmp_path, 1, method, optimizer, OFF, State(), ALONE, best=False)
+    with pytest.raises(ModelError, match="trained with other objectives than this config's"):
+        load(tmp_path)
 
 
-def test_generators_of_another_number_of_processes_are_left_alone() -> None:
-    state = {"random": random_state(ALONE)["random"] * 2}
+def test_generators_of_another_number_of_processes_are_left_alone(tmp_path: Path) -> None:
+    file = save(tmp_path, 1) / "trainer.json"
+    trainer = json.loads(file.read_text())
+    file.write_text(json.dumps({**trainer, "random": trainer["random"] * 2}))
+    method, optimizer = trained(steps=0)
     before = torch.get_rng_state()
-    assert not set_random_state(state, ALONE)
+    assert load_checkpoint(tmp_path, method, optimizer, OFF, ALONE) == (1, State(), False)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -111,7 +118,7 @@ def test_only_the_newest_and_the_best_stay(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000004"]
 
 
-@pytest.mark.parametrize("at", ["Trainee.left_behind", "save_file", "json.dumps"])
+@pytest.mark.parametrize("at", ["Method.left_behind", "save_file", "json.dumps"])
 def test_a_half_written_checkpoint_is_never_picked_up(tmp_path: Path, monkeypatch, at: str) -> None:
     save(tmp_path, 1, best=True)
 
@@ -123,7 +130,7 @@ def test_a_half_written_checkpoint_is_never_picked_up(tmp_path: Path, monkeypatc
         with pytest.raises(KeyboardInterrupt):
             save(tmp_path, 2, best=True)
     assert (tmp_path / "last").resolve().name == (tmp_path / "best").resolve().name == "step-00000001"
-    assert load_checkpoint(tmp_path, *trained(steps=0))["step"] == 1
+    assert load(tmp_path)[0] == 1
     save(tmp_path, 2)
     save(tmp_path, 3)
     names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
@@ -136,9 +143,9 @@ def test_a_checkpoint_that_was_written_but_not_linked_is_written_again(tmp_path:
         patch.setattr(Path, "symlink_to", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             save(tmp_path, 2)
-    assert load_checkpoint(tmp_path, *trained(steps=0))["step"] == 1
+    assert load(tmp_path)[0] == 1
     save(tmp_path, 2)
-    assert load_checkpoint(tmp_path, *trained(steps=0))["step"] == 2
+    assert load(tmp_path)[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -155,21 +162,26 @@ def test_damaged_checkpoints(tmp_path: Path, file: str) -> None:
     folder = save(tmp_path, 1)
     (folder / file).write_bytes(b"\xff")
     with pytest.raises(ModelError, match="cannot resume from") as caught:
-        load_checkpoint(tmp_path, *trained(steps=0))
+        load(tmp_path)
     assert "\n" not in str(caught.value)
     (folder / file).unlink()
     with pytest.raises(ModelError, match=f"cannot resume from .*{file}"):
-        load_checkpoint(tmp_path, *trained(steps=0))
+        load(tmp_path)
 
 
 def test_a_checkpoint_of_another_vocabulary(tmp_path: Path) -> None:
     folder = save(tmp_path, 1)
     (folder / "vocabulary.txt").write_text("dog\n")
-    with pytest.raises(ModelError, match="another vocabulary than this config and data make"):
-        load_checkpoint(tmp_path, *trained(steps=0))
+    with pytest.raises(ModelError, match="another vocabulary than this config and its photos give"):
+        load(tmp_path)
 
 
 def test_the_state_is_readable(tmp_path: Path) -> None:
-    folder = save(tmp_path, 12, best=True, best_step=12)
-    assert json.loads((folder / "trainer.json").read_text()) == {"step": 12, "best_step": 12}
+    folder = save(tmp_path, 12, best=True, state=State(31.5, 12))
+    trainer = json.loads((folder / "trainer.json").read_text())
+    assert {key: trainer[key] for key in ("step", "best", "best_step")} == {
+        "step": 12,
+        "best": 31.5,
+        "best_step": 12,
+    }
     assert folder.name == "step-00000012"

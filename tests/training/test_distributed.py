@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 import lexlip.training.distributed as processes_module
 from lexlip.config_files import to_dict
+from lexlip.errors import ConfigError
 from lexlip.training.distributed import Processes
 from tests.tiny import TINY
 
@@ -53,7 +54,7 @@ def config_of(name: str) -> dict[str, Any]:
     return {
         "seed": 3,
         "device": "cpu",
-        "validate_every": 4,  # by the first process alone; all must then save together
+        "validate_every": 4,  # the first process validates alone; then every process must save
         "log_every": 1,
         "data": {
             "train": ["scenes:24:0"],
@@ -115,6 +116,23 @@ def test_one_process_or_two(runs: dict[int, Path], name: str) -> None:
         assert one.keys() == two.keys()
         for key, weight in one.items():
             torch.testing.assert_close(two[key], weight, rtol=1e-2, atol=2e-3, msg=key)
+
+
+def test_fewer_photos_in_a_batch_than_processes() -> None:
+    many = Processes("cpu")
+    many.rank, many.world = 1, 5
+    with pytest.raises(ConfigError, match=r"optim\.batch=4 is fewer than the 5 processes; raise it"):
+        many.part(4)
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 4])
+def test_the_parts_of_all_processes_are_the_batch(world: int) -> None:
+    parts = []
+    for rank in range(world):
+        one = Processes("cpu")
+        one.rank, one.world = rank, world
+        parts += list(range(4))[one.part(4)]
+    assert parts == [0, 1, 2, 3]
 
 
 def test_what_has_no_gradient_anywhere_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:

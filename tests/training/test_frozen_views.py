@@ -7,14 +7,17 @@ import torch
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
 from lexlip.data import Scenes, open_source
+from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ConfigError
-from lexlip.training.batches import Key, Photos
-from lexlip.training.loop import make_model, pretrain
+from lexlip.training.augmentation import AugmentedPhotos, Key
 from lexlip.training.distributed import Processes
-from lexlip.training.step import make_optimizer
-from lexlip.training.trainee import Trainee
-from lexlip.training.frozen_views import Views, encode_views
+from lexlip.training.frozen_views import FrozenViews, encode_views
+from lexlip.training.initialisation import make_model
+from lexlip.training.loop import pretrain
+from lexlip.training.method import Method
+from lexlip.training.optimizer import make_optimizer
 from tests.tiny import WITHOUT_DROPOUT
+from tests.training.augmented import photos_of
 
 FROZEN = Config(
     name="views",
@@ -34,46 +37,48 @@ PIXELS_MASKED = replace(
 ALONE = Processes("cpu")
 
 
-def encoded(config: Config, folder: Path, workers: int = 0) -> tuple[Trainee, Photos, Views]:
+def encoded(config: Config, folder: Path, workers: int = 0) -> tuple[Method, AugmentedPhotos, FrozenViews]:
     config = replace(config, data=replace(config.data, workers=workers))
     source = open_source(config.data.train[0].path)
     model, vocabulary = make_model(config, source)
-    trainee = Trainee(model, vocabulary, config.objective)
-    make_optimizer(trainee, config.optim)
-    photos = Photos(source, config)
+    method = Method(model, vocabulary, config.objective)
+    make_optimizer(method, config.optim)
+    photos = photos_of(source, config)
     views = encode_views(model.image_encoder, photos, source.captioned(), config, folder / "views.npy", ALONE)
-    return trainee, Photos(source, config, views), views
+    photos.views = views
+    return method, photos, views
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_view_is_what_the_body_makes_of_an_augmented_photo(tmp_path: Path, workers: int) -> None:
-    trainee, photos, views = encoded(FROZEN, tmp_path, workers)
+    method, photos, views = encoded(FROZEN, tmp_path, workers)
     assert not list(tmp_path.iterdir())  # the file is gone, though still read
-    encoder = trainee.model.image_encoder.eval()
-    assert views.states.shape == (24, 3, *encoder.token_shape)
+    encoder = method.model.image_encoder.eval()
+    assert views.tokens.shape == (24, 3, *encoder.token_shape)
     pixels = []
     for view in range(3):
-        numbers = np.random.default_rng((FROZEN.seed, view, 5, 1))
-        pixels.append(photos.pixels(5, 32, int(numbers.integers(2**62))))
+        rng = np.random.default_rng((FROZEN.seed, view, 5, 1))
+        pixels.append(photos.pixels(5, 32, int(rng.integers(2**62))))
         assert isinstance(pixels[-1], torch.Tensor)
     assert not torch.equal(pixels[0], pixels[1])
     with torch.no_grad():
         tokens = encoder.tokens(torch.stack(pixels))
-        found = torch.tensor(views.states[5])
+        found = torch.tensor(views.tokens[5])
         torch.testing.assert_close(found.float(), tokens, rtol=1e-2, atol=1e-2)
-        torch.testing.assert_close(encoder(found), encoder(torch.stack(pixels)), rtol=1e-2, atol=1e-2)
+        states = encoder(torch.stack(pixels))
+        torch.testing.assert_close(encoder.deepen(found.float()), states, rtol=1e-2, atol=1e-2)
 
 
 def test_every_view_is_drawn_and_captions_are_those_of_pixels(tmp_path: Path) -> None:
     _, photos, views = encoded(FROZEN, tmp_path)
-    plain = Photos(photos.source, FROZEN)
+    plain = photos_of(photos.source, FROZEN)
     drawn = set()
     for epoch in range(20):
         sample, other = photos[Key(epoch, 5, 32)], plain[Key(epoch, 5, 32)]
         assert not isinstance(sample, str)
         assert not isinstance(other, str)
-        assert sample.chosen == other.chosen
-        drawn |= {view for view in range(3) if (sample.pixels.numpy() == views.states[5, view]).all()}
+        assert sample.drawn == other.drawn
+        drawn |= {view for view in range(3) if (sample.tokens.numpy() == views.tokens[5, view]).all()}
     assert drawn == {0, 1, 2}
 
 
@@ -88,6 +93,27 @@ def test_photos_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     _, photos, _ = encoded(config, tmp_path)
     samples = [photos[Key(0, int(photo), 32)] for photo in photos.source.captioned()]
     assert [sample for sample in samples if isinstance(sample, str)] == [f"{folder}/1.jpg: not an image"]
+
+
+def test_views_do_not_depend_on_dropout_s_generator(tmp_path: Path) -> None:
+    image = replace(FROZEN.model.image, options={**FROZEN.model.image.options, "proj_drop_rate": 0.5})
+    method, photos, _ = encoded(replace(FROZEN, model=replace(FROZEN.model, image=image)), tmp_path)
+    encoder, file, found = method.model.image_encoder.train(), tmp_path / "views.npy", []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        found.append(encode_views(encoder, photos, np.arange(4), FROZEN, file, ALONE).tokens)
+        assert encoder.training
+    assert np.array_equal(*found)
+
+
+def test_an_interruption_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ImageEncoder, "tokens", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        encoded(FROZEN, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_training_on_views_learns_and_leaves_the_body(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,16 +34,21 @@ from lexlip.config import (
 )
 from lexlip.data import Scenes
 from lexlip.encoders.text import word_tokenizer
+from lexlip.errors import ConfigError, ModelError
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.loop import make_model, pretrain
 from lexlip.training.initialisation import (
+    _captions,
     _ridge,
     companions,
     fit_image_tokens,
     fit_text_head,
     inverse_document_frequency,
+    make_model,
 )
+from lexlip.training.loop import pretrain
+from lexlip.training.method import Method
 from tests.tiny import TINY, tiny_model, tiny_photos, tiny_stage
+from tests.training.small_run import SMALL, WITH_QUEUES
 
 WIDE = replace(TINY, text=replace(TINY.text, options={**TINY.text.options, "hidden_size": 128}))
 SCENES = Scenes(200, seed=0)
@@ -303,3 +309,104 @@ def test_photos_without_words_leave_the_tokens_as_they_were() -> None:
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     fit_image_tokens(model, words, [tiny_photos(2)])
     torch.testing.assert_close(model.state_dict(), before)
+
+
+def test_starting_from_a_checkpoint(finished: Path) -> None:
+    config = replace(SMALL, name="second", init=str(finished / "best"))
+    model, vocabulary = make_model(config, Scenes(4, seed=0))
+    first = LexLIP.from_pretrained(finished / "best")
+    assert all(torch.equal(weight, first.state_dict()[name]) for name, weight in model.state_dict().items())
+    assert model.name == "second"
+    assert vocabulary == model.vocabulary
+    keys = Method(model, vocabulary, WITH_QUEUES.objective).keys  # not of random weights
+    assert all(torch.equal(weight, first.state_dict()[name]) for name, weight in keys.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"image": replace(SMALL.model.image, resize="squash")},
+            r"model\.image\.resize is squash, but init=.*",
+        ),
+        ({"text": replace(TINY.text, max_tokens=7)}, r"model\.text\.max_tokens is 7, but init=.* with 40"),
+        ({"vocabulary": VocabularyConfig("all")}, r"model\.vocabulary\.kind is all, but init=.* with words"),
+        ({"special_positions": True}, r"special_positions is True, but init=.* with False"),
+        ({"pooling": "mean"}, r"pooling is mean, but init=.* with None"),
+    ],
+)
+def test_starting_from_a_checkpoint_of_another_model(
+    finished: Path, changes: dict[str, Any], message: str
+) -> None:
+    objective = replace(SMALL.objective, flops_image=0, flops_text=0, anchor_contrastive=0, anchor_words=0)
+    config = replace(
+        SMALL, init=str(finished / "best"), model=replace(SMALL.model, **changes), objective=objective
+    )
+    with pytest.raises((ConfigError, ModelError), match=message) as caught:
+        make_model(config, Scenes(4, seed=0))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["dense", "ce", "lightningdot"])
+def test_starting_from_the_encoders_of_another_kind(finished: Path, tmp_path: Path, kind: str) -> None:
+    losses = {"flops_image": 0.0, "flops_text": 0.0, "anchor_contrastive": 0.0, "anchor_words": 0.0}
+    if kind == "ce":
+        losses |= {"contrastive": 0.0, "matching": 1.0}
+    objective, model = replace(SMALL.objective, **losses), replace(SMALL.model, kind=kind)
+    config = replace(SMALL, init=str(finished / "best"), model=model, objective=objective)
+    started, _ = make_model(config, Scenes(4, seed=0))
+    first = LexLIP.from_pretrained(finished / "best")
+    assert (started.kind, started.config) == (kind, model)
+    for part in ("image_encoder", "text_encoder"):
+        weights = getattr(started, part).state_dict()
+        torch.testing.assert_close(weights, getattr(first, part).state_dict(), rtol=0, atol=0)
+    started.save(tmp_path)
+    with pytest.raises(ModelError, match=f"holds a {kind} model, not a lexlip one"):
+        make_model(replace(SMALL, init=str(tmp_path)), Scenes(4, seed=0))
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "cls"), ("cls", None)])
+def test_one_transformer_may_start_with_another_pooling(tmp_path: Path, before: Any, after: Any) -> None:
+    """As where VLDeformer leaves out its mean pooling: a cross-encoder's says nothing of it."""
+    model = replace(SMALL.model, pooling=before)
+    tiny_stage("ce", model).save(tmp_path)
+    objective = replace(SMALL.objective, flops_image=0, flops_text=0, anchor_contrastive=0, anchor_words=0)
+    model = replace(model, kind="vldeformer", pooling=after)
+    config = replace(SMALL, init=str(tmp_path), model=model, objective=objective)
+    assert make_model(config, Scenes(4, seed=0))[0].config.pooling == after
+
+
+@pytest.mark.parametrize("size", [16, 64])
+def test_starting_from_a_checkpoint_of_another_size(finished: Path, size: int) -> None:
+    """As from 224 to 384 pixels: positions are interpolated, nothing else changes."""
+    image = replace(SMALL.model.image, size=size)
+    config = replace(SMALL, init=str(finished / "best"), model=replace(SMALL.model, image=image))
+    model, _ = make_model(config, Scenes(4, seed=0))
+    first = LexLIP.from_pretrained(finished / "best")
+    assert model.config == config.model
+    others = {n for n, w in model.state_dict().items() if not torch.equal(w, resized_to(w, first, n))}
+    assert others == {"image_encoder.body.pos_embed", "image_encoder.position"}
+    tokens = (size // 8) ** 2 + 1
+    assert model.image_encoder.positions == tokens
+    photos = tiny_photos(2, size)
+    with torch.no_grad():
+        torch.testing.assert_close(model.raw_image(photos), first.raw_image(photos), rtol=1e-3, atol=1e-4)
+
+
+def resized_to(weight: torch.Tensor, model: LexLIP, name: str) -> torch.Tensor:
+    """The model's own weight of that name, or where it has another shape nothing like it."""
+    own = model.state_dict()[name]
+    return own if own.shape == weight.shape else torch.full_like(weight, math.nan)
+
+
+def test_words_are_counted_in_a_sample_of_a_large_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Scenes(40, seed=0)
+    monkeypatch.setattr("lexlip.training.initialisation.COUNTED_PHOTOS", 12)
+    counted = _captions(source, 5)
+    of_photo = {caption: index for index, item in enumerate(source.items) for caption in item.captions}
+    photos = [of_photo[captions[0]] for captions in counted]
+    assert counted == [source.items[photo].captions for photo in photos]
+    assert len(set(photos)) == 12
+    assert photos == sorted(photos)
+    assert counted == _captions(source, 5)
+    assert counted != _captions(source, 6)

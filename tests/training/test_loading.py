@@ -7,19 +7,16 @@ import pytest
 import torch
 from PIL import Image
 
-from lexlip.config import DataConfig, OptimConfig, SourceConfig
+from lexlip.config import DataConfig, OptimConfig
 from lexlip.data import Scenes, open_source
-from lexlip.errors import ConfigError, DataError
-from lexlip.training.batches import Batch, Collate, Key, Photos, Sample
-from lexlip.training.loading import PATIENCE, Order, _watched, open_sources, training_batches
-from lexlip.training.distributed import Processes
-from tests.tiny import CAPTIONS, tiny_photos
+from lexlip.errors import DataError
+from lexlip.training.batches import Batch
+from lexlip.training.loading import PATIENCE, Order, _watched
 from tests.training.augmented import (
     AUGMENTED,
-    TOKENIZER,
-    VOCABULARY,
     batches_of,
     captions_of,
+    collate_of,
     seen,
 )
 
@@ -53,23 +50,6 @@ def test_torch_s_own_generator_is_left_alone() -> None:
     before = torch.get_rng_state()
     seen(AUGMENTED, Scenes(8, seed=0))
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_epochs_differ_in_order_captions_and_augmentation() -> None:
-    source = Scenes(8, seed=0)
-    photos = Photos(source, AUGMENTED)
-    sample, again = photos[Key(0, 5, 32)], photos[Key(0, 5, 32)]
-    assert isinstance(sample, Sample)
-    assert isinstance(again, Sample)
-    assert torch.equal(sample.pixels, again.pixels)
-    assert sample.chosen == again.chosen
-    assert len(set(sample.chosen)) == 2
-    assert sample.captions == tuple(source.items[5].captions)
-    assert set(sample.chosen) < set(range(len(sample.captions)))
-    others = [photos[Key(epoch, 5, 32)] for epoch in range(1, 5)]
-    assert all(isinstance(other, Sample) for other in others)
-    assert not any(torch.equal(sample.pixels, other.pixels) for other in others)
-    assert any(sample.chosen != other.chosen for other in others)
 
 
 def test_order_is_a_permutation_an_epoch() -> None:
@@ -118,15 +98,8 @@ def test_photos_are_of_the_size_that_was_drawn(workers: int) -> None:
     config = replace(AUGMENTED, data=data, optim=OptimConfig(epochs=6, batch=4))
     batches = batches_of(Scenes(11, seed=0), config)
     order = Order(range(11), 4, 12, 0, 3, (16, 48))
-    assert [batch.pixels.shape[-1] for batch in batches] == [keys[0].size for keys in order]
-    assert {batch.pixels.shape[-1] for batch in batches} == {16, 48}
-
-
-SAMPLES = [
-    Sample(Key(0, 7, 32), tiny_photos(1)[0], [1, 0], (CAPTIONS[0], CAPTIONS[1], CAPTIONS[2])),
-    Sample(Key(0, 2, 32), tiny_photos(1)[0], [2], (CAPTIONS[3], CAPTIONS[4], CAPTIONS[5])),
-    Sample(Key(4, 5, 32), tiny_photos(1)[0], [0, 1], (CAPTIONS[1], "dogs, dogs and a dog in the zoo")),
-]
+    assert [batch.photos.pixels.shape[-1] for batch in batches] == [keys[0].size for keys in order]
+    assert {batch.photos.pixels.shape[-1] for batch in batches} == {16, 48}
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -140,10 +113,10 @@ def test_unreadable_photos_are_reported_and_left_out(tmp_path: Path, workers: in
     (tmp_path / "2.jpg").write_bytes(b"no photo")
     config = replace(AUGMENTED, data=DataConfig(workers=workers), optim=OptimConfig(epochs=1, batch=6))
     [batch] = batches_of(source, config)
-    assert len(batch.pixels) == 5
-    assert sorted(batch.photos.tolist()) == [0, 1, 3, 4, 5]
-    assert captions_of(batch) == [f"photo {WORDS[photo]}" for photo in batch.photos]
-    assert batch.image_of_text.tolist() == [0, 1, 2, 3, 4]
+    assert len(batch.photos.pixels) == 5
+    assert sorted(batch.photos.indices.tolist()) == [0, 1, 3, 4, 5]
+    assert captions_of(batch) == [f"photo {WORDS[photo]}" for photo in batch.photos.indices]
+    assert batch.owners.tolist() == [0, 1, 2, 3, 4]
     assert batch.unreadable == (f"{tmp_path}/2.jpg: not an image",)
 
 
@@ -164,31 +137,15 @@ def test_fewer_photos_than_a_batch() -> None:
         batches_of(Scenes(3, seed=0), AUGMENTED)
 
 
-def test_fewer_photos_in_a_batch_than_processes() -> None:
-    many = Processes("cpu")
-    many.rank, many.world = 1, 5
-    with pytest.raises(ConfigError, match=r"optim\.batch=4 is fewer than the 5 processes; raise it"):
-        training_batches(Scenes(11, seed=0), AUGMENTED, TOKENIZER, VOCABULARY, 0, many)
-
-
 def test_each_process_reads_its_part() -> None:
     source, whole = Scenes(11, seed=0), batches_of(Scenes(11, seed=0), AUGMENTED)
-    parts = []
-    for rank in range(3):
-        one = Processes("cpu")
-        one.rank, one.world = rank, 3
-        parts.append(list(training_batches(source, AUGMENTED, TOKENIZER, VOCABULARY, 0, one)[0]))
+    parts = [batches_of(source, AUGMENTED, part=part) for part in (slice(0, 2), slice(2, 3), slice(3, 4))]
     for batch, *of_processes in zip(whole, *parts, strict=True):
-        assert torch.equal(torch.cat([part.photos for part in of_processes]), batch.photos)
-        assert torch.equal(torch.cat([part.pixels for part in of_processes]), batch.pixels)
-        labels = [row[row >= 0].tolist() for part in of_processes for row in part.decoder_labels]
-        assert labels == [row[row >= 0].tolist() for row in batch.decoder_labels]
-
-
-def test_several_sources_are_one() -> None:
-    source = open_sources([SourceConfig("scenes:3:0"), SourceConfig("scenes:2:5")])
-    assert len(source) == 5
-    assert source.items[3].captions == Scenes(1, seed=5).items[0].captions
+        photos = [part.photos for part in of_processes]
+        assert torch.equal(torch.cat([part.indices for part in photos]), batch.photos.indices)
+        assert torch.equal(torch.cat([part.pixels for part in photos]), batch.photos.pixels)
+        labels = [row[row >= 0].tolist() for part in of_processes for row in part.masked.decoder_labels]
+        assert labels == [row[row >= 0].tolist() for row in batch.masked.decoder_labels]
 
 
 def test_steps_instead_of_epochs() -> None:
@@ -214,7 +171,7 @@ def test_a_reader_that_hangs_or_dies_is_named(error: str, message: str) -> None:
         yield collate_nothing
         raise RuntimeError(error)
 
-    collate_nothing = Collate(AUGMENTED, TOKENIZER, VOCABULARY)([])
+    collate_nothing = collate_of(AUGMENTED)([])
     batches = _watched(loader())
     assert next(batches) is collate_nothing
     with pytest.raises(DataError, match=message):

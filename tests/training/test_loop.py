@@ -19,80 +19,36 @@ from lexlip.config import (
     ObjectiveConfig,
     OptimConfig,
     SourceConfig,
-    VocabularyConfig,
 )
 from lexlip.config_files import DEFAULT_CONFIG, from_dict, load_config, to_dict
-from lexlip.data import Scenes
-from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.errors import ConfigError, ModelError
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.loop import Log, _captions, make_model, pretrain
-from lexlip.training.distributed import Processes
-from lexlip.training.trainee import Trainee
-from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos, tiny_stage
-
-PHASE_1 = {"mlm": 0.5, "image_to_text": 0.5, "text_to_text": 0.5}
-
-SMALL = Config(
-    name="small",
-    seed=5,
-    validate_every=5,
-    checkpoint_every=4,
-    log_every=1,
-    data=DataConfig(
-        train=(SourceConfig("scenes:24:0"),),
-        val=(SourceConfig("scenes:8:9"),),
-        captions_per_image=2,
-        crop=0.6,
-        workers=0,
-    ),
-    model=replace(TINY, image=replace(TINY.image, layers=1)),
-    objective=ObjectiveConfig(anchor_contrastive=0.5, anchor_words=0.3),
-    optim=OptimConfig(epochs=4, batch=8, lr=1e-3, micro_batch=5),
-)
-WITH_DECODERS = replace(SMALL, objective=replace(SMALL.objective, **PHASE_1))
-WITH_QUEUES = replace(SMALL, objective=replace(SMALL.objective, queue=21, momentum=0.7, topk=(4,)))
-DENSE = replace(
-    SMALL,
-    model=replace(TINY, kind="dense"),
-    objective=ObjectiveConfig(flops_image=0, flops_text=0, **PHASE_1, queue=21),
-)
-STEPS = 12
+from lexlip.training.log import Log
+from lexlip.training.loop import pretrain
+from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos
+from tests.training.run_folders import metrics
+from tests.training.small_run import DENSE, PHASE_1, SMALL, STEPS, WITH_DECODERS, WITH_QUEUES, with_data
 
 KILLED = """
 import json, os, signal, sys
 from lexlip.config import Config
 from lexlip.config_files import from_dict
 from lexlip.training import loop
+from lexlip.training.log import Log
 
-step = loop.Log.step
+step = Log.step
 for config, last in json.loads(sys.argv[1]):
     def step_and_die(self, number, *arguments):
         step(self, number, *arguments)
         if number == last:
             os.kill(os.getpid(), signal.SIGKILL)
-    loop.Log.step = step_and_die
+    Log.step = step_and_die
     child = os.fork()
     if not child:
         loop.pretrain(from_dict(Config, config))
         os._exit(1)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 """
-
-
-def with_data(config: Config, **changes: Any) -> Config:
-    return replace(config, data=replace(config.data, **changes))
-
-
-def metrics(run: Path) -> list[dict[str, Any]]:
-    """What a run has measured, without what depends on the machine."""
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if k not in ("samples_per_s", "memory_mb")} for row in rows]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing interrupted."""
-    return pretrain(replace(SMALL, out=str(tmp_path_factory.mktemp("runs") / "finished")))
 
 
 def check_same(run: Path, finished: Path) -> None:
@@ -246,8 +202,8 @@ def test_what_a_run_leaves(finished: Path) -> None:
         "contrastive",
         "flops_image",
         "flops_text",
-        "anchor",
-        "words",
+        "anchor_contrastive",
+        "anchor_words",
         "loss",
         "terms_image",
         "terms_text",
@@ -308,26 +264,6 @@ def test_an_unreadable_photo_is_reported_and_skipped(
     assert f"skipped {tmp_path}/3.jpg: not an image" in capsys.readouterr().err
 
 
-def test_photos_without_captions_cannot_be_trained_on(tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    Image.new("RGB", (40, 30)).save(tmp_path / "photos" / "a.jpg")
-    config = with_data(
-        replace(SMALL, out=str(tmp_path / "run")), train=(SourceConfig(str(tmp_path / "photos")),)
-    )
-    with pytest.raises(DataError, match="photos has no captions to train on"):
-        pretrain(config)
-
-
-def test_photos_without_captions_cannot_be_validated_with(tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    Image.new("RGB", (40, 30)).save(tmp_path / "photos" / "a.jpg")
-    config = with_data(
-        replace(SMALL, out=str(tmp_path / "run")), val=(SourceConfig(str(tmp_path / "photos")),)
-    )
-    with pytest.raises(DataError, match=r"photos has no captions to validate with; name other .* data\.val"):
-        pretrain(config)
-
-
 def test_a_gpu_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def step(*arguments: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB.")
@@ -338,97 +274,9 @@ def test_a_gpu_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lexlip.training.loss.align", lambda texts, _: texts.sum() * math.nan)
+    monkeypatch.setattr("lexlip.objectives.anchor.align", lambda texts, _: texts.sum() * math.nan)
     with pytest.raises(ModelError, match=r"the gradient is not finite at step 0; lower optim\.lr"):
         pretrain(replace(SMALL, out=str(tmp_path / "run"), objective=ObjectiveConfig(anchor_align=1.0)))
-
-
-def test_starting_from_a_checkpoint(finished: Path) -> None:
-    config = replace(SMALL, name="second", init=str(finished / "best"))
-    model, vocabulary = make_model(config, Scenes(4, seed=0))
-    first = LexLIP.from_pretrained(finished / "best")
-    assert all(torch.equal(weight, first.state_dict()[name]) for name, weight in model.state_dict().items())
-    assert model.name == "second"
-    assert vocabulary == model.vocabulary
-    keys = Trainee(model, vocabulary, WITH_QUEUES.objective).keys  # not of random weights
-    assert all(torch.equal(weight, first.state_dict()[name]) for name, weight in keys.state_dict().items())
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"image": replace(SMALL.model.image, resize="squash")},
-            r"model\.image\.resize is squash, but init=.*",
-        ),
-        ({"text": replace(TINY.text, max_tokens=7)}, r"model\.text\.max_tokens is 7, but init=.* with 40"),
-        ({"vocabulary": VocabularyConfig("all")}, r"model\.vocabulary\.kind is all, but init=.* with words"),
-        ({"special_positions": True}, r"special_positions is True, but init=.* with False"),
-        ({"pooling": "mean"}, r"pooling is mean, but init=.* with None"),
-    ],
-)
-def test_starting_from_a_checkpoint_of_another_model(
-    finished: Path, changes: dict[str, Any], message: str
-) -> None:
-    objective = replace(SMALL.objective, flops_image=0, flops_text=0, anchor_contrastive=0, anchor_words=0)
-    config = replace(
-        SMALL, init=str(finished / "best"), model=replace(SMALL.model, **changes), objective=objective
-    )
-    with pytest.raises((ConfigError, ModelError), match=message) as caught:
-        make_model(config, Scenes(4, seed=0))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", ["dense", "ce", "lightningdot"])
-def test_starting_from_the_encoders_of_another_kind(finished: Path, tmp_path: Path, kind: str) -> None:
-    losses = {"flops_image": 0.0, "flops_text": 0.0, "anchor_contrastive": 0.0, "anchor_words": 0.0}
-    if kind == "ce":
-        losses |= {"contrastive": 0.0, "matching": 1.0}
-    objective, model = replace(SMALL.objective, **losses), replace(SMALL.model, kind=kind)
-    config = replace(SMALL, init=str(finished / "best"), model=model, objective=objective)
-    started, _ = make_model(config, Scenes(4, seed=0))
-    first = LexLIP.from_pretrained(finished / "best")
-    assert (started.kind, started.config) == (kind, model)
-    for part in ("image_encoder", "text_encoder"):
-        weights = getattr(started, part).state_dict()
-        torch.testing.assert_close(weights, getattr(first, part).state_dict(), rtol=0, atol=0)
-    started.save(tmp_path)
-    with pytest.raises(ModelError, match=f"holds a {kind} model, not a lexlip one"):
-        make_model(replace(SMALL, init=str(tmp_path)), Scenes(4, seed=0))
-
-
-@pytest.mark.parametrize(("before", "after"), [(None, "cls"), ("cls", None)])
-def test_one_transformer_may_start_with_another_pooling(tmp_path: Path, before: Any, after: Any) -> None:
-    """As where VLDeformer leaves out its mean pooling: a cross-encoder's says nothing of it."""
-    model = replace(SMALL.model, pooling=before)
-    tiny_stage("ce", model).save(tmp_path)
-    objective = replace(SMALL.objective, flops_image=0, flops_text=0, anchor_contrastive=0, anchor_words=0)
-    model = replace(model, kind="vldeformer", pooling=after)
-    config = replace(SMALL, init=str(tmp_path), model=model, objective=objective)
-    assert make_model(config, Scenes(4, seed=0))[0].config.pooling == after
-
-
-@pytest.mark.parametrize("size", [16, 64])
-def test_starting_from_a_checkpoint_of_another_size(finished: Path, size: int) -> None:
-    """As from 224 to 384 pixels: positions are interpolated, nothing else changes."""
-    image = replace(SMALL.model.image, size=size)
-    config = replace(SMALL, init=str(finished / "best"), model=replace(SMALL.model, image=image))
-    model, _ = make_model(config, Scenes(4, seed=0))
-    first = LexLIP.from_pretrained(finished / "best")
-    assert model.config == config.model
-    others = {n for n, w in model.state_dict().items() if not torch.equal(w, resized_to(w, first, n))}
-    assert others == {"image_encoder.body.pos_embed", "image_encoder.position"}
-    tokens = (size // 8) ** 2 + 1
-    assert model.image_encoder.positions == tokens
-    photos = tiny_photos(2, size)
-    with torch.no_grad():
-        torch.testing.assert_close(model.raw_image(photos), first.raw_image(photos), rtol=1e-3, atol=1e-4)
-
-
-def resized_to(weight: torch.Tensor, model: LexLIP, name: str) -> torch.Tensor:
-    """The model's own weight of that name, or where it has another shape nothing like it."""
-    own = model.state_dict()[name]
-    return own if own.shape == weight.shape else torch.full_like(weight, math.nan)
 
 
 def test_training_goes_on_at_another_size(finished: Path, tmp_path: Path) -> None:
@@ -446,23 +294,3 @@ def test_training_goes_on_at_another_size(finished: Path, tmp_path: Path) -> Non
     saved = LexLIP.from_pretrained(run / "last")
     assert saved.config.image.size == 48
     assert saved.encode_image(tiny_photos(2, 48)).shape[0] == 2
-
-
-def test_a_line_that_a_killed_run_left_unfinished_is_dropped(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1}\n{"step": 4}\n{"step": 9}\n{"ste')
-    Log(tmp_path, 4, 10, Processes("cpu")).close()
-    assert path.read_text() == '{"step": 1}\n{"step": 4}\n'
-
-
-def test_words_are_counted_in_a_sample_of_a_large_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = Scenes(40, seed=0)
-    monkeypatch.setattr("lexlip.training.loop.COUNTED_PHOTOS", 12)
-    counted = _captions(SMALL, source)
-    of_photo = {caption: index for index, item in enumerate(source.items) for caption in item.captions}
-    photos = [of_photo[captions[0]] for captions in counted]
-    assert counted == [source.items[photo].captions for photo in photos]
-    assert len(set(photos)) == 12
-    assert photos == sorted(photos)
-    assert counted == _captions(SMALL, source)
-    assert counted != _captions(replace(SMALL, seed=SMALL.seed + 1), source)

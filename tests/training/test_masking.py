@@ -6,14 +6,12 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from lexlip.config import ObjectiveConfig
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ModelError
 from lexlip.training.masking import Masking, mask_words
 from tests.tiny import CAPTIONS
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-OBJECTIVE = ObjectiveConfig(mlm=1.0)
 CAPTION = "skateboarders playfully jumping over fences and snowmen in the park"
 """Of words that the three tokenizers below cut in pieces."""
 
@@ -70,9 +68,7 @@ KINDS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
 
 
 def masking_of(tokenizer: PreTrainedTokenizerBase, encoder: float = 0.3, decoder: float = 0.5) -> Masking:
-    masking = Masking.of(ObjectiveConfig(mlm=1.0, mask_encoder=encoder, mask_decoder=decoder), tokenizer)
-    assert masking is not None
-    return masking
+    return Masking.of(tokenizer, encoder, decoder)
 
 
 def encoded(tokenizer: PreTrainedTokenizerBase, caption: str, padded_to: int = 0) -> np.ndarray:
@@ -212,7 +208,7 @@ def test_the_decoders_fates_are_drawn_for_themselves() -> None:
     assert differ > 100
 
 
-def test_the_same_numbers_mask_the_same_words_whatever_the_padding() -> None:
+def test_the_same_generator_masks_the_same_words_whatever_the_padding() -> None:
     tokenizer = wordpiece()
     masking, short = masking_of(tokenizer), len(encoded(tokenizer, CAPTION))
     masks = [
@@ -231,15 +227,9 @@ def test_the_caption_is_left_as_it_was() -> None:
     assert (ids == before).all()
 
 
-def test_without_a_masked_objective_nothing_is_prepared() -> None:
-    assert Masking.of(ObjectiveConfig(), wordpiece()) is None
-    for name in ("mlm", "image_to_text", "text_to_text"):
-        assert Masking.of(ObjectiveConfig(**{name: 0.5}), wordpiece()) is not None
-
-
 def test_a_tokenizer_without_a_mask_token() -> None:
     core = Tokenizer(models.WordLevel({"[UNK]": 0, "dog": 1}, unk_token="[UNK]"))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, unk_token="[UNK]")
     with pytest.raises(ModelError, match=r"no mask token, which objective\.mlm") as caught:
-        Masking.of(OBJECTIVE, tokenizer)
+        Masking.of(tokenizer, 0.3, 0.5)
     assert "\n" not in str(caught.value)

@@ -30,24 +30,24 @@ NO_WORDS = [
 ]
 
 
-def scene(couple: tuple[Any, ...], numbers: random.Random) -> Scene:
+def scene(couple: tuple[Any, ...], rng: random.Random) -> Scene:
     """Two things, one before the other, each a little out of place."""
     *things, row = couple
     groups = []
     for place, (shape, colour) in zip((0.25, 0.75), things, strict=True):
-        along, across = place + numbers.uniform(-0.05, 0.05), 0.5 + numbers.uniform(-0.15, 0.15)
+        along, across = place + rng.uniform(-0.05, 0.05), 0.5 + rng.uniform(-0.15, 0.15)
         groups.append(Group(shape, colour, "big", ((along, across) if row else (across, along),)))
     first, second = (group.words() for group in groups)
     captions = tuple(form.format(a=first, b=second) for form in FORMS[row])
-    return Scene(numbers.choice(["white", "black", "gray"]), row, tuple(groups), "", captions)
+    return Scene(rng.choice(["white", "black", "gray"]), row, tuple(groups), "", captions)
 
 
 def write(folder: Path, times: int, seed: int) -> None:
     """Every couple this many times."""
-    numbers = random.Random(seed)
+    rng = random.Random(seed)
     folder.mkdir()
     for number, couple in enumerate(COUPLES * times):
-        drawn = scene(couple, numbers)
+        drawn = scene(couple, rng)
         draw(drawn, 48).save(folder / f"{number:04}.png")
         (folder / f"{number:04}.txt").write_text("\n".join(drawn.captions))
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.errors import ConfigError, DataError
 from lexlip.training.run_folder import (
     best_validation,
     lineage,
@@ -11,19 +11,7 @@ from lexlip.training.run_folder import (
     run_of,
     training_of,
 )
-from lexlip.models import model_folder as folder
 from tests.training.run_folders import validation, write_run
-
-
-def test_a_run_means_its_best_checkpoint(tmp_path: Path, model_folder: Path) -> None:
-    run = write_run(tmp_path / "run", {}, [1], model_folder)
-    assert folder.model_folder(run) == run / "best"
-    assert folder.model_folder(run / "best") == run / "best"
-    assert folder.model_folder(model_folder) == model_folder
-    best = (run / "best").resolve()
-    assert folder.lasting_name(str(run)) == folder.lasting_name(str(run / "best")) == str(best)
-    with pytest.raises(ModelError, match="no model 'nothing'"):
-        folder.model_folder("nothing")
 
 
 def test_the_run_of_a_checkpoint(tmp_path: Path, model_folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The documents and queries of a benchmark in a folder, for processes that share nothing else."""
+"""The documents and queries of a benchmark, in a folder that its processes share."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Sizes:
 
 
 class Corpus:
-    """What was written to a folder; documents are read as they are asked for.
+    """The documents and queries in a folder; documents are read on demand.
 
     Attributes:
         queries: quantised, int32 [n, V].
-        dense: unit vectors of the documents, float32 [N, D], read from disk as they are used.
+        dense: unit vectors of the documents, float32 [N, D], read from disk on demand.
         dense_queries: float32 [n, D].
     """
 
@@ -51,19 +51,19 @@ class Corpus:
         return [f"t{term}" for term in range(self.sizes.vocabulary)]
 
     def slices(self) -> Iterator[tuple[int, csr_matrix]]:
-        """Yields (number of the first document, vectors) of successive documents, int32 [n <= SLICE, V]."""
+        """Yield the number of the first document and the vectors, int32 [n <= SLICE, V], slice by slice."""
         for start in range(0, self.sizes.documents, SLICE):
             yield start, self.rows(start, min(start + SLICE, self.sizes.documents))
 
     def rows(self, start: int, end: int) -> csr_matrix:
-        """Vectors of the documents from start up to end, int32 [end - start, V]."""
+        """Return the vectors of the documents from start up to end, int32 [end - start, V]."""
         ends = self.starts[start : end + 1]
         part = slice(int(ends[0]), int(ends[-1]))
         arrays = np.array(self._weights[part]), np.array(self._terms[part]), ends - ends[0]
         return csr_matrix(arrays, shape=(end - start, self.sizes.vocabulary))
 
     def scores(self, query: int, documents: NDArray[np.integer]) -> NDArray[np.int64]:
-        """The dot products of a query with some documents, [n]."""
+        """Return the dot products of a query with some documents, int64 [n]."""
         row = self.queries[query]
         weights = np.zeros(self.sizes.vocabulary, np.int64)
         weights[row.indices] = row.data
@@ -72,7 +72,7 @@ class Corpus:
 
     @property
     def dimensions(self) -> int:
-        """D of the dense vectors; 0 where there are none."""
+        """D of the dense vectors; 0 if there are none."""
         file = self.folder / "dense"
         return file.stat().st_size // (4 * self.sizes.documents) if file.exists() else 0
 
@@ -88,7 +88,7 @@ class Corpus:
 
 
 def write_documents(folder: Path, documents: Iterable[csr_matrix]) -> None:
-    """Writes quantised vectors, [n, V], chunk by chunk."""
+    """Write quantised vectors, [n, V], chunk by chunk."""
     folder.mkdir(parents=True, exist_ok=True)
     starts = [np.zeros(1, np.int64)]
     vocabulary = 0
@@ -104,7 +104,7 @@ def write_documents(folder: Path, documents: Iterable[csr_matrix]) -> None:
 
 
 def write_dense(folder: Path, vectors: Iterable[NDArray[np.float32]]) -> None:
-    """Writes the dense vectors, [n, D], of the documents that are there, chunk by chunk."""
+    """Write the dense vectors, [n, D], of the documents in a folder, chunk by chunk."""
     unfinished = folder / "dense.unfinished"
     with unfinished.open("wb") as file:
         for rows in vectors:
@@ -115,7 +115,7 @@ def write_dense(folder: Path, vectors: Iterable[NDArray[np.float32]]) -> None:
 def write_queries(
     folder: Path, queries: csr_matrix, dense_queries: NDArray[np.float32] | None = None
 ) -> None:
-    """Writes quantised queries, [n, V], and dense ones, [n, D], in place of those that are there."""
+    """Write quantised queries, [n, V], and dense ones, [n, D]; they replace earlier ones."""
     save_npz(folder / "queries.npz", queries)
     if dense_queries is not None:
         np.save(folder / "dense_queries.npy", dense_queries)

@@ -1,4 +1,4 @@
-"""Vectors that make a pool larger than the photos at hand."""
+"""Synthetic vectors, which make a pool larger than its photos."""
 
 from __future__ import annotations
 
@@ -9,48 +9,49 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags_array
 
 CHUNK = 4096  # vectors made at a time
-SAMPLE = 2048  # real vectors among which neighbours are looked for
-NEAREST = 16  # of them, one of which is taken
+SAMPLE = 2048  # real vectors among which neighbours are searched for
+NEAREST = 16  # neighbours, one of which is drawn
 
 
 def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_matrix]:
-    """Sparse vectors, each from a real one and one of its neighbours.
+    """Yield sparse vectors, each mixed from a real one and one of its neighbours.
 
-    A word that both have gets the mean of its two weights; one that only one of them has comes along if a
-    coin says so. So words have about the document frequencies of the real vectors, and vectors their mean
-    number of words. The neighbour is one of the 16 most similar of 2048 real ones that are drawn once.
+    A word that both have gets the mean of the two weights; a word that only one of them has is kept with
+    probability 1/2. So words keep roughly the document frequencies of the real vectors, and vectors their
+    mean number of words. The neighbour is one of the 16 most similar among 2048 real ones, drawn once.
 
-    They still distract less than real photos do, but far more than mixtures of any two, which also take
+    Such vectors distract less than real photos, but far more than mixtures of any two, which also take
     longer to search; docs/engine.md has the figures.
 
     Args:
         vectors: the real ones, [n, V], with weights >= 0.
         number: of vectors to make.
-        seed: the same gives the same vectors.
+        seed: of everything that is drawn.
 
     Yields:
         float32 [m, V], m up to 4096.
     """
     if not number:
         return
-    random = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     vectors = csr_matrix(vectors, dtype=np.float32)
-    near = _neighbours(vectors, random.permutation(vectors.shape[0])[:SAMPLE])
+    near = _neighbours(vectors, rng.permutation(vectors.shape[0])[:SAMPLE])
     for rows in _chunks(number):
-        chosen = random.integers(vectors.shape[0], size=rows)
-        first, second = vectors[chosen], vectors[near[chosen, random.integers(near.shape[1], size=rows)]]
+        chosen = rng.integers(vectors.shape[0], size=rows)
+        first, second = vectors[chosen], vectors[near[chosen, rng.integers(near.shape[1], size=rows)]]
         mixed = csr_matrix(first + second)
         holders = csr_matrix(first.sign() + second.sign())  # 1 or 2, at the same places
-        mixed.data *= np.where(holders.data == 2, 0.5, random.integers(2, size=mixed.nnz))
+        mixed.data *= np.where(holders.data == 2, 0.5, rng.integers(2, size=mixed.nnz))
         mixed.eliminate_zeros()
         yield mixed
 
 
 def _neighbours(vectors: csr_matrix, sample: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows of a sample that are most similar to each vector by cosine, itself aside, in no order.
+    """Return the rows of a sample that are most similar to each vector by cosine, in no order.
 
     Returns:
-        [n, 16], or fewer columns if the sample is small. A vector that is alone is its own neighbour.
+        int64 [n, 16], or fewer columns if the sample is small. A vector is not its own neighbour, unless
+        there is no other.
     """
     norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
     unit = csr_matrix(diags_array(1 / np.maximum(norms, 1e-12)) @ vectors, dtype=np.float32)
@@ -66,21 +67,28 @@ def _neighbours(vectors: csr_matrix, sample: NDArray[np.int64]) -> NDArray[np.in
 
 
 def gaussian(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_matrix]:
-    """Dense vectors drawn from a normal distribution with the mean and the covariance of real unit vectors.
+    """Yield dense vectors from a normal distribution with the mean and covariance of real unit vectors.
 
-    The arguments are those of `recombined`; vectors [n, D].
+    Args:
+        vectors: the real ones, [n, D].
+        number, seed: see `recombined`.
+
+    Yields:
+        float32 [m, D], m up to 4096.
     """
-    random = np.random.default_rng(seed)
+    if not number:
+        return
+    rng = np.random.default_rng(seed)
     real = vectors.toarray().astype(np.float64)
     real /= np.maximum(np.linalg.norm(real, axis=1, keepdims=True), 1e-12)
     mean = real.mean(axis=0)
     values, directions = np.linalg.eigh((real - mean).T @ (real - mean) / len(real))
     root = (directions * np.sqrt(np.maximum(values, 0))).astype(np.float32).T  # [D, D]
     for rows in _chunks(number):
-        drawn = random.standard_normal((rows, len(mean)), dtype=np.float32) @ root
+        drawn = rng.standard_normal((rows, len(mean)), dtype=np.float32) @ root
         yield csr_matrix(drawn + mean.astype(np.float32))
 
 
 def _chunks(number: int) -> Iterator[int]:
-    """The sizes of the chunks."""
+    """Yield the sizes of the chunks."""
     yield from (min(CHUNK, number - start) for start in range(0, number, CHUNK))

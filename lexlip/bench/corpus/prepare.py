@@ -1,4 +1,4 @@
-"""Puts documents and queries into a folder: synthetic ones, or photos and captions that a model encodes."""
+"""Writes documents and queries to a folder: synthetic ones, or photos and captions that a model encodes."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ def prepare_synthetic(
     seed: int,
     dense: bool,
 ) -> tuple[Corpus, dict[str, Any]]:
-    """The corpus, and what it takes to make it again.
+    """Return a corpus of synthetic vectors, and what is needed to make it again.
 
-    Documents that are there already are kept; queries are written anew.
+    Documents that the folder already holds are kept; queries are always written.
 
     Args:
+        folder: where they are written.
         shape: key of SHAPES.
         documents: number of them.
         topk: terms that a document keeps.
         queries: number of them.
         query_terms: terms that a query keeps.
-        seed: of everything.
+        seed: of everything that is drawn.
         dense: with dense vectors.
 
     Raises:
@@ -73,13 +74,20 @@ def prepare_photos(
     query_terms: int,
     seed: int,
 ) -> tuple[Corpus, dict[str, Any]]:
-    """The same of the photos of a source, or the first of them; queries are captions drawn from all it has.
+    """Return a corpus of the photos of a source, and what is needed to make it again.
+
+    Args:
+        folder: where documents and queries are written.
+        model: the encoder.
+        photos: with captions, some of which are drawn as queries.
+        documents: the first so many photos; None takes all.
+        topk, queries, query_terms, seed: see `prepare_synthetic`.
 
     Raises:
         ConfigError: the folder holds other documents.
         DataError: there are no captions, or no photo could be read.
     """
-    from lexlip.encoding import PhotoVectors, encode_captions
+    from lexlip.photo_vectors import PhotoVectors, encode_captions
 
     captions = [caption for item in photos.items for caption in item.captions]
     if not captions:
@@ -97,7 +105,7 @@ def prepare_photos(
 
 
 def _is_there(folder: Path, made: dict[str, Any]) -> bool:
-    """Whether a folder holds documents made like this."""
+    """Return whether a folder holds documents that were made like this."""
     file = folder / "made.json"
     if not file.exists():
         return False

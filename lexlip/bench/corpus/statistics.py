@@ -1,9 +1,9 @@
-"""How sparse vectors are distributed, and how hard that makes them to search: what `Shape` is fitted to.
+"""Statistics of sparse vectors that decide how hard they are to search; `Shape` is fitted to them.
 
     python -m lexlip.bench.corpus.statistics PHOTOS.npz CAPTIONS.npz
 
-takes float vectors of photos, [n, V], and of captions, as scipy's save_npz wrote them, and prints what is
-measured of them beside the same of synthetic ones of that number, with as many terms as are in use.
+takes float vectors of photos, [n, V], and of captions, as scipy's save_npz wrote them. It prints their
+statistics beside those of as many synthetic vectors with as many terms.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
 
 BLOCK_MAX = 64  # documents that share a bound
-SEEN = 10  # documents that a term must be in, for its threshold to be known
+SEEN = 10  # documents that must contain a term for its threshold to be estimated
 
 
 def fit(photos: csr_matrix, captions: csr_matrix) -> Shape:
-    """What can be read off float vectors directly: terms, vocabulary, and how far thresholds spread.
+    """Return the shape that can be estimated from float vectors: terms, vocabulary and spread of thresholds.
 
-    A term in the share d of all vectors has the threshold -ndtri(d). The slope of the sorted thresholds over
-    the quantiles of the normal distribution is their spread; it is somewhat wider than the generator needs,
-    where points are not quite normal.
+    A term that a share d of all vectors has has the threshold -ndtri(d). The spread is the slope of the
+    sorted thresholds over the quantiles of the normal distribution. It is somewhat larger than the generator
+    needs if points are not quite normal.
     """
     return replace(
         SHAPES["mini"],
@@ -44,16 +44,19 @@ def fit(photos: csr_matrix, captions: csr_matrix) -> Shape:
 def measure(
     photos: csr_matrix, captions: csr_matrix, kept: int = 32, terms: int = 12, k: int = 10
 ) -> dict[str, float]:
-    """What decides how fast an engine can be, of photos cut to `kept` terms and captions cut to `terms`.
+    """Return the statistics that decide how fast an engine can be.
 
     Args:
         photos: float vectors, [n, V].
         captions: float vectors, a few hundred.
+        kept: terms that a photo keeps.
+        terms: terms that a caption keeps.
+        k: hits of a query.
 
     Returns:
-        Weights are those of unit vectors. "bound" is the score of a document that has the greatest weight
-        of every query term; a block is 64 documents, sorted by their heaviest terms, and its bound the same
-        within it. Shares are of documents, or of blocks.
+        Numbers by name. Weights are those of unit vectors. "bound" is the score of a document with the
+        greatest weight of every query term. A block is 64 documents, sorted by their heaviest terms; its
+        bound is that of its documents. Shares are of documents, or of blocks.
     """
     documents, queries = quantize(topk(photos, kept)), quantize(topk(captions, terms))
     number = documents.shape[0]
@@ -100,14 +103,14 @@ def _spread(vectors: csr_matrix) -> float:
 
 
 def _ranked(vectors: csr_matrix, rank: int) -> float:
-    """The mean of the rank-th heaviest weights of rows; 0 where a row has fewer."""
+    """Return the mean over rows of their rank-th heaviest weight, which is 0 if a row has fewer."""
     order = np.lexsort((-vectors.data, np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))))
     long = np.diff(vectors.indptr) >= rank
     return float(vectors.data[order[vectors.indptr[:-1][long] + rank - 1]].sum() / vectors.shape[0])
 
 
 def _by_heaviest_terms(documents: csr_matrix) -> NDArray[np.int64]:
-    """The documents sorted by their heaviest term, those with the same by their second, then third."""
+    """Return the order of documents by their heaviest term, then by their second and third."""
     columns = np.full((3, documents.shape[0]), -1)
     order = np.lexsort((-documents.data, np.repeat(np.arange(documents.shape[0]), np.diff(documents.indptr))))
     for rank in range(3):
@@ -117,7 +120,7 @@ def _by_heaviest_terms(documents: csr_matrix) -> NDArray[np.int64]:
 
 
 def _block_maxima(documents: csr_matrix) -> csr_matrix:
-    """Of each term its greatest weight in each block, [blocks, V]."""
+    """Return the greatest weight of each term in each block, [blocks, V]."""
     blocks = np.repeat(np.arange(documents.shape[0]) // BLOCK_MAX, np.diff(documents.indptr))
     keys, entries = np.unique(blocks * documents.shape[1] + documents.indices, return_inverse=True)
     maxima = np.zeros(len(keys), documents.dtype)
@@ -127,14 +130,14 @@ def _block_maxima(documents: csr_matrix) -> csr_matrix:
 
 
 def synthetic(shape: Shape, photos: int, captions: int, seed: int = 0) -> tuple[csr_matrix, csr_matrix]:
-    """Float vectors of synthetic photos and captions, [photos, V] and [captions, V]."""
+    """Return float vectors of synthetic photos and captions, [photos, V] and [captions, V]."""
     vectors = SyntheticVectors(shape, seed)
     blocks = [vectors.block(index) for index in range(-(-photos // BLOCK))]
     return csr_matrix(vstack(blocks, format="csr")[:photos]), vectors.captions(captions)
 
 
 def main(photos_file: str, captions_file: str) -> None:
-    """Prints both kinds side by side, for queries of 12 and of 50 terms."""
+    """Print both kinds side by side, for queries of 12 and of 50 terms."""
     photos, captions = csr_matrix(load_npz(photos_file)), csr_matrix(load_npz(captions_file))
     captions = captions[np.random.default_rng(0).permutation(captions.shape[0])[:300]]
     fitted = fit(photos, captions)

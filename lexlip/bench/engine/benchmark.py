@@ -1,9 +1,9 @@
 """Search engines side by side: speed, recall, index size and memory, on the same documents and queries.
 
-Every library builds its index in a process of its own and is then opened in another, so that memory is that
-of searching. In every round each engine runs its queries in turn, so that a machine that slows down slows
-all of them; what is reported are medians over the rounds. A slow engine runs as many of the queries as fit
-into `SECONDS`. Whatever is missing or fails is named with its reason, and the others go on.
+Every library builds its index in one process and is opened in another, so that memory is that of searching.
+In every round each engine runs its queries in turn, so that a machine that slows down slows all of them; the
+report has medians over the rounds. A slow engine runs as many of the queries as fit into `SECONDS`. What is
+missing or fails is named with its reason, and the others go on.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lexlip.bench.engine.worker import LibraryFailed, LibraryMissing, LibraryPro
 from lexlip.bench.peers import EngineSpec, library_class
 
 SECONDS = 10.0  # of an engine's queries in a round, at most
-BATCH_SECONDS = 30.0  # the same of a batch, which gains from its size
-REPEATED = 1.0  # seconds that they take at least: a fast engine runs them several times
+BATCH_SECONDS = 30.0  # of a batch, which gains from its size
+REPEATED = 1.0  # least seconds in a round: a fast engine runs its queries several times
 WARM_UP = 5.0  # seconds of searching before the first round
-JUDGED = 500  # queries whose answers are compared with the truth
-NEAR = 0.99  # recall of the setting that stands for an approximate library
+JUDGED = 500  # queries whose answers are compared with brute force
+NEAR = 0.99  # recall of the setting that represents an approximate library
 
 Count = dict[str, int]
 """{"count": the first queries, "repeats": how often they run in a round}."""
@@ -46,7 +46,7 @@ class EngineSettings:
         k: hits of a query.
         threads: of building, and of searching in batches.
         rounds: see the module.
-        pythons: by library, the interpreter that it is installed for; the others run in this one.
+        pythons: by library, the interpreter for which it is installed; the others run in this one.
     """
 
     k: int = 10
@@ -56,7 +56,7 @@ class EngineSettings:
 
 
 class Benchmark:
-    """Measures engines; `report` tells what is known so far.
+    """Measures engines; `report` returns what is known so far.
 
     Args:
         corpus: documents and queries.
@@ -96,7 +96,7 @@ class Benchmark:
         self.failed: dict[str, str] = {}
 
     def run(self) -> Iterator[None]:
-        """Measures; yields whenever `report` has something new to tell."""
+        """Measure; yield whenever `report` has something new."""
         try:
             for library in self.libraries:
                 with self._named(*(spec for spec in self.specs if spec.library == library)):
@@ -120,7 +120,7 @@ class Benchmark:
                 process.close()
 
     def report(self) -> dict[str, Any]:
-        """{"conditions", "engines": {name: row}, "missing", "failed": {name: reason}}."""
+        """Return {"conditions", "engines": {name: row}, "missing", "failed": {name: reason}}."""
         rows = {spec.name: self._row(spec) for spec in self.specs if self.rounds[spec.name]}
         return {
             "conditions": {**self.conditions, **asdict(self.settings), "versions": self.versions},
@@ -130,12 +130,12 @@ class Benchmark:
         }
 
     def _left(self) -> list[EngineSpec]:
-        """Engines that are neither missing nor failed."""
+        """Return the engines that are neither missing nor failed."""
         return [s for s in self.specs if s.name not in self.missing and s.name not in self.failed]
 
     @contextmanager
     def _named(self, *specs: EngineSpec) -> Iterator[None]:
-        """Notes why engines cannot be measured, and goes on."""
+        """Note why engines cannot be measured, and go on."""
         try:
             yield
         except LibraryMissing as error:
@@ -159,7 +159,7 @@ class Benchmark:
         )
 
     def _build(self, library: str) -> None:
-        """Builds the index, unless it is there: then what its building took is read."""
+        """Build the index; if it exists already, read what its building took."""
         kind = self.libraries[library]
         if kind.dense and not self.corpus.dimensions:
             raise LibraryMissing("dense vectors, which --source does not give")
@@ -186,7 +186,7 @@ class Benchmark:
         self.versions[library] = process.call("open", queries=self.corpus.queries.shape[0])
 
     def _warm_up(self, spec: EngineSpec) -> None:
-        """Also finds how many queries fit into a round."""
+        """Warm an engine up, and find how many queries fit into a round."""
         call, settings = self.processes[spec.library].call, self.settings
         self.say(f"{spec.name}: warming up")
         search = {"setting": spec.setting, "k": settings.k}
@@ -203,7 +203,7 @@ class Benchmark:
         self.counts[spec.name] = counts
 
     def _judge(self) -> Iterator[None]:
-        """Recall, of as many queries as a round has."""
+        """Measure recall, with at most as many queries as a round has."""
         settings, truths = self.settings, {}
         for spec in self._left():
             kind = DenseTruth if self.libraries[spec.library].dense else SparseTruth
@@ -251,7 +251,7 @@ class Benchmark:
 
 
 def medians(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The median of every number over the rounds."""
+    """Return the median of every number over the rounds."""
     return {
         name: median(one[name] for one in rounds)
         for name, value in rounds[0].items()
@@ -260,7 +260,7 @@ def medians(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def representative(rows: Mapping[str, Any], library: str, recall: str) -> dict[str, Any]:
-    """Under the library's own name the row of the setting whose recall is nearest to 0.99."""
+    """Return, by the library's own name, the row of the setting whose recall is nearest to 0.99."""
     of_library = {name: row for name, row in rows.items() if name.startswith(f"{library}-")}
     if not of_library:
         return {}
@@ -269,7 +269,7 @@ def representative(rows: Mapping[str, Any], library: str, recall: str) -> dict[s
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
-    """Sizes, and how many postings a query touches."""
+    """Return a corpus's sizes, and how many postings a query touches."""
     sizes, queries = corpus.sizes, corpus.queries
     frequencies = np.zeros(sizes.vocabulary, np.int64)
     for _, rows in corpus.slices():

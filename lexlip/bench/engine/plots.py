@@ -1,4 +1,4 @@
-"""Pictures of engine reports: queries per second against recall, and cost against the size of a corpus."""
+"""Draws engine reports: queries per second against recall, and cost against the size of a corpus."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COSTS = {
 
 
 def read_results(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
-    """Reports that `lexlip bench engine --json` printed, smallest corpus first.
+    """Return reports that `lexlip bench engine --json` printed, smallest corpus first.
 
     Raises:
         DataError: a file cannot be read, or is not such a report.
@@ -52,9 +52,10 @@ def read_results(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
 
 
 def draw(results: Sequence[Mapping[str, Any]], out: str | Path) -> list[Path]:
-    """Draws the pictures as SVG and PNG; returns their paths.
+    """Draw the pictures as SVG and PNG; return their paths.
 
-    A picture of speed against recall for each report, and one of costs where reports differ in size alone.
+    There is a picture of speed against recall for each report, and one of costs for reports that differ only
+    in size.
 
     Raises:
         ConfigError: matplotlib is not installed, or the folder cannot be written.
@@ -79,7 +80,7 @@ def draw(results: Sequence[Mapping[str, Any]], out: str | Path) -> list[Path]:
 
 
 def draw_recall(axes: Axes, result: Mapping[str, Any]) -> None:
-    """Queries per second against recall: a line for the settings of a library, a mark for every engine."""
+    """Draw queries per second against recall: a line for each library's settings, a mark for each engine."""
     conditions = result["conditions"]
     recall = f"recall@{conditions['k']}"
     for library, colour in COLOURS.items():
@@ -107,7 +108,7 @@ def draw_recall(axes: Axes, result: Mapping[str, Any]) -> None:
 
 
 def draw_costs(figure: Figure, results: Sequence[Mapping[str, Any]]) -> None:
-    """A panel for each cost against the number of documents; a library of many settings is one line."""
+    """Draw a panel for each cost against the number of documents; each library is at most one line."""
     panels = figure.subplots(1, len(COSTS))
     for axes, (title, cost) in zip(panels, COSTS.items(), strict=True):
         lines: dict[str, list[tuple[int, float]]] = {}
@@ -127,7 +128,7 @@ def draw_costs(figure: Figure, results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _setting(result: Mapping[str, Any]) -> str:
-    """What reports must share to be compared by size."""
+    """Return what reports must have in common to be compared by size."""
     c = result["conditions"]
     return (
         f"{c['vocabulary']}-words-top-{c['topk']}-query-{c['query_terms']}-k-{c['k']}-threads-{c['threads']}"
@@ -135,13 +136,15 @@ def _setting(result: Mapping[str, Any]) -> str:
 
 
 def _is_setting(name: str, library: str) -> bool:
-    """Whether a row is of an engine of this library, and not the copy that stands for it."""
+    """Return whether a row is of an engine of this library, and not the copy that represents it."""
     return name in ENGINES and ENGINES[name].library == library
 
 
 def _one_of_each(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Engines by name; of a library with many settings the one of its own name, which is exact, or the one
-    whose recall is nearest to 0.99."""
+    """Return engines by name, one for each library with many settings.
+
+    That is the one with the library's own name, which is exact, or the one whose recall is nearest to 0.99.
+    """
     recall = f"recall@{result['conditions']['k']}"
     chosen = {}
     for library in COLOURS:

@@ -1,4 +1,4 @@
-"""How many of the k best documents an engine finds; equal scores are equally good."""
+"""Brute force, and how many of its k best documents an engine finds; equal scores are equally good."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from lexlip.bench.corpus.corpus import SLICE, Corpus
 
 QUERIES = 64  # scored at a time
-ROUNDING = 1e-6  # of cosines, which libraries add up in other orders
+ROUNDING = 1e-6  # of cosines, which libraries sum in other orders
 
 
 class SparseTruth:
-    """Brute force over the whole weights of a corpus, for its first queries.
+    """Brute force over the integer weights of a corpus, for its first queries.
 
     Attributes:
-        best: scores of the k best documents, best first, int64 [queries, k]; 0 where no more share a term.
+        best: scores of the k best documents, best first, int64 [queries, k]; 0 if no more share a term.
     """
 
     def __init__(self, corpus: Corpus, queries: int, k: int) -> None:
@@ -28,12 +28,12 @@ class SparseTruth:
         self.best = _best(rows, columns, k)
 
     def recall(self, query: int, found: Sequence[int]) -> float:
-        """The share of the best documents that were found."""
+        """Return the share of the best documents that were found."""
         return share_found(self.best[query], self.corpus.scores(query, _distinct(found)))
 
 
 class DenseTruth:
-    """The same for the dense vectors, by cosine."""
+    """Brute force over the dense vectors, by cosine; see `SparseTruth`."""
 
     def __init__(self, corpus: Corpus, queries: int, k: int) -> None:
         self.vectors, self.queries = corpus.dense, corpus.dense_queries[:queries]
@@ -41,16 +41,16 @@ class DenseTruth:
         self.best = _best(self.queries, (self.vectors[start : start + SLICE].T for start in starts), k)
 
     def recall(self, query: int, found: Sequence[int]) -> float:
-        """The share of the best documents that were found."""
+        """Return the share of the best documents that were found."""
         scores = self.vectors[_distinct(found)] @ self.queries[query]
         return share_found(self.best[query] - ROUNDING, scores)
 
 
 def share_found(best: NDArray[Any], found: NDArray[Any]) -> float:
-    """How many of the best a search found, from 0 to 1.
+    """Return the share of the best documents that a search found, from 0 to 1.
 
     Args:
-        best: the k best scores there are, best first; those of 0 and less need not be found.
+        best: the k best scores, best first; documents with scores of 0 and less need not be found.
         found: the true scores of the documents that were found, each once.
     """
     wanted = best[best > 0]
@@ -64,7 +64,7 @@ def _distinct(documents: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _best(queries: Any, columns: Iterator[Any], k: int) -> NDArray[Any]:
-    """The k highest scores of each query, highest first: queries [n, V] times each of the columns [V, N]."""
+    """Return the k highest scores of each query, highest first: of queries [n, V] with columns [V, N]."""
     best: NDArray[Any] | None = None
     for block in columns:
         parts = []

@@ -1,7 +1,7 @@
-"""A process that holds one library and one index, and answers commands over a pipe.
+"""A process that holds one library and one index, and takes commands through a pipe.
 
-Each library has its own, so that Java machines, threads and memory do not mix. The environment fixes the
-number of threads before anything is loaded. What the library prints goes to a log.
+Each library has its own process, so that Java machines, threads and memory do not mix. The environment sets
+the number of threads before anything is loaded. What the library prints goes to a log.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from lexlip.bench.latency import Seconds, percentiles
+from lexlip.machine import memory_mb
 
 ROOT = Path(__file__).parents[3]
 PERCENTILES = (50, 95, 99, 99.9)
@@ -35,15 +36,25 @@ THREADS = (
 
 
 class LibraryMissing(Exception):
-    """A library that is not installed; the text is what to install."""
+    """A library is not installed; the text says what to install."""
 
 
 class LibraryFailed(Exception):
-    """A library that did not do what it was asked; the text says why."""
+    """A library failed; the text says why."""
 
 
 class Worker:
-    """The other end of a `LibraryProcess`."""
+    """Runs in a `LibraryProcess`.
+
+    Args:
+        library: key of `lexlip.bench.peers.LIBRARIES`.
+        corpus: its folder.
+        folder: the index's.
+        threads: of building, and of searching in batches.
+
+    Raises:
+        LibraryMissing: the library is not installed.
+    """
 
     def __init__(self, library: str, corpus: str, folder: str, threads: int) -> None:
         from lexlip.bench.corpus.corpus import Corpus
@@ -58,20 +69,20 @@ class Worker:
             ) from error
 
     def build(self, staged: str) -> float:
-        """Builds the index; returns the seconds that it took, without those of staging."""
+        """Build the index; return the seconds that it took, without those of staging."""
         self.library.stage(Path(staged))
         start = time.perf_counter()
         self.library.build(Path(staged))
         return time.perf_counter() - start
 
     def open(self, queries: int) -> dict[str, str]:
-        """Opens the index and takes the first queries; returns versions."""
+        """Open the index and convert the first so many queries; return versions."""
         self.library.open()
         self.queries = [self.library.native(number) for number in range(queries)]
         return self.library.versions()
 
     def warm_up(self, setting: dict[str, Any], k: int, seconds: float) -> float:
-        """Searches one by one for about that long; returns queries per second at the end of it."""
+        """Search one by one for about so many seconds; return the queries per second of the second half."""
         self.library.set(**setting)
         start = time.perf_counter()
         count = 0
@@ -83,14 +94,14 @@ class Worker:
         return (count - at) / (time.perf_counter() - start - half)
 
     def one_by_one(self, setting: dict[str, Any], k: int, count: int, repeats: int) -> dict[str, float]:
-        """Queries per second and percentiles of a query's time, of `count` queries, `repeats` times."""
+        """Return queries per second and percentiles of single queries: `count` queries, `repeats` times."""
         self.library.set(**setting)
         with _no_collection():
             taken, total = self._times(self.queries[:count] * repeats, k)
         return {"qps": len(taken) / total, **_milliseconds(taken)}
 
     def all_at_once(self, setting: dict[str, Any], k: int, count: int, repeats: int) -> dict[str, float]:
-        """Queries per second of `count` queries in one call, `repeats` times."""
+        """Return queries per second of `count` queries in one call, `repeats` times."""
         self.library.set(**setting)
         batch = self.library.batch(self.queries[:count])
         with _no_collection():
@@ -102,7 +113,7 @@ class Worker:
     def several_clients(
         self, setting: dict[str, Any], k: int, count: int, repeats: int, clients: int
     ) -> dict[str, float]:
-        """As `one_by_one`, while `clients` threads ask at the same time."""
+        """Return what `one_by_one` does, while `clients` threads search at the same time."""
         self.library.set(**setting)
         queries = self.queries[:count] * repeats
         shares = [queries[client::clients] for client in range(clients)]
@@ -112,17 +123,16 @@ class Worker:
             return {"qps": len(queries) / (time.perf_counter() - start), **_milliseconds(taken)}
 
     def answers(self, setting: dict[str, Any], k: int, count: int) -> list[list[int]]:
-        """The documents found for `count` queries, and not timed."""
+        """Return the documents found for `count` queries; not timed."""
         self.library.set(**setting)
         return [self.library.documents(self.library.search_one(q, k)) for q in self.queries[:count]]
 
     def memory(self) -> float:
-        """MB (10^6 bytes) that the process holds, pages of mapped files among them."""
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1e6
+        """Return the MB (10^6 bytes) that the process holds, pages of mapped files included."""
+        return memory_mb()
 
     def _times(self, queries: Sequence[Any], k: int) -> tuple[Seconds, float]:
-        """Seconds of each query, and of all."""
+        """Return the seconds of each query, and of all."""
         search, clock = self.library.search_one, time.perf_counter
         taken = np.empty(len(queries))
         first = clock()
@@ -139,7 +149,7 @@ def _milliseconds(seconds: Seconds) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _no_collection() -> Any:
-    """Python's own collection of cycles would be timed, too."""
+    """Switch garbage collection off, which would otherwise be timed too."""
     gc.collect()
     gc.disable()
     try:
@@ -186,7 +196,11 @@ class LibraryProcess:
             raise
 
     def call(self, method: str, **arguments: Any) -> Any:
-        """What a method of the worker returns."""
+        """Call a method of the worker; return what it returns.
+
+        Raises:
+            LibraryMissing, LibraryFailed: the worker raised it, or its process ended.
+        """
         assert self.process.stdin
         assert self.process.stdout
         try:
@@ -202,7 +216,7 @@ class LibraryProcess:
         return value
 
     def close(self) -> None:
-        """Ends the process, and those that it started."""
+        """End the process, and those that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
@@ -216,7 +230,7 @@ class LibraryProcess:
 
 
 def main() -> None:
-    """Answers commands until the pipe is closed."""
+    """Run commands until the pipe is closed."""
     commands, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what a library prints must not get between

@@ -1,7 +1,7 @@
-"""The engines that are measured: this project's and its peers', each library behind one interface.
+"""The engines that are measured: this project's and its peers', with one interface for all libraries.
 
-An engine is a library with a setting, such as faiss's HNSW graph searched with efSearch = 64. Engines of one
-library share an index and a process. None of the libraries is imported here, or needed.
+An engine is a library with a setting, such as Faiss's HNSW graph searched with efSearch = 64. Engines of the
+same library share an index and a process. None of the libraries is imported here.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ class EngineSpec:
     """One line of the report.
 
     Attributes:
+        name: in the report.
         library: key of LIBRARIES.
-        calls: what queries per second are counted in: one call for all queries, or one a query.
-        setting: what the library is told at search time.
-        clients: threads that ask one query after the other, for one more measurement; 0 leaves it out.
+        calls: how queries per second are measured: with one call for all queries, or with one per query.
+        setting: of the library at search time.
+        clients: threads that search one query after another, in a further measurement; 0 leaves it out.
     """
 
     name: str
@@ -49,10 +50,10 @@ LIBRARIES = {
 """Module and class of each library."""
 
 ALPHAS = (0.95, 0.9, 0.85, 0.8, 0.75)
-"""Of the approximate mode; see `ImpactSearcher.search`."""
+"""Settings of the approximate mode; see `ImpactSearcher.search`."""
 
 SEISMIC = ((2, 0.9), (4, 0.9), (6, 0.9), (10, 0.9), (12, 0.8), (20, 0.7))
-"""query_cut, the terms of a query whose lists are read, and heap_factor; from fast to nearly exact."""
+"""query_cut (terms of a query whose lists are read) and heap_factor, from fast to nearly exact."""
 
 ENGINES = {
     spec.name: spec
@@ -88,7 +89,7 @@ ENGINES = {
 
 
 def choose(names: Sequence[str]) -> list[EngineSpec]:
-    """The engines of those names, in the order of the report; a library's name stands for all its settings.
+    """Return engines by name, in the order of the report; a library's name means all its settings.
 
     Raises:
         ConfigError: there is no such engine.
@@ -107,7 +108,7 @@ def choose(names: Sequence[str]) -> list[EngineSpec]:
 
 
 def library_class(name: str) -> type[Library]:
-    """The class of a library; importing it imports no library."""
+    """Return the class of a library, without importing the library."""
     module, kind = LIBRARIES[name].split(":")
     found: type[Library] = getattr(import_module(f"lexlip.bench.peers.{module}"), kind)
     return found

@@ -13,7 +13,7 @@ from lexlip.bench.corpus.corpus import SLICE
 from lexlip.bench.peers.library import Library
 from lexlip.search.engines.faiss_index import make_faiss, products
 
-SAMPLE = 64  # vectors a list that k-means learns from
+SAMPLE = 64  # vectors per list that k-means learns from
 
 
 class _Faiss(Library):
@@ -24,7 +24,7 @@ class _Faiss(Library):
     dense = True
 
     def make(self) -> Any:
-        """An empty index that has learned what it needs."""
+        """Return an empty index, trained if it needs training."""
         raise NotImplementedError
 
     def build(self, staged: Path) -> None:
@@ -85,7 +85,7 @@ class HNSW(_Faiss):
 
 
 class IVF(_Faiss):
-    """About 2 · sqrt(N) lists of vectors at 8 bits a dimension; nprobe of them are read."""
+    """About 2 · sqrt(N) lists of vectors with 8 bits per dimension; nprobe of them are read."""
 
     index = "faiss-ivf-sq8"
 

@@ -1,4 +1,4 @@
-"""What the benchmark asks of a library."""
+"""The interface between the benchmark and a library."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lexlip.bench.corpus.corpus import Corpus
 class Library(ABC):
     """One index of a corpus, in a process of its own.
 
-    Queries are turned into what the library takes (`native`, `batch`) and hits into numbers (`documents`)
-    while no clock runs; what `search_one` and `search_all` do is timed.
+    What `search_one` and `search_all` do is timed. Converting queries to what the library takes (`native`,
+    `batch`), and hits to numbers (`documents`), is not.
 
     Args:
         corpus: documents and queries.
@@ -23,9 +23,9 @@ class Library(ABC):
         threads: of building and of searching in batches.
 
     Attributes:
-        modules: what is imported from the library; where that fails it is missing.
+        modules: what is imported; if that fails, the library is missing.
         pip: what to install then.
-        dense: whether it searches the dense vectors.
+        dense: it searches the dense vectors.
         index: the index's name; libraries with the same name share it.
     """
 
@@ -40,43 +40,43 @@ class Library(ABC):
             import_module(module)
 
     def stage(self, folder: Path) -> None:  # noqa: B027  (most need none)
-        """Writes the documents to a folder in the format that `build` reads; not timed."""
+        """Write the documents to a folder in the format that `build` reads; not timed."""
 
     @abstractmethod
     def build(self, staged: Path) -> None:
-        """Builds the index in `self.folder`; timed."""
+        """Build the index in `self.folder`; timed."""
 
     @abstractmethod
     def open(self) -> None:
-        """Opens the index for searching."""
+        """Open the index for searching."""
 
     @abstractmethod
     def native(self, number: int) -> Any:
-        """Query `number` as the library takes one."""
+        """Return query `number` as the library takes it."""
 
     @abstractmethod
     def search_one(self, query: Any, k: int) -> Any:
-        """The hits of one query, with their scores."""
+        """Return the hits of one query, with their scores."""
 
     def batch(self, queries: Sequence[Any]) -> Any:
-        """Several queries as the library takes them."""
+        """Return several queries as the library takes them."""
         return queries
 
     def search_all(self, batch: Any, k: int) -> Any:
-        """The hits of several queries, in one call."""
+        """Return the hits of several queries, in one call."""
         raise NotImplementedError
 
     @abstractmethod
     def documents(self, hits: Any) -> list[int]:
-        """The numbers of the documents that `search_one` found."""
+        """Return the numbers of the documents that `search_one` found."""
 
     def set(self, **setting: Any) -> None:
-        """Takes the setting of an engine."""
+        """Apply the setting of an engine."""
         for name, value in setting.items():
             setattr(self, name, value)
 
     def versions(self) -> dict[str, str]:
-        """Of what is measured, by name."""
+        """Return the versions of what is measured, by name."""
         from importlib.metadata import version
 
         return {self.pip: version(self.pip)}

@@ -1,4 +1,4 @@
-"""Lucene three ways: this project's engine, stock Pyserini, and stock Anserini without Pyserini."""
+"""Three Lucene engines: this project's, stock Pyserini, and stock Anserini without Pyserini."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LexLIP(Library):
 
 
 class _Stock(Library):
-    """An index built by Anserini's own program from its own format."""
+    """An index that Anserini's own program builds from its own format."""
 
     pip = "pyserini"
     index = "anserini"
@@ -91,7 +91,7 @@ class _Stock(Library):
         subprocess.run([str(part) for part in command], check=True, stdin=subprocess.DEVNULL)
 
     def weights(self, number: int) -> dict[str, int]:
-        """A query as {term: weight}."""
+        """Return a query as {term: weight}."""
         row = self.corpus.queries[number]
         return {f"t{term}": int(weight) for term, weight in zip(row.indices, row.data, strict=True)}
 
@@ -134,7 +134,7 @@ class Pyserini(_Stock):
 
 
 class _NoIndexes(ModuleType):
-    """The list of indexes that Pyserini could download, which it fetches from the net to be imported."""
+    """Replaces Pyserini's list of indexes to download, which it would fetch from the net on import."""
 
     def __getattr__(self, name: str) -> dict[str, Any]:
         if name.startswith("__"):
@@ -143,7 +143,7 @@ class _NoIndexes(ModuleType):
 
 
 def start_like_pyserini() -> None:
-    """Lets Pyserini start Java: one that runs Lucene, without the vector module where it has none."""
+    """Prepare Pyserini to start a Java that runs Lucene, without the vector module if Java has none."""
     import jnius_config
 
     from anserini_bridge import find_java
@@ -151,7 +151,7 @@ def start_like_pyserini() -> None:
     home = find_java().path
     sys.modules["pyserini.prebuilt_index_info"] = _NoIndexes("pyserini.prebuilt_index_info")
     os.environ["JAVA_HOME"] = str(home)
-    os.environ.setdefault("OPENAI_API_KEY", "none")  # some versions do not load without
+    os.environ.setdefault("OPENAI_API_KEY", "none")  # some versions do not load without it
     add_options = jnius_config.add_options
     listed = subprocess.run([home / "bin" / "java", "--list-modules"], capture_output=True, text=True)
     if "jdk.incubator.vector" not in listed.stdout:

@@ -1,4 +1,4 @@
-"""Sparse vectors without Lucene: Seismic, and brute force by scipy."""
+"""Sparse vectors without Lucene: Seismic, and brute force with scipy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Seismic(Library):
     heap_factor: float
 
     def stage(self, folder: Path) -> None:
-        """Number of vectors; then of each its length, its terms and its weights: all of four bytes."""
+        """Write the number of vectors, then of each its length, terms and weights, in four bytes each."""
         with (folder / "documents.bin").open("wb") as file:
             np.array(self.corpus.sizes.documents, "<u4").tofile(file)
             for _, rows in self.corpus.slices():
@@ -38,7 +38,7 @@ class Seismic(Library):
     def build(self, staged: Path) -> None:
         from seismic import SeismicIndexRaw
 
-        # A list keeps 3,500 postings unless told; what is cut off is lost, so lists grow with the corpus.
+        # By default a list keeps 3,500 postings and loses the rest, so lists must grow with the corpus.
         postings = max(3_500, 4 * self.corpus.sizes.postings // self.corpus.sizes.vocabulary)
         index = SeismicIndexRaw.build(str(staged / "documents.bin"), n_postings=postings)
         index.save(str(self.folder / "index"))
@@ -51,7 +51,7 @@ class Seismic(Library):
 
     def native(self, number: int) -> Any:
         row = self.corpus.queries[number]
-        known = row.indices < self.seismic.dim  # a term beyond the last of the documents ends the process
+        known = row.indices < self.seismic.dim  # a term that no document has would kill the process
         return row.indices[known].astype(np.int32), row.data[known].astype(np.float32)
 
     def search_one(self, query: Any, k: int) -> Any:
@@ -62,7 +62,7 @@ class Seismic(Library):
 
 
 class Scipy(Library):
-    """The product of a query and all documents, and the best of its entries."""
+    """Multiplies a query with all documents, and takes the best entries of the product."""
 
     modules = ("scipy",)
     pip = "scipy"

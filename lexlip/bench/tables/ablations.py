@@ -1,5 +1,4 @@
-"""How a run differs from the full method: what Table 3 of the LexLIP paper switches off, and additions; and
-what it leaves out of VLDeformer's."""
+"""How a run differs from the full method of LexLIP (Table 3) or of VLDeformer (Table 5)."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ PARTS: dict[str, Callable[[ObjectiveConfig], bool]] = {
     "image FLOPS": lambda objective: objective.flops_image > 0,
     "text FLOPS": lambda objective: objective.flops_text > 0,
 }
-"""The full method: each must be on in one phase at least."""
+"""The full method: each part must be on in at least one phase."""
 
-FLOPS = ("image FLOPS", "text FLOPS")  # no part of the dense method
+FLOPS = ("image FLOPS", "text FLOPS")  # not part of the dense method
 
 ADDITIONS: dict[str, Callable[[Config], bool]] = {
     "anchors": lambda config: config.objective.anchors,
@@ -33,13 +32,13 @@ ADDITIONS: dict[str, Callable[[Config], bool]] = {
 
 @dataclass(frozen=True)
 class Difference:
-    """A run's method beside the full one.
+    """How a run's method differs from the full one.
 
     Attributes:
         kind: "LexLIP" or "Dense".
-        without: parts of the method that no phase had; empty where `origin` hides what came before.
+        without: parts of the method that no phase had; empty if `origin` hides earlier phases.
         added: what the paper does not have.
-        parts: the parts that it had.
+        parts: the parts that the phases had.
         origin: see `Lineage`.
     """
 
@@ -59,7 +58,7 @@ class Difference:
 
 
 def difference(lineage: Lineage) -> Difference:
-    """What a run and those before it had of the method, and what they had besides.
+    """Return which parts of the method a run and the runs before it had, and what they added.
 
     Raises:
         ConfigError: the run is of another kind than LexLIP and Dense.
@@ -83,9 +82,9 @@ DECOMPOSED = ("ce", "joint")  # kinds whose Transformer saw captions and photos 
 
 
 def left_out(lineage: Lineage) -> list[str]:
-    """What a run leaves out of VLDeformer's method, as in Table 5 of its paper (arXiv 2110.11338).
+    """Return what a run leaves out of VLDeformer's method, as in Table 5 of its paper (arXiv 2110.11338).
 
-    Where `lineage.origin` hides how the first run started, pre-training counts as done.
+    If `lineage.origin` hides how the first run started, pre-training counts as done.
     """
     config, first = lineage.configs[0], lineage.configs[-1]
     kinds = [before.model.kind for before in lineage.configs[1:]]
@@ -104,7 +103,7 @@ def left_out(lineage: Lineage) -> list[str]:
 
 
 def _kind_of(origin: str | None) -> str | None:
-    """The kind of a model that a run started from, if it is at hand."""
+    """Return the kind of a model that a run started from; None if the model cannot be found."""
     try:
         return None if origin is None else kind_of(origin)
     except ModelError:

@@ -193,7 +193,7 @@ def flat(vectors: PoolVectors, settings: TableSettings) -> list[System]:
 
 
 def flat_without_weights(pool: CaptionedPool, settings: TableSettings) -> list[System]:
-    """The same with random vectors of the size of CLIP ViT-B/32's, for which brute force takes as long."""
+    """Return `flat` with random vectors of the size of CLIP ViT-B/32's; brute force takes equally long."""
     rng = np.random.default_rng(settings.seed)
     vectors, queries = (
         csr_matrix(rng.standard_normal((rows, DIMENSIONS), dtype=np.float32))

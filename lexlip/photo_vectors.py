@@ -1,4 +1,4 @@
-"""From photos and captions to the exchange type: ids with a CSR matrix [n, V]."""
+"""Encodes the photos and captions of a source: ids with a CSR matrix [n, V]."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from lexlip.errors import DataError
 from lexlip.machine import keep_freed_memory
 from lexlip.models.contract import Encoder, QueryEncoder
 
-AHEAD = 2  # batches that are decoded while one is encoded
+AHEAD = 2  # batches that are decoded while another is encoded
 
 
 class PhotoPixels:
     """Decodes the photos of a source, batch by batch, while threads read ahead.
 
-    Threads, for Pillow decodes and resizes without Python's lock: processes have to be started and, where
-    they are forked, every page of memory that the model writes to is copied once more.
+    Threads suffice, as Pillow decodes and resizes without Python's lock. Processes would take time to start,
+    and after a fork every page of memory that the model writes to would be copied.
 
     Args:
         config: how an encoder takes photos.
         source: the photos.
-        batch: photos given at a time.
+        batch: photos per batch.
         workers: threads that decode; with 0 nothing is read ahead.
         progress: what the progress bar says; None shows none.
         indices: of the photos to take; None takes all.
@@ -54,7 +54,7 @@ class PhotoPixels:
         self.skipped: list[Skipped] = []
 
     def pixels(self) -> Iterator[tuple[list[str], Tensor]]:
-        """Yields ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
+        """Yield ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
         keep_freed_memory()
         self.skipped = []
         with _bar(len(self.indices), "photo", self.progress) as bar:
@@ -72,7 +72,7 @@ class PhotoPixels:
                 bar.update(len(indices))
 
     def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[Tensor | str]]]:
-        """Indices of a batch and what `_decode` makes of them, with up to AHEAD more batches under way."""
+        """Yield the indices of a batch with its decoded photos, while up to AHEAD more are decoded."""
         ahead: deque[tuple[Sequence[int], Iterator[Tensor | str]]] = deque()
         pool = ThreadPoolExecutor(max(1, self.workers))
         try:
@@ -86,14 +86,14 @@ class PhotoPixels:
             pool.shutdown(cancel_futures=True)
 
     def _decode(self, index: int) -> Tensor | str:
-        """A photo's pixels, uint8 [3, size, size], or why it cannot be read."""
+        """Return a photo's pixels, uint8 [3, size, size], or why it cannot be read."""
         try:
             return to_pixels(self.source.image(index, self.config.size), self.config)
         except UnreadableImage as error:
             return error.reason
 
     def none_read(self) -> DataError:
-        """The error of an iteration that gave nothing."""
+        """Return the error to raise if no photo could be read."""
         id, reason = self.skipped[0]
         return DataError(
             f"no photo in {self.source.name} can be read ({len(self.indices)} tried; {id}: {reason})"
@@ -101,7 +101,12 @@ class PhotoPixels:
 
 
 class PhotoVectors(PhotoPixels):
-    """The photos of a source as an encoder's vectors; the other arguments are those of `PhotoPixels`."""
+    """Encodes the photos of a source.
+
+    Args:
+        model: the encoder.
+        source, batch, workers, progress, indices: see `PhotoPixels`.
+    """
 
     def __init__(
         self,
@@ -116,7 +121,7 @@ class PhotoVectors(PhotoPixels):
         self.model = model
 
     def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
-        """Yields ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
+        """Yield ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
         for ids, pixels in self.pixels():
             yield ids, self.model.encode_image(pixels)
 
@@ -128,7 +133,15 @@ def encode_captions(
     batch: int = 256,
     progress: str | None = None,
 ) -> csr_matrix:
-    """Vectors p of one caption or more, float32 [T, V]; the arguments are as for `PhotoVectors`."""
+    """Return the vectors p of captions, float32 [T, V].
+
+    Args:
+        model: the encoder.
+        captions: T sentences, one or more.
+        encoder: see `DualEncoder.encode_text`.
+        batch: captions encoded at a time.
+        progress: what the progress bar says; None shows none.
+    """
     rows = []
     with _bar(len(captions), "caption", progress) as bar:
         for start in range(0, len(captions), batch):
@@ -138,5 +151,5 @@ def encode_captions(
 
 
 def _bar(total: int, unit: str, text: str | None) -> tqdm:
-    """A progress bar on stderr, if that is a terminal and the work takes more than a second."""
+    """Return a progress bar on stderr, if that is a terminal and the work takes more than a second."""
     return tqdm(total=total, unit=unit, desc=text, disable=text is None or None, delay=1)

@@ -5,19 +5,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lexlip.encoders.decoder import WeakDecoder, bottleneck
+from lexlip.training.method import WeakDecoder, bottleneck
 from tests.reference.losses import naive_bottleneck
 from tests.tiny import CAPTIONS, tiny_model
 
 T, V, D = 3, 11, 8
 
 
-def numbers(*shape: int, seed: int = 0) -> Tensor:
+def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
 
 
 def test_the_bottleneck_is_a_bag_of_words() -> None:
-    logits, embeddings = 3 * numbers(T, V), numbers(V, D, seed=1)
+    logits, embeddings = 3 * normal(T, V), normal(V, D, seed=1)
     found = bottleneck(logits, embeddings)
     for row in range(T):
         plain = naive_bottleneck(logits[row].tolist(), embeddings.tolist())
@@ -27,7 +27,7 @@ def test_the_bottleneck_is_a_bag_of_words() -> None:
 
 
 def test_the_gradient_goes_into_the_logits_and_not_into_the_words() -> None:
-    logits, embeddings, weights = numbers(T, V), numbers(V, D, seed=1), numbers(T, D, seed=2).detach()
+    logits, embeddings, weights = normal(T, V), normal(V, D, seed=1), normal(T, D, seed=2).detach()
     (bottleneck(logits, embeddings) * weights).sum().backward()
     assert embeddings.grad is None
     assert logits.grad is not None
@@ -40,7 +40,7 @@ def test_the_gradient_goes_into_the_logits_and_not_into_the_words() -> None:
 
 def test_a_text_without_words_has_an_empty_bottleneck() -> None:
     logits = torch.stack([torch.full((V,), -math.inf), torch.zeros(V)]).requires_grad_()
-    found = bottleneck(logits, numbers(V, D))
+    found = bottleneck(logits, normal(V, D))
     assert found[0].tolist() == [0.0] * D
     found.sum().backward()
     assert logits.grad is not None
@@ -51,7 +51,7 @@ def test_the_bottleneck_takes_cls_s_place_in_the_decoder_s_input() -> None:
     """transformers' own embeddings of words put together by hand."""
     encoder = tiny_model().text_encoder
     ids, _ = encoder.tokenize(CAPTIONS)
-    first = numbers(len(CAPTIONS), encoder.width)
+    first = normal(len(CAPTIONS), encoder.width)
     words = encoder.word_embeddings[ids].clone()
     words[:, 0] = first
     torch.testing.assert_close(encoder.embed(ids, first), encoder.body.embeddings(inputs_embeds=words))
@@ -88,7 +88,7 @@ def test_the_decoder_is_two_layers_of_bert(training: bool) -> None:
     torch.manual_seed(0)
     decoder = WeakDecoder(D, heads=2, dropout=0.0).train(training)
     assert len(decoder.layers.layers) == 2
-    embedded = numbers(T, 5, D)
+    embedded = normal(T, 5, D)
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] * 2 + [False] * 3])
     found = decoder(embedded, mask)
     for text in range(T):
@@ -99,7 +99,7 @@ def test_the_decoder_is_two_layers_of_bert(training: bool) -> None:
 
 def test_the_decoder_drops_out_in_training_alone() -> None:
     torch.manual_seed(0)
-    decoder, embedded, mask = WeakDecoder(D, 2, 0.5), numbers(T, 5, D), torch.ones(T, 5, dtype=torch.bool)
+    decoder, embedded, mask = WeakDecoder(D, 2, 0.5), normal(T, 5, D), torch.ones(T, 5, dtype=torch.bool)
     first, second = (decoder(embedded, mask) for _ in range(2))
     assert not torch.equal(first, second)
     decoder.eval()

@@ -1,37 +1,16 @@
 import pytest
 import torch
-from torch import Tensor
 
-from lexlip.objectives.anchor import align, predict_words
+from lexlip.objectives.anchor import align
 from lexlip.objectives.contrastive import contrastive, momentum_contrastive
-from lexlip.objectives.flops import flops, quadratic_warmup
-from lexlip.objectives.matching import matching
-from lexlip.objectives.triplet import hardest_triplet
-from lexlip.objectives.truncation import truncate
+from lexlip.objectives.flops import flops
+from tests.objectives.some_vectors import OWNERS, B, V, vectors
 from tests.reference.losses import (
-    naive_align,
     naive_composed_contrastive,
     naive_contrastive,
     naive_dot_contrastive,
-    naive_flops,
-    naive_hardest_triplet,
     naive_momentum_contrastive,
-    naive_predict_words,
-    naive_truncate,
 )
-
-B, V = 3, 8
-OWNERS = {
-    "one caption a photo": [0, 1, 2],
-    "several captions": [0, 0, 1, 2, 2, 2],
-    "in any order": [2, 0, 1, 0],
-    "a photo without captions": [0, 2, 2],
-}
-
-
-def vectors(rows: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.rand(rows, V, generator=generator).requires_grad_()
 
 
 @pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
@@ -85,36 +64,6 @@ def test_composed_negatives_are_in_the_denominators_of_their_pair(owners: list[i
     torch.testing.assert_close(sum(shares), loss)
 
 
-@pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
-@pytest.mark.parametrize("margin", [0.0, 0.1, 2.0])
-def test_hardest_triplet_and_its_gradient(owners: list[int], margin: float) -> None:
-    images, texts, of_text = vectors(B, 1), vectors(len(owners), 2), torch.tensor(owners)
-    loss = hardest_triplet(images, texts, of_text, margin)
-    plain = naive_hardest_triplet(images, texts, owners, margin)
-    torch.testing.assert_close(loss, plain, rtol=1e-4, atol=1e-6)
-    found = torch.autograd.grad(loss, (images, texts), retain_graph=True)
-    torch.testing.assert_close(found, torch.autograd.grad(plain, (images, texts)), rtol=1e-3, atol=1e-5)
-    shares = [hardest_triplet(images, texts, of_text, margin, rows) for rows in (slice(0, 2), slice(2, None))]
-    torch.testing.assert_close(sum(shares), loss)
-
-
-def test_captions_of_the_same_photo_make_no_triplet() -> None:
-    images, texts = torch.eye(2, V), torch.eye(2, V)[[0, 0, 1]]
-    assert hardest_triplet(images, texts, torch.tensor([0, 0, 1]), 0.1) == 0
-    assert hardest_triplet(images, texts, torch.tensor([0, 1, 1]), 0.1) > 0.4
-    alone = hardest_triplet(images[:1], texts[:2], torch.tensor([0, 0]), 0.1)
-    assert alone == 0  # there is no negative
-
-
-def test_matching_is_torch_s_cross_entropy_of_two_classes() -> None:
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(7, 2, generator=generator)
-    labels = torch.tensor([1, 1, 1, 0, 0, 0, 0])
-    odds = logits[:, 1] - logits[:, 0]
-    expected = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
-    torch.testing.assert_close(matching(odds[:3], odds[3:]), expected)
-
-
 def test_contrastive_is_blind_to_length() -> None:
     images, texts, owners = vectors(B, 1), vectors(4, 2), torch.tensor([0, 1, 1, 2])
     longer = contrastive(images * 7, texts * torch.tensor([[1.0], [2], [3], [4]]), owners, 0.05)
@@ -153,17 +102,6 @@ def test_without_a_queue_there_is_nothing_to_tell_apart() -> None:
     assert loss.item() == 0
 
 
-@pytest.mark.parametrize("k", [1, 3, V - 1, V, V + 5])
-def test_truncate_and_its_gradient(k: int) -> None:
-    documents, weights = vectors(5, 1), torch.linspace(-1, 2, V)
-    found, plain = truncate(documents, k), naive_truncate(documents, k)
-    assert torch.equal(found, plain)
-    assert (found > 0).sum(dim=1).tolist() == [min(k, V)] * 5
-    gradients = [torch.autograd.grad((cut.square() * weights).sum(), documents)[0] for cut in (found, plain)]
-    assert torch.equal(*gradients)
-    assert ((gradients[0] != 0).sum(dim=1) == min(k, V)).all()  # what was cut off gets none
-
-
 def test_vectors_without_terms_have_finite_gradients() -> None:
     images, texts = vectors(B, 1), vectors(B, 2)
     with torch.no_grad():
@@ -176,34 +114,3 @@ def test_vectors_without_terms_have_finite_gradients() -> None:
         assert tensor.grad is not None
         assert tensor.grad.isfinite().all()
         assert tensor.grad.abs().max() < 1e3
-
-
-def test_flops() -> None:
-    batch = vectors(5, 3)
-    assert flops(batch.mean(dim=0)).item() == pytest.approx(naive_flops(batch), rel=1e-5)
-    spread, piled = torch.eye(4), torch.eye(4)[[0, 0, 0, 0]]
-    assert flops(spread.mean(dim=0)).item() == pytest.approx(4 * (1 / 4) ** 2)
-    assert flops(piled.mean(dim=0)).item() == pytest.approx(1)
-
-
-def test_quadratic_warmup() -> None:
-    found = [quadratic_warmup(progress, 0.4) for progress in (0, 0.1, 0.2, 0.4, 0.7, 1)]
-    assert found == pytest.approx([0, 1 / 16, 1 / 4, 1, 1, 1])
-    assert quadratic_warmup(0, 0) == 1
-
-
-def test_align() -> None:
-    texts, bags = vectors(4, 4), vectors(4, 5)
-    torch.testing.assert_close(align(texts, bags), naive_align(texts, bags))
-    torch.testing.assert_close(align(texts, 3 * texts), torch.tensor(0.0), atol=1e-6, rtol=0)
-
-
-def test_predict_words() -> None:
-    logits = 4 * vectors(3, 6)
-    counts = torch.tensor([[2.0, 0, 1, 0, 0, 0, 0, 0], [0] * 8, [0, 0, 0, 0, 0, 0, 0, 5]])
-    assert predict_words(logits, counts).item() == pytest.approx(
-        naive_predict_words(logits, counts), rel=1e-5
-    )
-    assert predict_words(logits, torch.zeros(3, V)).item() == 0
-    without = predict_words(logits[[0, 2]], counts[[0, 2]])
-    assert predict_words(logits, counts).item() == pytest.approx(without.item() * 2 / 3, rel=1e-5)

@@ -7,7 +7,7 @@ import torch
 from scipy.sparse import vstack
 
 from lexlip.data import Scenes, open_source
-from lexlip.encoding import PhotoVectors
+from lexlip.photo_vectors import PhotoVectors
 from tests.tiny import tiny_model
 
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from lexlip.config import PRESETS, ObjectiveConfig
 from lexlip.training.batches import Batch
-from lexlip.training.loss import Totals, batch_loss, masked_loss
-from lexlip.training.masking import NOT_MASKED
 from lexlip.training.distributed import Processes
-from lexlip.training.trainee import Tensors, Trainee
+from lexlip.training.masking import NOT_MASKED
+from lexlip.training.method import Method, Tensors
+from lexlip.training.step import Totals, caption_loss, whole_batch_loss
 from tests.reference.losses import (
     naive_align,
     naive_contrastive,
@@ -21,7 +21,7 @@ from tests.reference.losses import (
     naive_predict_words,
     naive_truncate,
 )
-from tests.tiny import tiny_batch, tiny_dense, tiny_model, tiny_trainee
+from tests.tiny import tiny_batch, tiny_dense, tiny_method, tiny_model
 
 NO_WORDS = {"flops_image": 0.0, "flops_text": 0.0}
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.7, "text_to_text": 1.1}
@@ -41,33 +41,33 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "dense phase 2": {**WEIGHTS, **NO_WORDS, "queue": 9},
 }
 PROGRESS = 0.15  # half of the FLOPS warm-up's length
-LOSSES = {
-    "contrastive": "contrastive",
-    "topk": "",
-    "flops_image": "flops_image",
-    "flops_text": "flops_text",
-    "anchor": "anchor_contrastive",
-    "align": "anchor_align",
-    "words": "anchor_words",
-}
+LOSSES = (
+    "contrastive",
+    "topk_contrastive",
+    "flops_image",
+    "flops_text",
+    "anchor_contrastive",
+    "anchor_align",
+    "anchor_words",
+)
 
 
-def trainee_of(name: str, objective: ObjectiveConfig) -> Trainee:
-    trainee = tiny_trainee(objective, tiny_dense() if name.startswith("dense") else tiny_model())
+def method_of(name: str, objective: ObjectiveConfig) -> Method:
+    method = tiny_method(objective, tiny_dense() if name.startswith("dense") else tiny_model())
     if objective.queue:
         torch.manual_seed(3)
         with torch.no_grad():
-            for parameter in trainee.keys.parameters():
+            for parameter in method.keys.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
-        for queue in (trainee.image_queue, trainee.text_queue):  # partly filled, photos 11 and 12 in it
-            queue.enqueue(torch.rand(6, trainee.model.dimensions), torch.tensor([3, 11, 12, 12, 70, 4]))
-    return trainee.eval()
+        for queue in (method.image_queue, method.text_queue):  # partly filled, photos 11 and 12 in it
+            queue.enqueue(torch.rand(6, method.model.dimensions), torch.tensor([3, 11, 12, 12, 70, 4]))
+    return method.eval()
 
 
-def expected_parts(trainee: Trainee, batch: Batch, raw: Tensors, keys: Tensors | None) -> dict[str, float]:
+def expected_parts(method: Method, batch: Batch, raw: Tensors, keys: Tensors | None) -> dict[str, float]:
     """The parts of `batch_loss`, by the reference formulas."""
-    config, lexical = trainee.config, hasattr(trainee.model, "bag_of_words")
-    owners, photos = batch.image_of_text.tolist(), batch.photos.tolist()
+    config, lexical = method.objective, hasattr(method.model, "bag_of_words")
+    owners, photos = batch.owners.tolist(), batch.photos.indices.tolist()
     images, texts = (torch.log(1 + torch.relu(raw[n])) if lexical else raw[n] for n in ("image", "text"))
     photo_of_text = [photos[owner] for owner in owners]
     same = config.same_image_negatives
@@ -76,8 +76,8 @@ def expected_parts(trainee: Trainee, batch: Batch, raw: Tensors, keys: Tensors |
         assert keys is not None
         total = 0.0
         for queries, positives, queue in (
-            (captions, [keys["image"][owner] for owner in owners], trainee.image_queue),
-            ([documents[owner] for owner in owners], keys["text"], trainee.text_queue),
+            (captions, [keys["image"][owner] for owner in owners], method.image_queue),
+            ([documents[owner] for owner in owners], keys["text"], method.text_queue),
         ):
             held, of_held = queue.contents()
             total += naive_momentum_contrastive(
@@ -97,16 +97,16 @@ def expected_parts(trainee: Trainee, batch: Batch, raw: Tensors, keys: Tensors |
                 found.append((in_batch(cut_images, texts) + in_batch(images, cut_texts)) / 2)
             else:
                 found.append(against_queue(cut_images, cut_texts))
-        parts["topk"] = sum(found) / len(found)
+        parts["topk_contrastive"] = sum(found) / len(found)
     if lexical:
         units = [v / v.norm(dim=1, keepdim=True) if config.flops_unit else v for v in (images, texts)]
         parts |= {"flops_image": naive_flops(units[0]), "flops_text": naive_flops(units[1])}
         parts["terms_image"] = (images > 0).sum() / len(images)
         parts["terms_text"] = (texts > 0).sum() / len(texts)
     if config.anchors:
-        words, counts, bags = trainee.model.vocabulary.words, [], []
-        weight = torch.nn.functional.softplus(trainee.model.bag_of_words.weight)
-        texts_of = [set(words_in(trainee, ids)) for ids in batch.ids]
+        words, counts, bags = method.model.vocabulary.words, [], []
+        weight = torch.nn.functional.softplus(method.model.bag_of_words.weight)
+        texts_of = [set(words_in(method, ids)) for ids in batch.captions.ids]
         for held in texts_of:
             bags.append(
                 torch.stack([weight[v] if word in held else 0 * weight[v] for v, word in enumerate(words)])
@@ -114,44 +114,48 @@ def expected_parts(trainee: Trainee, batch: Batch, raw: Tensors, keys: Tensors |
         for row in range(len(photos)):
             mine = [held for held, owner in zip(texts_of, owners, strict=True) if owner == row]
             counts.append([sum(word in held for held in mine) for word in words])
-        parts["anchor"] = in_batch(images, torch.stack(bags))
-        parts["align"] = naive_align(texts, torch.stack(bags))
-        parts["words"] = naive_predict_words(config.softmax_scale * raw["image"], torch.tensor(counts))
+        parts["anchor_contrastive"] = in_batch(images, torch.stack(bags))
+        parts["anchor_align"] = naive_align(texts, torch.stack(bags))
+        parts["anchor_words"] = naive_predict_words(config.softmax_scale * raw["image"], torch.tensor(counts))
     return {name: float(value) for name, value in parts.items()}
 
 
-def words_in(trainee: Trainee, ids: Tensor) -> list[str]:
-    tokenizer = trainee.model.text_encoder.tokenizer
+def predicted(labels: Tensor) -> int:
+    return sum(label != NOT_MASKED for row in labels.tolist() for label in row)
+
+
+def words_in(method: Method, ids: Tensor) -> list[str]:
+    tokenizer = method.model.text_encoder.tokenizer
     return tokenizer.decode(ids.tolist(), skip_special_tokens=True).split()
 
 
 def weight_of(part: str, config: ObjectiveConfig) -> float:
-    if part == "topk":
+    if part == "topk_contrastive":
         return config.contrastive * config.topk_contrastive
     warm = 0.25 if part.startswith("flops") and config.flops_warmup else 1.0
-    return warm * getattr(config, LOSSES[part])
+    return warm * getattr(config, part)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 @torch.no_grad()
 def test_the_loss_is_the_weighted_sum(name: str) -> None:
     objective = ObjectiveConfig(**OBJECTIVES[name])
-    trainee, processes = trainee_of(name, objective), Processes("cpu")
-    batch = tiny_batch(trainee)
+    method, processes = method_of(name, objective), Processes("cpu")
+    batch = tiny_batch(method)
     totals = Totals.of(batch, processes)
-    raw, sums = trainee(batch)
-    keys = trainee.key_vectors(batch) if objective.queue else None
-    loss, parts = batch_loss(raw, keys, batch, trainee, PROGRESS, processes, totals)
-    expected = expected_parts(trainee, batch, raw, keys)
+    raw, sums = method(batch)
+    keys = method.key_vectors(batch) if objective.queue else None
+    loss, parts = whole_batch_loss(method, batch, raw, keys, PROGRESS, processes, totals)
+    expected = expected_parts(method, batch, raw, keys)
     close = 5e-3 if objective.queue else 1e-4  # scores of a queue are bf16
     assert {k: float(v) for k, v in parts.items()} == pytest.approx(expected, rel=close, abs=1e-6)
     whole = sum(weight_of(part, objective) * v for part, v in expected.items() if part in LOSSES)
     assert float(loss) == pytest.approx(whole, rel=close)
 
-    masked, masked_parts = masked_loss(sums, objective, totals)
+    masked, masked_parts = caption_loss(sums, objective, totals)
     counts = {
-        "mlm": sum(label != NOT_MASKED for row in batch.encoder_labels.tolist() for label in row),
-        "decoder": sum(label != NOT_MASKED for row in batch.decoder_labels.tolist() for label in row),
+        "mlm": 0 if batch.masked is None else predicted(batch.masked.encoder_labels),
+        "decoder": 0 if batch.masked is None else predicted(batch.masked.decoder_labels),
     }
     means = {n: float(total) / counts.get(n, counts["decoder"]) for n, total in sums.items()}
     assert {n: float(value) for n, value in masked_parts.items()} == pytest.approx(means)
@@ -159,32 +163,29 @@ def test_the_loss_is_the_weighted_sum(name: str) -> None:
     assert set(means) == {n for n in PHASE_1 if n in OBJECTIVES[name]}
 
 
-@pytest.mark.parametrize(
-    ("weight", "part"),
-    [(weight, part) for part, weight in LOSSES.items() if weight],
-)
-def test_a_loss_alone(weight: str, part: str) -> None:
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "topk_contrastive"])
+def test_a_loss_alone(name: str) -> None:
     """One loss can be trained on at any time, the first step included; the others are not computed."""
-    objective = ObjectiveConfig(**{"contrastive": 0.0, **NO_WORDS, weight: 1.0})
-    trainee, processes = trainee_of(part, objective), Processes("cpu")
-    batch = tiny_batch(trainee)
+    objective = ObjectiveConfig(**{"contrastive": 0.0, **NO_WORDS, name: 1.0})
+    method, processes = method_of(name, objective), Processes("cpu")
+    batch = tiny_batch(method)
     totals = Totals.of(batch, processes)
-    loss, parts = batch_loss(trainee.raw(batch), None, batch, trainee, 0.0, processes, totals)
-    assert set(parts) == {part, "terms_image", "terms_text"}
+    loss, parts = whole_batch_loss(method, batch, method.raw(batch), None, 0.0, processes, totals)
+    assert set(parts) == {name, "terms_image", "terms_text"}
     loss.backward()
-    assert any(p.grad is not None for p in trainee.parameters())
+    assert any(p.grad is not None for p in method.parameters())
 
 
 def test_the_topk_loss_is_the_contrastive_loss_of_cut_documents() -> None:
     objective = ObjectiveConfig(**NO_WORDS, topk=(1000,))
-    trainee, processes = trainee_of("topk", objective), Processes("cpu")
-    batch = tiny_batch(trainee)
-    given = batch, trainee, 1.0, processes, Totals.of(batch, processes)
-    parts = batch_loss(trainee.raw(batch), None, *given)[1]
-    torch.testing.assert_close(parts["topk"], parts["contrastive"])  # as nothing is cut off
-    trainee.config = replace(objective, topk=(1,))
-    parts = batch_loss(trainee.raw(batch), None, *given)[1]
-    assert parts["topk"] > parts["contrastive"]
+    method, processes = method_of("topk", objective), Processes("cpu")
+    batch = tiny_batch(method)
+    given = method.raw(batch), None, 1.0, processes, Totals.of(batch, processes)
+    parts = whole_batch_loss(method, batch, *given)[1]
+    torch.testing.assert_close(parts["topk_contrastive"], parts["contrastive"])  # as nothing is cut off
+    method.objective = replace(objective, topk=(1,))
+    parts = whole_batch_loss(method, batch, *given)[1]
+    assert parts["topk_contrastive"] > parts["contrastive"]
 
 
 def test_keys_of_the_same_photo_are_no_negatives() -> None:
@@ -192,31 +193,12 @@ def test_keys_of_the_same_photo_are_no_negatives() -> None:
     found = {}
     for same in (False, True):
         objective = ObjectiveConfig(**NO_WORDS, queue=9, same_image_negatives=same)
-        trainee, processes = tiny_trainee(objective), Processes("cpu")
-        batch = tiny_batch(trainee, owners=(0, 0))
-        keys = trainee.key_vectors(batch)
-        trainee.image_queue.enqueue(keys["image"], batch.photos)
-        trainee.text_queue.enqueue(keys["text"], batch.photos[batch.image_of_text])
+        method, processes = tiny_method(objective), Processes("cpu")
+        batch = tiny_batch(method, owners=(0, 0))
+        keys = method.key_vectors(batch)
+        method.image_queue.enqueue(keys["image"], batch.photos.indices)
+        method.text_queue.enqueue(keys["text"], batch.photos.indices[batch.owners])
         totals = Totals.of(batch, processes)
-        found[same] = batch_loss(trainee.raw(batch), keys, batch, trainee, 1.0, processes, totals)[0]
+        found[same] = whole_batch_loss(method, batch, method.raw(batch), keys, 1.0, processes, totals)[0]
     assert found[False].item() == 0
     assert found[True].item() > 0.1
-
-
-def test_totals() -> None:
-    trainee = tiny_trainee(ObjectiveConfig(**PHASE_1))
-    batch = tiny_batch(trainee)
-    totals = Totals.of(batch, Processes("cpu"))
-    assert (totals.images, totals.texts, totals.ready) == (5, 7, 1)
-    assert totals.encoder_masked == int((batch.encoder_labels >= 0).sum()) > 0
-    assert totals.decoder_masked == int((batch.decoder_labels >= 0).sum()) > totals.encoder_masked
-
-
-@torch.no_grad()
-def test_nothing_masked_is_no_division_by_zero() -> None:
-    objective = ObjectiveConfig(mlm=1.0)
-    trainee, processes = tiny_trainee(objective), Processes("cpu")
-    batch = tiny_batch(trainee)
-    batch = replace(batch, encoder_labels=torch.full_like(batch.ids, NOT_MASKED))
-    loss, _ = masked_loss(trainee(batch)[1], objective, Totals.of(batch, processes))
-    assert float(loss) == 0

@@ -1,0 +1,54 @@
+"""A saved model's tokenizer, without transformers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from lexlip.errors import ModelError
+
+
+class QueryTokenizer:
+    """Splits sentences into token ids, int64 [L], cut at max_tokens.
+
+    Args:
+        folder: the model's.
+        max_tokens: of a sentence, [CLS] and [SEP] included.
+
+    Attributes:
+        core: the tokenizer.
+        special: ids of the special tokens except the mask.
+        unknown: id of the token for what is not in the vocabulary; None if there is none.
+
+    Raises:
+        ModelError: tokenizer.json cannot be read.
+    """
+
+    def __init__(self, folder: Path, max_tokens: int) -> None:
+        try:
+            self.core = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # tokenizers raises nothing more specific
+            raise ModelError(f"cannot read {folder / 'tokenizer.json'}: {error}") from error
+        self.core.no_padding()
+        self.core.enable_truncation(max_tokens)
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        named = {
+            key: token["content"] if isinstance(token, dict) else token
+            for key, token in settings.items()
+            if key.endswith("_token") and isinstance(token, dict | str)
+        }
+        self.unknown: int | None = self.core.token_to_id(named.get("unk_token", ""))
+        ids = [self.core.token_to_id(token) for key, token in named.items() if key != "mask_token"]
+        self.special = np.array([id for id in ids if id is not None], np.int64)
+
+    def sentence(self, text: str) -> NDArray[np.int64]:
+        """Return the tokens that a text encoder takes."""
+        return np.array(self.core.encode(text).ids, np.int64)
+
+    def words(self, text: str) -> NDArray[np.int64]:
+        """Return the text's own tokens, without special ones."""
+        return np.array(self.core.encode(text, add_special_tokens=False).ids, np.int64)

@@ -1,0 +1,79 @@
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lexlip.models.lexlip import LexLIP
+from lexlip.models.load import load_model
+from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
+
+
+@pytest.mark.parametrize("options", [{}, {"img_size": 32}], ids=["", "img_size in its options"])
+@pytest.mark.parametrize("dense", [False, True], ids=["lexlip", "dense"])
+def test_a_resized_model_can_be_saved(dense: bool, options: dict[str, int], tmp_path: Path) -> None:
+    image = replace(TINY.image, options={**TINY.image.options, **options})
+    model = tiny_dense(replace(TINY, image=image)) if dense else tiny_model(replace(TINY, image=image))
+    photos = tiny_photos(2, 48)
+    with torch.no_grad():
+        model.resize(48)
+    assert model.config.image.size == 48
+    model.save(tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.config.image.size == 48
+    assert (loaded.encode_image(photos) != model.encode_image(photos)).nnz == 0
+
+
+@pytest.fixture(scope="module")
+def model() -> LexLIP:
+    return tiny_model()
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    tiny_model().save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(model: LexLIP) -> None:
+    texts = [" ".join(CAPTIONS[i % 6].split()[: 1 + i % 9]) for i in range(150)]  # more than one length group
+    together = model.encode_text(texts).toarray()
+    alone = np.concatenate([model.encode_text([text]).toarray() for text in texts])
+    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.encode_text(texts, batch=7).toarray(), alone, rtol=1e-4, atol=1e-5)
+    order = np.random.default_rng(0).permutation(len(texts))
+    shuffled = model.encode_text([texts[i] for i in order]).toarray()
+    np.testing.assert_allclose(shuffled, alone[order], rtol=1e-4, atol=1e-5)
+
+
+def test_loading_needs_no_network(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("asked for the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    LexLIP.from_pretrained(saved)
+
+
+def test_a_folder_holds_no_pickle_and_no_path(tmp_path: Path) -> None:
+    weights = tmp_path / "secret" / "weights.safetensors"
+    weights.parent.mkdir()
+    model = tiny_model()
+    model.config = replace(model.config, image=replace(model.config.image, weights=str(weights)))
+    weights.touch()
+    model.save(tmp_path / "saved")
+    files = {path.name for path in (tmp_path / "saved").iterdir()}
+    assert {"config.json", "vocabulary.txt", "model.safetensors", "tokenizer.json"} <= files
+    assert {Path(name).suffix for name in files} <= {".json", ".txt", ".safetensors"}
+    assert "secret" not in (tmp_path / "saved" / "config.json").read_text()
+
+
+def test_the_identity_follows_the_weights(tmp_path: Path) -> None:
+    identities = []
+    for seed in (0, 0, 1):
+        model = tiny_model(seed=seed)
+        model.save(tmp_path)
+        identities.append(model.identity)
+    assert identities[0] == identities[1] != identities[2]

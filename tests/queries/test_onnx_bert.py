@@ -1,0 +1,32 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lexlip.models.lexlip import LexLIP
+from lexlip.queries.text_queries import TextQueries
+from tests.queries.saved_models import SENTENCES, cosines
+from tests.tiny import TINY, tiny_model
+
+SIZES = {
+    "wide": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96},
+    "odd": {"hidden_size": 18, "num_hidden_layers": 1, "num_attention_heads": 3, "intermediate_size": 37},
+}
+
+
+@pytest.mark.parametrize("special_positions", [False, True])
+@pytest.mark.parametrize("size", [{}, *SIZES.values()], ids=["tiny", *SIZES])
+@pytest.mark.parametrize("small", [False, True])
+def test_network_vectors_are_those_of_the_model(
+    tmp_path: Path, small: bool, size: dict[str, int], special_positions: bool
+) -> None:
+    text = replace(TINY.text, options={**TINY.text.options, **size})
+    model = tiny_model(text=text, special_positions=special_positions)
+    model.save(tmp_path, small=small)
+    model = LexLIP.from_pretrained(tmp_path)
+    queries = TextQueries(tmp_path)
+    found = [queries.encode(sentence) for sentence in SENTENCES]
+    expected = model.encode_text(SENTENCES).toarray()
+    assert {(row.shape, row.dtype) for row in found} == {((1, len(model.vocabulary)), np.dtype(np.float32))}
+    assert cosines(np.concatenate([row.toarray() for row in found]), expected).min() > 0.99

@@ -1,0 +1,75 @@
+"""What configs refuse, and what they declare; reading them is tested in test_config_files.py."""
+
+from typing import Any
+
+import pytest
+
+from lexlip.config import LOSSES, Config, ModelConfig, ObjectiveConfig, OptimConfig
+from lexlip.errors import ConfigError
+from lexlip.objectives import losses
+from lexlip.registry import MODELS
+from lexlip.training.method import CAPTION_LOSSES
+
+NONE: dict[str, Any] = {"contrastive": 0.0, "flops_image": 0.0, "flops_text": 0.0}
+
+
+def test_every_weight_is_that_of_a_loss() -> None:
+    """The loss of truncated documents has a weight relative to that of whole ones."""
+    computed = {loss.name for loss in (*losses.LOSSES, *CAPTION_LOSSES)}
+    assert computed == {*LOSSES, "topk_contrastive"}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, model in MODELS.items() if model.trained_here])
+def test_every_kind_can_be_trained_with_some_loss(kind: str) -> None:
+    possible = []
+    for name in LOSSES:
+        try:
+            Config(model=ModelConfig(kind=kind), objective=ObjectiveConfig(**{**NONE, name: 1.0}))
+        except ConfigError:
+            continue
+        possible.append(name)
+    assert possible
+
+
+@pytest.mark.parametrize("warmup", [-0.1, 1.01, 2.0])
+def test_the_warm_up_is_a_share(warmup: float) -> None:
+    with pytest.raises(ConfigError, match=r"optim\.warmup is .*; it must be between 0 and 1"):
+        OptimConfig(warmup=warmup)
+
+
+@pytest.mark.parametrize(
+    ("kind", "objective", "message"),
+    [
+        ("be", {"matching": 1.0}, "matching is for pairs .*, and model.kind=be has none; set it to 0"),
+        ("ce", {"contrastive": 1.0}, "objective.contrastive is for vectors of photos and of captions"),
+        (
+            "dense",
+            {"triplet": 1.0, "smrm": 1.0},
+            "smrm is for vectors that are added to token states",
+        ),
+        ("be", {"triplet": 1.0, "alternate": True}, "alternate is for pairs .* set it to false"),
+        (
+            "dense",
+            {"contrastive": 1.0, "composed_negatives": True},
+            "that every token contributes to",
+        ),
+        (
+            "lightningdot",
+            {"contrastive": 1.0, "queue": 8},
+            "queue is for vectors compared by their cosine",
+        ),
+    ],
+)
+def test_objectives_that_a_kind_cannot_have(kind: str, objective: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Config(model=ModelConfig(kind=kind), objective=ObjectiveConfig(**{**NONE, **objective}))
+
+
+def test_composed_negatives_need_their_batch_whole() -> None:
+    objective = ObjectiveConfig(**NONE | {"contrastive": 1.0, "composed_negatives": True})
+    with pytest.raises(ConfigError, match=r"leave optim\.micro_batch out"):
+        Config(
+            model=ModelConfig(kind="vldeformer"),
+            objective=objective,
+            optim=OptimConfig(micro_batch=8),
+        )

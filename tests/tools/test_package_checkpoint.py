@@ -1,0 +1,34 @@
+import subprocess
+import sys
+from pathlib import Path
+
+from lexlip.models.lexlip import LexLIP
+from tests.conftest import ROOT
+from tests.tiny import CAPTIONS, tiny_model
+
+SCRIPT = ROOT / "tools" / "package_checkpoint.py"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_a_package_is_a_small_model_with_the_name_of_its_folder(tmp_path: Path) -> None:
+    model = tiny_model()
+    model.save(tmp_path / "checkpoint")
+    (tmp_path / "checkpoint" / "optimizer.safetensors").write_bytes(b"")
+    done = run(tmp_path / "checkpoint", tmp_path / "tiny")
+    assert done.returncode == 0, done.stderr
+    packaged = LexLIP.from_pretrained(tmp_path / "tiny")
+    assert packaged.name == "tiny"
+    ours, theirs = (each.encode_text(CAPTIONS).toarray() for each in (packaged, model))
+    assert abs(ours - theirs).max() < 0.2
+    assert {path.suffix for path in (tmp_path / "tiny").iterdir()} <= {".json", ".txt", ".safetensors"}
+    assert not (tmp_path / "tiny" / "optimizer.safetensors").exists()
+
+
+def test_what_is_no_model_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    done = run(tmp_path / "nothing", tmp_path / "tiny")
+    assert done.returncode == 2
+    assert done.stderr.startswith("no model ")
+    assert run().returncode == 1

@@ -1,0 +1,39 @@
+"""Configs of runs that take a second."""
+
+from dataclasses import replace
+from typing import Any
+
+from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from tests.tiny import TINY
+
+PHASE_1 = {"mlm": 0.5, "image_to_text": 0.5, "text_to_text": 0.5}
+
+SMALL = Config(
+    name="small",
+    seed=5,
+    validate_every=5,
+    checkpoint_every=4,
+    log_every=1,
+    data=DataConfig(
+        train=(SourceConfig("scenes:24:0"),),
+        val=(SourceConfig("scenes:8:9"),),
+        captions_per_image=2,
+        crop=0.6,
+        workers=0,
+    ),
+    model=replace(TINY, image=replace(TINY.image, layers=1)),
+    objective=ObjectiveConfig(anchor_contrastive=0.5, anchor_words=0.3),
+    optim=OptimConfig(epochs=4, batch=8, lr=1e-3, micro_batch=5),
+)
+WITH_DECODERS = replace(SMALL, objective=replace(SMALL.objective, **PHASE_1))
+WITH_QUEUES = replace(SMALL, objective=replace(SMALL.objective, queue=21, momentum=0.7, topk=(4,)))
+DENSE = replace(
+    SMALL,
+    model=replace(TINY, kind="dense"),
+    objective=ObjectiveConfig(flops_image=0, flops_text=0, **PHASE_1, queue=21),
+)
+STEPS = 12
+
+
+def with_data(config: Config, **changes: Any) -> Config:
+    return replace(config, data=replace(config.data, **changes))

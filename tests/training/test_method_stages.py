@@ -1,0 +1,178 @@
+"""The losses of the stages to compare with, as a method computes them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lexlip.config import ImageEncoderConfig, ModelConfig, ObjectiveConfig, OptimConfig
+from lexlip.training.distributed import Processes
+from lexlip.training.hard_negatives import mix_tokens
+from lexlip.training.masking import NOT_MASKED
+from lexlip.training.method import Method
+from lexlip.training.step import Totals, backward, caption_loss, train_step
+from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_method, tiny_stage
+
+NONE: dict[str, Any] = {"contrastive": 0.0, "flops_image": 0.0, "flops_text": 0.0}
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "be": {"triplet": 1.0},
+    "ce": {"matching": 1.0},
+    "joint": {"triplet": 0.5, "matching": 1.0},
+    "vldeformer": {"contrastive": 1.0, "temperature": 0.2, "composed_negatives": True},
+    "lightningdot": {"contrastive": 1.0, "temperature": 1.0, "vmlm": 0.7, "smrm": 0.4},
+}
+OFF = torch.amp.GradScaler("cpu", enabled=False)
+ALONE = Processes("cpu")
+
+
+def method_of(kind: str, config: ModelConfig = WITHOUT_DROPOUT, **changes: Any) -> Method:
+    objective = ObjectiveConfig(**{**NONE, **OBJECTIVES[kind], **changes})
+    method = tiny_method(objective, tiny_stage(kind, config))
+    if hasattr(method.model, "dropout"):
+        method.model.dropout.p = 0.0
+    return method.train()
+
+
+def gradients(method: Method, micro_batch: int | None = None, batch: Any = None) -> dict[str, torch.Tensor]:
+    batch = tiny_batch(method) if batch is None else batch
+    config = OptimConfig(micro_batch=micro_batch, precision="fp32")
+    backward(method, batch, config, 1.0, ALONE, Totals.of(batch, ALONE), OFF)
+    found = {n: p.grad.clone() for n, p in method.named_parameters() if p.grad is not None}
+    method.zero_grad(set_to_none=True)
+    return found
+
+
+@pytest.mark.parametrize("micro_batch", [1, 2, 64])
+@pytest.mark.parametrize("kind", ["be", "ce", "joint", "lightningdot"])
+def test_the_gradient_does_not_depend_on_the_micro_batch(kind: str, micro_batch: int) -> None:
+    method = method_of(kind, **({"smrm": 0.0} if kind == "lightningdot" else {}))  # which patches is drawn
+    expected = gradients(method)
+    found = gradients(method, micro_batch)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-3, atol=1e-5, msg=name)
+
+
+UNUSED = {
+    "be": {"model.classifier.weight", "model.classifier.bias"},
+    "vldeformer": {"model.classifier.weight", "model.classifier.bias"},
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTIVES)
+def test_every_parameter_of_use_gets_a_gradient(kind: str) -> None:
+    method = method_of(kind)
+    found = gradients(method)
+    without = {name for name, _ in method.named_parameters()} - found.keys()
+    assert without <= UNUSED.get(kind, set()) | {
+        "model.text_encoder.body.embeddings.token_type_embeddings.weight",
+    }
+
+
+@pytest.mark.parametrize("kind", ["ce", "joint"])
+@torch.no_grad()
+def test_each_caption_is_matched_with_its_photo_and_not_with_another_s(kind: str) -> None:
+    method = method_of(kind).eval()
+    model, batch = method.model, tiny_batch(method)
+    embedded, total = model.embed_image(model.image_encoder(batch.photos.pixels)), 0.0
+    for t, owner in enumerate(batch.owners):
+        for ids, mask, label in (
+            (batch.captions.ids, batch.captions.mask, 1),
+            (batch.others.ids, batch.others.mask, 0),
+        ):
+            length = int(mask[t].sum())
+            odds = model.pair_logits(embedded[owner, None], ids[t, None, :length], mask[t, None, :length])
+            logits = torch.tensor([[0.0, float(odds)]])
+            total += float(F.cross_entropy(logits, torch.tensor([label])))
+    _, sums = method(batch)
+    assert float(sums["matching"]) == pytest.approx(total, rel=1e-4)
+    loss, parts = caption_loss(sums, method.objective, Totals.of(batch, ALONE))
+    assert float(parts["matching"]) == pytest.approx(total / (2 * len(batch.captions.ids)), rel=1e-4)
+    assert float(loss) == pytest.approx(float(parts["matching"]))
+
+
+@pytest.mark.parametrize("kind", ["ce", "vldeformer"])
+def test_a_photo_alone_has_no_negative_and_is_left_out(kind: str) -> None:
+    method = method_of(kind)
+    batch = tiny_batch(method, owners=(0, 0))
+    assert len(batch.captions) == len(batch.photos) == 0
+    optimizer = torch.optim.SGD(method.parameters())
+    assert train_step(method, batch, optimizer, OFF, OptimConfig(), 0.5, ALONE) is None
+
+
+@torch.no_grad()
+def test_masked_words_are_told_from_states_and_the_photo() -> None:
+    method = method_of("lightningdot").eval()
+    model, batch = method.model, tiny_batch(method)
+    images, total = model.raw_image(batch.photos.pixels), 0.0
+    head = method.own_head
+    for t, owner in enumerate(batch.owners):
+        length = int(batch.captions.mask[t].sum())
+        states = model.text_encoder(
+            batch.masked.encoder_ids[t, None, :length], batch.captions.mask[t, None, :length]
+        )[0]
+        hidden = head.norm(F.gelu(head.dense(states + images[owner])))
+        labels = batch.masked.encoder_labels[t, :length]
+        kept = labels != NOT_MASKED
+        logits = hidden[kept] @ head.decoder.t() + head.bias
+        total += float(F.cross_entropy(logits, labels[kept], reduction="sum"))
+    _, sums = method(batch)
+    assert float(sums["vmlm"]) == pytest.approx(total, rel=1e-4)
+    _, parts = caption_loss(sums, method.objective, Totals.of(batch, ALONE))
+    masked = int((batch.masked.encoder_labels != NOT_MASKED).sum())
+    assert float(parts["vmlm"]) == pytest.approx(total / masked, rel=1e-4)
+
+
+CONVOLUTIONAL = replace(WITHOUT_DROPOUT, image=ImageEncoderConfig(name="mobilenetv2_035", size=64, layers=1))
+
+
+@pytest.mark.parametrize("config", [WITHOUT_DROPOUT, CONVOLUTIONAL], ids=["ViT", "convolutional"])
+@torch.no_grad()
+def test_masked_patches_are_told_from_states_and_the_caption(config: ModelConfig) -> None:
+    method = method_of("lightningdot", config, vmlm=0.0, mask_patches=0.5).eval()
+    model, batch = method.model, tiny_batch(method, size=config.image.size)
+    texts, total = model.raw_text(batch.captions.ids, batch.captions.mask), 0.0
+    torch.manual_seed(5)
+    if config is CONVOLUTIONAL:
+        tokens = model.image_encoder.tokens(batch.photos.pixels)
+        states, blank, targets = model.image_encoder.masked_tokens(tokens, 0.5)
+    else:
+        states, blank, targets = model.image_encoder.masked_pixels(batch.photos.pixels, 0.5)
+    targets = iter(targets.split(int(blank[0].sum())))
+    targets_of = list(targets)
+    for t, owner in enumerate(batch.owners.tolist()):
+        hidden = states[owner][blank[owner]] + method.patch_query(texts[t])
+        total += float((method.patch_head(hidden) - targets_of[owner]).square().mean())
+    torch.manual_seed(5)
+    _, sums = method(batch)
+    assert float(sums["smrm"]) == pytest.approx(total, rel=1e-3)
+
+
+@torch.no_grad()
+def test_composed_vectors_are_those_of_composed_captions_and_mixed_photos() -> None:
+    method = method_of("vldeformer").eval()
+    model, batch = method.model, tiny_batch(method)
+    torch.manual_seed(3)
+    prefix = model.image_encoder.prefix_tokens
+    mixed = model.pool_image(mix_tokens(model.image_encoder(batch.photos.pixels), prefix))
+    torch.manual_seed(3)
+    raw = method.raw(batch)
+    torch.testing.assert_close(raw["composed_image"], mixed)
+    expected = model.raw_text(batch.composed.ids, batch.composed.mask)
+    torch.testing.assert_close(raw["composed_text"], expected)
+    assert not torch.allclose(raw["composed_text"], raw["text"])
+
+
+def test_losses_that_alternate() -> None:
+    method = method_of("joint", alternate=True)
+    batch = tiny_batch(method)
+    seen = []
+    for step in range(4):
+        method.take_turn(step)
+        config = OptimConfig(precision="fp32")
+        parts, _ = backward(method, batch, config, 1.0, ALONE, Totals.of(batch, ALONE), OFF)
+        seen.append({"triplet", "matching"} & parts.keys())
+        assert bool(method.raw(batch)) == ("triplet" in parts)  # pairs need no vectors
+    assert seen == [{"triplet"}, {"matching"}, {"triplet"}, {"matching"}]

@@ -20,7 +20,7 @@ demo: install
 	@$(BIN)/python tools/demo.py $(if $(PHOTOS),"$(PHOTOS)")
 
 test: install test-bridge
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 # The other Pythons bring another Lucene; the bridge needs neither torch nor the rest of pyserini.
 test-bridge: install

@@ -1,10 +1,13 @@
 """The Lucene half of LexLIP: impact indexes of sparse vectors, from Python.
 
-Knows Lucene, numpy and scipy, and nothing of neural networks. Vectors are `scipy.sparse.csr_matrix` [n, V]
-of whole weights; V is the size of the vocabulary. Java starts with the first writer or searcher.
+It depends on Lucene, numpy and scipy, and on nothing of neural networks. Vectors are
+`scipy.sparse.csr_matrix` [n, V] of whole weights; V is the size of the vocabulary. Java starts with the
+first writer or searcher.
 """
 
-from .errors import (
+from __future__ import annotations
+
+from anserini_bridge.errors import (
     BadVectors,
     BridgeError,
     CorruptIndex,
@@ -18,11 +21,12 @@ from .errors import (
     UnknownId,
     VocabularyMismatch,
 )
-from .jvm import start_jvm
-from .metadata import (
+from anserini_bridge.jvm import start_jvm
+from anserini_bridge.metadata import (
     FORMAT_VERSION,
     IndexHeader,
     IndexMetadata,
+    check_same_vocabulary,
     read_header,
     read_metadata,
     read_metadata_as,
@@ -30,11 +34,11 @@ from .metadata import (
     vocabulary_hash,
     write_metadata,
 )
-from .pseudo_documents import write_json_vectors
-from .runtime import JavaHome, find_jar, find_java, lucene_version
-from .searcher import ImpactSearcher
-from .storage import folder_megabytes
-from .writer import ImpactWriter, check_same_vocabulary, update_index
+from anserini_bridge.pseudo_documents import write_json_vectors
+from anserini_bridge.runtime import JavaHome, find_jar, find_java, lucene_version
+from anserini_bridge.searcher import ImpactSearcher
+from anserini_bridge.storage import folder_megabytes
+from anserini_bridge.writer import ImpactWriter, update_index
 
 __all__ = [
     "FORMAT_VERSION",

@@ -1,4 +1,6 @@
-"""BM25 over texts, as stock Anserini has it: the classic search that sparse vectors are compared with."""
+"""BM25 over texts, as stock Anserini computes it: the baseline that sparse vectors are compared with."""
+
+from __future__ import annotations
 
 import json
 import shutil
@@ -10,36 +12,42 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BadVectors, BridgeError, IndexNotFound
-from .jvm import java_class, java_errors
+from anserini_bridge.errors import BadVectors, BridgeError, IndexNotFound
+from anserini_bridge.jvm import java_class, java_errors
 
 LANGUAGES = ("en", "de", "fr", "cs")
-"""What texts may be written in, by ISO 639-1: each has its stop words and its stemmer."""
+"""Languages of texts, by ISO 639-1: each has its stop words and its stemmer."""
 
-_CZECH = "org.apache.lucene.analysis.cz.CzechAnalyzer"  # which Anserini's list of analysers lacks
+_CZECH = "org.apache.lucene.analysis.cz.CzechAnalyzer"  # missing from Anserini's list of analyzers
 _BATCH = 10_000  # documents handed to Java at a time
-_SILENCE = "the"  # an English stop word: a document that holds only an id
+_EMPTY = "the"  # an English stop word: the text of a document that has an id and no words
 
 
 class Bm25Searcher:
     """Searches an index that `write_bm25_index` made, through Anserini's SimpleSearcher.
 
-    Queries go through the same analysis as the texts: Anserini's DefaultEnglishAnalyzer (Porter stemmer,
-    English stop words), or for another language Lucene's GermanAnalyzer, FrenchAnalyzer or CzechAnalyzer.
-    Equal scores come in the order of the ids. The parameters are Anserini's defaults.
+    Queries are analyzed like the texts: by Anserini's DefaultEnglishAnalyzer (Porter stemmer, English stop
+    words), or for another language by Lucene's GermanAnalyzer, FrenchAnalyzer or CzechAnalyzer. Equal
+    scores come in the order of the ids.
+
+    Args:
+        path: the index's folder.
+        k1, b: parameters of BM25, with Anserini's defaults.
+        language: of the texts, one of LANGUAGES.
+
+    Raises:
+        IndexNotFound: the folder does not exist.
+        CorruptIndex, IndexVersion: the index cannot be read.
+        BridgeError: the language is unknown.
+        NoJava, NoJar, JVMConflict: see `start_jvm`.
     """
 
     def __init__(self, path: str | Path, k1: float = 0.9, b: float = 0.4, language: str = "en") -> None:
-        """Opens the index, whose texts are in `language`, one of LANGUAGES.
-
-        Raises IndexNotFound, CorruptIndex, IndexVersion, NoJava, NoJar, JVMConflict, or BridgeError (an
-        unknown language).
-        """
-        _check(language)
+        _check_language(language)
         self.path = Path(path).absolute()
         if not self.path.is_dir():
-            raise IndexNotFound(f"There is no folder {self.path}: write a BM25 index there first.")
-        _quiet()
+            raise IndexNotFound(f"there is no folder {self.path}: write a BM25 index there first")
+        _prepare(language)
         with java_errors(self.path):
             self._java = java_class("io.anserini.search.SimpleSearcher")(str(self.path))
             self._java.set_bm25(k1, b)
@@ -54,16 +62,17 @@ class Bm25Searcher:
         self.close()
 
     def close(self) -> None:
-        """Closes the index."""
+        """Close the index."""
         with java_errors(self.path):
             self._java.close()
 
     def __len__(self) -> int:
+        """Return the number of documents."""
         return int(self._java.get_total_num_docs())
 
     @property
     def postings(self) -> int:
-        """Pairs of a document and a word that it holds, all documents together."""
+        """The number of distinct words of each document, summed over all documents."""
         with java_errors(self.path):
             reader = java_class("io.anserini.index.IndexReaderUtils").getReader(str(self.path))
             pairs = int(reader.getSumDocFreq("contents"))
@@ -73,54 +82,68 @@ class Bm25Searcher:
     def search(
         self, queries: Sequence[str], k: int = 10, threads: int = 1
     ) -> tuple[list[list[str]], list[NDArray[np.float32]]]:
-        """Returns for each of n texts its k best documents: ids, and scores, best first.
+        """Return the k best documents for each of n texts.
 
-        Only documents that share a word with the query are hits, so a row may have fewer than k, or none.
-        threads: queries searched at the same time. Raises CorruptIndex.
+        Args:
+            queries: n texts.
+            k: hits per query. Only documents that share a word with the query are hits, so there may be
+                fewer, or none.
+            threads: queries searched at the same time.
+
+        Returns:
+            For each query the ids, best first, and their scores.
+
+        Raises:
+            CorruptIndex: a file of the index is damaged.
         """
         with java_errors(self.path):
-            answers = self._search(*_java_lists(queries), k, threads)
+            answers = self._java.batch_search(*_java_lists(queries), k, threads)
             rows = [answers.get(str(row)) for row in range(len(queries))]
             ids = [[hit.docid for hit in row] for row in rows]
             scores = [np.array([hit.score for hit in row], dtype=np.float32) for row in rows]
         return ids, scores
 
     def seconds(self, queries: Sequence[str], k: int = 10, threads: int = 1) -> float:
-        """Returns how long Anserini takes to answer n texts, without passing them, or hits, to and fro."""
+        """Return the seconds that Anserini needs for n texts, without passing texts and hits to and fro.
+
+        The arguments are those of `search`.
+        """
         lists = _java_lists(queries)
         with java_errors(self.path):
             started = time.perf_counter()
-            self._search(*lists, k, threads)
+            self._java.batch_search(*lists, k, threads)
             return time.perf_counter() - started
-
-    def _search(self, queries: Any, numbers: Any, k: int, threads: int) -> Any:
-        return self._java.batch_search(queries, numbers, k, threads)
 
 
 def write_bm25_index(
     path: str | Path, ids: Sequence[str], texts: Sequence[str] | None, language: str = "en"
 ) -> None:
-    """Indexes n texts with Anserini's SimpleIndexer: words with their counts, no positions, one segment.
+    """Index n texts with Anserini's SimpleIndexer: words with their counts, no positions, one segment.
 
-    path: a folder that is empty or does not exist; nothing is left there if indexing fails.
-    texts: none of them blank; None writes an index of the same ids without words, whose size is that of
-    the ids.
-    language: of the texts, one of LANGUAGES; see Bm25Searcher, which must be told the same.
+    Args:
+        path: a folder that is empty or does not exist; it is removed if indexing fails.
+        ids: n ids.
+        texts: n texts, none of them blank. None writes the ids without words, whose size on disk is that
+            of the ids alone.
+        language: of the texts, one of LANGUAGES; `Bm25Searcher` needs the same.
 
-    Raises IndexNotFound (the folder holds files), BadVectors (a blank text, or not as many texts as ids),
-    BridgeError (an unknown language, or what Java says), NoJava, NoJar or JVMConflict.
+    Raises:
+        IndexNotFound: the folder holds files.
+        BadVectors: a text is blank, or there are not as many texts as ids.
+        BridgeError: the language is unknown, or Anserini failed.
+        NoJava, NoJar, JVMConflict: see `start_jvm`.
     """
-    _check(language)
+    _check_language(language)
     path = Path(path).absolute()
-    texts = [_SILENCE] * len(ids) if texts is None else texts
+    texts = [_EMPTY] * len(ids) if texts is None else texts
     if len(ids) != len(texts):
-        raise BadVectors(f"There are {len(ids)} ids for {len(texts)} texts.")
+        raise BadVectors(f"there are {len(ids)} ids for {len(texts)} texts: give one id per text")
     for id, text in zip(ids, texts, strict=True):
         if not text.strip():
-            raise BadVectors(f"The text of {id!r} is blank: leave the document out.")
+            raise BadVectors(f"the text of {id!r} is blank: leave the document out")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise IndexNotFound(f"{path} holds other files: give a new or an empty folder.")
-    _quiet()
+        raise IndexNotFound(f"{path} holds other files: give a new or an empty folder")
+    _prepare(language)
     try:
         with java_errors(path):
             _write(path, ids, texts, language)
@@ -131,7 +154,7 @@ def write_bm25_index(
 
 def _write(path: Path, ids: Sequence[str], texts: Sequence[str], language: str) -> None:
     options = {"input": "", "index": str(path), "collection": "JsonCollection", "language": language}
-    options["threads"] = "1"  # which keeps the order
+    options["threads"] = "1"  # keeps the order
     arguments = [word for name, value in options.items() for word in (f"-{name}", value)]
     writer = java_class("io.anserini.index.SimpleIndexer")(arguments)
     written = 0
@@ -142,11 +165,13 @@ def _write(path: Path, ids: Sequence[str], texts: Sequence[str], language: str) 
     finally:
         writer.close(True)
     if written != len(ids):
-        raise BridgeError(f"Anserini indexed {written} of {len(ids)} texts at {path}.")
+        raise BridgeError(
+            f"Anserini indexed {written} of {len(ids)} texts at {path}: see the errors that it logged"
+        )
 
 
 def _java_lists(queries: Sequence[str]) -> tuple[Any, Any]:
-    """The queries, and numbers by which to find their answers, as java.util.List."""
+    """Return the queries, and numbers that identify their answers, as java.util.List."""
     texts, numbers = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
     for number, query in enumerate(queries):
         texts.add(query)
@@ -154,15 +179,17 @@ def _java_lists(queries: Sequence[str]) -> tuple[Any, Any]:
     return texts, numbers
 
 
-def _quiet() -> None:
-    """Keeps Anserini's log, which it prints among the results, to errors."""
-    level = java_class("org.apache.logging.log4j.Level").ERROR
-    java_class("org.apache.logging.log4j.core.config.Configurator").setRootLevel(level)
-
-
-def _check(language: str) -> None:
-    """Raises BridgeError unless there is an analysis for a language; lends Anserini that for Czech."""
+def _check_language(language: str) -> None:
+    """Raise BridgeError unless there is an analyzer for the language."""
     if language not in LANGUAGES:
-        raise BridgeError(f"There is no analysis for the language {language!r}, only {', '.join(LANGUAGES)}.")
+        raise BridgeError(
+            f"there is no analyzer for the language {language!r}: give one of {', '.join(LANGUAGES)}"
+        )
+
+
+def _prepare(language: str) -> None:
+    """Prepare Anserini for a language: add the analyzer that it lacks, and log only errors."""
     if language == "cs":
         java_class("io.anserini.analysis.AnalyzerMap").analyzerMap.put("cs", _CZECH)
+    level = java_class("org.apache.logging.log4j.Level").ERROR  # others would go to standard output
+    java_class("org.apache.logging.log4j.core.config.Configurator").setRootLevel(level)

@@ -1,4 +1,9 @@
-"""What can go wrong, each as one sentence that names the bad value and the way out."""
+"""Errors of the bridge: each message is one sentence that names the bad value and says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
 
 
 class BridgeError(Exception):
@@ -26,11 +31,11 @@ class NoJava(BridgeError):
 
 
 class NoJar(BridgeError):
-    """Anserini's jar, which holds all of Lucene, was not found."""
+    """Anserini's jar, which contains Lucene, was not found."""
 
 
 class JVMConflict(BridgeError):
-    """The one Java machine of this process cannot be used."""
+    """The one Java virtual machine of this process cannot be used."""
 
 
 class IndexNotFound(BridgeError):
@@ -42,7 +47,7 @@ class IndexVersion(BridgeError):
 
 
 class IndexMismatch(BridgeError):
-    """The index was made with other settings than the ones asked for."""
+    """The index was made with settings other than those given."""
 
 
 class VocabularyMismatch(IndexMismatch):
@@ -56,9 +61,14 @@ class CorruptIndex(BridgeError):
 class IndexLocked(BridgeError):
     """Another process is writing to the index."""
 
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """Return the error for the index at path."""
+        return cls(f"another process is writing to the index at {path}: wait until it has finished")
+
 
 class BadVectors(BridgeError):
-    """Ids, vectors or a vocabulary that cannot be indexed or searched."""
+    """Ids, vectors or a vocabulary cannot be indexed or searched."""
 
 
 class UnknownId(BridgeError):

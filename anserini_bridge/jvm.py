@@ -1,4 +1,6 @@
-"""The one Java machine of a process: starts it, loads classes, turns Java's exceptions into ours."""
+"""The one Java virtual machine of a process: starts it, loads classes and translates Java's exceptions."""
+
+from __future__ import annotations
 
 import contextlib
 import os
@@ -8,19 +10,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .errors import BridgeError, CorruptIndex, IndexLocked, IndexVersion, JVMConflict
-from .runtime import find_jar, find_java, lucene_version
+from anserini_bridge.errors import BridgeError, CorruptIndex, IndexLocked, IndexVersion, JVMConflict
+from anserini_bridge.runtime import find_jar, find_java, lucene_version
 
 _JAVA_FOLDER = Path(__file__).parent / "java"
+_IMPACT_JAR = _JAVA_FOLDER / "impact.jar"  # made by java/build.sh
+_DAMAGE = (
+    "CorruptIndexException",
+    "EOFException",
+    "FileNotFoundException",
+    "IndexNotFoundException",
+    "NoSuchFileException",
+)
 _lock = threading.Lock()
 _owner: int | None = None  # id of the process in which Java runs
 
 
 def start_jvm() -> None:
-    """Starts Java with Lucene on the classpath; does nothing where that has been done.
+    """Start Java with Lucene on the classpath, unless it runs already.
 
-    Raises NoJava, NoJar, or JVMConflict: another package started Java with another classpath, or this
-    process was forked from one in which Java already ran (Java does not survive a fork).
+    Raises:
+        NoJava: there is no Java runtime that is new enough.
+        NoJar: Anserini's jar is not installed.
+        JVMConflict: another package started Java with another classpath, or this process was forked from
+            one in which Java already ran (Java does not survive a fork).
     """
     global _owner
     with _lock:
@@ -28,8 +41,8 @@ def start_jvm() -> None:
             return
         if _owner is not None:
             raise JVMConflict(
-                f"Process {os.getpid()} was forked from process {_owner}, where Java already ran: "
-                "search only after forking, or start processes with multiprocessing's spawn method."
+                f"process {os.getpid()} was forked from process {_owner}, where Java already ran:"
+                " search only after forking, or start processes with multiprocessing's spawn method"
             )
         if "jnius" in sys.modules:
             _check_classpath()
@@ -44,22 +57,23 @@ def _start() -> None:
     java = find_java()
     options = [
         "-Xrs",  # leave Ctrl-C to Python
-        "--enable-native-access=ALL-UNNAMED",  # no warning when Lucene asks for memory hints
+        "--enable-native-access=ALL-UNNAMED",  # no warning when Lucene calls madvise
         f"-Djava.util.logging.config.file={_JAVA_FOLDER / 'logging.properties'}",
     ]
     if java.version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")  # no warning from Lucene 9
     if sys.platform == "linux":
-        options.append("-XX:+UseTransparentHugePages")  # a search looks into many places of its memory
+        options.append("-XX:+UseTransparentHugePages")  # a search reads from many places of its memory
     jnius_config.add_options(*options)
-    jnius_config.add_classpath(str(find_jar()), str(_JAVA_FOLDER))
+    jnius_config.add_classpath(str(find_jar()), str(_IMPACT_JAR))
     # Java takes the encoding of file names from the locale when it starts.
     with _environment(JAVA_HOME=str(java.path), LC_ALL="C.UTF-8"):
-        import jnius  # noqa: F401  (importing it is what starts Java)
+        import jnius  # noqa: F401  (importing it starts Java)
 
 
 @contextlib.contextmanager
 def _environment(**variables: str) -> Iterator[None]:
+    """Set environment variables for the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -73,18 +87,19 @@ def _environment(**variables: str) -> Iterator[None]:
 
 
 def _check_classpath() -> None:
+    """Raise JVMConflict if the Java that runs was started without this package's classes."""
     import jnius
 
     classpath = jnius.autoclass("java.lang.System").getProperty("java.class.path")
-    if str(_JAVA_FOLDER) not in classpath.split(os.pathsep):
+    if str(_IMPACT_JAR) not in classpath.split(os.pathsep):
         raise JVMConflict(
-            f"Java already runs in this process with the classpath {classpath}: "
-            "call anserini_bridge.start_jvm() before importing jnius or pyserini."
+            f"Java already runs in this process with the classpath {classpath}:"
+            " call anserini_bridge.start_jvm() before importing jnius or pyserini"
         )
 
 
 def java_class(name: str) -> Any:
-    """Returns a Java class, starting Java where needed."""
+    """Return a Java class by its full name; start Java if it does not run yet."""
     start_jvm()
     import jnius
 
@@ -93,7 +108,7 @@ def java_class(name: str) -> Any:
 
 @contextlib.contextmanager
 def java_errors(path: Path) -> Iterator[None]:
-    """Turns exceptions that Java throws into errors about the index at path."""
+    """Translate exceptions that Java throws in the block into errors about the index at path."""
     start_jvm()
     import jnius
 
@@ -104,29 +119,27 @@ def java_errors(path: Path) -> Iterator[None]:
 
 
 def _translate(error: Any, path: Path) -> BridgeError:
+    """Return the error of this package for a JavaException."""
     kind = (error.classname or "").rsplit(".", 1)[-1]
     message = " ".join((error.innermessage or kind).split())
     if kind == "LockObtainFailedException":
-        return IndexLocked(f"Another process is writing to the index at {path}: wait until it has finished.")
+        return IndexLocked.at(path)
     unknown = kind == "IllegalArgumentException" and ("codec" in message or "in the future" in message)
     if kind in ("IndexFormatTooNewException", "IndexFormatTooOldException") or unknown:
         return IndexVersion(
-            f"Lucene {lucene_version()} cannot read the index at {path} ({message}): "
-            "install the pyserini that wrote it, or build the index again."
+            f"Lucene {lucene_version()} cannot read the index at {path} ({message}):"
+            " install the pyserini that wrote it, or build the index again"
         )
-    if kind in (
-        "CorruptIndexException",
-        "EOFException",
-        "FileNotFoundException",
-        "IndexNotFoundException",
-        "NoSuchFileException",
-    ):
-        return CorruptIndex(f"The index at {path} is damaged ({kind}: {message}): build it again.")
+    if kind in _DAMAGE:
+        return CorruptIndex(f"the index at {path} is damaged ({kind}: {message}): build it again")
     if kind == "AlreadyClosedException":
-        return BridgeError(f"The index at {path} was closed: open it again.")
+        return BridgeError(f"the index at {path} was closed: open it again")
     if kind == "OutOfMemoryError":
         return BridgeError(
-            f"Java ran out of memory at {path} ({message}): pass a smaller k or memory_mb, "
-            "or raise the limit with the environment variable JAVA_TOOL_OPTIONS=-Xmx8g."
+            f"Java ran out of memory at {path} ({message}): pass a smaller k or memory_mb,"
+            " or raise the limit with the environment variable JAVA_TOOL_OPTIONS=-Xmx8g"
         )
-    return BridgeError(f"Lucene failed at {path} ({kind}: {message}).")
+    return BridgeError(
+        f"Lucene failed at {path} ({kind}: {message}):"
+        " check permissions and free disk space, or build the index again"
+    )

@@ -1,22 +1,31 @@
 """`index.json`: what an index is, and which folder holds its data.
 
-The indexes of all kinds lie in such folders, so that one of any kind can take the place of another.
+Indexes of every kind have such a folder and file, so that one can replace another of any kind.
 """
+
+from __future__ import annotations
 
 import contextlib
 import dataclasses
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import BridgeError, CorruptIndex, IndexMismatch, IndexNotFound, IndexVersion
-from .storage import (
+from anserini_bridge.errors import (
+    BridgeError,
+    CorruptIndex,
+    IndexMismatch,
+    IndexNotFound,
+    IndexVersion,
+    VocabularyMismatch,
+)
+from anserini_bridge.storage import (
+    DATA_FOLDER,
     METADATA_FILE,
     WriterLock,
     atomic_write,
@@ -26,24 +35,32 @@ from .storage import (
 )
 
 FORMAT_VERSION = 2
-DATA_FOLDER = re.compile(r"data-[1-9][0-9]*")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+VOCABULARY_FILE = "vocabulary.txt"
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndexHeader:
-    """What `index.json` says of an index of any kind; a kind's own class adds to it, and names itself."""
+    """The fields of `index.json` that indexes of every kind have; each kind's own class adds more.
+
+    A field that is added later needs a default, with which older indexes are read.
+
+    Attributes:
+        format_version: of the folder's layout.
+        kind: what the index is, such as "impact"; the default of a kind's own class.
+        directory: name of the data folder in use, data-<n>.
+        documents: how many there are.
+        encoder: identity of the model that encoded the documents.
+        created: when the index was built, ISO 8601 in UTC; `write_metadata` fills it in.
+        extra: the caller's own metadata.
+    """
 
     format_version: int = FORMAT_VERSION
     kind: str
-    directory: str  # data-<n>: holds the index's files
+    directory: str
     documents: int
-    encoder: str  # identity of the model that made what is searched
-    created: str = field(default_factory=_now)  # ISO 8601, UTC
-    extra: dict[str, Any] = field(default_factory=dict)  # the caller's own
+    encoder: str
+    created: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n"
@@ -51,121 +68,158 @@ class IndexHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexMetadata(IndexHeader):
-    """That of an impact index; data-<n> holds vocabulary.txt and lucene/."""
+    """What `index.json` says about an impact index, whose data folder holds vocabulary.txt and lucene/.
+
+    Attributes:
+        lucene_version: of the last writer.
+        vocabulary: `vocabulary_hash` of the words.
+        vocabulary_size: number of words.
+        quantization: how weights were made whole, such as {"scheme": "linear", "scale": 100.0}.
+        topk: words kept of each document; None: all.
+        normalize: whether the vectors had unit length before quantization.
+        postings: number of nonzero weights, with those of deleted documents until Lucene merges them away.
+    """
 
     kind: str = "impact"
-    lucene_version: str  # of the last writer
-    vocabulary: str  # vocabulary_hash of the words
+    lucene_version: str
+    vocabulary: str
     vocabulary_size: int
-    quantization: dict[str, Any]  # such as {"scheme": "linear", "scale": 100.0}
-    topk: int | None  # words kept of each document; None: all
-    normalize: bool  # whether the vectors had unit length before quantization
-    postings: int  # those of deleted documents too, until Lucene merges them away
+    quantization: dict[str, Any]
+    topk: int | None
+    normalize: bool
+    postings: int
 
 
 Header = TypeVar("Header", bound=IndexHeader)
 
 
 def vocabulary_hash(words: Sequence[str]) -> str:
-    """Returns the SHA-256 (hexadecimal) of the words, joined by newlines, in UTF-8."""
+    """Return the hexadecimal SHA-256 of the words, joined by newlines, in UTF-8."""
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def read_header(path: str | Path) -> IndexHeader:
-    """Reads what `index.json` says of the index at path, of whichever kind.
+def check_same_vocabulary(path: Path, metadata: IndexMetadata, words: Sequence[str]) -> None:
+    """Check that an index was made with these words, in this order.
 
-    Raises IndexNotFound (no such folder, or it holds no index), IndexVersion (another format) or
-    CorruptIndex (not to be understood).
+    Raises:
+        VocabularyMismatch: it was made with others.
     """
-    return _check(_read(Path(path)), IndexHeader, Path(path) / METADATA_FILE)
+    found = vocabulary_hash(words)
+    if found != metadata.vocabulary:
+        raise VocabularyMismatch(
+            f"the index at {path} was made with a vocabulary of {metadata.vocabulary_size} words"
+            f" ({metadata.vocabulary[:12]}), not with this one of {len(words)} words ({found[:12]}):"
+            " use the model that made the index, or build the index again"
+        )
+
+
+def read_header(path: str | Path) -> IndexHeader:
+    """Read the part of `index.json` that indexes of every kind have.
+
+    Raises:
+        IndexNotFound: there is no such folder, or it holds no index.
+        IndexVersion: the index has another format.
+        CorruptIndex: the file cannot be understood.
+    """
+    return _parse(_read(Path(path)), IndexHeader, Path(path) / METADATA_FILE)
 
 
 def read_metadata(path: str | Path) -> IndexMetadata:
-    """Reads `index.json` of the impact index at path.
+    """Read `index.json` of the impact index at path.
 
-    Raises as `read_header`, and IndexMismatch (an index of another kind).
+    Raises:
+        IndexMismatch: the index is of another kind.
+        IndexNotFound, IndexVersion, CorruptIndex: see `read_header`.
     """
     return read_metadata_as(IndexMetadata, path)
 
 
 def read_metadata_as(form: type[Header], path: str | Path) -> Header:
-    """Reads `index.json` of an index of a certain kind, with the fields that this kind has.
+    """Read `index.json` of an index of a given kind.
 
-    Raises as `read_metadata`.
+    Args:
+        form: the kind's own class, with a default for `kind`.
+        path: the index's folder.
+
+    Raises:
+        IndexMismatch: the index is of another kind.
+        IndexNotFound, IndexVersion, CorruptIndex: see `read_header`.
     """
     path = Path(path)
     found = _read(path)
     kind, wanted = found["kind"], form.__dataclass_fields__["kind"].default
     if kind != wanted:
-        raise IndexMismatch(f"{path} holds an index of kind {kind!r}, and one of kind {wanted!r} is needed.")
-    return _check(found, form, path / METADATA_FILE)
+        raise IndexMismatch(
+            f"{path} holds an index of kind {kind!r}, and one of kind {wanted!r} is needed:"
+            " give the folder of such an index"
+        )
+    return _parse(found, form, path / METADATA_FILE)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """`index.json`, of which the version and the kind are known to be there."""
+    """Return the fields of `index.json`; its format version is checked, and `kind` is always there."""
     file = path / METADATA_FILE
     try:
         found = json.loads(file.read_bytes())
     except FileNotFoundError:
-        if path.is_dir():
-            reason = f"{path} is not an index: it holds no {METADATA_FILE}"
-        else:
-            reason = f"There is no index at {path}"
-        raise IndexNotFound(f"{reason}; build one, or give the folder of another.") from None
+        reason = f"{path} holds no index" if path.is_dir() else f"there is no index at {path}"
+        raise IndexNotFound(f"{reason}: build one, or give the folder of another") from None
     except NotADirectoryError:
-        raise IndexNotFound(f"{path} is a file, not an index: give the folder of an index.") from None
+        raise IndexNotFound(f"{path} is a file, not an index: give the folder of an index") from None
     except ValueError as error:
-        raise CorruptIndex(f"{file} is not JSON ({error}): build the index again.") from None
+        raise CorruptIndex(f"{file} is not JSON ({error}): build the index again") from None
     version = found.get("format_version") if isinstance(found, dict) else None
     if type(version) is not int:
-        raise CorruptIndex(f"{file} has no format_version: build the index again.")
+        raise CorruptIndex(f"{file} has no format_version: build the index again")
     if version != FORMAT_VERSION:
         raise IndexVersion(
-            f"{file} has format version {version}, and this program reads version {FORMAT_VERSION}: "
-            f"{'install a newer lexlip' if version > FORMAT_VERSION else 'build the index again'}."
+            f"{file} has format version {version}, and this program reads version {FORMAT_VERSION}:"
+            f" {'install a newer lexlip' if version > FORMAT_VERSION else 'build the index again'}"
         )
-    return {"kind": IndexMetadata.kind, **found}  # older ones do not say
+    return {"kind": IndexMetadata.kind, **found}  # older impact indexes have no kind
 
 
-def _check(found: dict[str, Any], form: type[Header], file: Path) -> Header:
-    names = {field.name for field in dataclasses.fields(form)}
-    if missing := sorted(names - found.keys()):
-        raise CorruptIndex(f"{file} lacks {', '.join(missing)}: build the index again.")
-    metadata = form(**{name: found[name] for name in names})
+def _parse(found: dict[str, Any], form: type[Header], file: Path) -> Header:
+    """Return the fields that a class has; one that is missing gets its default, if it has one."""
+    fields = dataclasses.fields(form)
+    required = {field.name for field in fields if field.default is field.default_factory is MISSING}
+    if missing := sorted(required - found.keys()):
+        raise CorruptIndex(f"{file} lacks {', '.join(missing)}: build the index again")
+    metadata = form(**{field.name: found[field.name] for field in fields if field.name in found})
     if not DATA_FOLDER.fullmatch(str(metadata.directory)):
         raise CorruptIndex(
-            f"{file} points to the folder {metadata.directory!r}, which no index has: build the index again."
+            f"{file} points to {metadata.directory!r}, which is not a data folder: build the index again"
         )
     return metadata
 
 
+def write_words(folder: Path, words: Sequence[str]) -> None:
+    """Write the vocabulary of an impact index to its data folder."""
+    with atomic_write(folder / VOCABULARY_FILE) as file:
+        file.writelines(f"{word}\n" for word in words)
+
+
 def read_words(path: Path, metadata: IndexMetadata) -> tuple[str, ...]:
-    """Reads the vocabulary of the index at path, by column of the vectors; raises CorruptIndex."""
-    file = path / metadata.directory / "vocabulary.txt"
+    """Read the vocabulary of the impact index at path; a word's position is its column in the vectors.
+
+    Raises:
+        CorruptIndex: the file is missing, or was changed.
+    """
+    file = path / metadata.directory / VOCABULARY_FILE
     try:
         words = tuple(file.read_bytes().decode().split("\n")[:-1])
     except (OSError, UnicodeDecodeError) as error:
-        raise CorruptIndex(f"{file} cannot be read ({error}): build the index again.") from None
+        raise CorruptIndex(f"{file} cannot be read ({error}): build the index again") from None
     if vocabulary_hash(words) != metadata.vocabulary:
-        raise CorruptIndex(f"{file} was changed after the index was built: build the index again.")
+        raise CorruptIndex(f"{file} was changed after the index was built: build the index again")
     return words
 
 
-def open_data_folder(path: Path) -> Path:
-    """Makes the folder of a new index, after removing what killed writers left; the lock must be held."""
-    try:
-        remove_leftovers(path, keep=read_header(path).directory)
-    except IndexNotFound:
-        remove_leftovers(path, keep=None)
-    except BridgeError:  # an index that cannot be read: keep it until a new one replaces it
-        pass
-    folder = path / next_data_folder(path)
-    folder.mkdir()
-    return folder
-
-
 def write_metadata(path: Path, metadata: IndexHeader) -> None:
-    """Replaces `index.json` atomically: a reader sees the old file or the new one."""
+    """Replace `index.json` atomically: a reader sees the old file or the new one."""
+    if not metadata.created:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        metadata = dataclasses.replace(metadata, created=now)
     sync(path / metadata.directory)
     sync(path)
     with atomic_write(path / METADATA_FILE) as file:
@@ -174,14 +228,17 @@ def write_metadata(path: Path, metadata: IndexHeader) -> None:
 
 @contextlib.contextmanager
 def replace_index(path: Path) -> Iterator[Path]:
-    """Gives the folder of a new index, beside the old one at path, if any, which answers meanwhile.
+    """Give the data folder of a new index; an old one at path can be searched until the new one is complete.
 
-    The block writes its files there and calls `write_metadata` last; if it fails before, nothing has
-    changed. Raises IndexLocked, or IndexNotFound (path holds other files).
+    The block writes its files there and calls `write_metadata` last. If it fails before, the old index
+    stays as it was.
+
+    Raises:
+        IndexLocked: another process is writing to the index.
+        IndexNotFound: path is a file, or a folder of other files.
     """
-    lock = WriterLock(path)
-    try:
-        folder = open_data_folder(path)
+    with WriterLock(path):
+        folder = _make_data_folder(path)
         try:
             yield folder
         except BaseException:
@@ -189,12 +246,23 @@ def replace_index(path: Path) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         remove_leftovers(path, keep=folder.name)
-    finally:
-        lock.release()
+
+
+def _make_data_folder(path: Path) -> Path:
+    """Make the data folder of a new index, after removing what interrupted writers left."""
+    try:
+        remove_leftovers(path, keep=read_header(path).directory)
+    except IndexNotFound:
+        remove_leftovers(path, keep=None)
+    except BridgeError:  # an index that cannot be read is kept until the new one replaces it
+        pass
+    folder = path / next_data_folder(path)
+    folder.mkdir()
+    return folder
 
 
 def _directory(path: Path) -> str | None:
-    """The folder that counts; None where that is not known."""
+    """Return the name of the data folder in use, or None if it is not known."""
     try:
         return read_header(path).directory
     except BridgeError:

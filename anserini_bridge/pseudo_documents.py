@@ -1,23 +1,33 @@
 """Exports sparse vectors for other tools, in the format of Anserini's JsonVectorCollection."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from scipy.sparse import csr_matrix
 
-from .storage import atomic_write
-from .vectors import check_ids, check_vectors, check_vocabulary
+from anserini_bridge.storage import atomic_write
+from anserini_bridge.vectors import check_ids, check_vectors, check_vocabulary
 
 
 def write_json_vectors(
     path: str | Path, ids: Sequence[str], vectors: csr_matrix, vocabulary: Sequence[str]
 ) -> None:
-    """Writes a line `{"id": ..., "contents": "", "vector": {word: weight}}` for each document.
+    """Write a line `{"id": ..., "contents": "", "vector": {word: weight}}` for each document.
 
-    vectors [len(ids), V] has whole weights >= 0. The file appears under its name when it is complete. Stock
-    Anserini (`IndexCollection -collection JsonVectorCollection -impact -pretokenized`) reads a folder of such
-    files whose names end in .jsonl; it splits words at white space. Raises BadVectors.
+    Stock Anserini (`IndexCollection -collection JsonVectorCollection -impact -pretokenized`) reads a folder
+    of such files whose names end in .jsonl; it splits words at white space.
+
+    Args:
+        path: the file, which appears under this name when it is complete.
+        ids: n distinct ids.
+        vectors: [n, V], whole weights >= 0.
+        vocabulary: the V words.
+
+    Raises:
+        BadVectors: ids, vectors or vocabulary are invalid.
     """
     words = check_vocabulary(vocabulary)
     vectors = check_vectors(vectors, len(words))

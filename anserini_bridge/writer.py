@@ -1,8 +1,10 @@
 """Builds and updates an impact index: sparse integer vectors in, a plain Lucene index out."""
 
+from __future__ import annotations
+
+import contextlib
 import dataclasses
 import json
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -10,19 +12,21 @@ from typing import Any, Literal, Self
 
 from scipy.sparse import csr_matrix
 
-from .errors import BadVectors, BridgeError, IndexMismatch, VocabularyMismatch
-from .jvm import java_class, java_errors
-from .metadata import (
+from anserini_bridge.errors import BadVectors, BridgeError, IndexMismatch
+from anserini_bridge.jvm import java_class, java_errors
+from anserini_bridge.metadata import (
     IndexMetadata,
-    open_data_folder,
+    check_same_vocabulary,
     read_metadata,
     read_words,
+    replace_index,
     vocabulary_hash,
     write_metadata,
+    write_words,
 )
-from .runtime import lucene_version
-from .storage import WriterLock, atomic_write, remove_leftovers
-from .vectors import (
+from anserini_bridge.runtime import lucene_version
+from anserini_bridge.storage import WriterLock, remove_leftovers
+from anserini_bridge.vectors import (
     check_document_lengths,
     check_ids,
     check_vectors,
@@ -34,7 +38,7 @@ from .vectors import (
 
 
 class ImpactWriter:
-    """Writes documents to the index at path; leaving the `with` block commits, an exception undoes all.
+    """Writes documents to an index; leaving the `with` block commits, an exception undoes all changes.
 
     ```python
     with ImpactWriter(path, words, encoder="mini", quantization={"scheme": "linear", "scale": 100.0},
@@ -43,16 +47,28 @@ class ImpactWriter:
     ```
 
     A weight becomes the term frequency of its word, so other Lucene tools can read the index: field `id`
-    (stored, and as doc values) and field `contents`. A document without words is a document too.
+    (stored, and as doc values) and field `contents`. A document may have no words.
 
-    mode="create" builds a new index beside the old one, if any, which answers until the new one is
-    complete, however the build ends. mode="update" changes an index made with the same settings; searchers
-    see the changes, all at once, after refresh().
+    In a segment, similar documents are placed side by side, so that a search can skip most of them. The
+    order in which documents were added is stored: it decides between equal scores.
 
-    memory_mb bounds the documents that are held until a segment of them is written; on top of it, ids added
-    in one session are kept (about 100 bytes each), to tell repeated ones at once. In a segment similar
-    documents lie side by side (reorder=False: as they came), so that a search can pass over most of them.
-    The order in which documents were added is remembered: it decides between equal scores.
+    Args:
+        path: the index's folder.
+        vocabulary: the V words, by column of the vectors.
+        encoder: identity of the model that encodes the documents.
+        quantization, topk, normalize: how the vectors were made, see `IndexMetadata`.
+        extra: the caller's own metadata; None: empty, or for mode="update" what the index has.
+        mode: "create" builds a new index; an old one at path can be searched until the new one is
+            complete, and stays if the build fails. "update" changes an index that was made with the same
+            settings; searchers see the changes, all at once, after `ImpactSearcher.refresh`.
+        memory_mb: MB for documents that wait to be written as a segment. The ids added in one session are
+            held too, about 100 bytes each, to detect repeated ones.
+        reorder: False keeps the documents of a segment in the order in which they were added.
+
+    Raises:
+        BadVectors: the vocabulary is invalid.
+        ValueError: the mode is neither "create" nor "update".
+        TypeError: JSON cannot represent the settings or the caller's own metadata.
     """
 
     def __init__(
@@ -69,66 +85,92 @@ class ImpactWriter:
         memory_mb: float = 512,
         reorder: bool = True,
     ) -> None:
-        """Checks the arguments; the index is opened by `with`."""
         if mode not in ("create", "update"):
-            raise ValueError(f'mode is {mode!r}: give "create" or "update".')
+            raise ValueError(f'mode is {mode!r}: give "create" or "update"')
         self.path = Path(path).absolute()
         self.vocabulary = check_vocabulary(vocabulary)
         settings = {"quantization": dict(quantization), "topk": topk, "normalize": normalize}
-        # As they will be read back, so that what JSON cannot hold fails here and not after the build.
+        # As they will be read back; what JSON cannot represent fails here and not after the build.
         self._settings: dict[str, Any] = json.loads(json.dumps({"encoder": encoder, **settings}))
         self._extra = None if extra is None else json.loads(json.dumps(dict(extra)))
         self._update = mode == "update"
         self._memory_mb = memory_mb
         self._reorder = reorder
         self._java: Any = None
+        self._old: IndexMetadata | None = None  # of the index that is updated
         self._added: set[str] = set()
         self._deleted: set[str] = set()
 
     def __enter__(self) -> Self:
-        """Opens the index for writing.
+        """Open the index for writing.
 
-        Raises IndexLocked; IndexNotFound (create: the folder holds other files; update: no index there);
-        VocabularyMismatch or IndexMismatch (update: made with another vocabulary or other settings);
-        CorruptIndex, IndexVersion, NoJava, NoJar or JVMConflict.
+        Raises:
+            IndexLocked: another process is writing to the index.
+            IndexNotFound: there is no index to update, or the folder for a new one holds other files.
+            IndexMismatch: the index to update was made with other settings or, as VocabularyMismatch, with
+                another vocabulary.
+            CorruptIndex, IndexVersion: the index to update cannot be read.
+            NoJava, NoJar, JVMConflict: see `start_jvm`.
         """
         writer = java_class("impact.Writer")
         if self._update:
-            read_metadata(self.path)  # refuse before making a lock file
-        self._lock = WriterLock(self.path)
-        self._created_folder: Path | None = None
-        self._old: IndexMetadata | None = None
-        try:
-            folder = self._open_folder()
+            read_metadata(self.path)  # fails before a lock file is made
+        with contextlib.ExitStack() as stack:
+            self._folder = self._open_folder(stack)
             with java_errors(self.path):
                 self._java = writer(
-                    str(folder / "lucene").encode(),
+                    str(self._folder / "lucene").encode(),
                     *pack_strings(self.vocabulary),
                     not self._update,
                     self._reorder,
                     float(self._memory_mb),
                 )
-        except BaseException:
-            self._abandon()
-            raise
+            stack.callback(self._close)
+            self._open_files = stack.pop_all()
         return self
 
-    def add(self, ids: Sequence[str], vectors: csr_matrix) -> None:
-        """Adds documents with new ids; vectors [len(ids), V] of whole weights >= 0 (0 is dropped).
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            with self._open_files:
+                self._commit()
+        else:
+            self._open_files.__exit__(kind, error, trace)
 
-        Raises BadVectors, also for an id that the index holds already.
+    def add(self, ids: Sequence[str], vectors: csr_matrix) -> None:
+        """Add n documents with new ids.
+
+        Args:
+            ids: n distinct ids.
+            vectors: [n, V], whole weights >= 0; zeros are dropped.
+
+        Raises:
+            BadVectors: ids or vectors are invalid, or the index holds one of the ids.
         """
         self._write(ids, vectors, replace=False)
 
     def upsert(self, ids: Sequence[str], vectors: csr_matrix) -> None:
-        """Adds documents in place of those with the same ids; a replaced one goes to the end of the order.
+        """Add n documents, which replace those with the same ids; they come last in the order.
 
-        Raises BadVectors.
+        Args:
+            ids: n distinct ids.
+            vectors: [n, V], whole weights >= 0; zeros are dropped.
+
+        Raises:
+            BadVectors: ids or vectors are invalid.
         """
         self._write(ids, vectors, replace=True)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Deletes the documents with these ids; ids that the index does not hold are ignored."""
+        """Delete the documents with these ids; ids that the index does not hold are ignored.
+
+        Raises:
+            BadVectors: the ids are invalid.
+        """
         java = self._opened()
         ids = check_ids(ids)
         with java_errors(self.path):
@@ -139,41 +181,25 @@ class ImpactWriter:
         self._deleted.update(ids)
 
     def optimize(self) -> None:
-        """Writes the documents anew in as few segments as memory_mb allows, similar ones side by side.
+        """Rewrite all documents in as few segments as memory_mb allows, similar ones side by side.
 
-        Brings back what many small updates cost in speed and size. Searchers see it after refresh().
+        Many small updates make an index slow and large; this makes it fast and small again. Searchers see
+        the result after `ImpactSearcher.refresh`.
         """
         java = self._opened()
         with java_errors(self.path):
             java.optimize()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None:
-            self._abandon()
-            return
-        try:
-            self._commit()
-        except BaseException:
-            self._abandon()
-            raise
-        self._java = None
-        self._lock.release()
-
-    def _open_folder(self) -> Path:
-        """The data folder to write to, after removing what killed writers left."""
+    def _open_folder(self, stack: contextlib.ExitStack) -> Path:
+        """Return the data folder to write to; the stack holds the lock and undoes a failed build."""
         if self._update:
+            stack.enter_context(WriterLock(self.path))
             self._old = read_metadata(self.path)
             remove_leftovers(self.path, keep=self._old.directory)
             self._check_settings(self._old)
             return self.path / self._old.directory
-        folder = self._created_folder = open_data_folder(self.path)
-        with atomic_write(folder / "vocabulary.txt") as file:
-            file.writelines(f"{word}\n" for word in self.vocabulary)
+        folder = stack.enter_context(replace_index(self.path))
+        write_words(folder, self.vocabulary)
         return folder
 
     def _check_settings(self, old: IndexMetadata) -> None:
@@ -181,8 +207,8 @@ class ImpactWriter:
         for name, value in self._settings.items():
             if getattr(old, name) != value:
                 raise IndexMismatch(
-                    f"The index at {self.path} was made with {name} {getattr(old, name)!r}, not {value!r}: "
-                    "use the same, or build the index again."
+                    f"the index at {self.path} was made with {name} {getattr(old, name)!r}, not {value!r}:"
+                    " use the same, or build the index again"
                 )
 
     def _write(self, ids: Sequence[str], vectors: csr_matrix, replace: bool) -> None:
@@ -206,15 +232,12 @@ class ImpactWriter:
             held = {name for name, document in zip(ids, documents, strict=True) if document >= 0}
             held = held - self._deleted
         for name in held:
-            raise BadVectors(f"The index at {self.path} holds the id {name!r} already: use upsert.")
+            raise BadVectors(f"the index at {self.path} holds the id {name!r} already: use upsert")
 
     def _commit(self) -> None:
         with java_errors(self.path):
             documents, postings = self._java.commit()
-        metadata = self._metadata(documents, postings)
-        write_metadata(self.path, metadata)
-        self._created_folder = None  # it is the index now
-        remove_leftovers(self.path, keep=metadata.directory)
+        write_metadata(self.path, self._metadata(documents, postings))
 
     def _metadata(self, documents: int, postings: int) -> IndexMetadata:
         if self._old:
@@ -225,10 +248,9 @@ class ImpactWriter:
                 postings=postings,
                 extra=self._old.extra if self._extra is None else self._extra,
             )
-        assert self._created_folder
         return IndexMetadata(
             lucene_version=lucene_version(),
-            directory=self._created_folder.name,
+            directory=self._folder.name,
             vocabulary=vocabulary_hash(self.vocabulary),
             vocabulary_size=len(self.vocabulary),
             documents=documents,
@@ -238,33 +260,36 @@ class ImpactWriter:
         )
 
     def _opened(self) -> Any:
+        """Return the Java writer.
+
+        Raises:
+            BridgeError: the `with` block was not entered, or was left.
+        """
         if self._java is None:
             raise BridgeError(
-                f"The index at {self.path} is not open for writing: use `with ImpactWriter(...)`."
+                f"the index at {self.path} is not open for writing: use `with ImpactWriter(...)`"
             )
         return self._java
 
-    def _abandon(self) -> None:
-        """Leaves the index as it was found."""
-        try:
-            if self._java is not None:
-                with java_errors(self.path):
-                    self._java.rollback()
-        finally:
-            self._java = None
-            if self._created_folder:
-                shutil.rmtree(self._created_folder, ignore_errors=True)
-            self._lock.release()
+    def _close(self) -> None:
+        """Close the Java writer, which undoes changes that were not committed."""
+        java, self._java = self._java, None
+        with java_errors(self.path):
+            java.rollback()
 
 
 def update_index(
     path: str | Path, memory_mb: float = 512, extra: Mapping[str, Any] | None = None
 ) -> ImpactWriter:
-    """Returns an ImpactWriter with mode="update" and the settings that the index at path was made with.
+    """Return a writer that updates the index at path, with the settings that the index was made with.
 
-    extra replaces the caller's own metadata; None keeps it.
+    Args:
+        path: the index's folder.
+        memory_mb: see `ImpactWriter`.
+        extra: replaces the caller's own metadata; None keeps it.
 
-    Raises IndexNotFound, IndexVersion or CorruptIndex.
+    Raises:
+        IndexNotFound, IndexMismatch, IndexVersion, CorruptIndex: see `read_metadata`.
     """
     metadata = read_metadata(path)
     return ImpactWriter(
@@ -278,14 +303,3 @@ def update_index(
         mode="update",
         memory_mb=memory_mb,
     )
-
-
-def check_same_vocabulary(path: Path, metadata: IndexMetadata, words: Sequence[str]) -> None:
-    """Raises VocabularyMismatch unless the index was made with these words, in this order."""
-    found = vocabulary_hash(words)
-    if found != metadata.vocabulary:
-        raise VocabularyMismatch(
-            f"The index at {path} was made with a vocabulary of {metadata.vocabulary_size} words "
-            f"({metadata.vocabulary[:12]}), not with this one of {len(words)} words ({found[:12]}): "
-            "use the model that made the index, or build the index again."
-        )

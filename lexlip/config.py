@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from lexlip.errors import ConfigError
@@ -190,6 +190,19 @@ class ObjectiveConfig:
             )
 
     @property
+    def turns(self) -> tuple[ObjectiveConfig, ...]:
+        """The objectives that take turns: with `alternate` all losses but matching, then matching alone."""
+        if not self.alternate:
+            return (self,)
+        off: dict[str, Any] = {name: 0.0 for name in LOSSES if name != "matching"}
+        return replace(self, matching=0), replace(self, **off)
+
+    @property
+    def only_matches(self) -> bool:
+        """Whether matching is the only loss."""
+        return not any(getattr(self, name) for name in LOSSES if name != "matching")
+
+    @property
     def decodes(self) -> bool:
         """Whether phase 1's bottlenecked decoders are trained."""
         return self.image_to_text > 0 or self.text_to_text > 0
@@ -276,6 +289,15 @@ class Config:
             raise ConfigError(
                 "objective.composed_negatives mixes the photos of a batch, so they must be encoded together;"
                 " leave optim.micro_batch out"
+            )
+        if self.data.views and self.data.sizes:
+            raise ConfigError(
+                "data.views is for photos of one size: leave data.sizes empty, or set data.views=0"
+            )
+        if self.data.views and self.objective.smrm and not self.model.image.layers:
+            raise ConfigError(
+                "data.views keeps no pixels that objective.smrm could mask: set model.image.layers=2 for"
+                " further layers, whose tokens are masked, or data.views=0"
             )
         kind = MODELS[self.model.kind]
         for key in fields(ObjectiveConfig):

@@ -13,6 +13,9 @@ if TYPE_CHECKING:  # the tests of the bridge run without what these need
 
 ROOT = Path(__file__).parents[1]
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run beside each other: more threads are slower
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a model that is not there is not looked for on the hub
+
 # A background job of a script is started with Ctrl-C ignored, and its children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -27,7 +27,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from lexlip.config import TextEncoderConfig
 from lexlip.data import open_source
-from lexlip.data.table import SUFFIXES, read_entries
+from lexlip.data.caption_table import SUFFIXES, read_entries
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import DataError, LexLIPError, ModelError
 from lexlip.vocabulary import CONTINUES

@@ -1,6 +1,15 @@
 #!/bin/sh
-# Compiles the Java classes that ship with the package:  build.sh ANSERINI_JAR OUTPUT [JAVAC]
-# What ships is built by javac 17 with the jar of pyserini 1.6.0 (Lucene 9), and runs on Lucene 10 too.
+# Compiles the Java sources into the jar that ships with the package:
+#     build.sh ANSERINI_JAR OUTPUT.jar [JAVAC]
+# The jar that ships is built by javac 17 with the jar of pyserini 1.6.0 (Lucene 9); it runs on Lucene 10 too.
+# The same sources always give the same bytes: sorted entries, fixed dates, no manifest, no compression.
 set -eu
-exec "${3:-javac}" --release 17 -g:none -proc:none -Xlint:all,-classfile,-options,-path \
-    -cp "$1" -d "$2" "$(dirname "$0")"/impact/*.java
+javac=$(readlink -f "$(command -v "${3:-javac}")")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$javac" --release 17 -g:none -proc:none -Xlint:all,-classfile,-options,-path \
+    -cp "$1" -d "$work/classes" "$(dirname "$0")"/impact/*.java
+export LC_ALL=C # the order in which the shell lists files
+(cd "$work/classes" && "$(dirname "$javac")/jar" --create --file "$work/impact.jar" \
+    --no-manifest --no-compress --date=1980-02-01T00:00:00Z impact/*.class)
+mv "$work/impact.jar" "$2"

@@ -66,7 +66,7 @@ def _command(definition: Table) -> click.Command:
 
 
 def _print(definition: Table, rows: list[Row], notes: Sequence[str], markdown: bool, as_json: bool) -> None:
-    from lexlip.bench.tables.text import as_markdown, as_text
+    from lexlip.bench.tables.render import as_markdown, as_text
     from lexlip.cli.index import show_skipped
 
     show_skipped(next((row.skipped for row in rows if row.skipped), []))

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from lexlip.data.caption_table import SUFFIXES, read_entries
 from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, Source, clean_captions
-from lexlip.data.table import SUFFIXES, read_entries
 from lexlip.errors import DataError
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lexlip.config import SourceConfig
-from lexlip.data import table
+from lexlip.data import caption_table
 from lexlip.data.concat import Concat
 from lexlip.data.folder import FolderSource, Listing, walk
 from lexlip.data.further_captions import FurtherCaptions
@@ -57,8 +57,8 @@ def open_source(spec: str | Path, images: str | Path | None = None, split: str |
         _refuse(f"{name} is drawn", images, split)
         return _draw_scenes(name)
     suffix = path.suffix.lower()
-    if path.is_file() and suffix in (".json", *table.SUFFIXES):
-        kind = KarpathySource if suffix == ".json" else table.TableSource
+    if path.is_file() and suffix in (".json", *caption_table.SUFFIXES):
+        kind = KarpathySource if suffix == ".json" else caption_table.TableSource
         return kind(path, Path(images).expanduser() if images is not None else None, split, name)
     if path.exists():
         _refuse(f"{name} holds its photos itself", images, split)

@@ -35,6 +35,6 @@ def open_index(
     index = Path(index)
     kind = read_header(index).kind
     if kind not in INDEXES:
-        raise CorruptIndex(f"{index} holds an index of an unknown kind, {kind!r}: build the index again.")
+        raise CorruptIndex(f"{index} holds an index of an unknown kind, {kind!r}: build the index again")
     stage: FirstStage = load_class(INDEXES[kind])(index, model, query_encoder, query_topk)
     return stage

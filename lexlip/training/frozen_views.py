@@ -64,9 +64,13 @@ def encode_views(
         processes: share the work, on one file system.
 
     Raises:
-        ConfigError: the body learns, photos have several sizes, or pixels are to be masked.
+        ConfigError: the body is not frozen.
     """
-    _check(encoder, config)
+    if any(parameter.requires_grad for parameter in encoder.body.parameters()):
+        raise ConfigError(
+            f"data.views={config.data.views} needs a frozen image encoder:"
+            " set optim.lr_scale={image_encoder.body: 0}, or data.views=0"
+        )
     tokens = _shared_array(file, (len(indices), config.data.views, *encoder.token_shape), processes)
     rows = range(processes.rank, len(indices), processes.world)
     places = [(row, int(indices[row]), view) for row in rows for view in range(config.data.views)]
@@ -101,21 +105,6 @@ def encode_views(
     encoder.train(training)
     everywhere = {photo: why for part in processes.collect(unreadable) for photo, why in part.items()}
     return FrozenViews(tokens, indices, everywhere)
-
-
-def _check(encoder: ImageEncoder, config: Config) -> None:
-    if any(parameter.requires_grad for parameter in encoder.body.parameters()):
-        raise ConfigError(
-            f"data.views={config.data.views} needs a frozen image encoder:"
-            " set optim.lr_scale={image_encoder.body: 0}, or data.views=0"
-        )
-    if config.data.sizes:
-        raise ConfigError("data.views is for photos of one size: leave data.sizes empty, or set data.views=0")
-    if config.objective.smrm and encoder.layers is None:
-        raise ConfigError(
-            "data.views keeps no pixels that objective.smrm could mask: set model.image.layers=2 for fresh"
-            " layers, whose tokens are masked, or data.views=0"
-        )
 
 
 def _shared_array(file: Path, shape: tuple[int, ...], processes: Processes) -> np.ndarray:

@@ -25,15 +25,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lexlip.config import LOSSES, ObjectiveConfig
+from lexlip.config import ObjectiveConfig
 from lexlip.encoders.chunked_logits import masked_cross_entropy
 from lexlip.encoders.lexicon import LexiconHead
 from lexlip.models.dual_encoder import DualEncoder, by_length
@@ -76,7 +76,7 @@ class Method(nn.Module):
         key_dtype: torch.dtype = torch.bfloat16,
     ) -> None:
         super().__init__()
-        self.model, self.objective = model, objective
+        self.model, self.objective, self.whole_objective = model, objective, objective
         token_ids = torch.from_numpy(vocabulary.token_ids)
         self.register_buffer("columns", token_ids, persistent=False)  # int64 [V], the words' token ids
         width = model.text_encoder.width
@@ -96,7 +96,6 @@ class Method(nn.Module):
                 nn.LayerNorm(states),
                 nn.Linear(states, model.image_encoder.patch_width),
             )
-        self.turns = _turns(objective)
         if objective.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
             self.image_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
@@ -110,7 +109,8 @@ class Method(nn.Module):
 
     def take_turn(self, step: int) -> None:
         """Train what is this step's turn, if losses alternate."""
-        self.objective = self.turns[step % len(self.turns)]
+        turns = self.whole_objective.turns
+        self.objective = turns[step % len(turns)]
 
     # ---- vectors (Section 3.1) ----
 
@@ -139,7 +139,7 @@ class Method(nn.Module):
         return self._raw(batch, self.image_states(batch.photos))
 
     def _raw(self, batch: Batch, states: Tensor) -> Tensors:
-        if not self.model.can.vectors or _trains_pairs_only(self.objective):
+        if not self.model.can.vectors or self.objective.only_matches:
             return {}
         raw = {
             "image": self.model.pool_image(states),
@@ -204,18 +204,6 @@ class Method(nn.Module):
     def left_behind(self) -> Tensors:
         """Return the weights and queues that a checkpoint holds beside the model."""
         return {name: value for name, value in self.state_dict().items() if not name.startswith("model.")}
-
-
-def _turns(objective: ObjectiveConfig) -> tuple[ObjectiveConfig, ...]:
-    """Return the objectives that take turns: with `alternate` all but matching, then matching alone."""
-    if not objective.alternate:
-        return (objective,)
-    off: dict[str, Any] = {name: 0.0 for name in LOSSES if name != "matching"}
-    return replace(objective, matching=0), replace(objective, **off)
-
-
-def _trains_pairs_only(objective: ObjectiveConfig) -> bool:
-    return not any(getattr(objective, name) for name in LOSSES if name != "matching")
 
 
 # ---- losses of single captions ----

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lexlip.config import ObjectiveConfig, OptimConfig
+from lexlip.config import OptimConfig
 from lexlip.device import autocast, pick_precision
 from lexlip.objectives.compared import Compared
 from lexlip.objectives.losses import batch_loss
@@ -98,12 +98,12 @@ def backward(
     Returns:
         The losses by name, and the keys to enqueue (None without queues).
     """
-    device, objective = batch.owners.device, method.objective
+    device = batch.owners.device
     whole = config.micro_batch is None or config.micro_batch >= len(batch.photos)
     chunks = [batch] if whole else batch.split(config.micro_batch or 1)
     cast = autocast(pick_precision(config.precision, device), device)
     keys = None
-    if objective.queue:
+    if method.objective.queue:
         with cast:
             keys = _concat([method.key_vectors(chunk) for chunk in chunks])
 
@@ -111,7 +111,7 @@ def backward(
         with cast:
             raw, sums = method(batch)
         loss, parts = whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
-        of_captions, caption_parts = caption_loss(sums, objective, totals)
+        of_captions, caption_parts = caption_loss(method, sums, totals)
         scaler.scale(loss + of_captions).backward()
         return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
 
@@ -131,7 +131,7 @@ def backward(
         _set_generator_state(device, generator)  # the same dropout as the first time
         with cast:
             part, sums = method(chunk)
-        of_captions, caption_parts = caption_loss(sums, objective, totals)
+        of_captions, caption_parts = caption_loss(method, sums, totals)
         for name, value in [*caption_parts.items(), ("loss", of_captions)]:
             parts[name] = parts.get(name, 0.0) + torch.as_tensor(value).detach()
         outputs: list[tuple[Tensor, Tensor | None]] = []
@@ -194,14 +194,14 @@ def whole_batch_loss(
     return loss, parts
 
 
-def caption_loss(sums: Tensors, objective: ObjectiveConfig, totals: Totals) -> tuple[Tensor | float, Tensors]:
+def caption_loss(method: Method, sums: Tensors, totals: Totals) -> tuple[Tensor | float, Tensors]:
     """Return this process's share of the losses of single captions: their weighted sum, and the parts."""
     parts = {
         loss.name: sums[loss.name] / max(1.0, loss.factor * getattr(totals, loss.denominator))
         for loss in CAPTION_LOSSES
         if loss.name in sums
     }
-    return sum((getattr(objective, name) * part for name, part in parts.items()), 0.0), parts
+    return sum((getattr(method.objective, name) * part for name, part in parts.items()), 0.0), parts
 
 
 def _words_present(words: Words, texts: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
-"""Settings, random vectors, and the plain formula that searches are held against."""
+"""Settings, random vectors, and the plain formula that searches are compared with."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +29,17 @@ def random_vectors(rows: int, width: int, density: float, top: int, seed: int) -
     return matrix.astype(np.int32)
 
 
+def change_metadata(index: Path, remove: Sequence[str] = (), **fields: Any) -> None:
+    """Change fields of `index.json`, as another version may have written them, or damage."""
+    found = json.loads((index / "index.json").read_text())
+    kept = {name: value for name, value in found.items() if name not in remove}
+    (index / "index.json").write_text(json.dumps({**kept, **fields}))
+
+
 def brute_force(
     queries: csr_matrix, vectors: csr_matrix, ids: Sequence[str], k: int
 ) -> list[tuple[list[str], list[int]]]:
-    """The k best of each query by score, then by insertion order; a hit shares a word."""
+    """Return the k best of each query, by score and then by insertion order; a hit shares a word."""
     scores = (queries.astype(np.int64) @ vectors.astype(np.int64).T).toarray()
     answers = []
     for row in scores:

@@ -25,7 +25,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="session")
 def index(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of the corpus, not to be changed."""
+    """An index of the corpus, which tests must not change."""
     path = tmp_path_factory.mktemp("indexes") / "corpus"
     with ImpactWriter(path, corpus.words, **SETTINGS) as writer:
         writer.add(corpus.ids[:6_000], corpus.vectors[:6_000])
@@ -44,7 +44,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs code in a Python of its own, at the root of the project."""
+    """Runs code in a new Python process, at the root of the project."""
 
     def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", code, *map(str, arguments)]

@@ -1,15 +1,12 @@
 """Stock Anserini reads our indexes, and makes the same index from what we export."""
 
-import json
 import subprocess
 from pathlib import Path
 
-import numpy as np
-import pytest
 from bridge_corpus import Corpus, brute_force, random_vectors
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import BadVectors, ImpactSearcher, find_jar, find_java, write_json_vectors
+from anserini_bridge import ImpactSearcher, find_jar, find_java, write_json_vectors
 from anserini_bridge.jvm import java_class
 
 
@@ -49,19 +46,3 @@ def test_stock_anserini_indexes_the_export_to_the_same_scores(tmp_path: Path, co
     [(expected_ids, expected_scores)] = brute_force(query, vectors, ids, k=300)
     assert [score for _, score in hits] == expected_scores
     assert dict(hits) == dict(zip(expected_ids, expected_scores, strict=True))
-
-
-def test_the_export_line_by_line(tmp_path: Path) -> None:
-    words = ["|", "##ing", "日本", '"']
-    write_json_vectors(tmp_path / "a.jsonl", ["x", "ü"], csr_matrix([[0, 2, 1, 3], [0, 0, 0, 0]]), words)
-    lines = (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [
-        {"id": "x", "contents": "", "vector": {"##ing": 2, "日本": 1, '"': 3}},
-        {"id": "ü", "contents": "", "vector": {}},
-    ]
-
-
-def test_a_bad_export_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(BadVectors, match="There are 1 ids for 2 vectors"):
-        write_json_vectors(tmp_path / "a.jsonl", ["x"], csr_matrix(np.eye(2, dtype=int)), ["a", "b"])
-    assert list(tmp_path.iterdir()) == []

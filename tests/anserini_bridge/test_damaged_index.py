@@ -1,12 +1,10 @@
-import json
 import re
 import shutil
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
-from bridge_corpus import SETTINGS
+from bridge_corpus import SETTINGS, change_metadata
 
 from anserini_bridge import (
     CorruptIndex,
@@ -16,30 +14,20 @@ from anserini_bridge import (
     IndexVersion,
     lucene_version,
     read_metadata,
-    vocabulary_hash,
 )
 
 
-def change(path: Path, **fields: Any) -> None:
-    found = json.loads((path / "index.json").read_text())
-    (path / "index.json").write_text(json.dumps({**found, **fields}))
-
-
-def test_the_vocabulary_hash_depends_on_words_and_order() -> None:
-    assert vocabulary_hash(["a", "é"]).startswith("7ab79b5e89f288f0")
-    assert len({vocabulary_hash(words) for words in (["a", "b"], ["b", "a"], ["ab"])}) == 3
-
-
 def test_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFound, match=f"There is no index at {tmp_path}/none; build one"):
+    message = f"^there is no index at {tmp_path}/none: build one, or give the folder of another$"
+    with pytest.raises(IndexNotFound, match=message):
         ImpactSearcher(tmp_path / "none")
 
 
 def test_a_folder_of_other_files(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(IndexNotFound, match=f"{tmp_path} is not an index: it holds no index.json"):
+    with pytest.raises(IndexNotFound, match=f"^{tmp_path} holds no index: build one, or give the folder of"):
         ImpactSearcher(tmp_path)
-    with pytest.raises(IndexNotFound, match="is a file, not an index"):
+    with pytest.raises(IndexNotFound, match=r"is a file, not an index: give the folder of an index$"):
         ImpactSearcher(tmp_path / "notes.txt")
 
 
@@ -50,7 +38,7 @@ def test_a_folder_of_other_files(tmp_path: Path) -> None:
         ("\udcff", "index.json is not JSON"),
         ("[]", "index.json has no format_version"),
         ('{"format_version": "1"}', "index.json has no format_version"),
-        ('{"format_version": 2}', "index.json lacks created, directory, documents, encoder"),
+        ('{"format_version": 2}', "index.json lacks directory, documents, encoder"),
     ],
 )
 def test_a_damaged_index_json(small: Path, text: str, message: str) -> None:
@@ -60,8 +48,8 @@ def test_a_damaged_index_json(small: Path, text: str, message: str) -> None:
 
 
 def test_index_json_cannot_point_elsewhere(small: Path) -> None:
-    change(small, directory="../other")
-    with pytest.raises(CorruptIndex, match=r"points to the folder '\.\./other', which no index has"):
+    change_metadata(small, directory="../other")
+    with pytest.raises(CorruptIndex, match=r"points to '\.\./other', which is not a data folder: build"):
         read_metadata(small)
 
 
@@ -69,7 +57,7 @@ def test_index_json_cannot_point_elsewhere(small: Path) -> None:
     ("version", "way_out"), [(3, "install a newer lexlip"), (1, "build the index again")]
 )
 def test_an_unknown_format(small: Path, version: int, way_out: str) -> None:
-    change(small, format_version=version)
+    change_metadata(small, format_version=version)
     with pytest.raises(IndexVersion, match=f"has format version {version}, .* version 2: {way_out}"):
         ImpactSearcher(small)
 
@@ -89,7 +77,7 @@ def test_a_lucene_that_is_newer_than_this_one(small: Path, newer: tuple[bytes, b
 def test_truncated_or_missing_lucene_files(small: Path) -> None:
     postings = next((small / "data-1" / "lucene").glob("*.doc"))
     postings.write_bytes(postings.read_bytes()[:10])
-    message = f"The index at {small} is damaged .*: build it again"
+    message = f"^the index at {small} is damaged .*: build it again$"
     with pytest.raises(CorruptIndex, match=message):
         ImpactSearcher(small)
     with pytest.raises(CorruptIndex, match=message):

@@ -1,11 +1,15 @@
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from bridge_corpus import change_metadata
+from scipy.sparse import csr_matrix
 
 from anserini_bridge import (
     CorruptIndex,
+    ImpactSearcher,
     ImpactWriter,
     IndexHeader,
     IndexLocked,
@@ -15,6 +19,8 @@ from anserini_bridge import (
     read_metadata,
     read_metadata_as,
     replace_index,
+    update_index,
+    vocabulary_hash,
     write_metadata,
 )
 
@@ -43,13 +49,19 @@ def impact(path: Path) -> ImpactWriter:
     return ImpactWriter(path, ["a"], encoder="x", quantization={}, topk=None, normalize=False)
 
 
+def test_the_vocabulary_hash_depends_on_words_and_order() -> None:
+    assert vocabulary_hash(["a", "é"]).startswith("7ab79b5e89f288f0")
+    assert len({vocabulary_hash(words) for words in (["a", "b"], ["b", "a"], ["ab"])}) == 3
+
+
 def test_an_index_of_another_kind(tmp_path: Path) -> None:
     write(tmp_path / "index", "one", extra={"mine": [1]})
     found = read_metadata_as(Notes, tmp_path / "index")
     assert (found.kind, found.colour, found.documents, found.extra) == ("notes", "red", 1, {"mine": [1]})
     header = read_header(tmp_path / "index")
     assert (header.kind, header.directory, header.created) == ("notes", "data-1", found.created)
-    with pytest.raises(IndexMismatch, match="index holds an index of kind 'notes', and one of kind 'impact'"):
+    message = "index holds an index of kind 'notes', and one of kind 'impact' is needed: give the folder of"
+    with pytest.raises(IndexMismatch, match=message):
         read_metadata(tmp_path / "index")
     with pytest.raises(IndexNotFound):
         read_header(tmp_path / "nothing")
@@ -58,21 +70,70 @@ def test_an_index_of_another_kind(tmp_path: Path) -> None:
 def test_an_older_impact_index_does_not_say_its_kind(tmp_path: Path) -> None:
     with impact(tmp_path / "index"):
         pass
-    file = tmp_path / "index" / "index.json"
-    fields = json.loads(file.read_text())
-    assert fields.pop("kind") == "impact"
-    file.write_text(json.dumps(fields))
+    assert json.loads((tmp_path / "index" / "index.json").read_text())["kind"] == "impact"
+    change_metadata(tmp_path / "index", remove=["kind"])
     assert read_metadata(tmp_path / "index").kind == read_header(tmp_path / "index").kind == "impact"
 
 
 def test_a_field_that_is_missing(tmp_path: Path) -> None:
     write(tmp_path, "one")
-    fields = json.loads((tmp_path / "index.json").read_text())
-    del fields["colour"]
-    (tmp_path / "index.json").write_text(json.dumps(fields))
+    change_metadata(tmp_path, remove=["colour"])
     assert read_header(tmp_path).kind == "notes"
-    with pytest.raises(CorruptIndex, match="lacks colour"):
+    message = f"^{tmp_path}/index.json lacks colour: build the index again$"
+    with pytest.raises(CorruptIndex, match=message):
         read_metadata_as(Notes, tmp_path)
+    change_metadata(tmp_path, remove=["encoder", "documents"])
+    for read_it in (read_header, lambda path: read_metadata_as(Notes, path)):
+        with pytest.raises(CorruptIndex, match=r"index\.json lacks (colour, )?documents, encoder: build"):
+            read_it(tmp_path)
+
+
+def test_a_missing_field_gets_its_default(tmp_path: Path) -> None:
+    write(tmp_path, "one", extra={"mine": 1})
+    change_metadata(tmp_path, remove=["created", "extra"])
+    found = read_metadata_as(Notes, tmp_path)
+    assert (found.created, found.extra, found.colour) == ("", {}, "red")
+    assert (read_header(tmp_path).created, read_header(tmp_path).extra) == ("", {})
+
+
+def test_an_older_index_lacks_what_was_added_later(tmp_path: Path) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class LaterNotes(Notes):
+        pages: int = 7
+        tags: list[str] = field(default_factory=list)
+
+    write(tmp_path, "one")
+    found = read_metadata_as(LaterNotes, tmp_path)
+    assert (found.pages, found.tags, found.colour) == (7, [], "red")
+    change_metadata(tmp_path, pages=8, tags=["x"], never="heard of")  # as a later version writes it
+    found = read_metadata_as(LaterNotes, tmp_path)
+    assert (found.pages, found.tags) == (8, ["x"])
+    assert read_metadata_as(Notes, tmp_path).colour == "red"
+
+
+def test_the_time_is_written_once(tmp_path: Path) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    metadata = Notes(directory="data-1", documents=1, encoder="x", colour="red")
+    assert metadata.created == ""
+    write(tmp_path, "one")
+    created = read_header(tmp_path).created
+    assert before <= datetime.fromisoformat(created) <= datetime.now(UTC)
+    write_metadata(tmp_path, replace(read_metadata_as(Notes, tmp_path), colour="blue"))
+    assert (read_header(tmp_path).created, read_metadata_as(Notes, tmp_path).colour) == (created, "blue")
+    write(tmp_path, "two", created="2020-01-01T00:00:00+00:00")
+    assert read_header(tmp_path).created == "2020-01-01T00:00:00+00:00"
+
+
+def test_an_update_gives_a_time_to_an_index_that_has_none(tmp_path: Path) -> None:
+    with impact(tmp_path / "index"):
+        pass
+    change_metadata(tmp_path / "index", remove=["created"])
+    with ImpactSearcher(tmp_path / "index") as searcher:
+        with update_index(tmp_path / "index") as writer:
+            writer.add(["one"], csr_matrix([[1]]))
+        assert searcher.refresh()
+        assert searcher.metadata.created == read_metadata(tmp_path / "index").created != ""
+        assert (len(searcher), searcher.refresh()) == (1, False)
 
 
 def test_kinds_replace_each_other(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 
 from lexlip.bench.encoding import LOOPS, evaluation_transform, index_loop, plain_loop, time_loop
-from lexlip.processes import in_own_process
 from lexlip.data import Scenes, Source, open_source
+from lexlip.processes import in_own_process
 from tests.tiny import TINY, tiny_model
 
 
@@ -21,18 +21,23 @@ def squares(tmp_path: Path) -> Source:
     return open_source(tmp_path)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("resize", ["squash", "crop"])
-def test_both_loops_give_the_same_vectors(
-    squares: Source, resize: Literal["squash", "crop"], workers: int
-) -> None:
+def vectors_of_both(source: Source, resize: Literal["squash", "crop"], workers: int) -> list[np.ndarray]:
+    """Three photos by the plain loop and by that of the index."""
     model = tiny_model(image=replace(TINY.image, resize=resize, mean=(0.1, 0.5, 0.7), std=(0.2, 0.3, 0.4)))
-    plain, index = (
-        np.concatenate(list(loop(model, squares, [2, 0, 1], workers))) for loop in (plain_loop, index_loop)
-    )
-    assert plain.shape == index.shape == (3, model.dimensions)
+    return [
+        np.concatenate(list(loop(model, source, [2, 0, 1], workers))) for loop in (plain_loop, index_loop)
+    ]
+
+
+def check_that_both_are_the_same(plain: np.ndarray, index: np.ndarray) -> None:
+    assert plain.shape == index.shape == (3, tiny_model().dimensions)
     assert plain.any()
     np.testing.assert_allclose(index, plain, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("resize", ["squash", "crop"])
+def test_both_loops_give_the_same_vectors(squares: Source, resize: Literal["squash", "crop"]) -> None:
+    check_that_both_are_the_same(*vectors_of_both(squares, resize, 0))
 
 
 @pytest.mark.parametrize("resize", ["squash", "crop"])
@@ -51,3 +56,8 @@ def test_time_and_share_of_the_cores(loop: str, model_folder: Path, squares: Sou
     seconds, busy = in_own_process(time_loop, loop, str(model_folder), squares, [0, 1, 2], 1)
     assert seconds > 0
     assert 0 < busy < 1.1
+
+
+def test_both_loops_give_the_same_vectors_with_a_worker(squares: Source) -> None:
+    """In a process without a JVM, from which a worker is forked at once."""
+    check_that_both_are_the_same(*in_own_process(vectors_of_both, squares, "crop", 1))

@@ -1,20 +1,34 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from lexlip.bench import latency
+from lexlip.bench import response as module
+from lexlip.bench.response import (
+    RerankerTokens,
+    Response,
+    TimedIndex,
+    Timing,
+    time_pairs,
+    time_stage,
+)
+from lexlip.bench.tables.first_stages import measure_first_stages
+from lexlip.bench.tables.settings import TableSettings
+from lexlip.bench.tables.timed_index import write_timed_index
 from lexlip.data import Scenes
-from lexlip.bench.tables.first_stages import Settings, measure_first_stages
-from lexlip.evaluation.stages import response as module
-from lexlip.bench.tables.indexes import write_index
-from lexlip.bench.response import Asked, Index, Response, Tokens, _time_pairs, _time_stage
+from lexlip.errors import DataError
+from lexlip.search.open_index import open_index
 from tests.tiny import TINY, tiny_dense, tiny_model, tiny_stage
 
 SCENES = Scenes(8, seed=0)
 QUERIES = [item.captions[0] for item in SCENES.items]
-ASKED = Asked(QUERIES, k=3, warm_up=0)
+TIMING = Timing(QUERIES, k=3, warm_up=0)
 
 
 @pytest.fixture(autouse=True)
@@ -25,48 +39,56 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting another takes seconds."""
+    monkeypatch.setattr(module, "in_own_process", lambda function, *given: function(*given))
+
+
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TimedIndex]:
+    """An index of each kind."""
     folder = tmp_path_factory.mktemp("stages")
     tiny_model().save(folder / "words")
     tiny_dense().save(folder / "dense")
+    settings = TableSettings(topks=(4,), workers=0)
+    stages = measure_first_stages([str(folder / "words"), str(folder / "dense"), "bm25"], SCENES, settings)
+    return {
+        name: write_timed_index(folder / f"{name}.index", stage, SCENES, settings)
+        for name, stage in zip(("words", "dense", "bm25"), stages, strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> RerankerTokens:
+    folder = tmp_path_factory.mktemp("reranker")
     tiny_stage("ce").save(folder / "ce")
-    return folder
-
-
-def make_index(name: str, folder: Path, settings: Settings | None = None, photos: int | None = None) -> Index:
-    settings = settings or Settings(topks=(4,), workers=0)
-    folder.mkdir()
-    [stage] = measure_first_stages([name], SCENES, settings)
-    return write_index(folder, stage, SCENES, settings, photos)
-
-
-def make_tokens(models: Path, folder: Path) -> Tokens:
-    photos = np.random.default_rng(0).normal(size=(5, 17, 16)).astype(np.float16)
-    np.save(folder / "tokens.npy", photos)
+    np.save(folder / "tokens.npy", np.random.default_rng(0).normal(size=(5, 17, 16)).astype(np.float16))
     assert TINY.text.options["hidden_size"] == 16
-    return Tokens(str(models / "ce"), folder / "tokens.npy")
+    return RerankerTokens(str(folder / "ce"), folder / "tokens.npy")
 
 
 def test_statistics_are_numpy_s() -> None:
     seconds = np.random.default_rng(0).exponential(size=(50, 3))
-    plain = Response(seconds, 12.0, scored=7).to_dict()
+    response = Response(seconds, 12.0, scored=7)
+    plain = response.to_dict()
     total = seconds[:, 0] + seconds[:, 1] + seconds[:, 2]
     assert [plain["encode"], plain["search"], plain["rerank"]] == pytest.approx(seconds.mean(axis=0))
     assert (plain["mean"], plain["min"], plain["max"]) == pytest.approx(
         (total.mean(), min(total), max(total))
     )
+    assert response.mean == plain["mean"]
     for percent in (50, 95, 99, 99.99):
         assert plain[f"p{percent}"] == pytest.approx(np.percentile(total, percent))
     assert (plain["queries"], plain["peak_mb"], plain["scored"]) == (50, 12.0, 7)
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("name", ["words", "dense", "bm25"])
-def test_each_kind_is_opened_and_asked(models: Path, tmp_path: Path, name: str) -> None:
-    index = make_index(name if name == "bm25" else str(models / name), tmp_path / "index")
-    assert (index.kind, index.photos) == (name if name != "bm25" else "captions", 8)
-    assert index.megabytes > 0
-    responses = _time_stage(index, ASKED, make_tokens(models, tmp_path), [2, 5])
+def test_each_kind_is_opened_and_searched(
+    indexes: dict[str, TimedIndex], tokens: RerankerTokens, name: str
+) -> None:
+    responses = time_stage(indexes[name], TIMING, tokens, [2, 5])
     assert list(responses) == [None, 2, 5]
     for k, timed in responses.items():
         assert timed.seconds.shape == (8, 3)
@@ -76,87 +98,123 @@ def test_each_kind_is_opened_and_asked(models: Path, tmp_path: Path, name: str) 
         assert timed.scored is None
 
 
-def test_what_is_found_is_what_was_measured(models: Path, tmp_path: Path) -> None:
-    for name in ("words", "dense"):
-        settings = Settings(topks=(4,), workers=0)
-        [stage] = measure_first_stages([str(models / name)], SCENES, settings)
-        (tmp_path / name).mkdir()
-        encode, search = module._open(write_index(tmp_path / name, stage, SCENES, settings))
-        ranking = stage.report.rankings["t2i"]
-        for row in range(0, 40, 7):
-            (ids,), _ = search(encode(SCENES.items[row // 5].captions[row % 5]), 1)
-            assert ids == ranking.found[row][:1]
-
-
-def test_synthetic_vectors_fill_up_a_pool(models: Path, tmp_path: Path) -> None:
-    for name in ("words", "dense"):
-        index = make_index(str(models / name), tmp_path / name, photos=50)
-        assert index.photos == 50
-        fewer = make_index(str(models / name), tmp_path / f"few-{name}", photos=3)
-        assert fewer.photos == 3
-        assert fewer.megabytes < index.megabytes
-
-
+@pytest.mark.usefixtures("in_this_process")
 def test_candidates_are_as_many_as_are_reranked(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    indexes: dict[str, TimedIndex], tokens: RerankerTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, reranked = [], []
-    plain_open, plain_reranker = module._open, module._open_reranker
+    searched, reranked = [], []
+    plain_reranker = module._open_reranker
 
-    def open_index(index: Index) -> object:
-        encode, search = plain_open(index)
-        return encode, lambda query, k: (asked.append(k), search(query, k))[1]
+    def open_and_count(*arguments: Any, **options: Any) -> Any:
+        stage = open_index(*arguments, **options)
+        search = stage.search
 
-    def open_reranker(*arguments: object) -> object:
+        def search_and_count(queries: Sequence[Any], k: int) -> Any:
+            searched.append(k)
+            return search(queries, k)
+
+        monkeypatch.setattr(stage, "search", search_and_count)
+        return stage
+
+    def open_reranker(*arguments: Any) -> Callable[..., list[str]]:
         rerank = plain_reranker(*arguments)
         return lambda query, ids, scores: (reranked.append(len(ids)), rerank(query, ids, scores))[1]
 
-    monkeypatch.setattr(module, "_open", open_index)
+    monkeypatch.setattr(module, "open_index", open_and_count)
     monkeypatch.setattr(module, "_open_reranker", open_reranker)
-    index = make_index(str(models / "dense"), tmp_path / "index")
-    _time_stage(index, ASKED, make_tokens(models, tmp_path), [5])
-    assert asked == [3] * 9 + [5] * 9  # one of them warms up
+    time_stage(indexes["dense"], TIMING, tokens, [5])
+    assert searched == [3] * 9 + [5] * 9  # one of them warms up
     assert reranked == [5] * 9
 
 
-def test_a_reranker_orders_ids(models: Path, tmp_path: Path) -> None:
-    tokens = make_tokens(models, tmp_path)
-    rerank = module._open_reranker(tokens, ASKED)
-    ids = ["a", "b", "synthetic/7"]
-    assert sorted(rerank(QUERIES[0], ids, np.array([3.0, 2, 1]))) == ids
-
-
-def test_pairs_are_extrapolated_in_proportion(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("in_this_process")
+def test_a_query_keeps_as_many_words_as_the_index_is_timed_with(
+    indexes: dict[str, TimedIndex], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Clock:
-        """A pair takes a hundredth of a second."""
+    kept = []
 
-        now = 0.0
+    def open_and_tell(folder: Path, query_topk: int | None) -> Any:
+        kept.append(query_topk)
+        return open_index(folder, query_topk=query_topk)
 
-        @classmethod
-        def perf_counter(cls) -> float:
-            return cls.now
+    monkeypatch.setattr(module, "open_index", open_and_tell)
+    for query_topk in (None, 2):
+        time_stage(replace(indexes["words"], query_topk=query_topk), TIMING)
+    assert kept == [None, 2]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_all_queries_are_warmed_up_for_so_long_as_is_said(
+    indexes: dict[str, TimedIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def time_queries(answer: Any, queries: Sequence[str], warm_up: float | None) -> Any:
+        seen.append((list(queries), warm_up))
+        return latency.time_queries(answer, queries, warm_up=0)
+
+    monkeypatch.setattr(module, "time_queries", time_queries)
+    time_stage(indexes["bm25"], Timing(QUERIES[:2]))
+    time_stage(indexes["bm25"], Timing(QUERIES[:2], warm_up=7.0))
+    assert seen == [(QUERIES[:2], None), (QUERIES[:2], 7.0)]  # None: what `bench latency` takes
+
+
+def test_a_reranker_orders_ids_by_its_scores(tokens: RerankerTokens) -> None:
+    """Tokens of another photo stand for those of a photo; its id decides which."""
+    rerank = module._open_reranker(tokens, TIMING)
+    ids = ["a", "b", "synthetic/7"]
+    found = rerank(QUERIES[0], ids, np.array([3.0, 2, 1]))
+    assert sorted(found) == ids
+    assert rerank(QUERIES[0], ids[::-1], np.array([1.0, 2, 3])) == found
+    first = module._open_reranker(tokens, replace(TIMING, fusion="norm_add", weight=1.0))
+    assert first(QUERIES[0], ids, np.array([1.0, 3, 2])) == ["b", "synthetic/7", "a"]
+
+
+class Clock:
+    """Goes on only when it is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_pairs_are_extrapolated_in_proportion(
+    tokens: RerankerTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pair takes a hundredth of a second."""
+    clock = Clock()
 
     class Model:
-        def score_pairs(self, embedded: object, texts: object, pairs: np.ndarray) -> np.ndarray:
-            Clock.now += len(pairs) / 100
+        def score_pairs(self, photos: object, texts: object, pairs: np.ndarray) -> np.ndarray:
+            clock.now += len(pairs) / 100
             return np.zeros(len(pairs))
 
-    tokens = make_tokens(models, tmp_path)
-    monkeypatch.setattr(module, "time", Clock)
+    monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(module, "_load", lambda tokens: (Model(), np.zeros((5, 17, 16))))
-    all_scored = _time_pairs(tokens, ASKED, 30, 30)
+    all_scored = time_pairs(tokens, TIMING, 30, 512)
     assert all_scored.seconds.sum(axis=1) == pytest.approx([0.3] * 8)
     assert all_scored.scored is None
-    some = _time_pairs(tokens, ASKED, 3000, 30)
+    some = time_pairs(tokens, TIMING, 3000, 30)
     assert some.mean == pytest.approx(100 * all_scored.mean)
     assert some.scored == 30
     assert (some.to_dict()["rerank"], some.to_dict()["mean"]) == pytest.approx((30, 30))
 
 
-def test_in_a_process_of_its_own(models: Path, tmp_path: Path) -> None:
-    index = make_index(str(models / "words"), tmp_path / "index")
-    responses = module.time_stage(index, ASKED)
+def test_in_a_process_of_its_own(indexes: dict[str, TimedIndex]) -> None:
+    responses = time_stage(indexes["words"], TIMING)
     assert list(responses) == [None]
     assert responses[None].seconds.shape == (8, 3)
+
+
+def test_a_process_that_the_system_killed(
+    indexes: dict[str, TimedIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(module, "in_own_process", killed)
+    with pytest.raises(DataError, match="the system killed the process that was timed"):
+        time_stage(indexes["words"], TIMING)

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from lexlip.bench import training_step as train
-from lexlip.bench.training_step import Settings, TrainingStep, measure
+from lexlip.bench.training_step import StepSettings, TrainingStep, measure
 from lexlip.config import ImageEncoderConfig
 from lexlip.errors import ConfigError
 from tests.bench.tiny_size import TINY
 
-SETTINGS = Settings(TINY, batch=4, captions=2, terms=20, precision="fp32", device="cpu", threads=1)
+SETTINGS = StepSettings(TINY, batch=4, captions=2, terms=20, precision="fp32", device="cpu", threads=1)
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def test_a_fault_stays_a_fault_and_one_of_the_compiler_is_told(monkeypatch: pyte
         step.run("compiled")
 
 
-def killed(settings: Settings, variant: str) -> float:
+def killed(settings: StepSettings, variant: str) -> float:
     os._exit(9)
 
 

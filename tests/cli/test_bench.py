@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -18,7 +19,7 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch: pytest.MonkeyPatch):
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(train.SIZES, "mini", TINY)
     threads = torch.get_num_threads()
     yield

@@ -1,35 +1,52 @@
 import json
 import os
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
-from lexlip.benchmark import engine as module
 from lexlip.bench.corpus import synthetic
+from lexlip.bench.engine import benchmark as module
 from lexlip.bench.engine.benchmark import Benchmark
+from lexlip.cli import main
 
 Run = Callable[..., Result]
 SMALL = ["--docs", "300", "--queries", "20", "--rounds", "1", "--engine", "lexlip", "--engine", "scipy"]
 KEYS = {"qps", "p50_ms", "p95_ms", "p99_ms", "p99.9_ms", "recall@10", "build_s", "index_mb", "memory_mb"}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SECONDS", "BATCH_SECONDS", "WARM_UP", "REPEATED"):
-        monkeypatch.setattr(module, name, 0.02)
-    small = synthetic.Shape(vocabulary=500, terms=(30, 8), query_terms=(20, 6), topics=20, candidates=200)
-    monkeypatch.setitem(synthetic.SHAPES, "wide", small)
-    monkeypatch.setattr(synthetic, "BLOCK", 512)
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SECONDS", "BATCH_SECONDS", "WARM_UP", "REPEATED"):
+            patch.setattr(module, name, 0.02)
+        small = synthetic.Shape(vocabulary=500, terms=(30, 8), query_terms=(20, 6), topics=20, candidates=200)
+        patch.setitem(synthetic.SHAPES, "wide", small)
+        patch.setattr(synthetic, "BLOCK", 512)
+        yield
 
 
-def test_json(lexlip: Run) -> None:
-    result = lexlip("bench", "engine", *SMALL, "--json")
+@pytest.fixture(scope="module")
+def measured(quick: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    """What the command printed with --json, and its folder, which is not to be changed."""
+    folder = tmp_path_factory.mktemp("measured") / "work"
+    return CliRunner().invoke(main, ["bench", "engine", *SMALL, "--work-dir", str(folder), "--json"]), folder
+
+
+@pytest.fixture
+def work(measured: tuple[Result, Path], lexlip: Run, tmp_path: Path) -> Path:
+    """A copy of that folder where the command line runs: its indexes need not be built again."""
+    return Path(shutil.copytree(measured[1], tmp_path / "work"))
+
+
+def test_json(measured: tuple[Result, Path]) -> None:
+    result, _ = measured
     report = json.loads(result.stdout)
     conditions = report["conditions"]
     wanted = {
@@ -61,9 +78,9 @@ def test_json(lexlip: Run) -> None:
     assert "round 1 of 1" in result.stderr
 
 
-def test_text_with_ratios(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_with_ratios(lexlip: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lexlip.cli.bench_engine.BASELINES", ("scipy", "faiss-flat"))
-    lines = lexlip("bench", "engine", *SMALL).stdout.splitlines()
+    lines = lexlip("bench", "engine", *SMALL, "--work-dir", "work").stdout.splitlines()
     assert lines[0].startswith("synthetic: 300 documents, ")
     assert lines[1].startswith("20 queries of 12 terms that touch ")
     assert "threads: 1, rounds: 1" in lines[2]
@@ -90,9 +107,8 @@ def test_what_is_missing_is_named(lexlip: Run, tmp_path: Path) -> None:
 
 
 def test_photos_with_captions(lexlip: Run, photos: Path) -> None:
-    report = json.loads(
-        lexlip("bench", "engine", "--source", photos, *SMALL[4:], "--engine", "faiss-flat", "--json").stdout
-    )
+    arguments = ["--rounds", 1, "--engine", "scipy", "--engine", "faiss-flat", "--json"]
+    report = json.loads(lexlip("bench", "engine", "--source", photos, *arguments).stdout)
     assert report["conditions"]["documents"] == 6
     assert report["conditions"]["queries"] == 6
     assert report["conditions"]["source"] == str(photos)
@@ -107,9 +123,8 @@ def test_photos_without_captions(lexlip: Run, photos: Path) -> None:
     assert "no photo of" in lexlip("bench", "engine", "--source", photos, code=2).stderr
 
 
-def test_a_kept_folder(lexlip: Run, tmp_path: Path) -> None:
-    lexlip("bench", "engine", *SMALL, "--work-dir", "work")
-    kept = json.loads((tmp_path / "work" / "report.json").read_text())
+def test_a_kept_folder(lexlip: Run, work: Path, tmp_path: Path) -> None:
+    kept = json.loads((work / "report.json").read_text())
     assert list(kept["engines"]) == ["lexlip", "scipy"]
     again = lexlip("bench", "engine", *SMALL, "--query-terms", 5, "--work-dir", "work", "--json")
     assert "building" not in again.stderr
@@ -130,7 +145,7 @@ def test_dense_vectors_are_added_to_a_kept_folder(lexlip: Run, tmp_path: Path) -
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_prints_what_is_known(
-    number: signal.Signals, lexlip: Run, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, lexlip: Run, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measure = Benchmark._round
 
@@ -141,7 +156,7 @@ def test_an_interruption_prints_what_is_known(
         return measure(self, spec)
 
     monkeypatch.setattr(Benchmark, "_round", interrupted)
-    result = lexlip("bench", "engine", *SMALL, "--json", code=130)
+    result = lexlip("bench", "engine", *SMALL, "--work-dir", "work", "--json", code=130)
     assert list(json.loads(result.stdout)["engines"]) == ["lexlip"]
     assert "interrupted: the report holds what was measured until then" in result.stderr
 
@@ -174,11 +189,12 @@ def test_bad_options(arguments: list[str], says: str, lexlip: Run) -> None:
     assert result.stdout == ""
 
 
-def test_pictures(lexlip: Run, tmp_path: Path) -> None:
+def test_pictures(lexlip: Run, measured: tuple[Result, Path]) -> None:
     pytest.importorskip("matplotlib", reason="pictures are optional: pip install matplotlib")
+    report = json.loads(measured[0].stdout)
     for documents in (300, 600):
-        options = [*SMALL[2:6], "--docs", documents, "--engine", "scipy"]
-        (tmp_path / f"{documents}.json").write_text(lexlip("bench", "engine", *options, "--json").stdout)
+        report["conditions"]["documents"] = documents
+        Path(f"{documents}.json").write_text(json.dumps(report))
     out = lexlip("bench", "plot", "300.json", "600.json", "--out", "plots").stdout.split()
     assert len(out) == 6
     assert all(Path(path).stat().st_size for path in out)

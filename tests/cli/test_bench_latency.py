@@ -3,13 +3,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from anserini_bridge import ImpactSearcher
-from lexlip.bench.latency import STAGES, grow, measure_latency
+from lexlip.bench.search_latency import STAGES
 from tests.cli.test_index import error
-from tests.tiny import CAPTIONS
 
 Run = Callable[..., Any]
 
@@ -40,29 +37,8 @@ def test_text(indexed: Run) -> None:
     assert [line.split()[0].strip(",") for line in lines[2:]] == ["network", *STAGES, "words", *STAGES]
 
 
-def test_a_grown_index_has_its_own_documents_and_mixtures_of_two(indexed: Run, tmp_path: Path) -> None:
-    grow(Path(".lexlip"), tmp_path / "grown", 5000)
-    with ImpactSearcher(".lexlip") as small, ImpactSearcher(tmp_path / "grown") as large:
-        assert len(large) == 5000
-        assert (large.vectors(small.ids()) != small.vectors(small.ids())).nnz == 0
-        mixed = large.vectors([f"synthetic/{number}" for number in range(100)])
-        known = small.vectors(small.ids())
-    assert mixed.nnz / 100 <= 4
-    lengths = np.sqrt(mixed.multiply(mixed).sum(axis=1)).A1
-    np.testing.assert_allclose(lengths[lengths > 0], 1000, atol=2)
-    words = [set(row.indices) for row in known]
-    for row in mixed:
-        assert any(set(row.indices) <= one | other for one in words for other in words)
-
-
-def test_measured_by_stage(indexed: Run) -> None:
-    report = measure_latency(Path(".lexlip"), CAPTIONS, ["words"])
-    assert list(report["encoders"]) == ["words"]
-    assert report["conditions"]["query_topk"] is None
-
-
 def test_what_cannot_be_measured(lexlip: Run, photos: Path) -> None:
-    assert error(lexlip("bench", "latency", "photos", code=2)).startswith("There is no index at .lexlip")
+    assert error(lexlip("bench", "latency", "photos", code=2)).startswith("there is no index at .lexlip")
     lexlip("index", "photos")
     for caption in photos.glob("*.txt"):
         caption.unlink()

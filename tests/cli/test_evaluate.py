@@ -10,7 +10,7 @@ from PIL import Image
 from lexlip.data import Scenes
 from lexlip.models.lexlip import LexLIP
 from tests.cli.test_index import error
-from tests.evaluation.test_trec import FILES, trec_eval
+from tests.measure.test_trec import FILES, trec_eval
 from tests.reference.ranking import naive_recall, naive_topk
 from tests.tiny import tiny_dense
 
@@ -158,7 +158,7 @@ def test_a_dense_model(lexlip: Run, photos: Path, dense_model: Path) -> None:
         (
             ["--engine", "lucene"],
             "the dense model 'cls' has no words, so the lucene engine cannot search its vectors;"
-            " there are flat, hnsw, exact",
+            " use one of flat, hnsw, exact",
         ),
         (["--engine", "exact", "--topk", "8"], "a dense model has no words, so no top-8 of them can be kept"),
         (

@@ -185,7 +185,7 @@ def test_a_folder_of_other_files_is_not_written_to(lexlip: Run, photos: Path) ->
     Path("mine/notes.txt").write_text("mine")
     says = error(lexlip("index", "photos", "--index", "mine", code=2))
     assert says.endswith(
-        "mine holds other files, such as notes.txt, and no index: give a new or an empty folder."
+        "mine holds other files, such as notes.txt, and no index: give a new or an empty folder"
     )
     assert list(Path("mine").iterdir()) == [Path("mine/notes.txt")]
     assert "is a file" in error(lexlip("index", "photos", "--index", "mine/notes.txt", code=2))
@@ -212,7 +212,7 @@ def test_two_writers(lexlip: Run, photos: Path, model_folder: Path) -> None:
 
     with ImpactWriter(".lexlip", ["a"], encoder="x", quantization={}, topk=None, normalize=False):
         says = error(lexlip("index", "photos", code=2))
-    assert "Another process is writing to the index" in says
+    assert "another process is writing to the index" in says
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,9 @@ def test_photos_in_tars_change_with_their_tar(lexlip: Run, photos: Path, tmp_pat
     lexlip("index", "tars", "--index", "anew")
     assert answers(".lexlip") == answers("anew")
     says = error(lexlip("index", "--update", "tars/c.tar", code=2))
-    assert says.startswith(f"the index .lexlip was made of {tmp_path}/tars, not of {tmp_path}/tars/c.tar: ")
+    assert says.startswith(
+        f"the index .lexlip was made from {tmp_path}/tars, not from {tmp_path}/tars/c.tar: "
+    )
 
 
 def test_photos_of_a_table_that_lie_in_several_folders(lexlip: Run, photos: Path, tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_another_source(indexed: Run, photos: Path, tmp_path: Path) -> None:
     draw(photos / "new.jpg", 7)
     for source in ("others", "photos/new.jpg"):
         assert refused(indexed, source) == (
-            f"the index .lexlip was made of {photos}, not of {tmp_path / source}:"
+            f"the index .lexlip was made from {photos}, not from {tmp_path / source}:"
             " update it from there, or index without --update"
         )
     (tmp_path / "link").symlink_to("photos")
@@ -231,7 +233,7 @@ def test_a_table_with_photos_from_elsewhere(lexlip: Run, photos: Path, tmp_path:
     Path("table.tsv").write_text("image\tcaption\n0.jpg\ta dog\n1.jpg\ta cat\n")
     lexlip("index", "table.tsv", "--images", "photos")
     says = refused(lexlip, "table.tsv", "--images", "others")
-    assert says.startswith(f"the index .lexlip was made of {photos}, not of {tmp_path / 'others'}: ")
+    assert says.startswith(f"the index .lexlip was made from {photos}, not from {tmp_path / 'others'}: ")
 
 
 def test_photos_and_index_can_be_moved_together(
@@ -278,6 +280,18 @@ def test_another_model(indexed: Run, model_folder: Path, other_model: Path) -> N
     assert counts(indexed, "photos", "--model", model_folder) == (0, 0, 0, 6)
 
 
+def test_a_model_that_was_moved_is_found_there_from_now_on(
+    lexlip: Run, photos: Path, model_folder: Path
+) -> None:
+    shutil.copytree(model_folder, "mine")
+    lexlip("index", "photos", "--model", "mine")
+    Path("mine").rename("moved")
+    assert "which cannot be loaded" in error(lexlip("search", "dog", code=2))
+    assert counts(lexlip, "photos", "--model", "moved") == (0, 0, 0, 6)
+    assert json.loads(lexlip("search", "dog cat boat", "--json").stdout)["hits"]
+    assert read_metadata(".lexlip").extra["model"] == str(Path("moved").resolve())
+
+
 def test_a_model_that_was_trained_on(
     lexlip: Run, photos: Path, model_folder: Path, other_model: Path
 ) -> None:
@@ -304,8 +318,7 @@ def test_an_index_that_does_not_know_when_it_was_made(indexed: Run) -> None:
     del metadata["extra"]["listed"], metadata["extra"]["source"]
     file.write_text(json.dumps(metadata))
     assert refused(indexed, "photos") == (
-        "the index .lexlip does not say when its photos were listed, as older ones do not:"
-        " index once without --update"
+        "the index .lexlip is too old to say when its photos were listed: index once without --update"
     )
     indexed("index", "photos")
     assert counts(indexed, "photos") == (0, 0, 0, 6)
@@ -323,7 +336,7 @@ def test_another_writer_is_one_sentence(indexed: Run, photos: Path) -> None:
     (photos / "0.jpg").unlink()
     with update_index(".lexlip"):
         says = error(indexed("index", "photos", "--update", code=2))
-    assert "Another process is writing to the index" in says
+    assert "another process is writing to the index" in says
 
 
 def test_the_time_is_that_before_the_listing(lexlip: Run, photos: Path) -> None:

@@ -5,61 +5,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.interrupted import encoding
 from tests.conftest import ROOT, write_photos
 
 Run = Callable[..., Any]
 
-# Encodes the first batch, then takes its time.
-SLOW = """
-import itertools, sys, time
-from lexlip.cli import main
-from lexlip.models.dual_encoder import DualEncoder
-encode, batches = DualEncoder.encode_image, itertools.count()
-def encode_slowly(self, pixels):
-    if next(batches):
-        open("encoding", "w").close()
-        time.sleep(300)
-    return encode(self, pixels)
-DualEncoder.encode_image = encode_slowly
-main(sys.argv[1:], prog_name="lexlip")
-"""
-
 
 def names(folder: str | Path) -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
-
-
-@contextmanager
-def encoding(folder: Path, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """`lexlip` in a terminal session of its own, while it encodes."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        started = time.monotonic()
-        while not (folder / "encoding").exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() - started < 240
-            time.sleep(0.05)
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 def test_an_update_that_is_interrupted_changes_nothing(
@@ -72,13 +31,11 @@ def test_an_update_that_is_interrupted_changes_nothing(
     before = Path(".lexlip/index.json").read_bytes()
 
     for end in (signal.SIGINT, signal.SIGKILL):
-        (tmp_path / "encoding").unlink(missing_ok=True)
         with encoding(tmp_path, "index", "photos", "--update") as process:
-            os.killpg(process.pid, end)
-            stdout, stderr = process.communicate(timeout=60)
+            code, stdout, stderr = process.end(end)
         assert stdout == ""
         if end == signal.SIGINT:
-            assert process.returncode == 130
+            assert code == 130
             assert stderr == "Error: interrupted: nothing was changed; run the same command again to update\n"
         assert Path(".lexlip/index.json").read_bytes() == before
         hits = json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]
@@ -99,15 +56,14 @@ def test_the_old_index_answers_and_the_next_run_completes(
 
     with encoding(tmp_path, "index", "photos", "--model", model_folder) as process:
         assert (tmp_path / ".lexlip" / "data-2").is_dir()
-        os.killpg(process.pid, end)
-        stdout, stderr = process.communicate(timeout=60)
+        code, stdout, stderr = process.end(end)
     assert stdout == ""
     if end == signal.SIGINT:
-        assert process.returncode == 130
+        assert code == 130
         assert stderr == ("Error: interrupted: nothing was changed; run the same command again to index\n")
         assert names(".lexlip") == ["data-1", "index.json", "writer.lock"]
     else:
-        assert process.returncode == -signal.SIGKILL
+        assert code == -signal.SIGKILL
 
     assert Path(".lexlip/index.json").read_bytes() == before
     assert len(json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]) <= 3
@@ -117,22 +73,42 @@ def test_the_old_index_answers_and_the_next_run_completes(
     assert len(json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]) == 10
 
 
+SLOW = """
+import itertools, sys, time
+from lexlip.cli import main
+from lexlip.models.dual_encoder import DualEncoder
+encode, batches = DualEncoder.encode_image, itertools.count()
+def encode_slowly(self, pixels):
+    if next(batches):
+        print("encoding", flush=True)
+        time.sleep(300)
+    return encode(self, pixels)
+DualEncoder.encode_image = encode_slowly
+main(sys.argv[1:], prog_name="lexlip")
+"""
+"""Encodes the first batch, then takes its time."""
+
+
 def test_of_a_first_index_nothing_is_left(tmp_path: Path, model_folder: Path) -> None:
+    """By a Python of its own, which ends as any program does."""
     write_photos(tmp_path / "photos", 40)
-    with encoding(tmp_path, "index", "photos", "--model", model_folder) as process:
-        os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)
-    assert names(tmp_path) == ["encoding", "photos"]
-
-
-def test_ctrl_c_in_pretrain_says_how_to_go_on(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lexlip.training.loop as loop
-
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop, "pretrain", interrupt)
-    result = lexlip("pretrain", code=130)
-    assert result.stderr == (
-        "Error: interrupted: go on from the last checkpoint with the same command and --resume\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, "index", "photos", "--model", str(model_folder)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "encoding\n"
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130
+    assert stderr == "Error: interrupted: nothing was changed; run the same command again to index\n"
+    assert names(tmp_path) == ["photos"]

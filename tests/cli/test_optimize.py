@@ -49,10 +49,10 @@ def test_json(lexlip: Run, updated: Path) -> None:
 
 def test_no_index_is_one_sentence(lexlip: Run) -> None:
     result = lexlip("optimize", "--index", "nowhere", code=2)
-    assert "There is no index at nowhere" in result.stderr
+    assert "there is no index at nowhere" in result.stderr
 
 
 def test_another_writer_is_one_sentence(lexlip: Run, updated: Path) -> None:
     with update_index(updated):
         result = lexlip("optimize", code=2)
-    assert "Another process is writing to the index" in result.stderr
+    assert "another process is writing to the index" in result.stderr

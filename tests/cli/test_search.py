@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 from anserini_bridge import ImpactSearcher, read_metadata
+from lexlip.cli import main
 from lexlip.data.photo_location import read_location
+from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
 from tests.cli.test_index import error
@@ -36,7 +39,7 @@ def indexed(lexlip: Run, photos: Path) -> Run:
 
 def test_json(indexed: Run, photos: Path) -> None:
     answer = search(indexed, ALL)
-    assert list(answer) == ["query", "terms", "hits", "ms"]
+    assert list(answer) == ["query", "terms", "hits", "ms", "unknown"]
     assert answer["query"] == ALL
     assert list(answer["terms"].values()) == sorted(answer["terms"].values(), reverse=True)
     assert [hit["rank"] for hit in answer["hits"]] == [1, 2, 3, 4, 5, 6]
@@ -128,13 +131,15 @@ def test_unknown_words_are_named(indexed: Run) -> None:
     result = indexed("search", "the Quokka and a dog of Zürich")
     assert result.stderr.splitlines()[0] == "note: not in the vocabulary: Quokka, Zürich"
     assert "note" not in indexed("search", "A dog, with the cat!").stderr
+    assert search(indexed, "the Quokka and a dog of Zürich")["unknown"] == ["Quokka", "Zürich"]
+    assert search(indexed, "A dog, with the cat!")["unknown"] == []
 
 
 def test_a_query_of_unknown_words_alone(indexed: Run) -> None:
     result = indexed("search", "quokka", "--query-encoder", "words")
     assert result.stdout == "query words: none\nno photo shares a word with the query; try other words\n"
     answer = search(indexed, "quokka", "--query-encoder", "words")
-    assert (answer["terms"], answer["hits"]) == ({}, [])
+    assert (answer["terms"], answer["hits"], answer["unknown"]) == ({}, [], ["quokka"])
     assert indexed("search", "quokka").exit_code == 0
 
 
@@ -166,10 +171,10 @@ def test_a_picture_that_cannot_be_read(indexed: Run, photos: Path, name: str, sa
 
 
 def test_no_index(lexlip: Run, tmp_path: Path) -> None:
-    assert error(lexlip("search", "dog", code=2)).startswith("There is no index at .lexlip; build one")
+    assert error(lexlip("search", "dog", code=2)).startswith("there is no index at .lexlip: build one")
     (tmp_path / "notes.txt").touch()
     says = error(lexlip("search", "dog", "--index", tmp_path, code=2))
-    assert says.startswith(f"{tmp_path} is not an index: it holds no index.json")
+    assert says.startswith(f"{tmp_path} holds no index: build one")
     says = error(lexlip("search", "dog", "--index", "notes.txt", code=2))
     assert says.startswith("notes.txt is a file, not an index")
 
@@ -324,19 +329,18 @@ def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> N
         assert sorted(Path().iterdir()) == before
 
 
-def test_real_photos_with_the_packaged_model(run_python: Callable[..., Any], tmp_path: Path) -> None:
-    import lexlip.models.model_folder
-
-    if not (lexlip.models.model_folder.PACKAGED / "mini" / "config.json").exists():
+def test_real_photos_with_the_packaged_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (PACKAGED / "mini" / "config.json").exists():
         pytest.skip("no model is packaged")
     data = pytest.importorskip("skimage").data_dir
     (tmp_path / "photos").mkdir()
     for name in ("chelsea", "coffee", "rocket", "astronaut"):
         with Image.open(Path(data) / f"{name}.{'jpg' if name == 'rocket' else 'png'}") as photo:
             photo.convert("RGB").save(tmp_path / "photos" / f"{name}.jpg")
-    result = run_python("-m", "lexlip", "index", "photos")
-    assert (result.returncode, result.stderr) == (0, "")
-    result = run_python("-m", "lexlip", "search", "a cat", "--json")
-    assert (result.returncode, result.stderr) == (0, "")
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["index", "photos"])
+    assert (result.exit_code, result.stderr) == (0, "")
+    result = CliRunner().invoke(main, ["search", "a cat", "--json"])
+    assert (result.exit_code, result.stderr) == (0, "")
     hits = json.loads(result.stdout)["hits"]
     assert hits[0]["id"] == "chelsea.jpg"

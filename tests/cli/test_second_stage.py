@@ -11,7 +11,7 @@ import torch
 
 from lexlip.data import decode
 from lexlip.encoders.image import to_pixels
-from lexlip.models.ce import CE
+from lexlip.models.one_transformer import CE
 from tests.cli.test_index import error
 from tests.tiny import tiny_dense, tiny_stage
 
@@ -116,7 +116,7 @@ def test_indexes_of_other_folders_are_not_fused(indexed: Run, photos: Path) -> N
     (photos / "some").mkdir()
     (photos / "0.jpg").rename(photos / "some" / "0.jpg")
     indexed("index", "photos/some", "--model", "dense", "--index", "few")
-    says = ".lexlip and few are no indexes of the same photos"
+    says = ".lexlip and few are not indexes of the same photos"
     assert says in error(indexed("search", QUERY, "--also", "few", code=2))
 
 
@@ -142,7 +142,10 @@ def test_evaluate_reranks_and_fuses(indexed: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["search", "dog", "--rerank", "be"], "be is a first stage and cannot rerank; that takes a ce or"),
+        (
+            ["search", "dog", "--rerank", "be"],
+            "first stage and cannot rerank; reranking needs a ce or joint",
+        ),
         (["search", "dog", "--rerank", "nowhere"], "no model 'nowhere'"),
         (["search", "dog", "--rerank-k", "5"], "--rerank-k is for --rerank: leave it out"),
         (["search", "dog", "--hybrid", "rrf"], "--hybrid is for --also: leave it out"),
@@ -152,7 +155,10 @@ def test_evaluate_reranks_and_fuses(indexed: Run) -> None:
         (["index", "photos", "--model", "ce"], "ce is a ce model, which has no vectors to find photos by"),
         (["evaluate", "scenes:4:0", "--model", "ce", "--rerank", "ce"], "--rerank is for first stages"),
         (["evaluate", "scenes:4:0", "--model", "dense", "--also", "ce"], "has no vectors to find photos by"),
-        (["evaluate", "scenes:4:0", "--also", "bm25"], "bm25 asks with fewer captions than models do"),
+        (
+            ["evaluate", "scenes:4:0", "--also", "bm25"],
+            "bm25 has fewer captions for queries than models",
+        ),
         (["evaluate", "scenes:4:0", "--rerank", "runs/ce"], "no model 'runs/ce'"),
     ],
 )

@@ -1,35 +1,81 @@
+"""What the commands of `lexlip table` print; test_table_options.py has what they take."""
+
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from tests.cli.test_evaluate import write_karpathy
 from tests.cli.test_index import error
-from tests.training.run_folders import write_run
-from tests.tiny import tiny_dense
+from tests.conftest import write_photos
+from tests.tiny import tiny_dense, tiny_stage
 from tests.tiny_clip import write_clip
+from tests.training.run_folders import write_run
 
 Run = Callable[..., Any]
 
+SCENES = ["--source", "scenes:12:0", "--workers", 0]
+QUICK = ["--rounds", "1", "--workers", "0"]
 DENSE = {"model": {"kind": "dense"}, "objective": {"flops_image": 0, "flops_text": 0}}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Speed is measured for a short time; nothing warms up, and what is timed is timed in this process."""
+    monkeypatch.setattr("lexlip.bench.throughput.queries_per_second.__defaults__", (5, 0.001, False))
+    monkeypatch.setattr("lexlip.bench.latency.WARM_UP", 0)
+    monkeypatch.setattr("lexlip.bench.response.in_own_process", lambda function, *given: function(*given))
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)  # what is timed here leaves torch one thread
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models in folders of these names, not to be changed."""
+    folder = tmp_path_factory.mktemp("models")
+    for seed, kind in enumerate(("be", "ce", "joint")):
+        tiny_stage(kind, seed=seed).save(folder / kind)
+    tiny_dense().save(folder / "cls")
+    return folder
+
+
+@pytest.fixture
+def models(saved: Path, tmp_path: Path, lexlip: Run) -> Path:
+    """The folder in which the command line runs, with these models."""
+    for model in saved.iterdir():
+        (tmp_path / model.name).symlink_to(model)
+    return tmp_path
+
+
+@pytest.fixture
+def runs(models: Path, model_folder: Path, other_model: Path) -> Path:
+    """Two phases and a dense run."""
+    first = {"objective": {"mlm": 1, "image_to_text": 1, "text_to_text": 1}}
+    write_run(models / "runs" / "one", first, [20, 10], model_folder)
+    second = {"init": "runs/one/best", "objective": {"queue": 64}}
+    write_run(models / "runs" / "two", second, [30], other_model)
+    write_run(models / "runs" / "dense", DENSE, [5], models / "cls")
+    return models / "runs"
+
+
+@pytest.fixture
+def two_captions(photos: Path) -> Path:
+    for text in photos.glob("*.txt"):
+        caption = text.read_text().strip()
+        text.write_text(f"{caption}\n{' '.join(reversed(caption.split()))}\n")
+    return photos
+
+
+# ---- tables of models ----
 
 
 def numbers(line: str) -> list[str]:
     """The last nine cells: six recalls, their mean, terms, words@10."""
     return line.split()[-9:]
-
-
-@pytest.fixture
-def runs(lexlip: Run, tmp_path: Path, model_folder: Path, other_model: Path) -> Path:
-    """Two phases and a dense run."""
-    tiny_dense().save(tmp_path / "cls")
-    first = {"objective": {"mlm": 1, "image_to_text": 1, "text_to_text": 1}}
-    write_run(tmp_path / "runs" / "one", first, [20, 10], model_folder)
-    second = {"init": "runs/one/best", "objective": {"queue": 64}}
-    write_run(tmp_path / "runs" / "two", second, [30], other_model)
-    write_run(tmp_path / "runs" / "dense", DENSE, [5], tmp_path / "cls")
-    return tmp_path / "runs"
 
 
 def test_table_1_from_the_runs_own_validations(lexlip: Run, runs: Path) -> None:
@@ -138,6 +184,209 @@ def test_runs_that_were_validated_on_different_photos(lexlip: Run, runs: Path) -
     )
 
 
+# ---- a table of systems ----
+
+
+def test_table_2(lexlip: Run, two_captions: Path, tmp_path: Path) -> None:
+    write_photos(tmp_path / "more", 4)
+    (two_captions / "bad.jpg").touch()
+    result = lexlip("table", "2", "--queries", "photos", "--pool", "more", *QUICK)
+    heading, *lines = result.stdout.split("\n\n")[0].splitlines()
+    assert heading.startswith("system ")
+    assert [line.split("  ")[0] for line in lines] == [
+        "BM25",
+        "CLIP, one by one",
+        "CLIP, 256 together",
+        *["LexLIP"] * 6,
+    ]
+    rows = [line.split() for line in lines[3:]]
+    assert [row[1] for row in rows] == ["all", "top-64", "top-32", "top-16", "top-12", "top-8"]
+    assert [row[-3:] for row in rows][3] == ["47.0", "610", "28.3"]
+    notes = result.stdout.split("\n\n")[1].splitlines()
+    assert notes[0] == (
+        "Measured with the 6 photos and 12 captions of photos in a pool of 10 photos and 16 captions."
+    )
+    assert notes[-1].startswith("paper: its Table 2 (arXiv 2302.02908)")
+    assert result.stderr.splitlines() == ["1 skipped:", "  photos/bad.jpg: empty file"]
+
+
+def test_table_2_agrees_with_evaluate(lexlip: Run, two_captions: Path) -> None:
+    options = ["--topk", "4", "--topk", "all", "--topk", "4", "--synthetic-distractors", "0"]
+    table = json.loads(lexlip("table", "2", "--queries", "photos", *options, *QUICK, "--json").stdout)
+    assert list(table) == ["table", "rows", "notes"]
+    assert table["table"] == 2
+    rows = {row["documents"]: row for row in table["rows"] if row["system"] == "LexLIP"}
+    assert list(rows) == ["top-4", "all"]
+    for documents, topk in (("top-4", 4), ("all", 999)):
+        alone = json.loads(lexlip("evaluate", "photos", "--topk", topk, "--json").stdout)
+        assert (rows[documents]["t2i"], rows[documents]["i2t"]) == (alone["t2i"], alone["i2t"])
+    assert rows["top-4"]["photo_bytes_by_the_papers_accounting"] == 12
+
+
+def test_table_2_of_a_clip_and_a_split(lexlip: Run, tmp_path: Path) -> None:
+    write_clip(tmp_path / "clip")
+    write_karpathy(tmp_path / "scenes")
+    source = ["--queries", "dataset.json", "--images", "scenes", "--split", "test"]
+    options = ["--clip", "clip", "--topk", "8", "--synthetic-distractors", "20", "--threads", "2"]
+    lines = lexlip("table", "2", *source, *options, *QUICK, "--markdown").stdout.splitlines()
+    assert lines[1].startswith("| --- | --- | ---: |")
+    cells = [line.strip("| ").split(" | ") for line in lines[2:6]]
+    assert [row[0] for row in cells] == ["BM25", "CLIP, one by one", "CLIP, 256 together", "LexLIP"]
+    assert "-" not in cells[1][:13]
+    assert cells[3][1] == "top-8"
+
+
+# ---- tables of stages ----
+
+
+def table_of(lexlip: Run, *arguments: object) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(lexlip("table", *arguments, *SCENES, "--json").stdout)
+    assert list(table) == ["table", "rows", "notes"]
+    assert table["table"] == arguments[0]
+    return table
+
+
+def rows_of(lexlip: Run, *arguments: object) -> list[tuple[Any, ...]]:
+    rows = table_of(lexlip, *arguments)["rows"]
+    return [(row["model"], row["rerank"], row["k"], row["fusion"]) for row in rows]
+
+
+def test_stages(lexlip: Run, models: Path) -> None:
+    names = ["mini", "be", "bm25", "joint", "cls", "be"]
+    rows = table_of(lexlip, "stages", *names, "--rerank", "ce", "--pairs", 4, "--queries", 6)["rows"]
+    assert [(row["model"], row["rerank"]) for row in rows] == [
+        ("mini", None),
+        ("mini", "ce"),
+        ("be", None),
+        ("be", "ce"),
+        ("bm25", None),
+        ("bm25", "ce"),
+        ("joint", None),
+        ("joint", "joint"),
+        ("cls", None),
+        ("cls", "ce"),
+    ]
+    for row in rows:
+        seconds = row["seconds"]
+        assert seconds["queries"] == 6
+        assert 0 < seconds["min"] <= seconds["p50"] <= seconds["p99"] <= seconds["max"]
+        assert (seconds["rerank"] > 0) == (row["rerank"] is not None)
+        assert row["photo_bytes"] > 0
+        assert 0 <= row["mean_recall"] <= 100
+        assert row["training_minutes"] is None
+
+
+def test_text_and_markdown_of_stages(lexlip: Run, models: Path) -> None:
+    lines = lexlip("table", "lightningdot-1", "mini", "--rerank", "ce", *SCENES).stdout.splitlines()
+    assert lines[0].split() == ("model reranked by documents k T2I R@1 R@5 R@10 I2T R@1 R@5 R@10 AR".split())
+    assert lines[1].split()[:4] == ["mini", "-", "top-32", "-"]
+    assert lines[2].split()[:4] == ["mini", "ce", "top-32", "20"]
+    assert lines[3] == ""
+    assert lines[4] == (
+        "Measured with 12 photos and 60 captions of scenes:12:0, in a pool of 12 photos and 60 captions."
+    )
+    assert "Words (top-32) in Lucene." in lines[5]
+    assert lines[-2].startswith("The paper's figures are in its Table 1 (arXiv 2103.08784)")
+    assert "Flickr30k T2I 69.9 / 91.1 / 95.2" in lines[-1]
+    lines = lexlip("table", "lightningdot-1", "be", *SCENES, "--markdown").stdout.splitlines()
+    assert lines[0].startswith("| model | documents | T2I R@1 |")
+    assert lines[2].startswith("| be | dense |")
+
+
+def test_a_stage_alone_agrees_with_evaluate(lexlip: Run, models: Path) -> None:
+    for model, topk in (("mini", ["--topk", 4]), ("be", [])):
+        [row] = table_of(lexlip, "lightningdot-1", model, *topk)["rows"]
+        alone = json.loads(lexlip("evaluate", "scenes:12:0", "--model", model, *topk, "--json").stdout)
+        assert {key: row[key] for key in ("t2i", "i2t", "mean_recall")} == {
+            key: alone[key] for key in ("t2i", "i2t", "mean_recall")
+        }
+
+
+def test_larger_pools(lexlip: Run, models: Path) -> None:
+    for name in ("lightningdot-2", "retrieve-5"):
+        table = table_of(lexlip, name, "be", "--pool", "scenes:5:7", "--pool", "scenes:4:9", "--rerank", "ce")
+        assert [row["photos"] for row in table["rows"]] == [21, 21]
+        assert table["notes"][0] == (
+            "Measured with 12 photos and 60 captions of scenes:12:0, in a pool of 21 photos and 105 captions."
+        )
+
+
+def test_speed_up(lexlip: Run, models: Path) -> None:
+    rows = table_of(lexlip, "lightningdot-3", "be", "--rerank", "ce", "--queries", 4)["rows"]
+    assert [(row["model"], row["documents"], row["k"]) for row in rows] == [
+        ("ce", "pairs", None),
+        ("be", "dense", None),
+        ("be", "dense", 20),
+    ]
+    for row in rows:
+        assert row["speed_up"] == pytest.approx(rows[0]["seconds"]["mean"] / row["seconds"]["mean"])
+        assert row["t2i"] is None
+
+
+def test_single_queries_and_a_picture(lexlip: Run, models: Path) -> None:
+    lexlip("table", "vldeformer-4", "mini", "be", *SCENES, "--queries", 5, "--plot", "plot.svg")
+    assert "<svg" in Path("plot.svg").read_text()
+    rows = table_of(lexlip, "vldeformer-4", "mini", "--queries", 5, "--ann", "hnsw")["rows"]
+    assert rows[0]["seconds"]["peak_mb"] > 10
+
+
+def test_vldeformer_s_ablations(lexlip: Run, models: Path) -> None:
+    objective = {"contrastive": 0, "triplet": 1, "flops_image": 0, "flops_text": 0}
+    write_run(Path("runs/be"), {"model": {"kind": "be"}, "objective": objective}, checkpoint=Path("be"))
+    [row] = table_of(lexlip, "vldeformer-5", "runs/be")["rows"]
+    assert row["method"] == (
+        "without contrastive loss, composed negatives, a pre-trained text encoder,"
+        " a pre-trained image encoder, decomposing"
+    )
+    says = "mini is neither a training run nor one of its checkpoints"
+    assert error(lexlip("table", "vldeformer-5", "mini", *SCENES, code=2)).startswith(says)
+
+
+def test_retrieve_fast(lexlip: Run, models: Path) -> None:
+    few = ["--pairs", 4, "--captions", 2]
+    table = table_of(lexlip, "retrieve-1", "be", "joint", "--rerank", "ce", *few)
+    assert [(row["model"], row["rerank"], row["photos"]) for row in table["rows"]] == [
+        ("ce", None, 4),
+        ("be", None, 4),
+        ("be", "ce", 4),
+        ("joint", None, 4),
+        ("joint", "joint", 4),
+    ]
+    assert "in a pool of 4 photos and 8 captions" in table["notes"][0]
+    assert rows_of(lexlip, "retrieve-8", "joint", *few) == [
+        ("joint", None, None, None),
+        *(("joint", "joint", k, "none") for k in (10, 20, 50)),
+    ]
+    assert rows_of(lexlip, "retrieve-9", "be", "--rerank", "joint", "--rerank-k", 5, *few) == [
+        ("be", None, None, None),
+        *(("be", "joint", 5, fusion) for fusion in ("none", "add", "norm_add")),
+    ]
+
+
+def test_synthetic_pools(lexlip: Run, models: Path) -> None:
+    sizes = ["--photos", 20, "--photos", 600, "--queries", 2]
+    table = table_of(lexlip, "retrieve-3", "mini", "be", "--rerank", "ce", *sizes)
+    assert [(row["model"], row["k"], row["photos"]) for row in table["rows"]] == [
+        (model, k, photos)
+        for photos in (20, 600)
+        for model, k in (("ce", None), ("mini", None), ("mini", 20), ("be", None), ("be", 20))
+    ]
+    assert [row["seconds"]["scored"] for row in table["rows"]] == [None] * 5 + [512] + [None] * 4
+    assert any("timed on 512 photos with 2 captions" in note for note in table["notes"])
+
+
+def test_photos_that_cannot_be_read_are_named(lexlip: Run, models: Path, photos: Path) -> None:
+    (photos / "bad.jpg").touch()
+    (photos / "bad.txt").write_text("two dogs play\n")
+    result = lexlip(
+        "table", "retrieve-5", "be", "--source", "photos", "--pool", "scenes:3:0", "--rerank", "ce"
+    )
+    assert result.stderr.splitlines() == ["1 skipped:", "  photos/bad.jpg: empty file"]
+
+
+# ---- what cannot be measured ----
+
+
 NO_RESULTS = " has no validation results (metrics.jsonl); name a run's folder, or give photos to measure on"
 
 
@@ -155,25 +404,59 @@ NO_RESULTS = " has no validation results (metrics.jsonl); name a run's folder, o
         ),
     ],
 )
-def test_what_is_missing(lexlip: Run, runs: Path, photos: Path, arguments: list[str], says: str) -> None:
+def test_what_is_missing_for_a_table_of_models(
+    lexlip: Run, runs: Path, photos: Path, arguments: list[str], says: str
+) -> None:
     Path("bare").mkdir()
     (photos / "0.jpg").rename("bare/0.jpg")
     assert error(lexlip("table", *arguments, code=2)).startswith(says)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("options", "says"),
     [
-        (["4", "mini"], "No such command '4'"),
-        (["1"], "Missing argument 'MODEL...'"),
-        (["1", "mini", "--topk", "0", "--source", "x"], "'--topk': 0 is not in the range x>=1"),
-        (["1", "mini", "--topk", "few", "--source", "x"], "'--topk': 'few' is not a valid int"),
-        (["1", "mini", "--topk", "8"], "--images, --split and --topk need --source."),
-        (["1", "mini", "--split", "test"], "--images, --split and --topk need --source."),
-        (["1", "mini", "--json", "--markdown"], "--markdown or --json, one of the two."),
+        (["--queries", "nothing"], "nothing does not exist"),
+        (["--queries", "photos", "--pool", "nothing"], "nothing does not exist"),
+        (["--queries", "photos", "--model", "maxi"], "no model 'maxi': "),
+        (["--queries", "photos", "--model", "cls"], "cls holds a dense model, not a lexlip one"),
+        (["--queries", "photos", "--clip", "nowhere"], "transformers cannot read the CLIP model 'nowhere': "),
+        (["--queries", "photos", "--split", "test"], "photos holds its photos itself: split is for tables"),
+        (["--queries", "bare"], "no photo of bare has a caption: there is nothing to measure with"),
     ],
 )
-def test_misuse(lexlip: Run, arguments: list[str], says: str) -> None:
-    result = lexlip("table", *arguments, code=2)
-    assert says in result.stderr.splitlines()[-1]
-    assert result.stdout == ""
+def test_what_is_missing_for_table_2(
+    lexlip: Run, models: Path, photos: Path, options: list[str], says: str
+) -> None:
+    Path("bare").mkdir()
+    (photos / "0.jpg").rename("bare/0.jpg")
+    assert error(lexlip("table", "2", *options, *QUICK, code=2)).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["stages", "ce"], "ce is a ce model, which has no vectors to find photos by; it can rerank what"),
+        (["stages", "be", "--rerank", "mini"], "mini is a first stage and cannot rerank"),
+        (["stages", "be", "maxi"], "no model 'maxi': "),
+        (["retrieve-8", "be"], "this table is about reranking: name a ce or a joint model with --rerank"),
+        (["stages", "bm25", "--captions", 1], "bm25 needs a second caption of a photo to search with"),
+        (
+            ["retrieve-3", "bm25", "--rerank", "ce"],
+            "bm25 has no vectors to enlarge a pool with: leave it out",
+        ),
+        (["vldeformer-4", "be", "--plot", "plot.doc"], "cannot draw plot.doc: name it ."),
+    ],
+)
+def test_what_is_missing_for_a_table_of_stages(
+    lexlip: Run, models: Path, arguments: list[Any], says: str
+) -> None:
+    assert says in error(lexlip("table", *arguments, *SCENES, code=2))
+
+
+def test_ctrl_c_is_one_sentence(lexlip: Run, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lexlip.bench.tables.stages.measure_stages", interrupt)
+    result = lexlip("table", "stages", "be", *SCENES, code=130)
+    assert result.stderr == "Error: interrupted: nothing was measured\n"

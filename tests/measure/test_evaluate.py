@@ -2,6 +2,7 @@ import json
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,14 +10,17 @@ from PIL import Image
 from scipy.sparse import csr_matrix
 
 from lexlip.data import Scenes, open_source
-from lexlip.encoding import PhotoVectors
 from lexlip.errors import DataError, ModelError
-from lexlip.evaluation import evaluate as module
-from lexlip.measure.encoded import Encoded, encode_source
+from lexlip.measure import evaluate as module
 from lexlip.measure.evaluate import Report, evaluate, measure
+from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
+from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
-from lexlip.search.engines import exact_engine, temporary_lucene_engine
+from lexlip.photo_vectors import PhotoVectors
+from lexlip.search.engines.exact import exact_engine
+from lexlip.search.engines.lucene import temporary_lucene_engine
 from lexlip.sparse.topk import topk
+from tests.measure.pools import NoModel
 from tests.reference.ranking import naive_recall
 from tests.tiny import tiny_dense, tiny_model
 
@@ -35,16 +39,16 @@ def brute_force(queries: np.ndarray, documents: np.ndarray) -> list[list[int]]:
     return [[int(d) for d in np.argsort(-row, kind="stable") if row[d] > 0] for row in scores]
 
 
-@pytest.mark.parametrize("terms", [None, 4])
+@pytest.mark.parametrize("kept", [None, 4])
 @pytest.mark.parametrize("encoder", ["network", "words"])
-def test_recall_of_both_directions(model: LexLIP, encoder, terms: int | None) -> None:
-    report = evaluate(model, SCENES, exact_engine, topk_terms=terms, query_encoder=encoder, workers=0)
+def test_recall_of_both_directions(model: LexLIP, encoder: QueryEncoder, kept: int | None) -> None:
+    report = evaluate(model, SCENES, exact_engine, topk_words=kept, query_encoder=encoder, workers=0)
     [[ids, images]] = list(PhotoVectors(model, SCENES, workers=0))
     texts = [caption for item in SCENES.items for caption in item.captions]
     captions = model.encode_text(texts, encoder)
     owners = np.repeat(np.arange(12), 5)
-    t2i = brute_force(captions.toarray(), topk(images, terms).toarray())
-    i2t = brute_force(images.toarray(), topk(captions, terms).toarray())
+    t2i = brute_force(captions.toarray(), topk(images, kept).toarray())
+    i2t = brute_force(images.toarray(), topk(captions, kept).toarray())
     for k in (1, 5, 10):
         assert report.t2i[f"R@{k}"] == pytest.approx(naive_recall(t2i, [{o} for o in owners], k))
         right = [set(np.flatnonzero(owners == image)) for image in range(12)]
@@ -55,23 +59,26 @@ def test_recall_of_both_directions(model: LexLIP, encoder, terms: int | None) ->
     assert report.mean_recall == pytest.approx(np.mean([*report.t2i.values(), *report.i2t.values()]))
     assert report.to_dict()["words@10"] == report.words_at_10
     assert report.to_dict()["mean_recall"] == report.mean_recall
-    assert report.terms_kept == topk(images, terms).nnz / 12
-    assert report == evaluate(model, SCENES, exact_engine, terms, encoder, workers=0)  # the same again
+    assert report.terms_kept == topk(images, kept).nnz / 12
+    assert report == evaluate(model, SCENES, exact_engine, kept, encoder, workers=0)  # the same again
 
 
 def test_recalls_by_hand() -> None:
     """Three photos, b without a caption; the first caption of a finds b, then a, and that of c finds c."""
-    encoded = Encoded(
+    pool = CaptionedPool(
         image_ids=["a", "b", "c"],
-        images=csr_matrix(np.array([[1, 0, 0], [2, 1, 0], [0, 0, 1.0]])),
         text_ids=["a#0", "a#1", "c#0"],
-        captions=csr_matrix(np.array([[2, 1, 0], [0, 0, 3], [0, 0, 1.0]])),
-        owners=["a", "a", "c"],
-        texts_of=[{"a#0", "a#1"}, set(), {"c#0"}],
-        vocabulary=None,
-        tokens_of=[],
-        special_tokens=[],
+        texts=["", "", ""],
+        owners=np.array([0, 0, 2]),
+        text_queries=3,
         skipped=[],
+    )
+    model: Any = NoModel()
+    encoded = PoolVectors(
+        pool,
+        model,
+        images=csr_matrix(np.array([[1, 0, 0], [2, 1, 0], [0, 0, 1.0]])),
+        captions=csr_matrix(np.array([[2, 1, 0], [0, 0, 3], [0, 0, 1.0]])),
     )
     report = measure(encoded, exact_engine)
     t2i, i2t = report.rankings["t2i"], report.rankings["i2t"]
@@ -110,13 +117,13 @@ def cosine_order(queries: np.ndarray, documents: np.ndarray) -> list[list[int]]:
 
 def test_a_dense_model_keeps_no_top_k_and_has_no_word_weights() -> None:
     with pytest.raises(ModelError, match="a dense model has no words, so no top-4 of them can be kept"):
-        evaluate(tiny_dense(), SCENES, exact_engine, topk_terms=4, workers=0)
+        evaluate(tiny_dense(), SCENES, exact_engine, topk_words=4, workers=0)
     with pytest.raises(ModelError, match="the dense model 'cls' has no words; use the network"):
         evaluate(tiny_dense(), SCENES, exact_engine, query_encoder="words", workers=0)
 
 
 def test_a_deeper_search_finds_the_same_first(model: LexLIP, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded = encode_source(model, SCENES, workers=0)
+    encoded = encode_pool(model, SCENES, workers=0)
     ten = measure(encoded, exact_engine)
     monkeypatch.setattr(module, "QUERIES", 7)  # in several blocks
     all = measure(encoded, exact_engine, depth=60)
@@ -132,17 +139,8 @@ def test_a_deeper_search_finds_the_same_first(model: LexLIP, monkeypatch: pytest
     assert len(firsts.queries) == 12
 
 
-def test_captions_are_named_after_their_photo(model: LexLIP) -> None:
-    encoded = encode_source(model, SCENES, workers=0)
-    assert encoded.text_ids[:6] == [
-        *(f"{encoded.image_ids[0]}#{n}" for n in range(5)),
-        f"{encoded.owners[5]}#0",
-    ]
-    assert encoded.texts_of[1] == set(encoded.text_ids[5:10])
-
-
 def test_a_report_as_plain_values_and_back(model: LexLIP) -> None:
-    report = evaluate(model, SCENES, exact_engine, topk_terms=3, workers=0)
+    report = evaluate(model, SCENES, exact_engine, topk_words=3, workers=0)
     plain = json.loads(json.dumps(report.to_dict()))
     assert Report.from_dict(plain).to_dict() == report.to_dict()
     for name in ("terms_kept", "mean_recall"):  # what older runs do not have

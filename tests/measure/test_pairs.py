@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,10 +7,12 @@ import torch
 
 from lexlip.data import Scenes
 from lexlip.encoders.image import to_pixels
-from lexlip.measure.evaluate import Ranking, evaluate
-from lexlip.measure.pairs import embed_source, evaluate_pairs, rerank
+from lexlip.errors import DataError
+from lexlip.measure.evaluate import Ranking, Report, evaluate
+from lexlip.measure.pairs import evaluate_pairs, rerank
+from lexlip.measure.pool import PoolTokens, embed_pool
 from lexlip.models.one_transformer import OneTransformer
-from lexlip.search.engines import exact_engine
+from lexlip.search.engines.exact import exact_engine
 from lexlip.search.fusion import fuse
 from tests.reference.ranking import naive_recall
 from tests.tiny import tiny_model, tiny_stage
@@ -23,7 +26,8 @@ TEXT_IDS = [f"{id}#{number}" for id in IDS for number in range(5)]
 
 @pytest.fixture(scope="module")
 def model() -> OneTransformer:
-    return tiny_stage("ce")
+    model: Any = tiny_stage("ce")
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +40,19 @@ def odds(model: OneTransformer) -> np.ndarray:
     return np.array(rows)
 
 
-def test_all_pairs_both_ways(model: OneTransformer, odds: np.ndarray) -> None:
-    report = evaluate_pairs(model, embed_source(model, SCENES, workers=0))
+@pytest.fixture(scope="module")
+def tokens(model: OneTransformer) -> PoolTokens:
+    return embed_pool(model, SCENES, workers=0)
+
+
+@pytest.fixture(scope="module")
+def first() -> Report:
+    """What a first stage finds."""
+    return evaluate(tiny_model(), SCENES, exact_engine, workers=0)
+
+
+def test_all_pairs_both_ways(model: OneTransformer, tokens: PoolTokens, odds: np.ndarray) -> None:
+    report = evaluate_pairs(model, tokens)
     assert (report.images, report.captions, report.terms_image, report.words_at_10) == (8, 40, None, None)
     t2i = [[IDS[row] for row in np.argsort(-scores, kind="stable")] for scores in odds]
     i2t = [[TEXT_IDS[row] for row in np.argsort(-scores, kind="stable")] for scores in odds.T]
@@ -50,19 +65,20 @@ def test_all_pairs_both_ways(model: OneTransformer, odds: np.ndarray) -> None:
 
 
 def test_some_photos_with_some_captions(model: OneTransformer) -> None:
-    embedded = embed_source(model, SCENES, workers=0, indices=[1, 6], captions=2)
-    assert embedded.image_ids == [IDS[1], IDS[6]]
-    assert embedded.texts == [TEXTS[5], TEXTS[6], TEXTS[30], TEXTS[31]]
-    assert embedded.owners.tolist() == [0, 0, 1, 1]
+    embedded = embed_pool(model, SCENES, workers=0, indices=[1, 6], captions=2)
+    assert embedded.pool.image_ids == [IDS[1], IDS[6]]
+    assert embedded.pool.texts == [TEXTS[5], TEXTS[6], TEXTS[30], TEXTS[31]]
+    assert embedded.pool.owners.tolist() == [0, 0, 1, 1]
     report = evaluate_pairs(model, embedded)
     assert (report.images, report.captions) == (2, 4)
 
 
 @pytest.mark.parametrize("fusion", ["none", "add", "norm_add"])
 @pytest.mark.parametrize("k", [1, 3, 100])
-def test_reranking_reorders_the_first_k(model: OneTransformer, odds: np.ndarray, fusion, k: int) -> None:
-    first = evaluate(tiny_model(), SCENES, exact_engine, workers=0)
-    report = rerank(model, embed_source(model, SCENES, workers=0), first, k, fusion, 0.3)
+def test_reranking_reorders_the_first_k(
+    model: OneTransformer, tokens: PoolTokens, first: Report, odds: np.ndarray, fusion: Any, k: int
+) -> None:
+    report = rerank(model, tokens, first, k, fusion, 0.3)
     for way, row_of_query, row_of_document in (
         ("t2i", TEXT_IDS.index, IDS.index),
         ("i2t", IDS.index, TEXT_IDS.index),
@@ -85,23 +101,52 @@ def test_reranking_reorders_the_first_k(model: OneTransformer, odds: np.ndarray,
         assert report.t2i == first.t2i
 
 
-def test_a_perfect_reranker_puts_what_was_found_first(model: OneTransformer, monkeypatch) -> None:
+def test_a_perfect_reranker_puts_what_was_found_first(
+    model: OneTransformer, tokens: PoolTokens, first: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The direction: the most probable pair comes first."""
     queries, found = ["a#0", "b#0"], [["b", "a", "c"], ["c", "a"]]
     ranking = Ranking(queries, found, [np.array([3.0, 2, 1]), np.array([2.0, 1])], [{"a"}, {"b"}])
-    embedded = embed_source(model, SCENES, workers=0)
-    embedded = replace(embedded, image_ids=["a", "b", "c"], text_ids=queries, texts=["a", "b"])
+    pool = replace(tokens.pool, image_ids=["a", "b", "c"], text_ids=queries, texts=["a", "b"])
 
     def know(photos: object, texts: list[str], pairs: np.ndarray) -> np.ndarray:
         return np.array([5.0 if texts[t] == "abc"[b] else -5.0 for t, b in pairs], np.float32)
 
     monkeypatch.setattr(model, "score_pairs", know)
-    first = replace(
-        evaluate(tiny_model(), SCENES, exact_engine, workers=0),
-        rankings={"t2i": ranking, "i2t": Ranking(["a"], [["b#0", "a#0"]], [np.array([2.0, 1])], [{"a#0"}])},
-    )
-    report = rerank(model, embedded, first, 20)
+    other_way = Ranking(["a"], [["b#0", "a#0"]], [np.array([2.0, 1])], [{"a#0"}])
+    first = replace(first, rankings={"t2i": ranking, "i2t": other_way})
+    report = rerank(model, replace(tokens, pool=pool), first, 20)
     assert report.rankings["t2i"].found == [["a", "b", "c"], ["c", "a"]]
     assert report.rankings["i2t"].found == [["a#0", "b#0"]]
     assert report.t2i["R@1"] == 50
     assert report.i2t["R@1"] == 100
+
+
+def test_what_the_reranker_does_not_have_stays_behind(
+    model: OneTransformer, first: Report, odds: np.ndarray
+) -> None:
+    """Photos that it cannot read, in their order, with scores that go on falling."""
+    tokens = embed_pool(model, SCENES, workers=0, indices=range(5))
+    report = rerank(model, tokens, first, 8)
+    known = set(IDS[:5])
+    for row, (was, found, scores) in enumerate(
+        zip(
+            first.rankings["t2i"].found,
+            report.rankings["t2i"].found,
+            report.rankings["t2i"].scores,
+            strict=True,
+        )
+    ):
+        if TEXT_IDS[row].rpartition("#")[0] not in known:  # the caption is unknown too
+            assert found == was
+            continue
+        readable = [id for id in was if id in known]
+        assert found[: len(readable)] == sorted(readable, key=lambda id: -odds[row, IDS.index(id)])
+        assert found[len(readable) :] == [id for id in was if id not in known]
+        assert (np.diff(scores) <= 0).all()
+
+
+def test_there_must_be_captions(model: OneTransformer) -> None:
+    tokens = embed_pool(model, SCENES, workers=0, captions=0)
+    with pytest.raises(DataError, match="there is no photo with captions to evaluate on"):
+        evaluate_pairs(model, tokens)

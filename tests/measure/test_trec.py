@@ -12,7 +12,7 @@ from lexlip.errors import DataError
 from lexlip.measure.evaluate import Ranking, evaluate
 from lexlip.measure.recall import recall_at_k
 from lexlip.measure.trec import check_run_folder, falling, trec_id, write_run_files
-from lexlip.search.engines import exact_engine
+from lexlip.search.engines.exact import exact_engine
 from tests.tiny import tiny_model
 
 FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]

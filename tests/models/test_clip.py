@@ -11,12 +11,12 @@ from transformers import BertConfig, CLIPImageProcessor, CLIPModel
 
 from lexlip.data import Scenes
 from lexlip.encoders.text import read_tokenizer
-from lexlip.photo_vectors import PhotoVectors, encode_captions
 from lexlip.errors import ModelError
 from lexlip.models.clip import Clip, image_config
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import is_hub_name, kind_of, lasting_name
+from lexlip.photo_vectors import PhotoVectors, encode_captions
 from tests.tiny import CAPTIONS, tiny_photos
 from tests.tiny_clip import DIMENSIONS, SIZE, TOKENS, write_clip
 

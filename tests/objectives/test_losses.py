@@ -152,7 +152,7 @@ def test_the_loss_is_the_weighted_sum(name: str) -> None:
     whole = sum(weight_of(part, objective) * v for part, v in expected.items() if part in LOSSES)
     assert float(loss) == pytest.approx(whole, rel=close)
 
-    masked, masked_parts = caption_loss(sums, objective, totals)
+    masked, masked_parts = caption_loss(method, sums, totals)
     counts = {
         "mlm": 0 if batch.masked is None else predicted(batch.masked.encoder_labels),
         "decoder": 0 if batch.masked is None else predicted(batch.masked.decoder_labels),

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from lexlip.errors import DataError
+from lexlip.retrieval.answer import Answer, Hit
 from lexlip.search.contact_sheet import PhotoWords, write_contact_sheet, write_word_sheet
-from lexlip.search.photo_search import Answer, Hit
 
 HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>&amp;"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")

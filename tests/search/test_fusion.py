@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from lexlip.search.fusion import fuse, reciprocal_rank, weighted
+from lexlip.search.fusion import fuse, fuse_two, probability, reciprocal_rank, weighted
 
 FIRST, ODDS = [0.9, 0.5, 0.1], [-1.0, 2.0, 0.5]
 PROBABILITY = [1 / (1 + math.exp(-x)) for x in ODDS]
@@ -31,6 +31,10 @@ def test_candidates_that_are_alike_or_none() -> None:
         assert len(fuse(np.empty(0), np.empty(0), fusion)) == 0
 
 
+def test_probabilities_of_log_odds() -> None:
+    assert probability(np.array(ODDS)).tolist() == pytest.approx(PROBABILITY)
+
+
 SPARSE = ([["a", "b", "c"], []], [np.array([3.0, 2.0, 1.0]), np.array([])])
 DENSE = ([["d", "b"], ["a"]], [np.array([0.9, 0.8]), np.array([0.7])])
 
@@ -48,3 +52,12 @@ def test_weighted_fusion_of_stretched_scores() -> None:
     assert ids == [["a", "b", "d", "c"], ["a"]]
     assert scores[0].tolist() == pytest.approx([0.7, 0.35, 0.3, 0.0])
     assert all((np.diff(row) <= 0).all() for row in scores)
+
+
+def test_two_answers_are_fused_either_way() -> None:
+    for (ids, scores), (expected, values) in (
+        (fuse_two(SPARSE, DENSE, 3), reciprocal_rank([SPARSE, DENSE], 3)),
+        (fuse_two(SPARSE, DENSE, 3, "weighted", 0.7), weighted([SPARSE, DENSE], 3, [0.7, 0.3])),
+    ):
+        assert ids == expected
+        assert [list(row) for row in scores] == [pytest.approx(list(row)) for row in values]

@@ -88,7 +88,7 @@ def test_each_caption_is_matched_with_its_photo_and_not_with_another_s(kind: str
             total += float(F.cross_entropy(logits, torch.tensor([label])))
     _, sums = method(batch)
     assert float(sums["matching"]) == pytest.approx(total, rel=1e-4)
-    loss, parts = caption_loss(sums, method.objective, Totals.of(batch, ALONE))
+    loss, parts = caption_loss(method, sums, Totals.of(batch, ALONE))
     assert float(parts["matching"]) == pytest.approx(total / (2 * len(batch.captions.ids)), rel=1e-4)
     assert float(loss) == pytest.approx(float(parts["matching"]))
 
@@ -120,7 +120,7 @@ def test_masked_words_are_told_from_states_and_the_photo() -> None:
         total += float(F.cross_entropy(logits, labels[kept], reduction="sum"))
     _, sums = method(batch)
     assert float(sums["vmlm"]) == pytest.approx(total, rel=1e-4)
-    _, parts = caption_loss(sums, method.objective, Totals.of(batch, ALONE))
+    _, parts = caption_loss(method, sums, Totals.of(batch, ALONE))
     masked = int((batch.masked.encoder_labels != NOT_MASKED).sum())
     assert float(parts["vmlm"]) == pytest.approx(total / masked, rel=1e-4)
 

@@ -127,7 +127,7 @@ def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str, object
         with autocast():
             raw, sums = method(chunk)
         raws.append(raw)
-        masked = masked + caption_loss(sums, objective, totals)[0]
+        masked = masked + caption_loss(method, sums, totals)[0]
     if objective.queue:
         with autocast():
             parts = [method.key_vectors(chunk) for chunk in chunks]
@@ -282,5 +282,5 @@ def test_nothing_masked_is_no_division_by_zero() -> None:
     assert batch.masked is not None
     nothing = torch.full_like(batch.captions.ids, NOT_MASKED)
     batch = replace(batch, masked=replace(batch.masked, encoder_labels=nothing))
-    loss, _ = caption_loss(method(batch)[1], objective, Totals.of(batch, processes))
+    loss, _ = caption_loss(method, method(batch)[1], Totals.of(batch, processes))
     assert float(loss) == 0

@@ -6,10 +6,10 @@ import java.util.Queue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A CSR matrix of queries and its answers; every thread that calls it takes the next open query. */
+/** A CSR matrix of queries and its answers; each thread that calls it takes the next query in turn. */
 final class Batch implements Callable<Void> {
   private final Snapshot snapshot;
-  private final Queue<Query> idle; // with arrays that need not be made again
+  private final Queue<Query> idle; // whose arrays are reused
   private final int[] indptr;
   private final int[] indices;
   private final int[] weights;

@@ -3,30 +3,33 @@ package impact;
 import java.util.Arrays;
 
 /**
- * Search that passes over most documents: what cannot reach the k best so far is not scored.
+ * Search that skips most documents: what cannot reach the k best so far is not scored.
  *
  * <p>Block-max pruning (BMP: Mallia, Suel and Tonellotto, SIGIR 2024) on three levels. The bound of a
- * block is the sum of its largest weights times the query's. Groups with a good enough block are
- * visited: the postings of short terms are added up at once; then strips of documents in the good
- * blocks are bounded by those sums and by the largest weights of the other terms, which are added up
- * for the strips that are left, a few terms between two looks. One a thread.
+ * block is the sum over terms of its largest weight times the query's. Only groups that have a block
+ * with a high enough bound are visited. There, all postings of short terms are added up first. Then the
+ * strips of the remaining blocks are bounded by those sums and by the largest weights of the other
+ * terms. These are added up for the remaining strips, a few terms at a time, and strips whose bound has
+ * become too low are dropped in between.
+ *
+ * <p>Not thread-safe: each thread has its own.
  */
 final class BlockMax {
-  private static final int FIRST = 4; // groups that are looked into to learn what a good score is
-  private static final double GOOD = 0.6; // of the highest bound in them: what is scored for that
-  private static final int SHORT = 64; // postings that are added while one block is looked up
-  private static final int TERMS = 3; // added between two looks at the bounds
+  private static final int FIRST = 4; // groups that are searched first, to find good scores early
+  private static final double GOOD = 0.6; // of their highest bound: blocks above are scored
+  private static final int SHORT = 64; // postings that are added in the time one block is looked up
+  private static final int TERMS = 3; // added between two checks of the bounds
 
   private final int[] sums = new int[Postings.GROUP];
-  private final int[] tops = new int[Postings.BLOCKS]; // of each block the highest sum
-  private final int[] stripBounds = new int[4 * Postings.BLOCKS]; // of what is not in the sums yet
-  private final int[] strips = new int[Postings.BLOCKS]; // those of a block that are open, a bit each
+  private final int[] tops = new int[Postings.BLOCKS]; // highest sum of each block
+  private final int[] stripBounds = new int[4 * Postings.BLOCKS]; // of terms not yet in the sums
+  private final int[] strips = new int[Postings.BLOCKS]; // of each block, a bit per open strip
   private final Runs runs = new Runs();
-  private final int[][] bounds = new int[4][]; // of blocks, by place in the quad and quad
+  private final int[][] bounds = new int[4][]; // of blocks, by position in the quad, and quad
   private int[] quadBounds = {};
   private int[] groupBounds = {};
   private int[] longTerms = {};
-  private long scored; // blocks of the last group
+  private long scored; // blocks of the last group that were scored, a bit each
 
   private Postings[] terms;
   private int[] boosts;
@@ -35,11 +38,11 @@ final class BlockMax {
   private double alpha;
 
   /**
-   * Offers the documents of a segment.
+   * Offers the documents of a segment to the k best.
    *
-   * @param terms of the query, the first count
-   * @param boosts their weights; the sum of the terms' bounds must fit into an int
-   * @param alpha 1: exact; below, what bounds say is multiplied by it, so that more is passed over
+   * @param terms the query's terms, in the first count entries
+   * @param boosts the terms' weights in the query; the sum of the terms' bounds must fit into an int
+   * @param alpha 1 is exact; bounds are multiplied by a lower value, so that more is skipped
    */
   void search(
       Segment segment, Postings[] terms, int[] boosts, int count, TopK best, double alpha) {
@@ -67,7 +70,7 @@ final class BlockMax {
       score(group, Math.max(needed, (long) (GOOD * groupBounds[group])), segment);
       groupBounds[group] = close(group);
     }
-    for (int group = 0; group < groups; group++) { // in the order of memory, which is read ahead
+    for (int group = 0; group < groups; group++) { // in memory order, which the processor prefetches
       long needed = needed(0);
       if (groupBounds[group] >= needed) {
         score(group, needed, segment);
@@ -75,13 +78,13 @@ final class BlockMax {
     }
   }
 
-  /** What the bound of something with this score so far must reach. */
+  /** The bound that documents with this score so far must reach. */
   private long needed(int score) {
     long missing = best.minimum() - score;
     return alpha == 1 ? missing : (long) (missing / alpha);
   }
 
-  /** Those that can give most come first, so that the bounds of the rest fall fast. */
+  /** Sorts terms by falling bound, so that the bounds of the remaining ones fall fast. */
   private void sortTerms() {
     for (int i = 1; i < count; i++) {
       Postings term = terms[i];
@@ -126,7 +129,7 @@ final class BlockMax {
     }
   }
 
-  // The next two are written so that the compiler makes vector instructions of them.
+  // The compiler turns the next two loops into vector instructions.
 
   private static void addQuads(int[] a, int[] b, int[] c, int[] d, int[] maxima, int boost) {
     for (int i = 0; i < maxima.length; i++) {
@@ -162,7 +165,7 @@ final class BlockMax {
     best.settle();
   }
 
-  /** Rules out the blocks of a group that were scored; returns the highest bound of the others. */
+  /** Excludes the blocks of a group that were scored; returns the highest bound of the others. */
   private int close(int group) {
     int highest = -1;
     for (int block = 0; block < Postings.BLOCKS; block++) {
@@ -186,7 +189,7 @@ final class BlockMax {
 
   /** The blocks of a group whose bound is high enough, a bit each. */
   private long openBlocks(int group, long needed) {
-    int least = (int) Math.min(needed, Integer.MAX_VALUE) - 1; // the sign of least - bound says which
+    int least = (int) Math.min(needed, Integer.MAX_VALUE) - 1; // negative least - bound: open
     int[] a = bounds[0];
     int[] b = bounds[1];
     int[] c = bounds[2];
@@ -205,10 +208,10 @@ final class BlockMax {
   }
 
   /**
-   * Sums the scores in those strips of some blocks whose bound is high enough; other sums stay lower
-   * than they should be.
+   * Sums the scores in those strips of some blocks whose bound is high enough; the sums of other strips
+   * stay incomplete.
    *
-   * @return the blocks that have such strips
+   * @return the blocks that have such strips, a bit each
    */
   private long addUp(int group, long blocks) {
     for (int i = 0; i < count; i++) {
@@ -254,7 +257,7 @@ final class BlockMax {
     }
   }
 
-  /** The highest sum of a block; in four chains, so that none waits for the one before. */
+  /** The highest sum of a block; in four independent chains, which the processor runs in parallel. */
   private int top(int block) {
     int[] sums = this.sums;
     int start = block * Postings.BLOCK;
@@ -287,7 +290,7 @@ final class BlockMax {
     stripBounds[block * 4 + 3] += (maxima >>> 24) * boost;
   }
 
-  /** Closes the strips that are not good enough any more; returns the blocks that have open ones. */
+  /** Closes strips whose bound has become too low; returns the blocks that still have open ones. */
   private long openStrips(long blocks) {
     long open = 0;
     for (long left = blocks; left != 0; left &= left - 1) {
@@ -305,7 +308,7 @@ final class BlockMax {
     return open;
   }
 
-  /** Notes the postings of a term in the open strips, and takes the term from the bounds. */
+  /** Collects the postings of a term in the open strips, and subtracts the term from the bounds. */
   private void collectRuns(Postings term, int group, long blocks, int boost) {
     int[] data = term.data;
     int start = term.groupStarts[group];
@@ -316,7 +319,7 @@ final class BlockMax {
       int record = Postings.record(start, used, left);
       raiseStripBounds(block, data[record], -boost * term.step);
       int counts = data[record + 1] >>> 12;
-      // a byte for each strip: the postings of the block up to its end
+      // a byte for each strip: number of the block's postings up to the strip's end
       long ends =
           (counts & 31 | (counts & 31 << 5) << 3 | (counts & 31 << 10) << 6 | (counts >>> 15) << 24)
               * 0x01010101L;

@@ -5,16 +5,16 @@ import java.util.concurrent.RecursiveAction;
 import org.apache.lucene.util.IntroSelector;
 
 /**
- * Lays similar documents side by side, so that the best weights of a block say much about each of its
- * documents: balanced two-means, again and again inside the halves, down to a strip.
+ * Places similar documents side by side, so that the largest weights of a block are close to those of
+ * each of its documents: balanced two-means, repeated in the halves, down to a strip.
  *
- * <p>The order does not depend on threads.
+ * <p>The order does not depend on the number of threads.
  */
 final class Clustering {
-  private static final int SAMPLE = 512; // documents that decide where a half begins
+  private static final int SAMPLE = 512; // documents that the two clusters are computed from
   private static final int ROUNDS = 2; // of two-means
-  private static final int PART = 1 << 10; // documents that are copied, to have all in the cache
-  private static final int SERIAL = 1 << 14; // documents for which a task of its own does not pay
+  private static final int PART = 1 << 10; // documents that are copied together, to fit into the cache
+  private static final int SERIAL = 1 << 14; // documents for which a separate task is not worth its cost
 
   // a CSR matrix
   private int words;
@@ -23,7 +23,7 @@ final class Clustering {
   private int[] weights;
 
   private int[] order; // rows
-  private float[] scores; // of the documents, by place in the order
+  private float[] scores; // of the documents, by position in the order
 
   /** The rows in their new order. */
   static int[] order(Rows rows, int words) {
@@ -69,10 +69,10 @@ final class Clustering {
     }
   }
 
-  /** What a thread works with. */
+  /** The working memory of a thread. */
   private static final class Scratch {
     final float[] toward;
-    private final int[] numbers; // of words in the part, from 1
+    private final int[] numbers; // number of each word in the part, from 1; 0: not in the part
     private final int[] used; // words of the part
     private final Clustering part = new Clustering();
 
@@ -86,7 +86,7 @@ final class Clustering {
       part.terms = part.weights = new int[0];
     }
 
-    /** Orders a part of a matrix by itself. */
+    /** Orders a part of a matrix, in a copy of that part. */
     void split(Clustering whole, int from, int to) {
       copy(whole, from, to);
       part.split(0, to - from, toward);
@@ -136,23 +136,22 @@ final class Clustering {
   }
 
   /**
-   * Brings the documents of one cluster before a middle, which it returns, and those of the other
-   * behind it.
+   * Moves the documents of one cluster before a middle, which it returns, and those of the other behind.
    *
-   * @param toward zeros, as many as words
+   * @param toward working memory: one zero per word; zeros again afterwards
    */
   private int halve(int from, int to, float[] toward) {
     int unit = to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
     int middle = from + ((to - from + unit - 1) / unit + 1) / 2 * unit;
     int step = Math.max(1, (to - from) / SAMPLE);
     int sampled = (to - from) / step;
-    // the sample goes to the front, where its places hold its scores
+    // the sample is moved to the front, so that its positions hold its scores
     for (int i = 0; i < sampled; i++) {
       swap(from + i, from + i * step);
     }
     int end = from + sampled;
     int half = from + sampled / 2;
-    add(toward, from, 1); // two seeds: a document, and the one that is least like it
+    add(toward, from, 1); // two seeds: a document, and the least similar one
     int far = from;
     float least = Float.MAX_VALUE;
     for (int at = from; at < end; at++) {

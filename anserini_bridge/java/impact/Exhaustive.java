@@ -7,15 +7,15 @@ import org.apache.lucene.index.TermsEnum;
 /**
  * Exact search that sums every posting in long integers, for weights too large for BlockMax.
  *
- * <p>Documents are taken a window at a time, and inside a window term after term, so that the sums
- * stay in the processor's first cache. One a thread.
+ * <p>Documents are scored in windows, and inside a window term by term, so that the sums stay in the
+ * processor's L1 cache. Not thread-safe: each thread has its own.
  */
 final class Exhaustive {
   private static final int WINDOW = 4096;
 
   private final long[] sums = new long[WINDOW];
 
-  /** Offers the documents of a segment to the query that is indices[start:end] with its weights. */
+  /** Offers a segment's documents to the k best for the query indices[start:end], weights[start:end]. */
   void search(Segment segment, int[] indices, int[] weights, int start, int end, TopK best)
       throws IOException {
     PostingsEnum[] postings = new PostingsEnum[end - start];

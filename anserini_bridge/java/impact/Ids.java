@@ -15,11 +15,11 @@ import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 
-/** From ids to document numbers and back. */
+/** Translates ids to document numbers and back. */
 final class Ids {
   private Ids() {}
 
-  /** The live document of each id, or -1. */
+  /** The number of the live document with each id, or -1. */
   static int[] find(DirectoryReader reader, BytesRef[] ids) throws IOException {
     int[] documents = new int[ids.length];
     Arrays.fill(documents, -1);
@@ -48,7 +48,7 @@ final class Ids {
     return documents;
   }
 
-  /** The id of each document, in the order given; read in document order, as doc values ask. */
+  /** The id of each document, in the given order; doc values can only be read in document order. */
   static byte[][] read(DirectoryReader reader, int[] documents) throws IOException {
     long[] order = new long[documents.length];
     for (int i = 0; i < documents.length; i++) {
@@ -75,7 +75,8 @@ final class Ids {
   /**
    * The ids of the live documents.
    *
-   * @return how many, the ends of the ids in the block (both big-endian int32), and the block (UTF-8)
+   * @return the number of ids, the ends of the ids in the block (both big-endian int32), and the block
+   *     of ids (UTF-8)
    */
   static byte[] live(DirectoryReader reader) throws IOException {
     int[] documents = new int[reader.numDocs()];

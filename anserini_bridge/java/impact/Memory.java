@@ -2,7 +2,7 @@ package impact;
 
 import java.util.List;
 
-/** Bounds what is kept unpacked: when it is full, all of it is dropped, and unpacked again as needed. */
+/** Limits the memory of unpacked postings: when it is full, all are dropped, and unpacked again later. */
 final class Memory {
   private final long limit;
   private long used;

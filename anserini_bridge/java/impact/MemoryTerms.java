@@ -8,7 +8,7 @@ import org.apache.lucene.index.Terms;
 import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.util.BytesRef;
 
-/** A field's terms and postings in arrays, for Lucene to read through from first to last. */
+/** A field's terms and postings in arrays, which Lucene reads once from first to last. */
 final class MemoryTerms extends Terms {
   private final IntFunction<BytesRef> term;
   private final int[] starts;
@@ -16,10 +16,10 @@ final class MemoryTerms extends Terms {
   private final int[] frequencies;
 
   /**
-   * @param term the terms by number, in rising order
-   * @param starts of each term its first posting; one more entry than terms
-   * @param documents of each posting; rising inside a term
-   * @param frequencies of each posting; null for a field without
+   * @param term returns a term by its number; terms are in ascending order
+   * @param starts position of each term's first posting; one more entry than terms
+   * @param documents document of each posting; ascending inside a term
+   * @param frequencies frequency of each posting; null for a field without frequencies
    */
   MemoryTerms(IntFunction<BytesRef> term, int[] starts, int[] documents, int[] frequencies) {
     this.term = term;

@@ -7,7 +7,7 @@ import java.util.Arrays;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.BytesRefHash;
 
-/** Reads what Python sends: big-endian int32 arrays, and strings as one UTF-8 block with end offsets. */
+/** Unpacks what Python sends: big-endian int32 arrays, and strings as a UTF-8 block and end offsets. */
 final class Packed {
   private Packed() {}
 
@@ -28,11 +28,11 @@ final class Packed {
     return strings;
   }
 
-  /** The numbers of distinct strings, by rising bytes. */
+  /** The positions of distinct strings, sorted by the strings' bytes. */
   static int[] sorted(BytesRef[] strings) {
     BytesRefHash hash = new BytesRefHash();
     for (BytesRef string : strings) {
-      hash.add(string); // numbered in turn
+      hash.add(string); // gets the next number
     }
     return Arrays.copyOf(hash.sort(), strings.length);
   }

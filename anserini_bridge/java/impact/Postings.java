@@ -6,12 +6,12 @@ import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.TermsEnum;
 
 /**
- * A term's postings in a segment, unpacked for search, and the largest weights of runs of documents.
- * A group is 64 blocks, a block four strips; four neighbouring blocks make a quad.
+ * A term's postings in a segment, unpacked for search, and its largest weights in ranges of documents.
+ * A group consists of 64 blocks, a block of four strips; a quad is four neighbouring blocks.
  *
- * <p>Largest weights are bytes that stand for multiples of step, rounded up. A term that is in many
- * blocks ("dense") has one for every block, a quad in an int, so that a plain loop sums the bounds of
- * four blocks at a time.
+ * <p>Largest weights are bytes: multiples of step, rounded up. A term that is in many blocks ("dense")
+ * has one for every block, a quad in an int, so that a simple loop sums the bounds of four blocks at a
+ * time.
  */
 final class Postings {
   static final int STRIP = 16; // documents
@@ -19,11 +19,11 @@ final class Postings {
   static final int BLOCK = 1 << BLOCK_BITS; // documents
   static final int GROUP_BITS = 12;
   static final int GROUP = 1 << GROUP_BITS; // documents
-  static final int BLOCKS = GROUP / BLOCK; // of a group: as many as a long has bits
-  static final int QUADS = BLOCKS / 4; // of a group
+  static final int BLOCKS = GROUP / BLOCK; // per group: the number of bits in a long
+  static final int QUADS = BLOCKS / 4; // per group
   private static final int STEPS = 255;
   private static final int MAX_WEIGHT = (1 << (32 - GROUP_BITS)) - 1;
-  private static final int DENSE = 16; // a term is dense if it is in one block of so many
+  private static final int DENSE = 16; // a term is dense if it is in at least one of this many blocks
 
   /** A term that is not in the segment. */
   static final Postings NONE = new Postings(1);
@@ -32,24 +32,25 @@ final class Postings {
   static final Postings TOO_LARGE = new Postings(Integer.MAX_VALUE);
 
   /**
-   * Group after group, all that scoring it reads, since what lies apart costs a look-up in the page
-   * table each. A posting is its weight and its place in the group: weight << GROUP_BITS | document &
-   * GROUP - 1. If dense, before the postings come two ints with a bit for each block that has any,
-   * and two for each such block: a byte for each strip's largest weight in steps, lowest first; and
-   * the postings of the group before the block (12 bits), and of each strip (5 bits).
+   * For each group all data that scoring it reads, side by side, as each distant access costs a look-up
+   * in the page table. A posting is its weight and its position in the group: weight << GROUP_BITS |
+   * document & GROUP - 1. If the term is dense, two ints with a bit for each block that has postings
+   * come first. A record of two ints for each such block follows: the largest weights of its strips in
+   * steps, a byte each, first strip lowest; and the number of postings in the group before the block
+   * (12 bits) and in each of its strips (5 bits).
    */
   final int[] data;
 
   /** Where the data of each group begins, and the end of the last one's. */
   final int[] groupStarts;
 
-  /** Dense: of each quad the largest weights in steps, a byte a block, lowest first. */
+  /** Dense: largest weights of each quad in steps, a byte per block, first block lowest; else null. */
   final int[] maxima;
 
-  /** Not dense: by place in the quad, the quads whose block there has postings: quad << 8 | steps. */
+  /** Not dense: by position in the quad, the quads whose block there has postings: quad << 8 | steps. */
   final int[][] someMaxima;
 
-  /** Weight of a step: no weight is above its maximum times step. */
+  /** Weight of a step: no weight is above its block's largest weight in steps times this. */
   final int step;
 
   private Postings(int step) {
@@ -109,7 +110,7 @@ final class Postings {
     someMaxima = dense ? null : some(quads);
   }
 
-  /** Raises a byte of an int to a number. */
+  /** Raises a byte of an int to at least a number. */
   private static void raise(int[] values, int at, int place, int least) {
     int shift = (place & 3) * 8;
     values[at] += Math.max(0, least - (values[at] >>> shift & 0xff)) << shift;
@@ -131,7 +132,7 @@ final class Postings {
     return some;
   }
 
-  /** The postings of the term that an enumeration stands on, or TOO_LARGE. */
+  /** The postings of the current term of an enumeration, or TOO_LARGE. */
   static Postings read(TermsEnum term, int maxDoc) throws IOException {
     PostingsEnum postings = term.postings(null, PostingsEnum.FREQS);
     int[] docs = new int[term.docFreq()];
@@ -162,7 +163,7 @@ final class Postings {
     return isDense() ? afterRecords(start, used(group)) : start;
   }
 
-  /** Where the record lies of the lowest of some blocks, in a group with these used ones. */
+  /** Position of the record of the lowest of some blocks, in a group with these used blocks. */
   static int record(int start, long used, long blocks) {
     return start + 2 + 2 * Long.bitCount(used & (blocks & -blocks) - 1);
   }
@@ -171,7 +172,7 @@ final class Postings {
     return start + 2 + 2 * Long.bitCount(used);
   }
 
-  /** The most that a document can have of a query with this weight; above the largest int: at least. */
+  /** The highest score that the term can add at this query weight; capped just above the largest int. */
   long bound(int boost) {
     return boost > Integer.MAX_VALUE / ((long) step * STEPS)
         ? Integer.MAX_VALUE + 1L

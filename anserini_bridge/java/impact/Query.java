@@ -2,14 +2,14 @@ package impact;
 
 import java.io.IOException;
 
-/** Finds the best documents of one query after another; one a thread. */
+/** Finds the best documents of one query after another. Not thread-safe: each thread has its own. */
 final class Query {
   private final BlockMax blockMax = new BlockMax();
   private final Exhaustive exhaustive = new Exhaustive();
   private Postings[] postings = {};
   private int[] boosts = {};
 
-  /** The k best documents for the query that is indices[start:end] with weights[start:end]; alpha: see BlockMax. */
+  /** The k best documents for the query indices[start:end], weights[start:end]; alpha: see BlockMax. */
   TopK search(
       Snapshot snapshot, int[] indices, int[] weights, int start, int end, int k, double alpha)
       throws IOException {

@@ -3,7 +3,7 @@ package impact;
 import java.util.Arrays;
 import org.apache.lucene.util.BytesRef;
 
-/** Documents that wait for their segment: a CSR matrix of weights, ids, and the order of arrival. */
+/** Documents of the next segment: a CSR matrix of weights, ids, and the order of their addition. */
 final class Rows {
   private int rows;
   private long[] orders = new long[1024];
@@ -17,7 +17,7 @@ final class Rows {
     return rows;
   }
 
-  /** Bytes that the documents take, and their postings once more while a segment is written. */
+  /** Bytes of the documents; their postings count twice, as writing a segment copies them. */
   long bytes() {
     return 16L * end(rows - 1) + idEnd(rows - 1) + 32L * rows;
   }
@@ -28,7 +28,7 @@ final class Rows {
     return postings <= most - end(rows - 1) && idLength <= most - idEnd(rows - 1) && rows < most;
   }
 
-  /** Adds a document; the weights of from to to - 1, in any order of terms. */
+  /** Adds a document with the terms newTerms[from:to], in any order, and their weights. */
   void add(BytesRef id, long order, int[] newTerms, int[] newWeights, int from, int to) {
     if (rows == orders.length) {
       int more = grown(rows + 1);
@@ -59,7 +59,7 @@ final class Rows {
     return orders[row];
   }
 
-  /** Points a reference to a document's id. */
+  /** Points a reference at a document's id. */
   void id(int row, BytesRef id) {
     id.bytes = ids;
     id.offset = idEnd(row - 1);
@@ -74,12 +74,12 @@ final class Rows {
     return row < 0 ? 0 : ends[row];
   }
 
-  /** Of each document the end of its postings. */
+  /** For each document the end of its postings. */
   int[] ends() {
     return ends;
   }
 
-  /** Of each posting the word's number; those of a document lie from start to end. */
+  /** For each posting the word's number; those of a document are at start(row) to end(row). */
   int[] terms() {
     return terms;
   }

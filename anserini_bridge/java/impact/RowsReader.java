@@ -26,7 +26,7 @@ import org.apache.lucene.store.ByteBuffersDirectory;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.BytesRefHash;
 
-/** Rows as Lucene sees a segment, in a given order; Lucene merges it into an index as it is. */
+/** Presents rows to Lucene as a segment, in a given order, which Lucene adds to an index unchanged. */
 final class RowsReader extends FilterLeafReader {
   private final Rows rows;
   private final int[] documents; // the row of each document
@@ -45,9 +45,9 @@ final class RowsReader extends FilterLeafReader {
   }
 
   /**
-   * A segment that has all fields; readers of rows take their description of fields from it.
+   * A segment that has all fields; readers of rows use its description of the fields.
    *
-   * @param major Lucene's version that made the index they are merged into
+   * @param major major version of the Lucene that made the index to which rows are added
    */
   static DirectoryReader template(int major) throws IOException {
     FieldType impacts = new FieldType();
@@ -68,7 +68,7 @@ final class RowsReader extends FilterLeafReader {
 
   /**
    * @param documents the row of each document
-   * @param sortedWords the numbers of the words, by rising bytes
+   * @param sortedWords the numbers of the words, sorted by the words' bytes
    */
   static CodecReader of(
       DirectoryReader template, Rows rows, int[] documents, BytesRef[] words, int[] sortedWords)
@@ -97,7 +97,7 @@ final class RowsReader extends FilterLeafReader {
     BytesRef id = new BytesRef();
     for (int row : documents) {
       rows.id(row, id);
-      ids.add(id); // numbered in turn: ids are distinct
+      ids.add(id); // gets the next number, as ids are distinct
     }
     int[] sorted = Arrays.copyOf(ids.sort(), documents.length);
     int[] starts = new int[documents.length + 1];

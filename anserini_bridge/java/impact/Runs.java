@@ -3,8 +3,8 @@ package impact;
 import java.util.Arrays;
 
 /**
- * Runs of postings that wait to be added up. They lie far apart in memory: collecting a run begins to
- * fetch it, so that many are on their way at a time, where adding at once would wait for each.
+ * Runs of postings that will be added up. They are far apart in memory: collecting a run starts to fetch
+ * it, so that many are fetched in parallel, whereas adding each one directly would wait for each.
  */
 final class Runs {
   private int count;
@@ -14,7 +14,7 @@ final class Runs {
   private int[] blocks = new int[64];
   private int[] boosts = new int[64];
 
-  /** The sum of what was fetched: nobody needs it, but the compiler must not leave out the reads. */
+  /** The sum of what was fetched: not used, but it keeps the compiler from removing the reads. */
   private int fetched;
 
   void fetch(int[] array, int at) {
@@ -23,7 +23,7 @@ final class Runs {
     }
   }
 
-  /** Notes the postings array[from:to] of a block. */
+  /** Collects the postings array[from:to] of a block. */
   void collect(int[] array, int from, int to, int block, int boost) {
     if (count == starts.length) {
       grow();

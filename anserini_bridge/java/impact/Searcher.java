@@ -23,7 +23,7 @@ import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.util.BytesRef;
 
-/** Answers batches of queries over one index; may be used by many threads at once. */
+/** Answers batches of queries on one index; thread-safe. */
 public final class Searcher {
   private final BytesRef[] words;
   private final Directory directory;
@@ -37,7 +37,7 @@ public final class Searcher {
     snapshot = new Snapshot(DirectoryReader.open(directory), null, words, memory);
   }
 
-  /** The live documents and the postings (those of deleted documents too, until they are merged). */
+  /** The number of live documents, and of postings, with those of deleted documents until a merge. */
   public long[] counts() throws IOException {
     DirectoryReader current = acquire().reader;
     try {
@@ -57,7 +57,7 @@ public final class Searcher {
     }
   }
 
-  /** Moves to the newest commit; false when this is it already. */
+  /** Moves to the newest commit; returns whether there was a newer one. */
   public synchronized boolean refresh() throws IOException {
     Snapshot old = snapshot;
     DirectoryReader newer = DirectoryReader.openIfChanged(old.reader);
@@ -65,7 +65,7 @@ public final class Searcher {
       return false;
     }
     snapshot = new Snapshot(newer, old, words, memory);
-    old.reader.close(); // searches under way hold a reference of their own
+    old.reader.close(); // running searches have their own reference
     return true;
   }
 
@@ -77,8 +77,8 @@ public final class Searcher {
   /**
    * Searches every row of a CSR matrix.
    *
-   * @return big-endian: hits of each query (int32), then for all hits the scores (int64), the ends
-   *     of the ids in the block (int32), and the block of ids (UTF-8)
+   * @return big-endian: number of hits of each query (int32), then for all hits the scores (int64), the
+   *     ends of the ids in the block (int32), and the block of ids (UTF-8)
    */
   public byte[] search(
       byte[] indptr, byte[] indices, byte[] weights, int k, int threads, double alpha)
@@ -102,7 +102,7 @@ public final class Searcher {
   }
 
   /**
-   * The weights that documents give to some words.
+   * The weights of some words in some documents.
    *
    * @return big-endian int32: the document number of each id (-1: no such id), then a triple for
    *     every posting: position of the id, position of the word, weight
@@ -156,7 +156,7 @@ public final class Searcher {
     }
   }
 
-  /** The positions of the documents that lie in a segment, by rising document. */
+  /** The positions in documents of those that are in a segment, sorted by document. */
   private static int[] rowsIn(LeafReaderContext leaf, int[] documents) {
     long[] order = new long[documents.length];
     int count = 0;

@@ -5,10 +5,10 @@ import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.util.Bits;
 
-/** A segment of an open index, with what was unpacked of it. */
+/** A segment of an open index, with its unpacked postings. */
 final class Segment {
   final LeafReaderContext leaf;
-  private final Bits live; // null: all documents
+  private final Bits live; // null: no document is deleted
   final int docBase;
   final int maxDoc;
   private final Unpacked unpacked;
@@ -29,22 +29,22 @@ final class Segment {
     return unpacked;
   }
 
-  /** The postings of a word, which are unpacked when a query first names it; see Unpacked. */
+  /** The postings of a word, which are unpacked when a query first needs them; see Unpacked. */
   Postings postings(int word) throws IOException {
     return unpacked.postings(leaf.reader(), word);
   }
 
-  /** Lucene's view of a word; null if the segment does not have it. */
+  /** Lucene's enumeration at a word's term; null if the segment does not have it. */
   TermsEnum seek(int word) throws IOException {
     return unpacked.seek(leaf.reader(), word);
   }
 
-  /** Whether a document, counted from the segment's first, was not deleted. */
+  /** Whether a document is not deleted; it is numbered from the segment's first. */
   boolean isLive(int document) {
     return live == null || live.get(document);
   }
 
-  /** When a document came. */
+  /** The position of a document in the order in which documents were added. */
   long order(int document) throws IOException {
     return unpacked.orders(leaf.reader())[document - docBase];
   }

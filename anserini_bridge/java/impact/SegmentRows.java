@@ -12,7 +12,7 @@ import org.apache.lucene.util.BytesRef;
 
 /** Reads a segment's documents back as rows. */
 final class SegmentRows {
-  /** Takes the rows. */
+  /** Receives the rows. */
   interface Sink {
     void add(BytesRef id, long order, int[] terms, int[] weights, int from, int to)
         throws Exception;
@@ -20,7 +20,7 @@ final class SegmentRows {
 
   private SegmentRows() {}
 
-  /** Gives all live documents to the sink, as many at a time as take some bytes. */
+  /** Gives all live documents to the sink; reads as many at a time as fit into some bytes of memory. */
   static void read(LeafReader segment, BytesRef[] words, int[] sortedWords, long memory, Sink sink)
       throws Exception {
     BinaryDocValues ids = segment.getBinaryDocValues(Writer.ID);
@@ -31,7 +31,7 @@ final class SegmentRows {
     int step = (int) Math.max(1, memory / (16 + 8 * postings / segment.maxDoc()));
     for (int from = 0; from < segment.maxDoc(); from += step) {
       int to = (int) Math.min(segment.maxDoc(), (long) from + step);
-      int[] ends = new int[to - from + 1]; // of the row before
+      int[] ends = new int[to - from + 1]; // end of the row before
       scan(terms, words, sortedWords, from, to, (row, word, weight) -> ends[row + 1]++);
       for (int row = 0; row < to - from; row++) {
         ends[row + 1] += ends[row];

@@ -10,16 +10,16 @@ import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.ReaderUtil;
 import org.apache.lucene.util.BytesRef;
 
-/** A state of the index: Lucene's reader, and what is unpacked of its segments. */
+/** A state of the index: Lucene's reader, and its segments with their unpacked postings. */
 final class Snapshot {
   final DirectoryReader reader;
 
-  /** Large ones first: they set a threshold that spares most of the others. */
+  /** Large ones first: they set a threshold that lets the search skip most of the others. */
   final List<Segment> segments = new ArrayList<>();
 
   private final List<Segment> byDocument;
 
-  /** @param before a state whose unpacked segments are taken over, or null */
+  /** @param before a state whose unpacked segments are reused, or null */
   Snapshot(DirectoryReader reader, Snapshot before, BytesRef[] words, Memory memory) {
     this.reader = reader;
     for (LeafReaderContext leaf : reader.leaves()) {
@@ -31,7 +31,7 @@ final class Snapshot {
     memory.hold(segments.stream().map(Segment::unpacked).toList());
   }
 
-  /** When a document came. */
+  /** The position of a document in the order in which documents were added. */
   long order(int document) {
     try {
       return byDocument.get(ReaderUtil.subIndex(document, reader.leaves())).order(document);

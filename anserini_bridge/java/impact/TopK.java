@@ -1,10 +1,10 @@
 package impact;
 
 /**
- * The k best documents by score; of equal ones those that came first.
+ * The k best documents by score; of equal ones those that were added first.
  *
- * <p>Documents are appended, and cut to the k best now and then, which takes much less than keeping a
- * heap of a thousand in order.
+ * <p>Documents are appended, and cut to the k best now and then, which takes much less time than keeping
+ * a heap of a thousand in order.
  */
 final class TopK {
   private final int k;
@@ -22,12 +22,12 @@ final class TopK {
     documents = new int[room];
   }
 
-  /** The least score with which a document may still be among the best. */
+  /** The lowest score with which a document may still be among the best. */
   long minimum() {
     return minimum;
   }
 
-  /** Takes a document whose score is at least minimum(). */
+  /** Adds a document whose score is at least minimum(). */
   void offer(long score, int document) {
     if (size == scores.length) {
       cut();
@@ -36,14 +36,14 @@ final class TopK {
     documents[size++] = document;
   }
 
-  /** Raises minimum(), if enough documents came to be worth it. */
+  /** Raises minimum() if enough documents were offered. */
   void settle() {
     if (size > k + k / 4 || size >= k && minimum == 1) {
       cut();
     }
   }
 
-  /** Leaves the best, in arrays of length size(), best first. */
+  /** Keeps only the best and sorts them, best first. */
   void finish() {
     if (size > k) {
       cut();
@@ -92,7 +92,7 @@ final class TopK {
     }
   }
 
-  /** Brings better ones before split than from split on (Hoare); low < split <= high. */
+  /** Moves better documents before split, which it returns (Hoare); low < split <= high. */
   private int partition(int low, int high) {
     int middle = (low + high) >>> 1;
     long score = scores[middle];

@@ -9,8 +9,8 @@ import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * What searches have unpacked of a segment's files, term by term; shared by all states of the index
- * that hold the segment, whatever is deleted from it.
+ * The postings of a segment that searches have unpacked so far; shared by all states of the index that
+ * contain the segment, as deletions do not change it.
  */
 final class Unpacked {
   private final BytesRef[] words;
@@ -36,7 +36,7 @@ final class Unpacked {
     return read;
   }
 
-  /** Stands on the word's term; null if the segment does not have it. */
+  /** An enumeration at the word's term; null if the segment does not have it. */
   TermsEnum seek(LeafReader segment, int word) throws IOException {
     Terms contents = segment.terms(Writer.CONTENTS);
     TermsEnum term = contents == null ? null : contents.iterator();

@@ -20,25 +20,25 @@ import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.Version;
 
 /**
- * Writes rows of a sparse matrix as documents, a segment for as many as the memory holds: similar
- * documents lie side by side in it, and the field "order" says in which order they came.
+ * Writes rows of a sparse matrix as documents. A segment has as many as fit into the memory, similar
+ * ones side by side; the field "order" stores the order in which documents were added.
  *
- * <p>To be used by one thread; those that write segments are its own.
+ * <p>Not thread-safe; it starts threads that write segments.
  */
 public final class Writer {
   static final String ID = "id";
   static final String ORDER = "order";
   static final String CONTENTS = "contents";
   private static final String NEXT_ORDER = "next order";
-  private static final int WRITERS = 2; // segments that are written at a time
+  private static final int WRITERS = 2; // segments that are written at the same time
 
   private final BytesRef[] words;
   private final int[] sortedWords;
   private final boolean reorder;
-  private final long memory; // bytes of a segment's rows; those of WRITERS + 1 are held at most
+  private final long memory; // bytes of a segment's rows; at most WRITERS + 1 segments are held
   private final Directory directory;
   private final IndexWriter writer;
-  private final DirectoryReader before; // the index as found; null for a new one
+  private final DirectoryReader before; // the index before this session; null for a new one
   private final DirectoryReader template;
   private Rows rows = new Rows();
   private long nextOrder;
@@ -59,15 +59,15 @@ public final class Writer {
     directory = FSDirectory.open(Packed.path(path));
     before = create ? null : DirectoryReader.open(directory);
     int major = Version.LATEST.major;
-    if (!create) { // Lucene merges segments of one major version alone
+    if (!create) { // Lucene only merges segments of the same major version
       major = SegmentInfos.readLatestCommit(directory).getIndexCreatedVersionMajor();
     }
     template = RowsReader.template(major);
     IndexWriterConfig config = new IndexWriterConfig();
     config.setOpenMode(
         create ? IndexWriterConfig.OpenMode.CREATE : IndexWriterConfig.OpenMode.APPEND);
-    LogByteSizeMergePolicy merges = new LogByteSizeMergePolicy(); // neighbours only: keeps clusters
-    merges.setNoCFSRatio(0); // else a single segment is written twice
+    LogByteSizeMergePolicy merges = new LogByteSizeMergePolicy(); // of neighbours: keeps clusters
+    merges.setNoCFSRatio(0); // otherwise a single segment is written twice
     config.setMergePolicy(merges);
     config.setUseCompoundFile(false);
     writer = new IndexWriter(directory, config);
@@ -76,7 +76,7 @@ public final class Writer {
     }
   }
 
-  /** Adds one document a row; with replace, documents of the same id go, but see flush. */
+  /** Adds a document per row; with replace, documents with the same ids are deleted, but see flush. */
   public void write(
       byte[] idBlock, byte[] idEnds, byte[] indptr, byte[] indices, byte[] weights, boolean replace)
       throws Exception {
@@ -97,7 +97,7 @@ public final class Writer {
     writer.deleteDocuments(idTerms(Packed.strings(idBlock, idEnds)));
   }
 
-  /** Must come before documents are replaced or deleted that this writer was given. */
+  /** Must be called before documents are replaced or deleted that were added in this session. */
   public void flush() throws Exception {
     startSegment();
     while (!segments.isEmpty()) {
@@ -105,12 +105,12 @@ public final class Writer {
     }
   }
 
-  /** The document number each id had when the index was opened, or -1; empty for a new index. */
+  /** The document number of each id when the index was opened, or -1; empty for a new index. */
   public int[] find(byte[] idBlock, byte[] idEnds) throws IOException {
     return before == null ? new int[0] : Ids.find(before, Packed.strings(idBlock, idEnds));
   }
 
-  /** Writes all documents anew, without the deleted ones. */
+  /** Rewrites all documents, without the deleted ones. */
   public void optimize() throws Exception {
     flush();
     try (DirectoryReader all = DirectoryReader.open(writer)) {
@@ -122,7 +122,7 @@ public final class Writer {
     }
   }
 
-  /** Makes the changes durable and visible; returns the live documents and the postings. */
+  /** Makes the changes durable and visible; returns the number of live documents and of postings. */
   public long[] commit() throws Exception {
     flush();
     writer.setLiveCommitData(Map.of(NEXT_ORDER, Long.toString(nextOrder)).entrySet());
@@ -134,7 +134,7 @@ public final class Writer {
     return counts;
   }
 
-  /** Forgets the changes, or does nothing after a commit. */
+  /** Undoes the changes; does nothing after a commit. */
   public void rollback() throws IOException {
     try {
       writer.rollback();

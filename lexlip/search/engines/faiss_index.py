@@ -81,7 +81,7 @@ class FaissIndex:
                 raise ValueError(f"{vectors.ntotal} vectors for {len(ids)} ids")
         except (OSError, ValueError, RuntimeError, MemoryError) as error:
             why = " ".join(str(error).split())[-200:]
-            raise CorruptIndex(f"The index in {folder} is damaged ({why}): build the index again.") from None
+            raise CorruptIndex(f"the index in {folder} is damaged ({why}): build the index again") from None
         return cls(vectors, ids, metric, threads, batch)
 
     def search(self, queries: csr_matrix, k: int) -> Results:

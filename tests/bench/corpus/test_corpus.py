@@ -1,14 +1,23 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import vstack
 
-from lexlip.benchmark import corpus as module
+from lexlip.bench.corpus import corpus as module
 from lexlip.bench.corpus.synthetic import SyntheticVectors
-from tests.bench.corpus.small_corpus import SMALL, small_corpus
+from tests.bench.corpus.small_corpus import SMALL, small_blocks, small_corpus
 
 
+@pytest.fixture
+def blocks() -> Iterator[None]:
+    """Those of `small_corpus`, for what it is compared with."""
+    with small_blocks():
+        yield
+
+
+@pytest.mark.usefixtures("blocks")
 def test_what_was_written_is_read_in_any_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = small_corpus(tmp_path / "corpus")
     vectors = SyntheticVectors(SMALL)

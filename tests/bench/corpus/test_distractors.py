@@ -11,8 +11,8 @@ Make = Callable[..., Iterator[csr_matrix]]
 
 def sparse(rows: int = 50, words: int = 40, seed: int = 0) -> csr_matrix:
     """Some words are in most vectors, some in hardly any; no two weights are the same."""
-    random = np.random.default_rng(seed)
-    full = random.random((rows, words)) * (random.random((rows, words)) < np.linspace(0.02, 0.9, words))
+    rng = np.random.default_rng(seed)
+    full = rng.random((rows, words)) * (rng.random((rows, words)) < np.linspace(0.02, 0.9, words))
     return csr_matrix(full.astype(np.float32))
 
 
@@ -70,8 +70,8 @@ def test_statistics_are_near_those_of_the_real_vectors() -> None:
 
 
 def test_dense_ones_have_the_mean_and_covariance_of_unit_vectors() -> None:
-    random = np.random.default_rng(0)
-    real = random.normal(size=(300, 6)) @ random.normal(size=(6, 6)) + 2
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6)) + 2
     unit = real / np.linalg.norm(real, axis=1, keepdims=True)
     made = np.concatenate([rows.toarray() for rows in gaussian(csr_matrix(7 * real), 50_000)])
     np.testing.assert_allclose(made.mean(axis=0), unit.mean(axis=0), atol=0.01)

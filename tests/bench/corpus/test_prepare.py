@@ -9,9 +9,9 @@ from lexlip.bench.corpus import synthetic
 from lexlip.bench.corpus.prepare import prepare_photos, prepare_synthetic
 from lexlip.bench.corpus.synthetic import SyntheticVectors
 from lexlip.data import open_source
-from lexlip.encoding import PhotoVectors, encode_captions
 from lexlip.errors import ConfigError, DataError
 from lexlip.models.lexlip import LexLIP
+from lexlip.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
 from tests.bench.corpus.small_corpus import SMALL
@@ -20,6 +20,7 @@ from tests.bench.corpus.small_corpus import SMALL
 @pytest.fixture(autouse=True)
 def small_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(synthetic.SHAPES, "mini", SMALL)
+    monkeypatch.setattr(synthetic, "BLOCK", 512)
 
 
 def same(one: csr_matrix, other: csr_matrix) -> bool:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, vstack
 
+from lexlip.bench.corpus import synthetic as module
 from lexlip.bench.corpus.synthetic import BLOCK, DENSE, SHAPES, Shape, SyntheticVectors
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
@@ -20,6 +21,13 @@ def same(one: csr_matrix, other: csr_matrix) -> bool:
     return one.shape == other.shape and (one != other).nnz == 0
 
 
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that few photos fill more than one."""
+    monkeypatch.setattr(module, "BLOCK", 1_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_the_same_seed_gives_the_same_vectors_and_another_one_others() -> None:
     first, again, other = (SyntheticVectors(SMALL, seed) for seed in (1, 1, 2))
     assert same(documents(first, 100), documents(again, 100))
@@ -29,9 +37,10 @@ def test_the_same_seed_gives_the_same_vectors_and_another_one_others() -> None:
     assert not same(first.queries(20), other.queries(20))
 
 
-@pytest.mark.parametrize("chunk", [7_000, BLOCK, 20_000, 40_000])
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("chunk", [300, 1_000, 1_100, 2_000])
 def test_chunks_do_not_matter(chunk: int) -> None:
-    vectors, number = SyntheticVectors(SMALL), BLOCK + 5_000
+    vectors, number = SyntheticVectors(SMALL), 1_250
     whole = documents(vectors, number)
     chunks = list(vectors.documents(number, 8, chunk))
     sizes = [rows.shape[0] for _, rows in chunks]
@@ -43,9 +52,10 @@ def test_chunks_do_not_matter(chunk: int) -> None:
     np.testing.assert_array_equal(np.concatenate(dense), next(vectors.dense_documents(number, number)))
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_a_smaller_corpus_is_the_beginning_of_a_larger_one() -> None:
     vectors = SyntheticVectors(SMALL)
-    assert same(documents(vectors, BLOCK + 10)[:300], documents(vectors, 300))
+    assert same(documents(vectors, 1_010)[:300], documents(vectors, 300))
 
 
 def test_vectors_are_quantised_as_the_project_does_it() -> None:
@@ -93,8 +103,8 @@ def test_terms_of_a_topic_occur_together() -> None:
     vectors = SyntheticVectors(SMALL)
     photos = documents(vectors, 4_000, 8).astype(bool).astype(int)
     shuffled = np.random.default_rng(0).permutation(photos.indices)  # the same terms, in no company
-    random = csr_matrix((np.ones(len(shuffled)), shuffled, photos.indptr), shape=photos.shape)
-    assert ((photos[:200] @ photos.T) >= 5).nnz > 3 * ((random[:200] @ random.T) >= 5).nnz
+    apart = csr_matrix((np.ones(len(shuffled)), shuffled, photos.indptr), shape=photos.shape)
+    assert ((photos[:200] @ photos.T) >= 5).nnz > 3 * ((apart[:200] @ apart.T) >= 5).nnz
 
 
 def test_a_vocabulary_that_is_too_small() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lexlip.benchmark import engine as module
 from lexlip.bench.corpus.corpus import Corpus
-from lexlip.bench.engine.benchmark import Benchmark, Settings, describe, medians, representative
-from lexlip.bench.peers import ENGINES, EngineSpec
+from lexlip.bench.engine import benchmark as module
+from lexlip.bench.engine.benchmark import Benchmark, EngineSettings, describe, medians, representative
 from lexlip.bench.engine.worker import LibraryFailed, LibraryMissing
+from lexlip.bench.peers import ENGINES, EngineSpec
 from tests.bench.corpus.small_corpus import small_corpus
 
 
@@ -49,7 +49,7 @@ class FakeProcess:
             "build": 1.5,
             "open": {"fake": "1.0"},
             "warm_up": speed,
-            "answers": [[0]] * arguments.get("count", 0),
+            "answers": [list(range(100))] * arguments.get("count", 0),  # a third of the documents
             "memory": 50.0,
         }[method]
 
@@ -71,12 +71,12 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeProcess]]:
     assert FakeProcess.running == []
 
 
-THREE_ROUNDS = Settings()
+THREE_ROUNDS = EngineSettings()
 A = EngineSpec("a", "scipy", "one by one", {"speed": 1})
 B = EngineSpec("b", "lexlip", "batch", {"speed": 2}, clients=2)
 
 
-def benchmark(corpus: Corpus, specs: list[EngineSpec], settings: Settings = THREE_ROUNDS) -> Benchmark:
+def benchmark(corpus: Corpus, specs: list[EngineSpec], settings: EngineSettings = THREE_ROUNDS) -> Benchmark:
     return Benchmark(corpus, corpus.folder.parent, specs, settings, lambda line: None, {"source": "test"})
 
 
@@ -162,7 +162,7 @@ def test_a_build_that_was_cut_short_is_done_again(corpus: Corpus, fake: type[Fak
 
 
 def test_another_python_for_a_library(corpus: Corpus, fake: type[FakeProcess]) -> None:
-    measured = benchmark(corpus, [A, B], Settings(rounds=1, pythons={"lexlip": "/other/python"}))
+    measured = benchmark(corpus, [A, B], EngineSettings(rounds=1, pythons={"lexlip": "/other/python"}))
     steps = measured.run()
     next(steps), next(steps)
     assert [process.python for process in fake.running] == [sys.executable, "/other/python"]
@@ -175,7 +175,7 @@ def test_a_slow_engine_runs_some_of_the_queries_and_a_fast_one_all_of_them_often
     slow = EngineSpec("slow", "scipy", "one by one", {"speed": 0.12})  # 12 queries a second
     fast = EngineSpec("fast", "scipy", "one by one", {"speed": 10})
     monkeypatch.setattr(module, "SECONDS", 1)
-    rows = run(benchmark(corpus, [slow, fast], Settings(rounds=1)))["engines"]
+    rows = run(benchmark(corpus, [slow, fast], EngineSettings(rounds=1)))["engines"]
     assert rows["slow"]["queries"] == 12 * 2
     assert rows["fast"]["queries"] == 20 * 51
 

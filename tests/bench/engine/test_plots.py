@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lexlip.bench.peers import LIBRARIES
 from lexlip.bench.engine.plots import COLOURS, draw, draw_costs, read_results
+from lexlip.bench.peers import LIBRARIES
 from lexlip.errors import ConfigError, DataError
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexlip.benchmark import corpus as corpus_module
-from lexlip.bench.engine import truth as recall
+from lexlip.bench.corpus import corpus as corpus_module
+from lexlip.bench.engine import truth as module
 from lexlip.bench.engine.truth import DenseTruth, SparseTruth, share_found
 from tests.bench.corpus.small_corpus import small_corpus
 
@@ -39,17 +39,17 @@ def test_recall_is_that_of_the_plain_formula(
     kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpus_module, "SLICE", 70)
-    monkeypatch.setattr(recall, "SLICE", 70)
-    monkeypatch.setattr(recall, "QUERIES", 7)
+    monkeypatch.setattr(module, "SLICE", 70)
+    monkeypatch.setattr(module, "QUERIES", 7)
     corpus = small_corpus(tmp_path)
     sparse = (corpus.queries @ corpus.rows(0, 300).T).toarray()
     scores = sparse if kind is SparseTruth else corpus.dense_queries @ corpus.dense.T
-    truth, random = kind(corpus, 20, 10), np.random.default_rng(0)
+    truth, rng = kind(corpus, 20, 10), np.random.default_rng(0)
     assert truth.best.shape == (20, 10)
     for query in range(20):
         exact = list(np.argsort(-scores[query])[:10])
         assert truth.recall(query, exact) == 1
-        some = [*exact[:6], *random.integers(300, size=4)]
+        some = [*exact[:6], *rng.integers(300, size=4)]
         assert truth.recall(query, some) == pytest.approx(plain_recall(scores[query], some, 10))
         assert truth.recall(query, exact[:3] * 3) == pytest.approx(
             plain_recall(scores[query], exact[:3] * 3, 10)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexlip.benchmark import worker as module
 from lexlip.bench.corpus.corpus import Corpus
+from lexlip.bench.engine import worker as module
+from lexlip.bench.engine.worker import LibraryFailed, LibraryMissing, LibraryProcess, Worker
 from lexlip.bench.peers.sparse import Scipy
-from lexlip.bench.engine.worker import LibraryFailed, LibraryMissing, LibraryProcess, Worker, percentiles
 from tests.bench.corpus.small_corpus import small_corpus
 
 
@@ -57,11 +57,6 @@ def test_measures(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(searched) == (3, 2)
     assert 0 < both["qps"] < 1000
     assert worker.memory() > 10
-
-
-def test_percentiles_are_in_milliseconds() -> None:
-    found = percentiles(np.arange(1001) / 1000)
-    assert found == pytest.approx({"p50_ms": 500, "p95_ms": 950, "p99_ms": 990, "p99.9_ms": 999})
 
 
 def test_answers(worker: Worker, corpus: Corpus) -> None:

@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from lexlip.errors import ConfigError
 from lexlip.bench.tables.ablations import difference, left_out
+from lexlip.errors import ConfigError
 from lexlip.training.run_folder import lineage
-from tests.training.run_folders import write_run
 from tests.tiny import tiny_stage
+from tests.training.run_folders import write_run
 
 PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
 PHASE_2 = {"queue": 64}

@@ -2,21 +2,17 @@ from pathlib import Path
 
 import pytest
 
+from lexlip.bench.tables.first_stages import first_stage_folder, measure_first_stages, reranker_folder
+from lexlip.bench.tables.settings import TableSettings
 from lexlip.data import Scenes
 from lexlip.errors import ModelError
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import evaluate
-from lexlip.bench.tables.first_stages import (
-    Settings,
-    first_stage_folder,
-    measure_first_stages,
-    reranker_folder,
-)
 from lexlip.models.load import compares_pairs, load_model, load_reranker
-from lexlip.search.engines import engine_for
-from tests.training.run_folders import write_run
+from lexlip.search.open_engine import engine_for
 from tests.reference.ranking import naive_recall
 from tests.tiny import tiny_dense, tiny_stage
+from tests.training.run_folders import write_run
 
 SCENES = Scenes(12, seed=0)
 
@@ -24,24 +20,25 @@ SCENES = Scenes(12, seed=0)
 def test_each_is_what_evaluate_says(model_folder: Path, tmp_path: Path) -> None:
     tiny_dense().save(tmp_path / "cls")
     names = [str(model_folder), str(tmp_path / "cls"), "bm25"]
-    words, cut, dense, bm25 = measure_first_stages(names, SCENES, Settings(topks=(None, 4), workers=0))
+    words, cut, dense, bm25 = measure_first_stages(names, SCENES, TableSettings(topks=(None, 4), workers=0))
     assert [stage.documents for stage in (words, cut, dense, bm25)] == ["all", "top-4", "dense", "captions"]
     assert [stage.engine for stage in (words, cut, dense, bm25)] == ["lucene", "lucene", "flat", "bm25"]
-    assert words.encoded is cut.encoded  # encoded once
+    assert words.vectors is cut.vectors  # encoded once
+    assert bm25.vectors is None
     model = load_model(model_folder)
     assert cut.report == evaluate(model, SCENES, engine_for(model)[1], 4, workers=0)
     assert bm25.report == evaluate_bm25(SCENES)
 
 
-def test_some_ask(model_folder: Path) -> None:
+def test_some_photos_are_queries(model_folder: Path) -> None:
     for name in (str(model_folder), "bm25"):
-        [stage] = measure_first_stages([name], SCENES, Settings(workers=0), asking=3)
-        asking = [item.id for item in SCENES.items[:3]]
+        [stage] = measure_first_stages([name], SCENES, TableSettings(workers=0), queries=3)
+        queries = [item.id for item in SCENES.items[:3]]
         t2i, i2t = stage.report.rankings["t2i"], stage.report.rankings["i2t"]
-        assert {id.rpartition("#")[0] for id in t2i.queries} == set(asking)
-        assert i2t.queries == asking
+        assert {id.rpartition("#")[0] for id in t2i.queries} == set(queries)
+        assert i2t.queries == queries
         assert stage.report.images == 12
-        assert {id for found in t2i.found for id in found} - set(asking)  # others are found
+        assert {id for found in t2i.found for id in found} - set(queries)  # others are found
         assert stage.report.t2i["R@5"] == naive_recall(t2i.found, t2i.relevant, 5)
 
 
@@ -66,4 +63,4 @@ def test_all_must_be_there_before_the_first_is_measured(
 ) -> None:
     monkeypatch.setattr("lexlip.bench.tables.first_stages.load_model", pytest.fail)
     with pytest.raises(ModelError, match="no model 'maxi'"):
-        list(measure_first_stages([str(model_folder), "maxi"], SCENES, Settings()))
+        list(measure_first_stages([str(model_folder), "maxi"], SCENES, TableSettings()))

@@ -1,67 +1,311 @@
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
+from lexlip.bench.tables import systems as module
+from lexlip.bench.tables.definitions import TABLES
+from lexlip.bench.tables.row import IndexSize, Row
+from lexlip.bench.tables.settings import TableSettings
+from lexlip.bench.tables.systems import System, bm25, flat, flat_without_weights, impact, measure_systems
+from lexlip.bench.throughput import Timed
+from lexlip.data import Scenes, Source, open_source
 from lexlip.errors import DataError
-from lexlip.measure.pool import EncodedPool
-from lexlip.bench.tables.systems_bm25 import bm25
-from lexlip.bench.tables.systems import Settings, System
-from tests.measure.pools import make_pool
+from lexlip.measure.pool import CaptionedPool, PoolVectors
+from lexlip.measure.recall import recall_at_k
+from lexlip.models.clip import Clip
+from lexlip.models.lexlip import LexLIP
+from lexlip.search.engines.exact import exact_engine
+from lexlip.sparse.topk import topk
+from tests.measure.pools import WORDS, make_pool, pool_of
+from tests.tiny import tiny_model
+from tests.tiny_clip import write_clip
+
+VECTORS = make_pool()
+POOL = VECTORS.pool
 
 
-def build(pool: EncodedPool, settings: Settings | None = None) -> System:
+def size_of(system: System) -> IndexSize:
+    assert system.row.index is not None
+    return system.row.index
+
+
+def timed(system: System) -> Timed:
+    assert system.timed is not None
+    return system.timed
+
+
+def recall(row: Row, way: str, k: str = "R@10") -> float:
+    """A recall in percent, by "t2i" or "i2t"."""
+    recalls: dict[str, float] = getattr(row, way)
+    return recalls[k]
+
+
+# ---- BM25 ----
+
+
+def build_bm25(pool: CaptionedPool, settings: TableSettings | None = None) -> System:
     with ExitStack() as stack:
-        system = bm25(stack, pool, settings or Settings())
-        assert system.timed.seconds(5) > 0
+        system = bm25(stack, pool, settings or TableSettings())
+        assert timed(system).seconds(5) > 0
     return system
 
 
-def with_texts(texts: list[str], owners: list[int], asking: int) -> EncodedPool:
-    pool = make_pool(photos=4)
-    names = [f"{owner}.jpg#{row}" for row, owner in enumerate(owners)]
-    return replace(pool, texts=texts, text_ids=names, owners=np.array(owners), asking=asking)
-
-
 def test_one_caption_finds_its_photo_by_the_other() -> None:
-    """Whichever is drawn: both captions of 0 share a word, those of 1 none; 2 does not ask."""
+    """Whichever is drawn: both captions of 0 share a word, those of 1 none; 2 is no query."""
     texts = ["red dog", "dog runs", "blue car", "fast train", "green dog", "green dog"]
-    system = build(with_texts(texts, [0, 0, 1, 1, 2, 2], asking=4))
-    assert (system.name, system.documents, system.items) == ("BM25", "captions", 3)
-    assert system.timed.queries == 2
-    assert system.t2i is not None
-    assert system.i2t is not None
-    assert (system.t2i["R@5"], system.i2t["R@5"]) == (50, 50)
-    assert system.item_bytes == 3 * 2  # each caption has two words
+    system = build_bm25(pool_of([0, 0, 1, 1, 2, 2], texts, photos=4, text_queries=4))
+    assert (system.row.model, system.row.documents, system.row.photos) == ("BM25", "captions", 3)
+    assert timed(system).queries == 2
+    assert (recall(system.row, "t2i", "R@5"), recall(system.row, "i2t", "R@5")) == (50, 50)
+    assert size_of(system).accounted == 3 * 2  # each caption has two words
 
 
-def test_only_captions_of_the_queries_ask_and_each_but_one_of_a_photo() -> None:
-    pool = make_pool()
-    system = build(pool)
-    assert system.items == 20  # ten that ask, and every third of thirty others
-    assert system.timed.queries == 10 * 2
-    assert system.t2i is not None
-    assert system.t2i["R@10"] > 50
-    assert build(pool).t2i == system.t2i
-    assert {build(pool, Settings(seed=seed)).t2i["R@1"] for seed in range(5)} != {system.t2i["R@1"]}  # type: ignore[index]
+def test_queries_are_all_captions_of_their_photos_but_the_drawn_ones() -> None:
+    system = build_bm25(POOL)
+    assert system.row.photos == 20  # ten that are queries, and every third of thirty others
+    assert timed(system).queries == 10 * 2
+    assert recall(system.row, "t2i") > 50
+    assert build_bm25(POOL).row.t2i == system.row.t2i
+    drawn = {recall(build_bm25(POOL, TableSettings(seed=seed)).row, "t2i", "R@1") for seed in range(5)}
+    assert drawn != {recall(system.row, "t2i", "R@1")}
 
 
-def test_sizes() -> None:
-    system = build(make_pool())
-    assert 0 < system.megabytes_without_ids < system.megabytes < 0.1
-    assert build(make_pool(), Settings(synthetic=1000)).items == system.items
+def test_sizes_of_bm25() -> None:
+    system = build_bm25(POOL)
+    size = size_of(system)
+    assert 0 < size.megabytes_without_ids < size.megabytes < 0.1
+    assert system.row.photo_bytes == pytest.approx(1e6 * size.megabytes / 20)
+    assert build_bm25(POOL, TableSettings(synthetic=1000)).row.photos == system.row.photos
 
 
-def test_a_photo_with_one_caption_is_found_but_does_not_ask() -> None:
-    system = build(with_texts(["dog", "red dog", "a dog"], [0, 1, 1], asking=3))
-    assert (system.items, system.timed.queries) == (2, 1)
-    with pytest.raises(DataError, match="no photo has a second caption to ask with"):
-        build(with_texts(["dog", "cat"], [0, 1], asking=2))
+def test_a_photo_with_one_caption_is_found_but_is_no_query() -> None:
+    system = build_bm25(pool_of([0, 1, 1], ["dog", "red dog", "a dog"], photos=4, text_queries=3))
+    assert (system.row.photos, timed(system).queries) == (2, 1)
+    with pytest.raises(DataError, match="no photo has a second caption to search with"):
+        build_bm25(pool_of([0, 1], ["dog", "cat"], photos=4, text_queries=2))
 
 
-def test_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+# ---- brute force over dense vectors ----
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_recalls_are_those_of_the_model_s_metric(metric: Any) -> None:
+    vectors = make_pool(metric=metric)
+    one, many = flat(vectors, TableSettings())
+    with exact_engine(POOL.image_ids, VECTORS.images, metric=metric) as engine:
+        found, _ = engine.search(VECTORS.query_captions, 10)
+    assert one.row.t2i == many.row.t2i == recall_at_k(found, POOL.relevant_images)
+    with exact_engine(POOL.text_ids, VECTORS.captions, metric=metric) as engine:
+        found, _ = engine.search(VECTORS.query_images, 10)
+    assert one.row.i2t == many.row.i2t == recall_at_k(found, POOL.relevant_texts)
+    if metric == "dot":
+        assert one.row.t2i != flat(VECTORS, TableSettings())[0].row.t2i
+
+
+def test_sizes_of_dense_vectors_and_what_is_timed() -> None:
+    one, many = flat(VECTORS, TableSettings())
+    assert (one.row.model, many.row.model) == ("CLIP, one by one", "CLIP, 256 together")
+    assert one.row.documents == "dense"
+    size = size_of(one)
+    assert size.accounted == 4 * 20
+    vectors = 4 * 20 * 40 / 1e6
+    assert vectors < size.megabytes_without_ids < vectors + 1e-4
+    ids = (sum(len(id) + 3 for id in POOL.image_ids) + 1) / 1e6  # in JSON
+    assert size.megabytes - size.megabytes_without_ids == pytest.approx(ids)
+    assert one.row.photo_bytes == pytest.approx(1e6 * size.megabytes / 40)
+    assert (timed(one).queries, timed(one).least, timed(many).least) == (30, 1, 256)
+    assert min(timed(system).seconds(7) for system in (one, many)) > 0
+
+
+def test_synthetic_dense_vectors_are_in_both_pools() -> None:
+    few, many = (flat(VECTORS, TableSettings(synthetic=number))[0].row for number in (0, 5000))
+    assert many.photos == 5040
+    for way in ("t2i", "i2t"):
+        assert recall(many, way) < recall(few, way)
+
+
+def test_without_weights_there_is_size_and_speed() -> None:
+    pool = pool_of([0] * 7, ["a"] * 7, photos=2, text_queries=7)
+    one, many = flat_without_weights(pool, TableSettings(synthetic=10))
+    assert (one.row.photos, size_of(one).accounted, timed(one).queries) == (12, 2048, 7)
+    assert size_of(one).megabytes_without_ids == pytest.approx(12 * 2048 / 1e6, rel=0.01)
+    assert (one.row.t2i, one.row.i2t, many.row.t2i, many.row.i2t) == (None, None, None, None)
+    assert timed(one).seconds(7) > 0
+
+
+# ---- LexLIP ----
+
+
+def build_impact(
+    vectors: PoolVectors = VECTORS, topks: Sequence[int | None] = (None, 4, 2), **changes: Any
+) -> list[System]:
+    with ExitStack() as stack:
+        systems = impact(stack, vectors, WORDS, TableSettings(topks=topks, **changes))
+        assert all(timed(system).seconds(number) > 0 for system in systems for number in (1, 30))
+    return systems
+
+
+@pytest.fixture(scope="module")
+def systems() -> list[System]:
+    return build_impact()
+
+
+def test_a_row_for_each_number_of_words(systems: list[System]) -> None:
+    assert [s.row.model for s in systems] == ["LexLIP"] * 3
+    assert [s.row.documents for s in systems] == ["all", "top-4", "top-2"]
+    assert {(s.row.photos, timed(s).queries, timed(s).least) for s in systems} == {(40, 30, 1)}
+
+
+@pytest.mark.parametrize("row", range(3))
+def test_recalls_are_those_of_brute_force(systems: list[System], row: int) -> None:
+    kept = (None, 4, 2)[row]
+    with exact_engine(POOL.image_ids, topk(VECTORS.images, kept)) as engine:
+        found, _ = engine.search(VECTORS.query_captions, 10)
+    assert systems[row].row.t2i == recall_at_k(found, POOL.relevant_images)
+    with exact_engine(POOL.text_ids, topk(VECTORS.captions, kept)) as engine:
+        found, _ = engine.search(VECTORS.query_images, 10)
+    assert systems[row].row.i2t == recall_at_k(found, POOL.relevant_texts)
+
+
+def test_sizes_of_words(systems: list[System]) -> None:
+    whole, four, two = map(size_of, systems)
+    assert whole.megabytes > four.megabytes > two.megabytes
+    assert whole.megabytes - whole.megabytes_without_ids == pytest.approx(
+        two.megabytes - two.megabytes_without_ids
+    )
+    assert 0 < two.megabytes_without_ids < two.megabytes
+    assert whole.accounted == pytest.approx(3 * VECTORS.images.nnz / 40)
+    assert four.accounted == pytest.approx(3 * topk(VECTORS.images, 4).nnz / 40)
+    assert systems[1].row.photo_bytes == pytest.approx(1e6 * four.megabytes / 40)
+
+
+def test_synthetic_words_are_in_both_pools(systems: list[System]) -> None:
+    [larger] = build_impact(topks=(4,), synthetic=5000)
+    assert larger.row.photos == 5040
+    assert size_of(larger).megabytes > size_of(systems[1]).megabytes
+    for way in ("t2i", "i2t"):
+        assert recall(larger.row, way) < recall(systems[1].row, way)
+
+
+def test_the_paper_s_quantisation_and_several_threads(systems: list[System]) -> None:
+    assert build_impact(threads=2)[1].row.t2i == systems[1].row.t2i
+    assert build_impact(scheme="paper")[1].row.t2i != systems[1].row.t2i
+
+
+def test_a_photo_without_words() -> None:
+    images = VECTORS.images.toarray()
+    images[3] = 0
+    vectors = replace(VECTORS, images=csr_matrix(images))
+    [system] = build_impact(vectors, [4])
+    assert system.row.photos == 40
+    assert size_of(system).accounted == pytest.approx(3 * topk(vectors.images, 4).nnz / 40)
+    assert np.isfinite(size_of(system).megabytes)
+
+
+# ---- all of them ----
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary folders are made."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    build(make_pool())
-    assert list(tmp_path.iterdir()) == []
+    return tmp_path
+
+
+def test_nothing_is_left(temporary: Path) -> None:
+    build_bm25(POOL)
+    build_impact()
+    flat(VECTORS, TableSettings())
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def model() -> LexLIP:
+    return tiny_model()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Speed is measured with one query and a short time."""
+    plain = module.queries_per_second
+    monkeypatch.setattr(
+        module, "queries_per_second", lambda timed, rounds, progress: plain(timed, rounds, duration=0.001)
+    )
+
+
+def measure(
+    model: LexLIP,
+    queries: Source | None = None,
+    others: Sequence[Source] = (),
+    clip: Clip | None = None,
+    **changes: Any,
+) -> tuple[list[Row], list[str]]:
+    settings = TableSettings(**{"topks": [None, 4], "rounds": 1, "workers": 0, **changes})
+    return measure_systems(TABLES["2"], model, clip, queries or Scenes(8, seed=0), others, settings)
+
+
+@pytest.mark.usefixtures("quick")
+def test_all_systems(model: LexLIP, tmp_path: Path) -> None:
+    clip = Clip.from_pretrained(write_clip(tmp_path / "clip"))
+    rows, notes = measure(model, others=[Scenes(4, seed=1)], clip=clip, synthetic=50)
+    names = ["BM25", "CLIP, one by one", "CLIP, 256 together", "LexLIP", "LexLIP"]
+    assert [row.model for row in rows] == names
+    assert [row.documents for row in rows] == ["captions", "dense", "dense", "all", "top-4"]
+    assert [row.photos for row in rows] == [12, 62, 62, 62, 62]
+    for row in rows:
+        assert row.qps is not None
+        assert row.qps > 0
+        for way in ("t2i", "i2t"):
+            assert 0 <= recall(row, way, "R@1") <= recall(row, way, "R@5") <= recall(row, way) <= 100
+    assert notes[0] == (
+        "Measured with the 8 photos and 40 captions of 8 drawn scenes of seed 0 in a pool of 12 photos and"
+        " 60 captions, and 50 synthetic vectors beside each."
+    )
+    assert notes[-1] == TABLES["2"].paper
+    text = " ".join(notes)
+    assert "the 32 others are queries" in text
+    assert "cannot be in its pool, which has 12." in text
+    assert "Synthetic vectors are not photos." in text
+    assert "no weights" not in text
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_clip_s_weights(model: LexLIP) -> None:
+    rows, notes = measure(model)
+    _, one, many, *_ = rows
+    assert one.index is not None
+    assert (one.t2i, one.photos, one.index.accounted) == (None, 8, 2048)
+    assert one.qps is not None
+    assert many.qps is not None
+    text = " ".join(notes)
+    assert "CLIP has no recall here, as no weights were given (--clip)" in text
+    assert "Synthetic" not in text
+    assert "lower bound" in text
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_a_second_caption(model: LexLIP, photos: Path) -> None:
+    (photos / "bad.jpg").touch()
+    rows, notes = measure(model, open_source(photos))
+    assert rows[0] == Row(model="BM25", documents="captions")
+    assert "BM25 cannot be measured: no photo has a second caption to search with." in notes
+    assert rows[-1].index is not None
+    assert [skip.id for skip in rows[-1].skipped] == ["photos/bad.jpg"]
+
+
+def test_indexes_are_closed_whatever_happens(
+    model: LexLIP, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "impact", fail)
+    with pytest.raises(KeyboardInterrupt):
+        measure(model)
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,173 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anserini_bridge import (
+    BridgeError,
+    CorruptIndex,
+    IndexLocked,
+    IndexVersion,
+    JVMConflict,
+    jvm,
+    lucene_version,
+    start_jvm,
+)
+from anserini_bridge.jvm import java_class, java_errors
+
+INDEX = Path("/i")
+VERSION = f"Lucene {lucene_version()} cannot read the index at /i (why): install the pyserini that wrote it"
+DAMAGE = "the index at /i is damaged ({}: why): build it again"
+CLOSED = "the index at /i was closed: open it again"
+MEMORY = "Java ran out of memory at /i (why): pass a smaller k or memory_mb, or raise the limit with"
+FAILURE = "Lucene failed at /i ({}: why): check permissions and free disk space, or build the index again"
+
+
+@pytest.mark.parametrize(
+    ("thrown", "error", "message"),
+    [
+        ("org.apache.lucene.store.LockObtainFailedException", IndexLocked, "another process is writing to"),
+        ("org.apache.lucene.index.IndexFormatTooNewException", IndexVersion, VERSION),
+        ("org.apache.lucene.index.IndexFormatTooOldException", IndexVersion, VERSION),
+        ("org.apache.lucene.index.CorruptIndexException", CorruptIndex, DAMAGE),
+        ("org.apache.lucene.index.IndexNotFoundException", CorruptIndex, DAMAGE),
+        ("java.io.EOFException", CorruptIndex, DAMAGE),
+        ("java.io.FileNotFoundException", CorruptIndex, DAMAGE),
+        ("java.nio.file.NoSuchFileException", CorruptIndex, DAMAGE),
+        ("org.apache.lucene.store.AlreadyClosedException", BridgeError, CLOSED),
+        ("java.lang.OutOfMemoryError", BridgeError, MEMORY),
+        ("java.lang.IllegalArgumentException", BridgeError, FAILURE),
+        ("java.io.IOException", BridgeError, FAILURE),
+    ],
+)
+def test_javas_exceptions_become_errors(thrown: str, error: type[BridgeError], message: str) -> None:
+    start_jvm()
+    import jnius
+
+    with pytest.raises(BridgeError) as raised, java_errors(INDEX):
+        raise jnius.JavaException("JVM exception occurred", thrown, "why")
+    assert type(raised.value) is error
+    assert str(raised.value).startswith(message.format(thrown.split(".")[-1]))
+    assert isinstance(raised.value.__cause__, jnius.JavaException)
+
+
+@pytest.mark.parametrize("why", ["could not load codec 'X'", "index created in the future"])
+def test_an_unknown_codec_or_major_version_is_of_a_newer_lucene(why: str) -> None:
+    start_jvm()
+    import jnius
+
+    with pytest.raises(IndexVersion), java_errors(INDEX):
+        raise jnius.JavaException("", "java.lang.IllegalArgumentException", why)
+
+
+def test_an_exception_of_several_lines_becomes_one_sentence() -> None:
+    start_jvm()
+    import jnius
+
+    with pytest.raises(CorruptIndex, match=r"damaged \(EOFException: one two\): build"), java_errors(INDEX):
+        raise jnius.JavaException("", "java.io.EOFException", "one\n  two\n")
+    with pytest.raises(CorruptIndex, match=r"damaged \(EOFException: EOFException\)"), java_errors(INDEX):
+        raise jnius.JavaException("", "java.io.EOFException", None)
+
+
+def test_what_java_throws_is_translated_and_other_errors_pass() -> None:
+    message = r"^Lucene failed at /i \(NumberFormatException: .*x.*\): check"
+    with pytest.raises(BridgeError, match=message), java_errors(INDEX):
+        java_class("java.lang.Integer").parseInt("x")
+    with pytest.raises(KeyError), java_errors(INDEX):
+        raise KeyError
+
+
+def test_java_starts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    start_jvm()
+    monkeypatch.setattr(jvm, "_start", lambda: pytest.fail("started again"))
+    start_jvm()
+
+
+def test_the_process_of_java_is_named_after_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm, "_owner", 1)
+    with pytest.raises(JVMConflict, match=f"^process {os.getpid()} was forked from process 1, where Java"):
+        start_jvm()
+
+
+def test_a_java_machine_that_has_the_classes_is_used(run_python: Callable[..., Any]) -> None:
+    """Another package may have started Java with the same classpath."""
+    code = """
+import os
+import jnius_config
+from anserini_bridge import find_jar, find_java, jvm
+os.environ["JAVA_HOME"] = str(find_java().path)
+jnius_config.add_classpath(str(find_jar()), str(jvm._IMPACT_JAR))
+import jnius
+jvm.start_jvm()
+print(jvm.java_class("impact.Searcher").__name__)
+"""
+    assert run_python(code).stdout == "impact.Searcher\n"
+
+
+def test_a_java_machine_started_by_others_is_refused(run_python: Callable[..., Any]) -> None:
+    code = """
+import os
+from anserini_bridge import JVMConflict, find_java, start_jvm
+os.environ["JAVA_HOME"] = str(find_java().path)
+import jnius
+try:
+    start_jvm()
+except JVMConflict as error:
+    print(error)
+"""
+    answer = run_python(code)
+    assert "Java already runs in this process with the classpath" in answer.stdout, answer
+    assert "call anserini_bridge.start_jvm() before importing jnius or pyserini" in answer.stdout
+
+
+def test_a_forked_process_is_refused(run_python: Callable[..., Any], index: Path) -> None:
+    code = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+from anserini_bridge import ImpactSearcher, JVMConflict
+searcher = ImpactSearcher(sys.argv[1])
+if os.fork() == 0:
+    try:
+        searcher.refresh()
+    except JVMConflict as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    answer = run_python(code, index)
+    assert "was forked from process" in answer.stdout, answer
+    assert "search only after forking" in answer.stdout
+
+
+def test_a_search_is_silent_and_imports_nothing_of_the_neural_half(
+    run_python: Callable[..., Any], index: Path
+) -> None:
+    code = """
+import os, sys
+from scipy.sparse import csr_matrix
+from anserini_bridge import ImpactSearcher
+assert "jnius" not in sys.modules
+before = dict(os.environ)
+with ImpactSearcher(sys.argv[1]) as searcher:
+    ids, scores = searcher.search(csr_matrix([[1] * 200]), k=3)
+assert dict(os.environ) == before
+print(len(ids[0]), sorted({"torch", "lexlip", "pyserini"} & {name.split(".")[0] for name in sys.modules}))
+"""
+    answer = run_python(code, index)
+    assert (answer.stdout, answer.stderr) == ("3 []\n", "")
+
+
+def test_ctrl_c_reaches_python(run_python: Callable[..., Any]) -> None:
+    code = """
+import signal
+from anserini_bridge import start_jvm
+start_jvm()
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert run_python(code).stdout == "interrupted\n"

@@ -1,0 +1,94 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip import machine
+from lexlip.bench import latency
+from lexlip.bench.tables.columns import MEMORY, MINUTES
+from lexlip.bench.tables.notes import notes
+from lexlip.bench.tables.query_pool import make_query_pool
+from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.settings import TableSettings
+from lexlip.bench.tables.stages import Plan
+from lexlip.data import Scenes, open_source
+from tests.bench.tables.some_table import ALONE, PAIRS, RERANKED, some_table
+
+POOL = make_query_pool(Scenes(30, seed=0), queries=10, captions=2)
+RESPONSE_ONLY = some_table(recall=False, response=True)
+WORDS = replace(ALONE, model="mini", documents="top-32")
+
+
+def said(*rows: Row, table: Any = None, **changes: Any) -> list[str]:
+    plan = Plan(**{"table": table or some_table(), "models": ["be"], **changes})
+    return notes(plan, POOL, rows, "x")
+
+
+def test_queries_are_counted_in_their_pool(photos: Path) -> None:
+    assert said(ALONE)[0] == (
+        "Measured with 10 photos and 20 captions of x, in a pool of 30 photos and 60 captions."
+    )
+    (photos / "0.txt").unlink()
+    plan = Plan(table=some_table(), models=["be"])
+    [pool, *_] = notes(plan, make_query_pool(open_source(photos)), [ALONE], "y")
+    assert pool == "Measured with 5 photos and 5 captions of y, in a pool of 6 photos and 5 captions."
+
+
+def test_what_searched() -> None:
+    assert said(ALONE)[1] == "Recalls in percent. Dense vectors flat in Faiss."
+    graph = TableSettings(engine="hnsw")
+    cut = replace(WORDS, documents="all")
+    assert said(WORDS, cut, ALONE, settings=graph)[1] == (
+        "Recalls in percent. Words (top-32, all) in Lucene, dense vectors hnsw in Faiss."
+    )
+    assert said(PAIRS)[1] == "Recalls in percent."
+    assert not any("percent" in note for note in said(ALONE, table=RESPONSE_ONLY))
+
+
+def test_what_was_reranked() -> None:
+    [note] = [note for note in said(ALONE, RERANKED) if "reranked" in note]
+    assert note == "The first k of what a first stage finds are reranked. A joint model reranks itself."
+    [note] = [note for note in said(RERANKED, fusions=["none", "add"], weight=0.3) if "reranked" in note]
+    assert note.startswith(
+        "The first k of what a first stage finds are reranked; in a sum the first stage has 0.3."
+    )
+    assert not any("reranked" in note for note in said(ALONE))
+
+
+def test_how_the_response_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "WARM_UP", 2.5)
+    about = machine.describe()
+    response, tokens = said(ALONE, RERANKED, table=RESPONSE_ONLY)[2:4]
+    assert response == (
+        "Response: text to image, from a sentence to ids, 2 captions one at a time, on one thread of"
+        f" {about['cpu']} ({about['cores']} threads), in a process of its own, after 2.5 s that do not count."
+    )
+    assert tokens.startswith("Reranking reads the photos' tokens from memory, 2 bytes a number")
+    assert len(said(ALONE, table=RESPONSE_ONLY)) == 2
+    memory = said(ALONE, table=some_table(recall=False, response=True, columns=(MEMORY,)))
+    assert memory[2].startswith("MB: of a dense model and of a reranker both encoders, ")
+
+
+def test_what_was_extrapolated() -> None:
+    assert said(PAIRS, ALONE, table=RESPONSE_ONLY)[-1] == (
+        "≈ the cross-encoder alone was timed on 10 photos with 1 captions, and extrapolated in proportion"
+        " to 30."
+    )
+
+
+def test_synthetic_vectors_are_named() -> None:
+    [*_, last] = said(ALONE, table=RESPONSE_ONLY, sizes=(50,))
+    assert last.startswith("Synthetic vectors fill up the pools")
+
+
+def test_bm25_and_training() -> None:
+    bm25 = Row(model="bm25", documents="captions")
+    assert said(bm25)[-1].startswith("bm25: one caption of a photo, drawn at random, is its document, ")
+    assert said(ALONE, table=some_table(columns=(MINUTES,)))[-1].startswith("train min: of the run's steps ")
+
+
+def test_where_the_paper_s_figures_are() -> None:
+    about, published = said(ALONE, table=some_table(paper="Table 7 (arXiv 1)", published="It was 8."))[-2:]
+    assert about.startswith("The paper's figures are in its Table 7 (arXiv 1); its photos are regions ")
+    assert published == "It was 8."

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from lexlip.bench import latency as module
+from lexlip.bench.latency import percentiles, time_queries
+
+
+class Clock:
+    """Goes on only when it is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+class Answers:
+    """Each answer takes a second; remembers the queries."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.queries: list[str] = []
+
+    def __call__(self, query: str) -> tuple[float, float]:
+        self.queries.append(query)
+        self.clock.now += 1
+        return float(len(query)), self.clock.now
+
+
+def test_every_query_is_timed_once_after_warming_up(clock: Clock) -> None:
+    answer = Answers(clock)
+    seconds = time_queries(answer, ["a", "bb", "ccc"], warm_up=5)
+    assert answer.queries == ["a", "bb", "ccc", "a", "bb", "a", "bb", "ccc"]
+    np.testing.assert_array_equal(seconds, [[1, 6], [2, 7], [3, 8]])
+    assert seconds.dtype == np.float64
+
+
+def test_one_query_warms_up_at_least(clock: Clock) -> None:
+    answer = Answers(clock)
+    time_queries(answer, ["a", "bb"], warm_up=0)
+    assert answer.queries == ["a", "a", "bb"]
+
+
+def test_by_default_it_warms_up_as_long_as_the_module_says(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Answers(clock)
+    monkeypatch.setattr(module, "WARM_UP", 3)
+    time_queries(answer, ["a"])
+    assert answer.queries == ["a"] * 4
+
+
+def test_percentiles_are_numpy_s() -> None:
+    seconds = np.random.default_rng(0).exponential(size=1000)
+    assert percentiles(seconds, (50, 99.9)) == pytest.approx(
+        {"p50": np.percentile(seconds, 50), "p99.9": np.percentile(seconds, 99.9)}
+    )
+
+
+def test_percentiles_in_milliseconds() -> None:
+    found = percentiles(np.arange(1001) / 1000, (50, 95, 99, 99.9), 1000)
+    assert found == pytest.approx({"p50": 500, "p95": 950, "p99": 990, "p99.9": 999})

@@ -1,0 +1,37 @@
+import click
+import pytest
+
+from anserini_bridge.errors import BridgeError, IndexNotFound
+from lexlip.cli.exit_codes import Interrupted, UserError, interruptible, is_for_the_user
+from lexlip.data import UnreadableImage
+from lexlip.errors import ConfigError, DataError, LexLIPError, ModelError
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        *((kind("x"), True) for kind in (LexLIPError, ConfigError, DataError, ModelError, UnreadableImage)),
+        *((kind("x"), True) for kind in (BridgeError, IndexNotFound)),
+        *((kind("x"), False) for kind in (ValueError, OSError, ZeroDivisionError)),
+    ],
+)
+def test_errors_that_a_user_can_mend(error: Exception, wanted: bool) -> None:
+    assert is_for_the_user(error) is wanted
+
+
+def test_ctrl_c_says_how_to_go_on() -> None:
+    with pytest.raises(Interrupted) as caught, interruptible("start again"):
+        raise KeyboardInterrupt
+    assert (caught.value.message, caught.value.exit_code) == ("interrupted: start again", 130)
+
+
+def test_other_errors_pass_through() -> None:
+    with pytest.raises(DataError, match="no photo"), interruptible("start again"):
+        raise DataError("no photo")
+    with interruptible("start again"):
+        pass
+
+
+def test_exit_codes_are_those_of_shells() -> None:
+    assert issubclass(UserError, click.ClickException)
+    assert (UserError("x").exit_code, Interrupted("x").exit_code) == (2, 130)

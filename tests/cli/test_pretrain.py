@@ -1,0 +1,67 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.config import Config
+from lexlip.training import loop
+from tests.cli.test_index import error
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config, bool]]:
+    """The runs that were started, none of which trains."""
+    runs: list[tuple[Config, bool]] = []
+
+    def pretrain(settings: Config, resume: bool) -> Path:
+        runs.append((settings, resume))
+        return Path("runs") / settings.name
+
+    monkeypatch.setattr(loop, "pretrain", pretrain)
+    return runs
+
+
+def test_a_config_with_changes(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+    Path("mine.yaml").write_text("name: mine\noptim: {steps: 7}\n")
+    result = lexlip("pretrain", "mine.yaml", "optim.lr=1e-5", "seed=3", "--resume")
+    [(settings, resume)] = started
+    assert (settings.name, settings.optim.steps, settings.optim.lr, settings.seed) == ("mine", 7, 1e-5, 3)
+    assert resume
+    assert result.stdout == "best model: runs/mine/best (lexlip evaluate SOURCE --model runs/mine/best)\n"
+
+
+def test_changes_alone_are_of_the_default_config(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+    lexlip("pretrain", "optim.steps=5", "seed=3")
+    lexlip("pretrain")
+    (changed, resume), (usual, _) = started
+    assert (changed.optim.steps, changed.seed, resume) == (5, 3, False)
+    assert changed.data == usual.data
+    assert usual.optim.steps != 5
+
+
+def test_of_several_processes_one_says_where_the_model_is(
+    lexlip: Run, started: list[tuple[Config, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert lexlip("pretrain").stdout == ""
+    assert len(started) == 1
+
+
+def test_what_cannot_be_read(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+    assert "nowhere.yaml" in error(lexlip("pretrain", "nowhere.yaml", code=2))
+    assert error(lexlip("pretrain", "no.such=1", code=2)).startswith("unknown config key no; ")
+    assert started == []
+
+
+def test_ctrl_c_says_how_to_go_on(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "pretrain", interrupt)
+    result = lexlip("pretrain", code=130)
+    assert result.stderr == (
+        "Error: interrupted: go on from the last checkpoint with the same command and --resume\n"
+    )

@@ -1,0 +1,99 @@
+"""What the commands of `lexlip table` take, which follows from the tables' definitions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+
+from lexlip.bench.tables.definitions import TABLES
+from lexlip.cli.table import table as group
+from lexlip.cli.table_options import options_of
+
+Run = Callable[..., Any]
+
+SCENES = ["--source", "scenes:12:0", "--workers", 0]
+
+
+def parameters(name: str) -> dict[str, click.Parameter]:
+    """The arguments and options of a table's command by their names in Python."""
+    return {parameter.name: parameter for parameter in group.commands[name].params if parameter.name}
+
+
+def test_there_is_a_command_for_each_table() -> None:
+    assert list(group.commands) == list(TABLES)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_options_are_those_of_the_definition(name: str) -> None:
+    table, found = TABLES[name], parameters(name)
+    assert len(found) == len(options_of(table))
+    assert {"topks", "quantization", "workers", "markdown", "as_json", "images", "split"} <= found.keys()
+    assert ("models" in found) == (table.measure != "systems")
+    assert ("threads" in found) == (table.measure == "systems")
+    assert ("pairs" in found) == (table.measure == "stages")
+    if table.measure != "stages":
+        return
+    assert found["source"].required
+    assert ("pools" in found) == (table.pool != "never")
+    assert ("rerank" in found) == (table.reranks != "never")
+    assert ("queries" in found) == table.response
+    assert ("sizes" in found) == bool(table.sizes)
+    assert ("plot" in found) == table.plot
+    if "pools" in found:
+        assert found["pools"].required == (table.pool == "must")
+    if "rerank" in found:
+        assert (found["ks"].default, found["fusions"].default) == (table.ks, table.fusions)
+    if "sizes" in found:
+        assert found["sizes"].default == table.sizes
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_help_begins_with_the_title(lexlip: Run, name: str) -> None:
+    lines = "".join(lexlip("table", name, "--help").stdout.split())
+    assert "".join(TABLES[name].title.split()) in lines
+    assert "--markdown" in lines
+
+
+def test_a_paper_s_choices_are_the_defaults() -> None:
+    assert parameters("retrieve-8")["ks"].default == (10, 20, 50)
+    assert parameters("retrieve-9")["fusions"].default == ("none", "add", "norm_add")
+    assert parameters("retrieve-3")["sizes"].default == (50_000, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        # of models
+        (["4", "mini"], "No such command '4'"),
+        (["1"], "Missing argument 'MODEL...'"),
+        (["1", "mini", "--topk", "0", "--source", "x"], "'--topk': 0 is not in the range x>=1"),
+        (["1", "mini", "--topk", "few", "--source", "x"], "'--topk': 'few' is not a valid int"),
+        (["1", "mini", "--topk", "8"], "--images, --split and --topk need --source."),
+        (["1", "mini", "--split", "test"], "--images, --split and --topk need --source."),
+        (["1", "mini", "--json", "--markdown"], "--markdown or --json, one of the two."),
+        # of systems
+        (["2"], "Missing option '--queries'"),
+        (
+            ["2", "--queries", "a", "--pool", "b", "--pool", "a"],
+            "--pool a: the photos of --queries are in the pool",
+        ),
+        (["2", "--queries", "a", "--topk", "0"], "'--topk': 0 is not in the range x>=1"),
+        (["2", "--queries", "a", "--synthetic-distractors", "-1"], "-1 is not in the range x>=0"),
+        (["2", "--queries", "a", "--markdown", "--json"], "--markdown or --json, one of the two."),
+        (["2", "--queries", "a", "mini"], "Got unexpected extra argument (mini)"),
+        # of stages
+        (["stages", "be"], "Missing option '--source'"),
+        (["stages", *SCENES], "Missing argument 'MODEL...'"),
+        (["lightningdot-2", "be", *SCENES], "Missing option '--pool'"),
+        (["retrieve-5", "be", *SCENES, "--pool", "scenes:12:0"], "are in the pool already."),
+        (["retrieve-9", "be", *SCENES, "--rerank-fusion", "max"], "'max' is not one of"),
+        (["stages", "be", *SCENES, "--markdown", "--json"], "--markdown or --json, one of the two."),
+        (["stages", "be", *SCENES, "--rerank-k", 0], "0 is not in the range x>=1."),
+        (["vldeformer-5", "be", *SCENES, "--rerank", "ce"], "No such option '--rerank'"),
+    ],
+)
+def test_misuse(lexlip: Run, arguments: list[Any], says: str) -> None:
+    result = lexlip("table", *arguments, code=2)
+    assert says in result.stderr.splitlines()[-1]
+    assert result.stdout == ""

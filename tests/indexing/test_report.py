@@ -1,0 +1,39 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from lexlip.data import Skipped
+from lexlip.errors import DataError
+from lexlip.indexing.report import Indexed, Updated, writing_to
+
+BAD = [Skipped("bad.jpg", "not an image")]
+
+
+def test_reports_as_plain_values() -> None:
+    indexed = Indexed("ix", photos=6, postings=None, megabytes=0.5, seconds=2.0, skipped=BAD)
+    assert indexed.to_dict() == {
+        "index": "ix",
+        "photos": 6,
+        "postings": None,
+        "megabytes": 0.5,
+        "seconds": 2.0,
+        "skipped": [{"id": "bad.jpg", "reason": "not an image"}],
+    }
+    updated = Updated("ix", 1, 2, 3, 4, 0.5, 2.0, [])
+    names = ["index", "added", "changed", "deleted", "unchanged", "megabytes", "seconds", "skipped"]
+    assert list(updated.to_dict()) == names
+    assert list(updated.to_dict().values()) == ["ix", 1, 2, 3, 4, 0.5, 2.0, []]
+    json.dumps([indexed.to_dict(), updated.to_dict()])
+
+
+def test_what_the_system_says_names_the_index() -> None:
+    with (
+        pytest.raises(DataError, match=r"^cannot write the index ix: No space left on device$"),
+        writing_to(Path("ix")),
+    ):
+        raise OSError(28, "No space left on device")
+    with pytest.raises(DataError, match=r"^cannot write the index ix: odd$"), writing_to(Path("ix")):
+        raise OSError("odd")
+    with pytest.raises(ZeroDivisionError), writing_to(Path("ix")):
+        raise ZeroDivisionError

@@ -1,0 +1,169 @@
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anserini_bridge import ImpactSearcher, read_metadata
+from lexlip.data import Scenes, open_source
+from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.indexing.report import Updated
+from lexlip.indexing.update import update_photos
+from lexlip.models.lexlip import LexLIP
+from lexlip.search.photo_search import PhotoSearch
+from tests.search.indexes import index_bm25, index_words
+
+IDS = [f"{number}.jpg" for number in range(6)]
+
+
+@pytest.fixture
+def model(model_folder: Path, tmp_path: Path) -> Path:
+    """A model that may be moved."""
+    return Path(shutil.copytree(model_folder, tmp_path / "model"))
+
+
+@pytest.fixture
+def index(model: Path, photos: Path, tmp_path: Path) -> Path:
+    """An index of six photos that is up to date."""
+    folder = index_words(model, photos, tmp_path / "index")
+    assert update(photos, folder).changed == 6  # it says that it is of 2001
+    return folder
+
+
+def update(photos: Path, index: Path, **options: Any) -> Updated:
+    """By what is listed in a minute from now, all that is there now is old."""
+    return update_photos(open_source(photos), time.time() + 60, index, workers=0, **options)
+
+
+def counts(done: Updated) -> tuple[int, int, int, int]:
+    return done.added, done.changed, done.deleted, done.unchanged
+
+
+def state(index: Path) -> dict[Path, tuple[int, bytes]]:
+    files = [path for path in index.rglob("*") if path.is_file()]
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def new_photo(path: Path, seed: int) -> None:
+    Scenes(1, seed=seed).image(0).save(path)
+
+
+def test_the_index_is_as_one_made_anew(index: Path, model: Path, photos: Path, tmp_path: Path) -> None:
+    new_photo(photos / "new.jpg", 7)
+    new_photo(photos / "1.jpg", 8)
+    future = time.time() + 120
+    os.utime(photos / "1.jpg", (future, future))
+    (photos / "2.jpg").unlink()
+    (photos / "3.jpg").write_text("no photo")
+    os.utime(photos / "3.jpg", (future, future))
+    done = update(photos, index)
+    assert counts(done) == (1, 1, 2, 3)
+    assert [skip.id for skip in done.skipped] == ["3.jpg"]
+    anew = index_words(model, photos, tmp_path / "anew")
+    with ImpactSearcher(index) as updated, ImpactSearcher(anew) as other:
+        ids = sorted(updated.ids())
+        assert ids == sorted(other.ids()) == ["0.jpg", "1.jpg", "4.jpg", "5.jpg", "new.jpg"]
+        assert (updated.vectors(ids) != other.vectors(ids)).nnz == 0
+
+
+def test_with_nothing_to_do_nothing_is_written_or_loaded(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state(index)
+    monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+    assert state(index) == before
+
+
+# ---- where the model is ----
+
+
+def test_a_new_place_of_the_model_is_found_by_later_searches(index: Path, model: Path, photos: Path) -> None:
+    """Though no photo has changed."""
+    moved = model.rename(model.with_name("moved"))
+    assert counts(update(photos, index, model_name=str(moved))) == (0, 0, 0, 6)
+    assert read_metadata(index).extra["model"] == str(moved)
+    with PhotoSearch(index) as search:
+        assert search.text("two dogs").hits
+    new_photo(photos / "new.jpg", 7)
+    assert counts(update(photos, index)) == (1, 0, 0, 6)
+
+
+def test_a_new_place_is_stored_as_an_absolute_path(
+    index: Path, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = model.rename(model.with_name("moved"))
+    monkeypatch.chdir(moved.parent)
+    new_photo(photos / "new.jpg", 7)
+    assert counts(update(photos, index, model_name="moved")) == (1, 0, 0, 6)
+    assert read_metadata(index).extra["model"] == str(moved)
+
+
+def test_the_same_place_changes_nothing(index: Path, model: Path, photos: Path) -> None:
+    before = state(index)
+    assert counts(update(photos, index, model_name=str(model))) == (0, 0, 0, 6)
+    assert state(index) == before
+
+
+def test_another_model_is_refused(index: Path, other_model: Path, photos: Path) -> None:
+    before = state(index)
+    with pytest.raises(ModelError, match=r"give the model that made it \(--model\), or index again"):
+        update(photos, index, model_name=str(other_model))
+    with pytest.raises(ModelError, match="no model 'maxi'"):
+        update(photos, index, model_name="maxi")
+    assert state(index) == before
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "says"),
+    [
+        ("topk_words", 16, "--topk 32, not 16: leave --topk out, or index without --update"),
+        ("scheme", "paper", "--quantization unit, not paper: leave --quantization out, "),
+    ],
+)
+def test_other_settings(index: Path, photos: Path, option: str, given: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        update(photos, index, **{option: given})
+    assert counts(update(photos, index, topk_words=32, scheme="unit")) == (0, 0, 0, 6)
+
+
+def test_what_is_no_index_of_these_photos(index: Path, photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"there is no index .*nothing to update: index once without --update"
+    ):
+        update(photos, tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="was made with bm25, and only an index of words can be updated"):
+        update(photos, index_bm25(photos, tmp_path / "bm25"))
+    (photos / "deep").mkdir()
+    (photos / "0.jpg").rename(photos / "deep" / "0.jpg")
+    with pytest.raises(DataError, match=f"was made from {photos}, not from {photos}/deep: "):
+        update(photos / "deep", index)
+
+
+def test_an_update_that_fails_changes_nothing(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch is written already when encoding the second fails."""
+    for number in range(34):
+        shutil.copy(photos / "0.jpg", photos / f"new{number}.jpg")
+    before = read_metadata(index)
+    encode, batches = LexLIP.encode_image, []
+
+    def fail(self: LexLIP, pixels: Any) -> Any:
+        batches.append(len(pixels))
+        if len(batches) > 1:
+            raise KeyboardInterrupt
+        return encode(self, pixels)
+
+    monkeypatch.setattr(LexLIP, "encode_image", fail)
+    with pytest.raises(KeyboardInterrupt):
+        update(photos, index)
+    assert batches == [32, 2]
+    assert read_metadata(index) == before
+    with ImpactSearcher(index) as searcher:
+        assert sorted(searcher.ids()) == IDS

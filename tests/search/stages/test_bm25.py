@@ -1,0 +1,91 @@
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from anserini_bridge import BridgeError
+from lexlip.errors import ModelError
+from lexlip.search.stages.bm25 import BM25Stage
+from tests.search.indexes import Indexed, index_bm25, is_open
+from tests.tiny import CAPTIONS
+
+
+@pytest.fixture
+def stage(indexed: Indexed) -> Iterator[BM25Stage]:
+    with closing(BM25Stage(indexed.bm25)) as stage:
+        yield stage
+
+
+def test_a_photo_is_found_by_the_words_of_its_caption(stage: BM25Stage) -> None:
+    ids, scores = stage.search([stage.encode(query) for query in ("Dogs, jumping!", "quokka", "boats")], 3)
+    assert ids == [["1.jpg", "0.jpg"], [], ["5.jpg"]]
+    assert scores[0][0] > scores[0][1] > 0
+    assert len(scores[1]) == 0
+
+
+def test_each_caption_finds_its_photo_first(stage: BM25Stage) -> None:
+    assert [ids[0] for ids in stage.search(CAPTIONS, 6)[0]] == [f"{number}.jpg" for number in range(6)]
+
+
+def test_hits_have_no_words(stage: BM25Stage) -> None:
+    [found] = stage.find(["a dog"], 6)
+    (ids,), (scores,) = stage.search(["a dog"], 6)
+    assert (found.ids, list(found.scores)) == (ids, list(scores))
+    assert (found.words, found.terms) == ([{}] * len(ids), {})
+    assert stage.unknown("a quokka") == []
+
+
+def test_no_picture_can_search(stage: BM25Stage, indexed: Indexed) -> None:
+    with pytest.raises(ModelError, match=f"the index {indexed.bm25} holds captions"):
+        _ = stage.encoder
+
+
+def test_it_moves_to_a_new_index_when_told_and_closes_the_old_one(photos: Path, tmp_path: Path) -> None:
+    index = index_bm25(photos, tmp_path / "index")
+    with closing(BM25Stage(index)) as stage:
+        assert not stage.refresh()
+        (photos / "0.txt").write_text("a quokka")
+        index_bm25(photos, index)
+        assert stage.search(["quokka"], 3)[0] == [[]]
+        assert stage.refresh()
+        assert stage.search(["quokka"], 3)[0] == [["0.jpg"]]
+        assert " (deleted)" not in "".join(mapped(index))
+        assert not stage.refresh()
+    assert not is_open(index)
+
+
+def mapped(index: Path) -> list[str]:
+    """The lines about an index of what this process has mapped into memory."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line for line in lines if str(index) in line]
+
+
+def test_a_new_index_that_cannot_be_read_leaves_the_old_one_open(photos: Path, tmp_path: Path) -> None:
+    index = index_bm25(photos, tmp_path / "index")
+    with closing(BM25Stage(index)) as stage:
+        (photos / "0.txt").unlink()
+        index_bm25(photos, index)
+        shutil.rmtree(index / "data-2" / "lucene")
+        with pytest.raises(BridgeError):
+            stage.refresh()
+        assert stage.search(CAPTIONS[:1], 1)[0] == [["0.jpg"]]
+
+
+def test_queries_are_of_the_language_of_the_captions(photos: Path, tmp_path: Path) -> None:
+    (photos / "3.txt").write_text("die Häuser auf dem Bild")
+    german = index_bm25(photos, tmp_path / "de", language="de")
+    with closing(BM25Stage(german)) as stage:
+        assert stage.metadata.language == "de"
+        assert stage.search(["ein Haus", "auf dem"], 3)[0] == [["3.jpg"], []]
+    english = index_bm25(photos, tmp_path / "en")
+    with closing(BM25Stage(english)) as stage:
+        assert stage.search(["ein Haus", "auf dem"], 3)[0] == [[], ["3.jpg"]]
+
+
+def test_it_has_no_model(indexed: Indexed, model_folder: Path) -> None:
+    with closing(BM25Stage(indexed.bm25, "bm25")) as stage:
+        assert stage.metadata.encoder == "bm25"
+    with pytest.raises(ModelError, match=r"was made with bm25, but .* is untrained@"):
+        BM25Stage(indexed.bm25, str(model_folder))

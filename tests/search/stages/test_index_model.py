@@ -1,0 +1,126 @@
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from anserini_bridge import IndexMetadata, VocabularyMismatch, read_header, read_metadata
+from lexlip.errors import ModelError
+from lexlip.search.stages.index_model import (
+    check_no_model,
+    load_dense_encoder,
+    load_encoder,
+    load_queries,
+)
+from tests.search.indexes import Indexed
+from tests.tiny_clip import write_clip
+
+
+@pytest.fixture(scope="module")
+def words(indexed: Indexed) -> IndexMetadata:
+    return read_metadata(indexed.words)
+
+
+def identity(model: Path) -> str:
+    return str(json.loads((model / "config.json").read_text())["identity"])
+
+
+def test_the_model_is_the_one_that_the_index_names(
+    indexed: Indexed, words: IndexMetadata, model_folder: Path
+) -> None:
+    assert load_encoder(indexed.words, words, None).identity == identity(model_folder)
+    assert load_queries(indexed.words, words, None, "network").identity == identity(model_folder)
+    dense = load_dense_encoder(indexed.dense, read_header(indexed.dense), None)
+    assert dense.identity == identity(indexed.dense_model)
+
+
+def test_the_model_is_recognised_in_another_place(
+    indexed: Indexed, words: IndexMetadata, model_folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(model_folder, tmp_path / "moved")
+    assert load_queries(indexed.words, words, str(tmp_path / "moved"), "words").identity == words.encoder
+
+
+def test_another_model(indexed: Indexed, words: IndexMetadata, model_folder: Path, other_model: Path) -> None:
+    says = (
+        f"the index {indexed.words} was made with {identity(model_folder)}, but {other_model} is"
+        f" {identity(other_model)}: give the model that made it (--model), or index again"
+    )
+    with pytest.raises(ModelError) as caught:
+        load_encoder(indexed.words, words, str(other_model))
+    assert str(caught.value) == says
+    with pytest.raises(ModelError) as caught:
+        load_queries(indexed.words, words, str(other_model), "network")
+    assert str(caught.value) == says
+    with pytest.raises(ModelError, match="but bm25 is bm25"):
+        load_encoder(indexed.words, words, "bm25")
+
+
+def test_another_model_that_was_put_in_its_place(
+    indexed: Indexed, words: IndexMetadata, other_model: Path
+) -> None:
+    trained_on = replace(words, extra={**words.extra, "model": str(other_model)})
+    with pytest.raises(ModelError, match=r"give the model that made it \(--model\), or index again"):
+        load_encoder(indexed.words, trained_on, None)
+
+
+def test_a_model_that_is_gone(indexed: Indexed, words: IndexMetadata) -> None:
+    gone = replace(words, extra={**words.extra, "model": "/gone"})
+    with pytest.raises(ModelError) as caught:
+        load_queries(indexed.words, gone, None, "network")
+    assert str(caught.value).startswith(
+        f"the index {indexed.words} was made with {words.encoder}, which cannot be loaded: no model '/gone'"
+    )
+    assert str(caught.value).endswith("; say with --model where it is, or index again")
+    with pytest.raises(ModelError, match=r"^no model '/nowhere'"):  # what the user named is not the index's
+        load_queries(indexed.words, gone, "/nowhere", "network")
+
+
+def test_an_index_that_names_no_model(indexed: Indexed, words: IndexMetadata, model_folder: Path) -> None:
+    nameless = replace(words, extra={})
+    with pytest.raises(ModelError) as caught:
+        load_encoder(indexed.words, nameless, None)
+    assert str(caught.value) == (
+        f"{indexed.words} does not say where the model is that made it ({words.encoder}):"
+        " name it with --model"
+    )
+    assert load_encoder(indexed.words, nameless, str(model_folder)).identity == words.encoder
+
+
+def test_other_words_by_the_same_name(
+    indexed: Indexed, words: IndexMetadata, model_folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(model_folder, tmp_path / "copy")
+    file = tmp_path / "copy" / "vocabulary.txt"
+    file.write_text("\n".join(reversed(file.read_text().splitlines())) + "\n")
+    with pytest.raises(VocabularyMismatch):
+        load_encoder(indexed.words, words, str(tmp_path / "copy"))
+    with pytest.raises(VocabularyMismatch):
+        load_queries(indexed.words, words, str(tmp_path / "copy"), "words")
+
+
+def test_of_a_clip_only_the_weights_tell(indexed: Indexed, words: IndexMetadata, tmp_path: Path) -> None:
+    """Its name is that of its folder, which may have changed."""
+    clip = str(write_clip(tmp_path / "clip"))
+    header = read_header(indexed.dense)
+    with pytest.raises(ModelError, match=f"was made with {header.encoder}, but {clip} is clip@"):
+        load_dense_encoder(indexed.dense, header, clip)
+    made = load_dense_encoder(indexed.dense, replace(header, encoder=f"other-name@{_weights(clip)}"), clip)
+    assert made.identity == f"clip@{_weights(clip)}"
+    with pytest.raises(ModelError, match="is a model of transformers"):
+        load_encoder(indexed.words, words, clip)
+
+
+def _weights(clip: str) -> str:
+    from lexlip.models.clip import Clip
+
+    return Clip.from_pretrained(clip).identity.partition("@")[2]
+
+
+def test_no_model_is_for_captions(indexed: Indexed, model_folder: Path) -> None:
+    header = read_header(indexed.bm25)
+    check_no_model(indexed.bm25, header, None)
+    check_no_model(indexed.bm25, header, "bm25")
+    with pytest.raises(ModelError, match=f"was made with bm25, but {model_folder} is "):
+        check_no_model(indexed.bm25, header, str(model_folder))

@@ -1,0 +1,346 @@
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound
+from lexlip.data import Scenes, open_source
+from lexlip.errors import DataError, ModelError
+from lexlip.indexing.update import update_photos
+from lexlip.queries.text_queries import TextQueries
+from lexlip.retrieval.answer import Answer, Hit
+from lexlip.retrieval.first_stage import Found
+from lexlip.search import photo_search as module
+from lexlip.search.open_index import open_index
+from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.rerank import Reranker
+from lexlip.sparse.quantize import quantize
+from tests.conftest import write_photos
+from tests.search.indexes import LISTED, Indexed, index_bm25, index_dense, index_words, is_open
+from tests.tiny import CAPTIONS
+
+ALL = "two dogs play with a white cat on the boat near the beach"  # shares a word with every photo
+IDS = [f"{number}.jpg" for number in range(6)]
+
+
+def without_times(answer: Answer) -> Answer:
+    return replace(answer, ms=dict.fromkeys(answer.ms, 0.0))
+
+
+def alike(answer: Answer, other: Answer) -> bool:
+    """Whether two answers are the same but for their times, and what rounding does to scores."""
+    pairs = zip(answer.hits, other.hits, strict=True)
+    return (
+        without_times(replace(answer, hits=[])) == without_times(replace(other, hits=[]))
+        and all(replace(hit, score=0) == replace(its, score=0) for hit, its in pairs)
+        and [hit.score for hit in answer.hits] == pytest.approx([hit.score for hit in other.hits])
+    )
+
+
+# ---- sentences ----
+
+
+def test_a_sentence_is_answered_with_scores_and_the_words_that_add_up_to_them(
+    indexed: Indexed, model_folder: Path
+) -> None:
+    """Scores are those of brute force over the stored vectors."""
+    with PhotoSearch(indexed.words, query_topk=None) as search:
+        answer = search.text(ALL)
+    with ImpactSearcher(indexed.words) as searcher:
+        stored, words = searcher.vectors(IDS), searcher.vocabulary
+    query = quantize(TextQueries(model_folder).encode(ALL))
+    scores = dict(zip(IDS, (stored @ query.T.astype(np.int64)).toarray()[:, 0] / 1e6, strict=True))
+    assert {hit.id: hit.score for hit in answer.hits} == pytest.approx(scores)
+    assert [hit.score for hit in answer.hits] == sorted(scores.values(), reverse=True)
+    assert [hit.rank for hit in answer.hits] == [1, 2, 3, 4, 5, 6]
+    weights = {words[c]: value / 1000 for c, value in zip(query.indices, query.data, strict=True)}
+    assert answer.terms == pytest.approx(weights)
+    assert list(answer.terms.values()) == sorted(weights.values(), reverse=True)
+    for hit in answer.hits:
+        assert sum(hit.words.values()) == pytest.approx(hit.score)
+        assert list(hit.words.values()) == sorted(hit.words.values(), reverse=True)
+        assert hit.words.keys() <= answer.terms.keys()
+        assert (hit.path, hit.probability) == (str(indexed.photos / hit.id), None)
+    assert answer.query == ALL
+    assert list(answer.ms) == ["encode", "search"]
+
+
+@pytest.mark.parametrize("kind", ["words", "dense", "bm25"])
+def test_several_sentences_are_answered_as_one_by_one(indexed: Indexed, kind: str) -> None:
+    queries = [*CAPTIONS, "a quokka", ALL]
+    with PhotoSearch(getattr(indexed, kind)) as search:
+        together = search.texts(queries, k=3)
+        assert len(together) == len(queries)
+        for query, answer in zip(queries, together, strict=True):
+            assert alike(answer, search.text(query, k=3))
+        assert search.texts([]) == []
+
+
+def test_several_sentences_in_two_indexes_are_answered_as_one_by_one(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words, also=indexed.dense) as search:
+        for query, answer in zip(CAPTIONS, search.texts(CAPTIONS), strict=True):
+            assert alike(answer, search.text(query))
+
+
+def test_k_and_the_words_that_a_query_keeps(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words, query_topk=None) as search:
+        whole, few = search.text(ALL), search.text(ALL, k=2)
+    assert [hit.id for hit in few.hits] == [hit.id for hit in whole.hits][:2]
+    with PhotoSearch(indexed.words, query_topk=2) as search:
+        assert list(search.text(ALL).terms) == list(whole.terms)[:2]
+    with PhotoSearch(indexed.words, query_encoder="words") as search:
+        assert set(search.text("two dogs").terms) == {"two", "dogs"}
+
+
+def test_unknown_words_are_in_the_answer_and_in_its_json(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as search:
+        known, unknown = search.texts(["a dog with a cat", "the Quokka and a dog of Zürich"])
+    assert (known.unknown, unknown.unknown) == ([], ["Quokka", "Zürich"])
+    assert json.loads(json.dumps(unknown.to_dict()))["unknown"] == ["Quokka", "Zürich"]
+    with PhotoSearch(indexed.words, also=indexed.dense) as search:
+        assert search.text("a quokka").unknown == ["quokka"]
+    with PhotoSearch(indexed.dense) as search:
+        assert search.text("a quokka").unknown == []
+
+
+# ---- pictures ----
+
+
+@pytest.mark.parametrize("kind", ["words", "dense"])
+def test_a_picture_finds_itself(indexed: Indexed, kind: str) -> None:
+    picture = indexed.photos / "3.jpg"
+    with PhotoSearch(getattr(indexed, kind)) as search:
+        answer = search.image(picture, k=6)
+        assert [hit.id for hit in search.image(str(picture), k=2).hits] == [h.id for h in answer.hits[:2]]
+    assert (answer.query, answer.unknown, list(answer.ms)) == (str(picture), [], ["encode", "search"])
+    best = answer.hits[0].score
+    assert best == pytest.approx(1, abs=0.01)  # a cosine
+    assert "3.jpg" in {hit.id for hit in answer.hits if hit.score > best - 1e-4}
+    assert bool(answer.terms) == (kind == "words")
+
+
+def test_pictures_that_cannot_be_read(indexed: Indexed, tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("text")
+    with PhotoSearch(indexed.words) as search:
+        for name, says in (("none.jpg", "No such file or directory"), ("text.jpg", "not an image")):
+            with pytest.raises(DataError, match=f"^cannot read the picture .*{name}: {says}$"):
+                search.image(tmp_path / name)
+
+
+def test_what_a_picture_cannot_search(indexed: Indexed, cross_encoder: Path) -> None:
+    picture = indexed.photos / "0.jpg"
+    with (
+        PhotoSearch(indexed.bm25) as search,
+        pytest.raises(ModelError, match=r"holds captions \(BM25\), which a picture cannot search"),
+    ):
+        search.image(picture)
+    with (
+        PhotoSearch(indexed.words, also=indexed.dense) as search,
+        pytest.raises(ModelError, match="a picture searches one index: leave out --also"),
+    ):
+        search.image(picture)
+    with (
+        PhotoSearch(indexed.words, rerank=Reranker(cross_encoder)) as search,
+        pytest.raises(ModelError, match="compares sentences with photos: leave out --rerank"),
+    ):
+        search.image(picture)
+
+
+# ---- opening and closing ----
+
+
+@pytest.mark.parametrize("kind", ["words", "bm25"])
+def test_it_is_closed_at_the_end_of_the_block_whatever_happens(indexed: Indexed, kind: str) -> None:
+    index = getattr(indexed, kind)
+    with PhotoSearch(index) as search:
+        assert is_open(index)
+    assert not is_open(index)
+    with pytest.raises(BridgeError):
+        search.text("two dogs")
+    with pytest.raises(ZeroDivisionError), PhotoSearch(index):
+        raise ZeroDivisionError
+    assert not is_open(index)
+
+
+def test_both_of_two_indexes_are_closed(indexed: Indexed) -> None:
+    search = PhotoSearch(indexed.words, also=indexed.bm25)
+    assert is_open(indexed.words)
+    assert is_open(indexed.bm25)
+    search.close()
+    assert not is_open(indexed.words)
+    assert not is_open(indexed.bm25)
+
+
+@pytest.mark.parametrize("what", ["vectors", "model"])
+def test_a_second_index_that_cannot_be_opened_leaves_the_first_closed(
+    indexed: Indexed, tmp_path: Path, what: str
+) -> None:
+    second = tmp_path / "second"
+    shutil.copytree(indexed.dense, second)
+    if what == "vectors":
+        next(second.glob("data-*/vectors.faiss")).write_bytes(b"short")
+    else:
+        text = (second / "index.json").read_text()
+        (second / "index.json").write_text(text.replace(str(indexed.dense_model), "/gone"))
+    with pytest.raises((BridgeError, ModelError)):
+        PhotoSearch(indexed.words, also=second)
+    assert not is_open(indexed.words)
+
+
+def test_indexes_of_other_photos_are_not_opened_together(
+    indexed: Indexed, tmp_path: Path, model_folder: Path
+) -> None:
+    other = index_words(model_folder, write_photos(tmp_path / "photos", 1), tmp_path / "other")
+    with pytest.raises(DataError, match="are not indexes of the same photos"):
+        PhotoSearch(indexed.words, also=other)
+    with pytest.raises(IndexNotFound):
+        PhotoSearch(indexed.words, also=tmp_path / "nothing")
+    assert not is_open(indexed.words)
+
+
+def test_a_search_in_an_index_that_is_open_already(indexed: Indexed) -> None:
+    with PhotoSearch.of(open_index(indexed.words)) as search, PhotoSearch(indexed.words) as usual:
+        assert alike(search.text(ALL), usual.text(ALL))
+        assert search.rerank is None
+    assert not is_open(indexed.words)
+
+
+# ---- an index that changes ----
+
+
+def reindex(kind: str, photos: Path, index: Path, model: Path, dense_model: Path) -> None:
+    if kind == "words":
+        update_photos(open_source(photos), LISTED, index, workers=0)
+    elif kind == "dense":
+        index_dense(dense_model, photos, index)
+    else:
+        index_bm25(photos, index)
+
+
+@pytest.mark.parametrize("kind", ["words", "dense", "bm25", "words and dense"])
+def test_a_refreshed_search_sees_a_new_photo(
+    photos: Path, tmp_path: Path, model_folder: Path, indexed: Indexed, kind: str
+) -> None:
+    make: dict[str, Callable[[Path], Path]] = {
+        "words": lambda index: index_words(model_folder, photos, index),
+        "dense": lambda index: index_dense(indexed.dense_model, photos, index),
+        "bm25": lambda index: index_bm25(photos, index),
+    }
+    first, _, second = kind.partition(" and ")
+    indexes = [make[name](tmp_path / name) for name in (first, second) if name]
+    with PhotoSearch(indexes[0], also=indexes[1] if second else None) as search:
+        assert not search.refresh()
+        Scenes(1, seed=7).image(0).save(photos / "new.jpg")
+        (photos / "new.txt").write_text(ALL)
+        reindex(second or first, photos, indexes[-1], model_folder, indexed.dense_model)
+        assert "new.jpg" not in {hit.id for hit in search.text(ALL).hits}
+        assert search.refresh()
+        found = search.text(ALL).hits
+        assert "new.jpg" in {hit.id for hit in found}
+        assert {hit.path for hit in found} <= set(map(str, photos.glob("*.jpg")))
+        assert not search.refresh()
+
+
+def test_a_new_state_that_cannot_be_read_leaves_the_old_one_open(
+    photos: Path, tmp_path: Path, model_folder: Path
+) -> None:
+    index = index_words(model_folder, photos, tmp_path / "index")
+    with PhotoSearch(index) as search:
+        before = search.text(ALL)
+        index_words(model_folder, photos, index, topk_words=2)
+        (index / "index.json").write_text("{")
+        with pytest.raises(BridgeError, match="not JSON"):
+            search.refresh()
+        assert alike(search.text(ALL), before)
+
+
+# ---- the second stage ----
+
+
+class Stage:
+    """A first stage that knows photos "0", "1", ... and takes its time, by a clock."""
+
+    def __init__(self, clock: "Clock") -> None:
+        self.clock = clock
+        self.index, self.metadata = Path("index"), Metadata()
+        self.depths: list[int] = []
+
+    def encode(self, query: str) -> str:
+        self.clock.now += 1
+        return query
+
+    def unknown(self, query: str) -> list[str]:
+        self.clock.now += 1000
+        return ["quokka"]
+
+    def find(self, queries: Sequence[Any], k: int) -> list[Found]:
+        self.depths.append(k)
+        self.clock.now += 6
+        ids = [str(number) for number in range(k)]
+        return [Found(ids, -np.arange(float(k)), [{} for _ in ids], {}) for _ in queries]
+
+
+class Metadata:
+    def __init__(self) -> None:
+        self.extra = {"root": "/photos/", "relative": False}
+
+
+class Clock:
+    """Goes on only when it is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+class Backwards:
+    """A second stage that turns the first k hits around, in three seconds."""
+
+    def __init__(self, clock: Clock, k: int) -> None:
+        self.clock, self.k = clock, k
+
+    def __call__(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        self.clock.now += 3
+        return [*hits[: self.k][::-1], *hits[self.k :]]
+
+
+def test_times_are_each_sentence_s_share_and_looking_for_unknown_words_is_not_in_them(clock: Clock) -> None:
+    stage: Any = Stage(clock)
+    answers = PhotoSearch.of(stage).texts(["a", "b", "c"])
+    assert [answer.ms for answer in answers] == [{"encode": 1000, "search": 2000}] * 3
+    assert [answer.unknown for answer in answers] == [["quokka"]] * 3
+
+
+@pytest.mark.parametrize(("k", "reranked", "depth"), [(2, 5, 5), (5, 2, 5)])
+def test_a_second_stage_looks_at_its_own_number_of_hits(
+    clock: Clock, k: int, reranked: int, depth: int
+) -> None:
+    stage: Any = Stage(clock)
+    second: Any = Backwards(clock, reranked)
+    [answer] = PhotoSearch.of(stage, second).texts(["a"], k)
+    assert stage.depths == [depth]
+    order = [*reversed(range(reranked)), *range(reranked, depth)]
+    assert [hit.path for hit in answer.hits] == [f"/photos/{number}" for number in order[:k]]
+    assert answer.ms == {"encode": 1000, "search": 6000, "rerank": 3000}
+
+
+def test_a_cross_encoder_reranks_sentence_by_sentence(indexed: Indexed, cross_encoder: Path) -> None:
+    second = Reranker(cross_encoder, k=3)
+    with PhotoSearch(indexed.words) as first, PhotoSearch(indexed.words, rerank=second) as both:
+        for query, answer in zip(CAPTIONS, both.texts(CAPTIONS, k=4), strict=True):
+            assert answer.hits == second(query, first.text(query, k=4).hits)
+            assert list(answer.ms) == ["encode", "search", "rerank"]

@@ -27,7 +27,7 @@ class _Commands(click.Group):
                 arg.encode()
             except UnicodeEncodeError:
                 readable = os.fsencode(arg).decode("utf-8", "backslashreplace")
-                raise click.UsageError(f"'{readable}' is not UTF-8.", context) from None
+                raise click.UsageError(f"'{readable}' is not UTF-8", context) from None
         return super().parse_args(context, args)
 
     def invoke(self, context: click.Context) -> object:
@@ -42,14 +42,14 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lexlip")
 def main() -> None:
-    r"""Pictures that are searched like text.
+    """Pictures that are searched like text.
 
     An image or a caption becomes a few weighted words; an inverted index finds them on a CPU.
 
     \b
         lexlip index ~/Pictures            make the photos of a folder searchable
         lexlip search "two dogs in snow"   find them
-    """
+    """  # noqa: D301 (click's mark for lines that are not wrapped)
 
 
 for command in (index, optimize, search, words, evaluate, table, pretrain, bench, doctor):

@@ -22,14 +22,14 @@ NAMES = {"index": "lexlip index", "plain": "plain, as with open_clip"}
     default=500,
     show_default=True,
     metavar="N",
-    help="Photos to encode, from all over SOURCE.",
+    help="Number of photos to encode, evenly spread over SOURCE.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Each loop runs once in each, in turns; figures are medians.",
+    help="Rounds, in each of which both loops run; figures are medians.",
 )
 @options.images_option
 @options.split_option
@@ -45,11 +45,11 @@ def encode(
     workers: int,
     as_json: bool,
 ) -> None:
-    """Measure photos a second, decoding and resizing included, beside a plain loop.
+    """Measure photos per second, with decoding and resizing, beside a plain loop.
 
-    The loop of `lexlip index` and one as users of open_clip write it (its evaluation transform, a
-    DataLoader, the model in evaluation mode) encode the same photos of SOURCE on the CPU with the same
-    model. Workers are threads of the first and processes of the second.
+    The loop of `lexlip index` and one that users of open_clip write (its evaluation transform, a DataLoader,
+    the model in evaluation mode) encode the same photos of SOURCE on the CPU with the same model. Workers are
+    threads in the first loop and processes in the second.
     """
     from lexlip.data import open_source
     from lexlip.models.model_folder import model_folder

@@ -1,4 +1,4 @@
-"""The commands `lexlip bench engine` and `lexlip bench plot`."""
+"""The command `lexlip bench engine`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ BASELINES = ("pyserini", "faiss-flat")
     "--docs",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Documents; default: {DOCUMENTS} synthetic ones, or all photos of --source.",
+    help=f"Number of documents.  [default: {DOCUMENTS} synthetic ones, or all photos of --source]",
 )
 @click.option(
     "--shape",
     type=click.Choice(["wide", "mini"]),
     default="wide",
     show_default=True,
-    help="Of synthetic vectors: 30,522 words, or the 1,695 that the packaged model uses.",
+    help="Shape of synthetic vectors: 30,522 words, or 1,695 as an earlier packaged model used.",
 )
 @options.topk_option
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.")
@@ -42,7 +42,7 @@ BASELINES = ("pyserini", "faiss-flat")
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Of building, and of searching in batches.",
+    help="Threads that build, and that search in batches.",
 )
 @click.option(
     "--query-terms",
@@ -50,26 +50,32 @@ BASELINES = ("pyserini", "faiss-flat")
     default=12,
     show_default=True,
     metavar="K",
-    help="Words that a query keeps.",
+    help="Number of words that a query keeps.",
 )
-@click.option("--queries", type=click.IntRange(min=1), default=2000, show_default=True)
+@click.option(
+    "--queries", type=click.IntRange(min=1), default=2000, show_default=True, help="Number of queries."
+)
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="In each, every engine runs its queries in turn; figures are medians.",
+    help="Rounds, in each of which every engine runs its queries; figures are medians.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything drawn."
+)
 @click.option(
     "--engine",
     "engines",
     multiple=True,
     metavar="NAME",
-    help="Measure this one (may be given several times); a library's name means all its settings.",
+    help="Measure this engine; may be repeated. A library's name means all its settings.",
 )
 @click.option(
-    "--source", metavar="SOURCE", help="Photos with captions instead, as for lexlip index; captions search."
+    "--source",
+    metavar="SOURCE",
+    help="Photos with captions instead, as for lexlip index; the captions are queries.",
 )
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model that encodes --source.")
 @options.images_option
@@ -77,7 +83,7 @@ BASELINES = ("pyserini", "faiss-flat")
 @click.option(
     "--work-dir",
     metavar="DIR",
-    help="Keep documents, indexes and the report here; another run with the same documents uses them.",
+    help="Keep documents, indexes and the report here; another run with the same documents reuses them.",
 )
 @click.option(
     "--python",
@@ -108,8 +114,8 @@ def engine(
 ) -> None:
     """Measure this search engine beside others, on the same documents and queries.
 
-    Documents are synthetic, with the statistics of the packaged model's vectors, or photos. Engines that
-    search dense vectors get those of the same synthetic photos. One that is not installed is named.
+    Documents are synthetic, with the statistics of a model's vectors, or photos. Engines for dense vectors
+    get those of the same synthetic photos. Engines that are not installed are named.
     """
     from lexlip.bench.engine.benchmark import Benchmark, EngineSettings
     from lexlip.bench.peers import choose, library_class
@@ -251,17 +257,3 @@ def show(report: dict[str, Any], as_json: bool) -> None:
             )
     for name, reason in {**report["missing"], **report["failed"]}.items():
         click.echo(f"{name}: {reason}")
-
-
-@click.command()
-@click.argument("results", nargs=-1, required=True, metavar="RESULT.json…")
-@click.option("--out", required=True, metavar="FOLDER", help="Where the pictures go.")
-def plot(results: Sequence[str], out: str) -> None:
-    """Draw what `lexlip bench engine --json` printed: speed against recall, cost against size.
-
-    The first picture is of the largest collection; the others need results of several sizes.
-    """
-    from lexlip.bench.engine.plots import draw, read_results
-
-    for path in draw(read_results(results), out):
-        click.echo(path)

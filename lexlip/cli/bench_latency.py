@@ -21,13 +21,18 @@ ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
 @click.command()
 @click.argument("source")
 @options.index_option
-@options.model_option(None, "Model to encode queries; default: the one that made the index.")
+@options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.query_topk_option()
 @click.option(
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.", metavar="K"
 )
 @click.option(
-    "--queries", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N", help="Captions."
+    "--queries",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Number of captions.",
 )
 @click.option(
     "--docs",

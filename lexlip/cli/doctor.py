@@ -15,7 +15,7 @@ from lexlip.cli.exit_codes import is_for_the_user
 @options.index_option
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
 def doctor(index_folder: str, model: str) -> None:
-    """Say what is found, what is missing or damaged, and how to mend it; exit with 1 if anything is."""
+    """Say what is found, what is missing or damaged, and how to fix it; exit with 1 if anything is."""
     failed = False
     for name, check in _checks(index_folder, model):
         try:

@@ -30,7 +30,7 @@ OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  #
 @options.query_encoder_option
 @options.query_topk_option("all")
 @options.second_stage_options("MODEL", "A second first stage")
-@click.option("--run-files", metavar="DIR", help="Write the first 100 hits and the qrels for trec_eval too.")
+@click.option("--run-files", metavar="DIR", help="Also write the first 100 hits and the qrels for trec_eval.")
 @options.language_option
 @options.images_option
 @options.split_option
@@ -57,16 +57,16 @@ def evaluate(
 ) -> None:
     """Measure retrieval on photos with captions, both ways.
 
-    SOURCE is as for `lexlip index`, with captions; of a Karpathy JSON, --split test. All photos are one
-    pool: the 5,000 of COCO's test split too, which older papers cut into folds of 1,000. Recalls are in
-    percent; words@10 is the share of an image's ten heaviest words that its captions hold.
+    SOURCE is as for `lexlip index`, with captions; for a Karpathy JSON, give --split test. All photos are one
+    pool: also the 5,000 of COCO's test split, which older papers cut into folds of 1,000. Recalls are in
+    percent; words@10 is the share of an image's ten heaviest words that occur in its captions.
 
-    A caption keeps all of its words here, as in the paper, where `lexlip search` keeps the heaviest:
-    --query-topk 24 measures what it finds.
+    As in the paper, a caption keeps all of its words as a query. `lexlip search` keeps the 24 heaviest:
+    --query-topk 24 measures that.
 
-    With --model bm25 one caption of each photo, drawn at random (seed 0), is its document and the others
-    are queries; image to text, the photo searches with the others. A cross-encoder as --model scores all
-    pairs, which takes long.
+    With --model bm25 one caption of each photo, drawn at random (seed 0), is its document, and the others are
+    queries. Image to text, that one caption is the query, and the others are documents. A cross-encoder as
+    --model scores all pairs, which takes long.
     """
     from lexlip.cli.index import show_skipped
     from lexlip.registry import BM25, MODELS

@@ -32,16 +32,18 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     type=click.Choice(["flat", "hnsw"]),
     default="flat",
     show_default=True,
-    help="How the vectors of a dense model are searched: all of them, exactly, or through a graph (HNSW:"
-    " M 32, efConstruction 80, efSearch 128), which takes long to build.",
+    help="How the vectors of a dense model are searched: exactly, or through a graph (HNSW: M 32,"
+    " efConstruction 80, efSearch 128), which takes long to build.",
 )
 @click.option(
     "--update",
     is_flag=True,
-    help="Encode only photos that are new or changed since the last time, and delete those that are gone.",
+    help="Update an index of words: encode only new and changed photos, and delete those that are gone.",
 )
 @click.option(
-    "--pseudo-documents", metavar="FILE", help="Write the documents for Anserini too (JsonVectorCollection)."
+    "--pseudo-documents",
+    metavar="FILE",
+    help="Also write the documents for Anserini, as a JsonVectorCollection.",
 )
 @options.language_option
 @options.images_option
@@ -67,15 +69,14 @@ def index(
 ) -> None:
     """Make photos searchable.
 
-    SOURCE is a folder (searched with all its sub-folders), a tar or a pattern of tars in img2dataset's
-    layout, a Karpathy JSON, or a TSV or CSV table. An index that is already there keeps answering
-    until the new one is complete.
+    SOURCE is a folder (with all its sub-folders), a tar or a pattern of tars in img2dataset's layout, a
+    Karpathy JSON, or a TSV or CSV table. An existing index keeps answering until the new one is complete.
 
-    A model of words makes an index of Lucene's; a dense model, one of vectors in Faiss. With --model bm25
-    photos are found by the words of their captions, in one --language, and those without are left out.
+    A model of words makes a Lucene index, a dense model one of vectors in Faiss. With --model bm25 photos are
+    found by the words of their captions, in one --language; photos without captions are left out.
 
-    With --update an index of words that is there follows its SOURCE, with the model and the settings that
-    it was made with. A photo has changed if its file, or the tar that it is in, was changed (mtime or ctime)
+    With --update an existing index of words is updated from its SOURCE, with the model and the settings it
+    was made with. A photo has changed if its file, or the tar that contains it, was modified (mtime or ctime)
     after the last indexing began.
     """
     import time
@@ -86,7 +87,7 @@ def index(
     from lexlip.registry import BM25
 
     if update and pseudo_documents is not None:
-        raise click.UsageError("--pseudo-documents writes all documents: not together with --update.")
+        raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
     with interruptible(
         f"nothing was changed; run the same command again to {'update' if update else 'index'}"
     ):

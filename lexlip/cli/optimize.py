@@ -19,13 +19,14 @@ from lexlip.cli.exit_codes import interruptible
     default=512,
     show_default=True,
     metavar="MB",
-    help="For the photos of one segment; with more of it there are fewer, and searches are faster.",
+    help="Memory for the photos of one segment: with more memory there are fewer segments, and searches are"
+    " faster.",
 )
 @options.json_option
 def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
     """Make an index that was updated many times as small and fast as a new one.
 
-    It answers meanwhile; searches that are under way see the new state when they look for it.
+    It keeps answering meanwhile; open searches see the new state after a refresh.
     """
     import time
     from pathlib import Path

@@ -13,13 +13,13 @@ from lexlip.sparse.query_topk import SENTENCE_TOPK
 
 DEFAULT_MODEL = "mini"
 FIRST_STAGES = (
-    "Packaged name, folder or training run of the model, folder or hub name of a CLIP, or bm25: captions' own"
-    " words."
+    "Packaged name, folder or training run of a model, folder or hub name of a CLIP, or bm25 for the words of"
+    " captions."
 )
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.fusion.Fusion`
 
-markdown_option = click.option("--markdown", is_flag=True, help="Print a table of Markdown.")
+markdown_option = click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 index_option = click.option(
     "--index",
@@ -35,21 +35,21 @@ topk_option = click.option(
     default=32,
     show_default=True,
     metavar="K",
-    help="Words that a document keeps, the heaviest.",
+    help="Number of words, the heaviest, that a document keeps.",
 )
 quantization_option = click.option(
     "--quantization",
     type=click.Choice(["unit", "paper"]),
     default="unit",
     show_default=True,
-    help="Whole weights: of unit vectors times 1000, or the paper's floor(100 p).",
+    help="Integer weights: of unit vectors times 1000, or the paper's floor(100 p).",
 )
 query_encoder_option = click.option(
     "--query-encoder",
     type=click.Choice(["network", "words"]),
     default="network",
     show_default=True,
-    help="How text becomes words: by the text encoder, or by one learned weight a word.",
+    help="How text becomes words: with the text encoder, or with one learned weight per word.",
 )
 workers_option = click.option(
     "--workers",
@@ -63,19 +63,19 @@ language_option = click.option(
     type=click.Choice(["en", "de", "fr", "cs"]),
     default="en",
     show_default=True,
-    help="Of the captions, with --model bm25: whose stop words and stems.",
+    help="Language of the captions, with --model bm25: decides stop words and stems.",
 )
 engine_option = click.option(
     "--engine",
     type=click.Choice(["lucene", "flat", "hnsw", "exact"]),
-    help="The engines of `lexlip search`: Lucene with whole weights for words, Faiss for dense vectors, flat"
-    " or HNSW. Or exact: brute force over float vectors.  [default: lucene for words, flat for dense"
+    help="The engines of `lexlip search`: Lucene with integer weights for words, Faiss for dense vectors,"
+    " flat or HNSW. Or exact, brute force over float vectors.  [default: lucene for words, flat for dense"
     " vectors]",
 )
 images_option = click.option(
-    "--images", metavar="DIR", help="Where the photos lie, for a table or a Karpathy JSON."
+    "--images", metavar="DIR", help="Folder or tars with the photos of a table or a Karpathy JSON."
 )
-split_option = click.option("--split", metavar="NAME", help="The split to take of a Karpathy JSON.")
+split_option = click.option("--split", metavar="NAME", help="Split of a Karpathy JSON or a table.")
 
 
 def model_option(default: str | None, help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -113,7 +113,7 @@ def refuse(context: click.Context, options: Iterable[str], why: str) -> None:
 def one_format(markdown: bool, as_json: bool) -> None:
     """Refuse --markdown with --json."""
     if markdown and as_json:
-        raise click.UsageError("--markdown or --json, one of the two.")
+        raise click.UsageError("give --markdown or --json, not both")
 
 
 def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -127,7 +127,7 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
                 type=weight,
                 default=0.5,
                 show_default=True,
-                help="Of the first stage in a weighted sum of both.",
+                help="Weight of the first stage in a weighted sum.",
             ),
             click.option(
                 "--hybrid",
@@ -136,13 +136,13 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
                 show_default=True,
                 help="How --also is fused: by ranks (RRF), or by a weighted sum of scores.",
             ),
-            click.option("--also", metavar=metavar, help=f"{also}; the answers of both are fused."),
+            click.option("--also", metavar=metavar, help=f"{also}; the hits of both are fused."),
             click.option(
                 "--rerank-weight",
                 type=weight,
                 default=0.5,
                 show_default=True,
-                help="Of the first stage's score in add and norm_add.",
+                help="Weight of the first stage's score in add and norm_add.",
             ),
             click.option(
                 "--rerank-fusion",
@@ -163,7 +163,7 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
             click.option(
                 "--rerank",
                 metavar="MODEL",
-                help="Folder of a cross-encoder (kind ce or joint), which orders the first hits anew.",
+                help="Folder of a cross-encoder (kind ce or joint), which reranks the first hits.",
             ),
         ):
             command = option(command)
@@ -191,5 +191,5 @@ def query_topk_option(
         default=default,
         show_default=True,
         metavar="K",
-        help="Words that a query keeps, the heaviest, or all.",
+        help="Number of words, the heaviest, that a query keeps; or all.",
     )

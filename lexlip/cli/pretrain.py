@@ -12,14 +12,14 @@ from lexlip.cli.exit_codes import interruptible
 @click.command()
 @click.argument("config", required=False)
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--resume", is_flag=True, help="Go on from the run's last checkpoint.")
+@click.option("--resume", is_flag=True, help="Continue from the run's last checkpoint.")
 def pretrain(config: str | None, overrides: tuple[str, ...], resume: bool) -> None:
     """Train a model.
 
     CONFIG is a YAML file such as those in configs/; KEY=VALUE changes one of its entries, as in
-    optim.lr=1e-4. Without a CONFIG, a small model learns in two minutes from scenes that are drawn.
+    optim.lr=1e-4. Without a CONFIG, a small model learns from drawn scenes in two minutes.
 
-    Several processes: torchrun --nproc-per-node=N -m lexlip pretrain …
+    With several processes: torchrun --nproc-per-node=N -m lexlip pretrain …
     """
     from lexlip.config_files import DEFAULT_CONFIG, load_config
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits to show.", metavar="K"
 )
 @options.index_option
-@options.model_option(None, "Model to encode the query; default: the one that made the index.")
+@options.model_option(None, "Model that encodes the query.  [default: the one that made the index]")
 @options.query_encoder_option
 @options.query_topk_option()
 @options.second_stage_options("DIR", "A second index of the same photos")
-@click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
+@click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
 @options.json_option
 @click.pass_context
 def search(
@@ -50,16 +50,16 @@ def search(
 ) -> None:
     """Find photos by a sentence, or by a picture.
 
-    Each hit is shown with its score and, of an index of words, the words that matched, heaviest first. With
-    --rerank a cross-encoder orders the first hits by the probability that the sentence is of the photo.
+    Each hit is shown with its score and, in an index of words, the words that matched, heaviest first. With
+    --rerank a cross-encoder orders the first hits by the probability that the sentence describes the photo.
     """
     options.check_second_stage(context)
     if (query is None) == (image is None):
-        raise click.UsageError('Give a sentence ("two dogs in snow") or --image FILE, one of the two.')
+        raise click.UsageError('give a sentence ("two dogs in snow") or --image FILE, not both')
     if image is not None:
         options.refuse(context, ["rerank", "also"], "is for sentences, not for --image")
     if query is not None and not query.strip():
-        raise click.UsageError("The query is empty.")
+        raise click.UsageError("the query is empty: give a sentence")
 
     from anserini_bridge import find_jar, find_java, read_header
 
@@ -105,7 +105,7 @@ def search(
 
 
 def show(answer: Answer, of_words: bool = True) -> None:
-    """Print the ranked hits and, of an index of words, those of the query and of each hit."""
+    """Print the ranked hits and, for an index of words, the words of the query and of each hit."""
     reranking = answer.ms.get("rerank")
     if answer.unknown:
         click.echo(f"note: not in the vocabulary: {', '.join(answer.unknown)}", err=True)

@@ -32,9 +32,9 @@ HELP = {
     " what the config of each run, and of the runs it started from, switches off or adds. With --source all"
     " models are measured on the same photos. Without it the table shows the validation results of the runs."
     f" {ENGINES}",
-    "systems": "The photos of --queries are searched for, among themselves and the photos of --pool, by their"
-    " captions, and captions by photos. CLIP is searched by brute force with Faiss; without --clip, random"
-    " vectors show its size and speed. LexLIP and BM25 are searched with Lucene.",
+    "systems": "The captions of --queries search its photos together with those of --pool, and photos search"
+    " captions. CLIP is searched by brute force with Faiss; without --clip, random vectors show its size and"
+    " speed. LexLIP and BM25 are searched with Lucene.",
     "stages": "MODEL is a first stage: a run's folder (its best checkpoint), a checkpoint, a packaged name, a"
     " CLIP by folder or hub name, or bm25. Each encodes the same photos once. Words are searched with Lucene,"
     " dense vectors with Faiss.",
@@ -43,9 +43,10 @@ HELP = {
 
 @click.group()
 def table() -> None:
-    """Print a table for your own models and photos: stages, or one of a paper.
+    """Print a table of a paper, for your own models and photos.
 
-    1, 2 and 3 are those of the LexLIP paper, the others those of the papers of the stages to compare with.
+    1, 2 and 3 are tables of the LexLIP paper; the others are of the papers about dense dual encoders and
+    cross-encoders, except stages, which has all measurements.
     """
 
 
@@ -93,7 +94,7 @@ def _measure_models(
 
     if source is None:
         if images or split or topks:
-            raise click.UsageError("--images, --split and --topk need --source.")
+            raise click.UsageError("--images, --split and --topk need --source")
         return validated_models(definition, models)
     photos = open_captioned(source, images, split)
     return measure_models(
@@ -197,7 +198,7 @@ def _open_pool(
     from lexlip.data import open_source
 
     if source in pools:
-        raise click.UsageError(f"--pool {source}: the photos of --{option} are in the pool already.")
+        raise click.UsageError(f"--pool {source}: the photos of --{option} are in the pool already")
     return open_captioned(source, images, split), [open_source(pool) for pool in pools]
 
 

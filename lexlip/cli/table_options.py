@@ -33,7 +33,10 @@ def _models(table: Table) -> list[Option]:
         _source_option(required=False),
         options.images_option,
         options.split_option,
-        _topk_option("Words that a document keeps, or all; once for each row of a model.", "all and 32"),
+        _topk_option(
+            "Number of words that a document keeps, or all; give it once for each row of a model.",
+            "all and 32",
+        ),
         options.engine_option,
     ]
 
@@ -55,31 +58,34 @@ def _systems(table: Table) -> list[Option]:
             type=click.IntRange(min=0),
             default=0,
             metavar="N",
-            help="Synthetic vectors, derived from the real ones, that enlarge it further.",
+            help="Number of synthetic vectors, derived from the real ones, to search among.",
         ),
         options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of LexLIP's model."),
         click.option("--clip", metavar="NAME", help="A CLIP model of transformers, by folder or hub name."),
-        _topk_option("Words that a LexLIP document keeps, or all; once for each row.", "all 64 32 16 12 8"),
+        _topk_option(
+            "Number of words that a LexLIP document keeps, or all; give it once for each row.",
+            "all 64 32 16 12 8",
+        ),
         click.option(
             "--threads",
             type=click.IntRange(min=1),
             default=1,
             show_default=True,
-            help="CPU threads while searching.",
+            help="Threads that search.",
         ),
         click.option(
             "--rounds",
             type=click.IntRange(min=1),
             default=5,
             show_default=True,
-            help="Turns of about a second in which each system is timed.",
+            help="Rounds in which each system is timed for about a second.",
         ),
         click.option(
             "--seed",
             type=click.IntRange(min=0),
             default=0,
             show_default=True,
-            help="Of everything that is drawn at random.",
+            help="Seed of everything that is drawn at random.",
         ),
     ]
 
@@ -94,19 +100,21 @@ def _stages(table: Table) -> list[Option]:
             "--pairs",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Photos that are queries, with their captions, evenly spread over SOURCE: pairs take long."
-            "  [default: all]",
+            help="Number of photos that are queries, with their captions, evenly spread over SOURCE; scoring"
+            " pairs takes long.  [default: all]",
         ),
         click.option(
             "--captions",
             type=click.IntRange(min=1),
             metavar="N",
-            help="The first N captions of a photo count.  [default: all]",
+            help="Use only the first N captions of each photo.  [default: all]",
         ),
         *([] if table.pool == "never" else [_pool_option(required=table.pool == "must")]),
         *([] if table.reranks == "never" else _rerank_options(table)),
         *(_response_options(table) if table.response else []),
-        _topk_option("Words that a document keeps, or all; once for each row of a model.", "32"),
+        _topk_option(
+            "Number of words that a document keeps, or all; give it once for each row of a model.", "32"
+        ),
         options.query_topk_option("all"),
         click.option(
             "--ann",
@@ -114,7 +122,7 @@ def _stages(table: Table) -> list[Option]:
             type=click.Choice(["flat", "hnsw"]),
             default="flat",
             show_default=True,
-            help="How dense vectors are searched: all of them, or through a graph.",
+            help="How dense vectors are searched: exactly, or through a graph.",
         ),
     ]
 
@@ -135,7 +143,7 @@ def _pool_option(required: bool) -> Option:
         multiple=True,
         required=required,
         metavar="SOURCE",
-        help="Photos that enlarge the pool; may be repeated.",
+        help="Further photos to search among; may be repeated.",
     )
 
 
@@ -153,7 +161,9 @@ def _topk_option(help: str, default: str) -> Option:
 def _rerank_options(table: Table) -> list[Option]:
     return [
         click.option(
-            "--rerank", metavar="MODEL", help="A ce, or a joint model; a joint MODEL reranks itself."
+            "--rerank",
+            metavar="MODEL",
+            help="A ce or a joint model that reranks; a joint first stage reranks itself.",
         ),
         click.option(
             "--rerank-k",
@@ -163,7 +173,7 @@ def _rerank_options(table: Table) -> list[Option]:
             metavar="K",
             default=table.ks,
             show_default=True,
-            help="Candidates that are reranked; once for each row.",
+            help="Number of hits that are reranked; give it once for each row.",
         ),
         click.option(
             "--rerank-fusion",
@@ -172,7 +182,7 @@ def _rerank_options(table: Table) -> list[Option]:
             multiple=True,
             default=table.fusions,
             show_default=True,
-            help="How the first stage's score and the reranker's are combined; once for each row.",
+            help="How the scores of first stage and reranker are combined; give it once for each row.",
         ),
         click.option(
             "--rerank-weight",
@@ -180,7 +190,7 @@ def _rerank_options(table: Table) -> list[Option]:
             type=click.FloatRange(0, 1),
             default=0.5,
             show_default=True,
-            help="Of the first stage in a sum.",
+            help="Weight of the first stage in a sum.",
         ),
     ]
 
@@ -193,7 +203,7 @@ def _response_options(table: Table) -> list[Option]:
             default=200,
             show_default=True,
             metavar="N",
-            help="Captions with which the response is measured.",
+            help="Number of captions with which the response time is measured.",
         )
     ]
     if table.sizes:
@@ -206,7 +216,7 @@ def _response_options(table: Table) -> list[Option]:
                 default=table.sizes,
                 show_default=True,
                 metavar="N",
-                help="Photos in the pool, including synthetic ones; may be repeated.",
+                help="Number of photos in the pool, including synthetic ones; may be repeated.",
             )
         )
     if table.plot:

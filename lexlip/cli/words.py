@@ -18,17 +18,17 @@ from lexlip.cli.exit_codes import interruptible
     default=10,
     show_default=True,
     metavar="K",
-    help="Words of a photo, the heaviest.",
+    help="Number of words, the heaviest, shown for a photo.",
 )
 @click.option(
     "--photos",
     "number",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Take N photos from all over SOURCE.  [default: all]",
+    help="Show N photos, evenly spread over SOURCE.  [default: all]",
 )
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
-@click.option("--html", metavar="FILE", help="Write a contact sheet too: one page with thumbnails.")
+@click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
 @options.images_option
 @options.split_option
 @options.workers_option
@@ -44,9 +44,9 @@ def words(
     workers: int,
     as_json: bool,
 ) -> None:
-    """Show the words that photos are to a model, heaviest first.
+    """Show the words that a model finds in photos, heaviest first.
 
-    SOURCE is as for `lexlip index`. Words that a photo's captions hold are marked with a *.
+    SOURCE is as for `lexlip index`. Words that occur in a photo's captions are marked with a *.
     """
     from lexlip.cli.index import show_skipped
     from lexlip.data import open_source, spread

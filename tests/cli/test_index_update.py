@@ -326,7 +326,7 @@ def test_an_index_that_does_not_know_when_it_was_made(indexed: Run) -> None:
 
 def test_pseudo_documents_are_refused(indexed: Run) -> None:
     result = indexed("index", "photos", "--update", "--pseudo-documents", "file.jsonl", code=2)
-    assert "--pseudo-documents writes all documents: not together with --update." in result.stderr
+    assert "--pseudo-documents writes all documents: leave it out with --update" in result.stderr
     assert not Path("file.jsonl").exists()
 
 

@@ -82,7 +82,7 @@ def test_what_belongs_to_a_second_stage_or_index(arguments: list[str], says: str
 
 def test_one_format() -> None:
     options.one_format(markdown=True, as_json=False)
-    with pytest.raises(click.UsageError, match="--markdown or --json, one of the two"):
+    with pytest.raises(click.UsageError, match="give --markdown or --json, not both"):
         options.one_format(markdown=True, as_json=True)
 
 

@@ -1,0 +1,55 @@
+"""The tests mirror the packages: who knows a module finds its tests, and the other way round."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("lexlip", "anserini_bridge", "tools")
+
+WITHOUT = {
+    *("lexlip/errors.py", "lexlip/__main__.py", "lexlip/sparse/query_topk.py"),  # nothing to test
+    *("lexlip/models/contract.py", "lexlip/retrieval/engine.py", "anserini_bridge/errors.py"),  # contracts
+    *("lexlip/bench/peers/library.py", "lexlip/cli/bench.py"),  # tested with each library and command
+    "lexlip/objectives/compared.py",  # tested with each loss
+}
+THEMES = {
+    "tests/cli": {"main", "first_stages", "second_stage", "multilingual", "interruption"},
+    "tests/training": {"phases", "relations"},
+    "tests/bench/peers": {"peers"},
+    "tests/anserini_bridge": {
+        *("anserini_compatibility", "block_max", "damaged_index", "java_classes", "older_index"),
+    },
+    "tests/tools": {"find_python"},
+    "tests/net": {"net"},
+    "tests": {"contributing", "exports", "layers", "mirror"},
+}
+"""By folder what is tested there that is not one module."""
+
+
+def mirrored(module: Path) -> Path:
+    """The folder of a module's tests."""
+    folder = module.parent.relative_to(ROOT)
+    return ROOT / "tests" / (folder.relative_to("lexlip") if folder.parts[0] == "lexlip" else folder)
+
+
+MODULES = [
+    path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if path.name != "__init__.py" and str(path.relative_to(ROOT)) not in WITHOUT
+]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_has_its_tests(module: Path) -> None:
+    assert list(mirrored(module).glob(f"test_{module.stem}.py"))
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.name)
+def test_a_file_of_tests_has_its_module(file: Path) -> None:
+    """Its name may go on after the module's: test_method_queues.py."""
+    name, folder = file.stem.removeprefix("test_"), str(file.parent.relative_to(ROOT))
+    modules = {path.stem for path in MODULES if mirrored(path) == file.parent}
+    begins = any(name == module or name.startswith(f"{module}_") for module in modules)
+    assert begins or name in THEMES.get(folder, set())

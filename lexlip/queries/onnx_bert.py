@@ -6,12 +6,13 @@ stored twice and nothing has to be exported. Shapes: L tokens, P pooled position
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from lexlip.queries.saved_weights import SavedWeights
 
@@ -116,18 +117,25 @@ class _Graph:
     def linear(self, states: str, *names: str, by_token: bool = False) -> str:
         """Multiply states [1, L, m] with matrices [n, m], one below another, without a bias: [1, L, n].
 
-        States are rounded to 8 bits relative to the largest of all entries, or of each token's own.
+        States are rounded to 8 bits relative to the largest of all entries, or of each token's own. Where a
+        processor's int8 products saturate, the weights are moved into uint8, with 128 as their zero.
         """
         parts = [self.saved.matrix(name) for name in names]
-        weight = self.constant(names[0], np.concatenate([rows for rows, _ in parts]).T)
+        matrix = np.concatenate([rows for rows, _ in parts]).T
         scale = self.constant(f"{names[0]}.scale", np.concatenate([scale for _, scale in parts]))
+        if _int8_products_saturate():
+            offset = self.constant("offset", np.array(128, np.uint8))
+            unsigned = matrix.view(np.uint8) + np.uint8(128)  # wraps around: -127 becomes 1
+            weight = [self.constant(names[0], unsigned), scale, offset]
+        else:
+            weight = [self.constant(names[0], matrix), scale]
         if not by_token:
-            return self.add("DynamicQuantizeMatMul", states, weight, scale, domain=_CONTRIB)
+            return self.add("DynamicQuantizeMatMul", states, *weight, domain=_CONTRIB)
         tiny = self.constant("tiny", np.array(1e-12, np.float32))
         largest = self.add("ReduceMax", self.add("Abs", states), axes=[-1], keepdims=1)
         largest = self.add("Max", largest, tiny)
         unit = self.add("Div", states, largest)
-        product = self.add("DynamicQuantizeMatMul", unit, weight, scale, domain=_CONTRIB)
+        product = self.add("DynamicQuantizeMatMul", unit, *weight, domain=_CONTRIB)
         return self.add("Mul", product, largest)
 
     def attention(self, states: str, name: str, heads: int) -> str:
@@ -171,6 +179,26 @@ class _Graph:
         return onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
+
+
+@cache
+def _int8_products_saturate() -> bool:
+    """Return whether this processor adds products of uint8 and int8 in 16 bits, where large ones are cut.
+
+    x86 without VNNI does so; products of uint8 and uint8 are exact everywhere, and slower where VNNI is.
+    """
+    states, weight = np.full((1, 64), 255, np.uint8), np.full((64, 1), 127, np.int8)
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["states", "weight"], ["product"])],
+        "product",
+        [helper.make_tensor_value_info("states", TensorProto.UINT8, states.shape)],
+        [helper.make_tensor_value_info("product", TensorProto.INT32, [1, 1])],
+        [numpy_helper.from_array(weight, "weight")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (product,) = session.run(None, {"states": states})
+    return int(product.item()) != 64 * 255 * 127
 
 
 def _declared(name: str, values: NDArray[Any]) -> TensorProto:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lexlip.models.lexlip import LexLIP
+from lexlip.queries import onnx_bert
 from lexlip.queries.text_queries import TextQueries
 from tests.queries.saved_models import SENTENCES, cosines
 from tests.tiny import TINY, tiny_model
@@ -30,3 +31,12 @@ def test_network_vectors_are_those_of_the_model(
     expected = model.encode_text(SENTENCES).toarray()
     assert {(row.shape, row.dtype) for row in found} == {((1, len(model.vocabulary)), np.dtype(np.float32))}
     assert cosines(np.concatenate([row.toarray() for row in found]), expected).min() > 0.99
+
+
+def test_products_without_saturation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a processor without VNNI computes, on any processor: x86 sums uint8 times int8 in 16 bits there."""
+    tiny_model().save(tmp_path, small=True)
+    monkeypatch.setattr(onnx_bert, "_int8_products_saturate", lambda: True)
+    queries = TextQueries(tmp_path)
+    found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
+    assert cosines(found, LexLIP.from_pretrained(tmp_path).encode_text(SENTENCES).toarray()).min() > 0.99

@@ -175,15 +175,6 @@ def with_random_positions(config: ImageEncoderConfig, width: int = 16) -> ImageE
     return encoder
 
 
-class TokenStates(nn.Module):
-    def __init__(self, body: nn.Module) -> None:
-        super().__init__()
-        self.body = body
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        return self.body.forward_features(pixels)
-
-
 @transformers
 @pytest.mark.parametrize("layers", [0, 2])
 def test_resized(config: ImageEncoderConfig, module, layers: int) -> None:

@@ -164,7 +164,3 @@ def test_every_kind_of_vocabulary_is_saved(kind, tmp_path: Path) -> None:
     model = tiny_model(vocabulary=VocabularyConfig(kind))
     model.save(tmp_path)
     assert LexLIP.from_pretrained(tmp_path).vocabulary.words == model.vocabulary.words
-
-
-def edit(path: Path, **changes: object) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))

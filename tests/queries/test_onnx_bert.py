@@ -34,7 +34,7 @@ def test_network_vectors_are_those_of_the_model(
 
 
 def test_products_without_saturation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a processor without VNNI computes, on any processor: x86 sums uint8 times int8 in 16 bits there."""
+    """What x86 without VNNI computes, on any processor: sums of uint8 and int8 products are cut there."""
     tiny_model().save(tmp_path, small=True)
     monkeypatch.setattr(onnx_bert, "_int8_products_saturate", lambda: True)
     queries = TextQueries(tmp_path)

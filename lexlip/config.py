@@ -108,8 +108,9 @@ class ModelConfig:
     image: ImageEncoderConfig = ImageEncoderConfig()
     text: TextEncoderConfig = TextEncoderConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
-    # how the lexicon heads start. auto: as the text encoder's masked-language-model head, or fitted to the
-    # captions if its checkpoint has none (see lexlip.training.initialisation); fitted: always fitted; random
+    # how the heads start. auto: a lexicon head as the text encoder's masked-language-model head, or fitted
+    # to the captions if its checkpoint has none (see lexlip.training.initialisation); a dense model's at
+    # random. fitted: always fitted; random
     head: Literal["auto", "fitted", "random"] = "auto"
     companions: int = 0  # words that a word may bring along in the query encoder without a network
     special_positions: bool = False  # also pool over [CLS] and [SEP], as the public code does

@@ -45,9 +45,13 @@ class Dense(DualEncoder):
         """Return the layers that turn a state into a vector."""
         return nn.Linear(width_in, width)
 
-    def pool_image(self, states: Tensor) -> Tensor:
+    def pooled_states(self, states: Tensor) -> Tensor:
+        """Return the state [B, D_image] that becomes a photo's vector, of states [B, P, D_image]."""
         use_cls = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
-        vectors: Tensor = self.image_projection(states[:, 0] if use_cls else states.mean(dim=1))
+        return states[:, 0] if use_cls else states.mean(dim=1)
+
+    def pool_image(self, states: Tensor) -> Tensor:
+        vectors: Tensor = self.image_projection(self.pooled_states(states))
         return vectors.float()
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:

@@ -7,13 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from scipy.sparse import csr_matrix
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from lexlip.config import Config, ModelConfig
@@ -22,6 +22,7 @@ from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.encoders.text import load_tokenizer
 from lexlip.errors import ConfigError
+from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_initial
@@ -33,6 +34,7 @@ from lexlip.vocabulary import Vocabulary, tokenize_captions
 
 COUNTED_PHOTOS = 500_000  # whose captions' words are counted; enough for any larger collection
 FITTED_PHOTOS = 256  # that the projection of photo tokens is fitted with
+PROJECTED_PHOTOS = 8000  # that a dense model's projections are fitted with: some for each entry of a state
 CAPTIONS = 4000  # enough for a regression onto D directions
 BATCH = 64  # captions encoded at a time
 WORDS = 5  # whose embeddings a photo token is fitted to
@@ -96,6 +98,13 @@ def _new_model(config: Config, train: Source, progress: bool) -> tuple[DualEncod
         if fit and not fit_text_head(model, captions, progress) and progress:
             why = "the text encoder's states do not tell words apart: the heads start at random"
             tqdm.write(why, sys.stderr)
+    elif config.model.head == "fitted":
+        if type(model) is not Dense:
+            raise ConfigError(
+                f"model.head=fitted is for lexlip and dense models, and model.kind={config.model.kind} has no"
+                " head to fit; set it to auto"
+            )
+        fit_projections(model, train, progress)
     return model, vocabulary
 
 
@@ -225,6 +234,50 @@ def fit_text_head(model: LexLIP, captions: Sequence[str], progress: bool = False
 
 
 @torch.no_grad()
+def fit_projections(model: Dense, train: Source, progress: bool = False) -> None:
+    """Fit a dense model's projections so that a photo's vector starts near those of its captions.
+
+    A caption's vector starts as its state minus the mean over all captions. A ridge regression maps photos'
+    states to the mean vectors of their captions. This gives a dense model what fitted heads give to LexLIP.
+
+    Args:
+        model: a new model.
+        train: photos with captions; some of them are enough.
+        progress: show a progress bar.
+
+    Raises:
+        DataError: no photo can be read.
+    """
+    captioned = train.captioned()
+    rows = captioned[list(spread(len(captioned), PROJECTED_PHOTOS))].tolist()
+    captions_of = {train.items[row].id: train.items[row].captions for row in rows}
+    what = "fitting the projections" if progress else None
+    photos = PhotoPixels(model.config.image, train, indices=rows, progress=what)
+    was_training = model.training
+    model.eval()
+    readable, states = list[str](), list[Tensor]()
+    for ids, pixels in photos.pixels():
+        readable += ids
+        states.append(model.pooled_states(model.image_encoder(pixels)))
+    if not readable:
+        raise photos.none_read()
+    text = cast(nn.Linear, model.text_projection)
+    text.weight.copy_(torch.eye(model.dimensions))
+    text.bias.zero_()
+    captions = [caption for id in readable for caption in captions_of[id]]
+    vectors = torch.from_numpy(model.encode_text(captions).toarray())
+    text.bias.copy_(-vectors.mean(dim=0))
+    model.train(was_training)
+
+    counts = [len(captions_of[id]) for id in readable]
+    means = torch.stack([part.mean(dim=0) for part in vectors.split(counts)]) + text.bias
+    weight, bias = _ridge(torch.cat(states), means, torch.ones(len(means)))
+    image = cast(nn.Linear, model.image_projection)
+    image.weight.copy_(weight)
+    image.bias.copy_(bias)
+
+
+@torch.no_grad()
 def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Sequence[Tensor]) -> None:
     """Fit the projection of photo tokens so that a token looks like the words that LexLIP sees there.
 
@@ -278,7 +331,7 @@ def _directions(embeddings: Tensor) -> Tensor:
 
 
 def _ridge(inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return weight [D, D] and bias [D] of a weighted ridge regression with outputs of unit variance."""
+    """Return weight [D, D_in] and bias [D] of a weighted ridge regression with outputs of unit variance."""
     x = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1).double()
     weighted = x * weights[:, None]
     gram = weighted.t() @ x

@@ -42,6 +42,8 @@ def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
 class ImageEncoder(nn.Module):
     """A timm model without its classifier; a convolutional feature map becomes a list of tokens.
 
+    Tokens pass the model's last norm, also where timm applies it to their mean only (as in BEiT).
+
     Photos may have another size than `config.size` if the model allows it: ViT, EVA, BEiT and convolutional
     models do. Stored positions are then interpolated for that forward pass, as timm does when it loads
     weights into a model of another size, and their gradient flows back.
@@ -119,6 +121,9 @@ class ImageEncoder(nn.Module):
     def body_tokens(self, normalised: Tensor) -> Tensor:
         """Return the same of normalised photos, float32 [B, 3, S, S]; torch's errors pass."""
         features = self.body.forward_features(normalised)
+        norm = norm_after_pooling(self.body)
+        if norm is not None:
+            features = norm(features)
         if features.ndim == 4:  # [B, C, H, W], or [B, H, W, C] for models such as Swin
             channels_last = features.shape[-1] == getattr(self.body, "num_features", None)
             if channels_last and features.shape[1] != features.shape[-1]:
@@ -270,6 +275,22 @@ class ImageEncoder(nn.Module):
     def _wrong_size(self, what: str, error: Exception) -> ModelError:
         why = " ".join(str(error).split())
         return ModelError(f"'{self.config.name}' takes no photos of {what}: {why}")
+
+
+def norm_after_pooling(body: nn.Module) -> nn.Module | None:
+    """Return the last norm of a timm model if timm applies it after pooling, so that tokens go without it.
+
+    BEiT and other ViTs that average their tokens have it as `fc_norm`, and hierarchical models such as DaViT,
+    Hiera and ConvNeXt as `head.norm`. A batch norm there belongs to the classifier.
+    """
+    if isinstance(getattr(body, "norm", None), nn.Identity):
+        norm = getattr(body, "fc_norm", None)
+        if isinstance(norm, nn.Module) and not isinstance(norm, nn.Identity):
+            return norm
+    norm = getattr(getattr(body, "head", None), "norm", None)
+    if not isinstance(norm, nn.Module) or isinstance(norm, (nn.Identity, nn.modules.batchnorm._BatchNorm)):
+        return None
+    return norm
 
 
 def _make_body(config: ImageEncoderConfig, pretrained: bool) -> nn.Module:

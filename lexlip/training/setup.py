@@ -18,7 +18,7 @@ from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.checkpoint import State, load_checkpoint
 from lexlip.training.distributed import Processes
-from lexlip.training.frozen_views import encode_views
+from lexlip.training.frozen_views import FrozenViews, encode_views
 from lexlip.training.initialisation import make_model
 from lexlip.training.loading import Order, count_steps, load_batches
 from lexlip.training.log import Log
@@ -60,7 +60,9 @@ class Run:
     log: Log
 
 
-def set_up(config: Config, folder: Path, resume: bool, processes: Processes) -> Run:
+def set_up(
+    config: Config, folder: Path, resume: bool, processes: Processes, views: FrozenViews | None = None
+) -> Run:
     """Open photos, make or load the model, and start the workers.
 
     Args:
@@ -68,6 +70,7 @@ def set_up(config: Config, folder: Path, resume: bool, processes: Processes) -> 
         folder: RUN.
         resume: go on from RUN/last.
         processes: who trains together.
+        views: of the photos, which another run with the same image encoder encoded; None encodes them.
 
     Raises:
         LexLIPError: photos, encoders, the config or the checkpoint cannot be used.
@@ -103,7 +106,7 @@ def set_up(config: Config, folder: Path, resume: bool, processes: Processes) -> 
     photos = AugmentedPhotos(train, data, image, seed)
     if data.views:
         views_file = folder / "views.npy"
-        photos.views = encode_views(
+        photos.views = views or encode_views(
             model.image_encoder, photos, train.captioned(), config, views_file, processes
         )
     sizes = data.sizes or (image.size,)

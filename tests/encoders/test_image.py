@@ -10,7 +10,7 @@ from timm.models import beit, eva, vision_transformer
 from torch import Tensor, nn
 
 from lexlip.config import ImageEncoderConfig
-from lexlip.encoders.image import ImageEncoder, square, to_pixels
+from lexlip.encoders.image import ImageEncoder, norm_after_pooling, square, to_pixels
 from lexlip.errors import ModelError
 from tests.tiny import TINY, tiny_photos
 
@@ -201,6 +201,8 @@ def test_convolutional_encoders_at_any_size(config: ImageEncoderConfig, layers: 
     tokens = encoder(photos)
     features = encoder.body.forward_features((photos / 255 - 0.5) / 0.5)  # [B, C, 5, 5]
     expected = features.flatten(2).transpose(1, 2)
+    if config is CONVNEXT:  # whose norm comes after pooling
+        expected = nn.functional.layer_norm(expected, expected.shape[2:], eps=1e-6)
     if layers:
         grid = encoder.position.T.reshape(1, 16, 2, 2)
         position = nn.functional.interpolate(grid, (5, 5), mode="bicubic", antialias=True)
@@ -356,3 +358,34 @@ def test_masked_tokens_below_fresh_layers() -> None:
     torch.testing.assert_close(targets, tokens[blank])
     assert encoder.patch_width == tokens.shape[2]
     torch.testing.assert_close(states, encoder.deepen(tokens * ~blank[:, :, None]))
+
+
+SMALL_STAGES = {"depths": (1, 1, 1, 1), "embed_dims": (8, 8, 16, 16), "num_heads": (1, 1, 1, 1)}
+NORMALISED_AFTER_POOLING = [
+    BEIT,
+    replace(TINY.image, options={**TINY.image.options, "global_pool": "avg"}),
+    ImageEncoderConfig("test_vit_relpos", size=160),
+    ImageEncoderConfig("eva02_tiny_patch14_224", size=56, options={"depth": 1}),
+    CONVNEXT,
+    ImageEncoderConfig("davit_tiny", options=SMALL_STAGES),
+    ImageEncoderConfig("tiny_vit_5m_224", options=SMALL_STAGES),
+    ImageEncoderConfig("mambaout_femto", size=64, options={"depths": (1, 1, 1, 1), "dims": (8, 8, 16, 16)}),
+]
+
+
+@pytest.mark.parametrize("config", NORMALISED_AFTER_POOLING, ids=lambda config: config.name)
+def test_tokens_pass_the_last_norm(config: ImageEncoderConfig) -> None:
+    """Tokens are normalised over channels, however large the states are before the norm."""
+    encoder = make(config)
+    states = encoder.body.forward_features
+    encoder.body.forward_features = lambda pixels: 1e4 * states(pixels)
+    tokens = encoder(tiny_photos(2, config.size))
+    torch.testing.assert_close(tokens.mean(dim=2), torch.zeros(tokens.shape[:2]), atol=1e-3, rtol=0)
+    torch.testing.assert_close(
+        tokens.std(dim=2, correction=0), torch.ones(tokens.shape[:2]), atol=0.01, rtol=0
+    )
+
+
+def test_a_norm_of_the_classifier_is_not_applied_to_tokens() -> None:
+    assert norm_after_pooling(timm.create_model("test_resnet", num_classes=0)) is None
+    assert norm_after_pooling(timm.create_model("vit_tiny_patch16_224", num_classes=0, depth=1)) is None

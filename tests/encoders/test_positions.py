@@ -70,7 +70,7 @@ class TokenStates(nn.Module):
         self.body = body
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.body.forward_features(pixels)
+        return self.body.fc_norm(self.body.forward_features(pixels))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:timm")
@@ -106,7 +106,7 @@ def test_a_size_of_ones_own_is_untouched(config: ImageEncoderConfig, module) -> 
     body = timm.create_model(config.name, num_classes=0, img_size=config.size, **config.options).eval()
     body.load_state_dict(encoder.body.state_dict())
     photos = tiny_photos(2, config.size)
-    expected = body.forward_features((photos / 255 - 0.5) / 0.5)
+    expected = body.fc_norm(body.forward_features((photos / 255 - 0.5) / 0.5))
     encoder(tiny_photos(1, config.size * 2))  # another size in between leaves nothing behind
     torch.testing.assert_close(encoder(photos), expected)
 

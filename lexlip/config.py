@@ -117,6 +117,8 @@ class ModelConfig:
     # what a dense vector is: the first token ([CLS]) or the mean of all; null: [CLS] for kind dense, and the
     # mean for kinds that run photo tokens through the text encoder
     pooling: Literal["cls", "mean"] | None = None
+    # VLDeformer: photo tokens are of the text encoder's second segment, between [CLS] and [SEP]
+    framed_photos: bool = False
 
     def __post_init__(self) -> None:
         known = [kind for kind, model in MODELS.items() if model.trained_here]
@@ -301,6 +303,11 @@ class Config:
                 " further layers, whose tokens are masked, or data.views=0"
             )
         kind = MODELS[self.model.kind]
+        if self.model.framed_photos and not kind.photo_tokens:
+            raise ConfigError(
+                "model.framed_photos is for models that run photo tokens through the text encoder, and"
+                f" model.kind={self.model.kind} does not; set it to false"
+            )
         for key in fields(ObjectiveConfig):
             value, needs = getattr(self.objective, key.name), key.metadata.get("needs", "any")
             if value and needs != "any" and not getattr(kind, needs):

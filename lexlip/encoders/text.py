@@ -94,13 +94,30 @@ class TextEncoder(nn.Module):
         states: Tensor = self.body(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         return states
 
-    def embed(self, ids: Tensor, first: Tensor | None = None) -> Tensor:
+    @property
+    def segment_embeddings(self) -> Tensor:
+        """The embeddings of the two segments, [2, D].
+
+        Raises:
+            ModelError: the architecture tells no segments apart.
+        """
+        types = getattr(getattr(self.body, "embeddings", None), "token_type_embeddings", None)
+        if types is None or len(types.weight) < 2:
+            raise ModelError(
+                f"a text encoder of type '{self.body.config.model_type}' has no second segment for photos;"
+                " set model.framed_photos=false, or take one like BERT"
+            )
+        weight: Tensor = types.weight
+        return weight
+
+    def embed(self, ids: Tensor, first: Tensor | None = None, segment: int = 0) -> Tensor:
         """Return the first layer's input: word, position and type embeddings after LayerNorm and dropout.
 
         Args:
             ids: int64 [T, L].
             first: [T, D], such as the bottleneck of Eq. 8-10. It replaces the word embedding of the first
                 token, [CLS], as in Eq. 11-14; position and type are added to it as to any word.
+            segment: 1 for tokens of the second segment.
 
         Returns:
             [T, L, D].
@@ -128,7 +145,8 @@ class TextEncoder(nn.Module):
 
         # a hook instead of inputs_embeds, because RoBERTa derives positions from the ids
         with words.register_forward_hook(with_first):
-            states: Tensor = layer(ids)
+            types = {"token_type_ids": torch.full_like(ids, segment)} if segment else {}
+            states: Tensor = layer(ids, **types)
         return states
 
     def layers(self, embedded: Tensor, mask: Tensor) -> Tensor:

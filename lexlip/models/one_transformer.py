@@ -32,6 +32,9 @@ class OneTransformer(DualEncoder):
     A vector [D] is the mean of the states of all tokens except padding, or with `pooling: cls` (for
     ablations) the first token's state. A pair runs through the Transformer as one sequence, whose first
     state ([CLS]) goes through dropout to a classifier of two classes.
+
+    With `framed_photos`, photo tokens are of the second segment, a photo is "[CLS] tokens [SEP]", and a pair
+    "[CLS] words [SEP] tokens [SEP]", as in VLDeformer. Without, a photo has its tokens alone.
     """
 
     def __init__(
@@ -53,11 +56,23 @@ class OneTransformer(DualEncoder):
     def embed_image(self, states: Tensor) -> Tensor:
         """Return a photo's input to the Transformer, [B, P, D], from image encoder states [B, P, D_image]."""
         position = resample_positions(self.image_position, states.shape[1], self.image_encoder.prefix_tokens)
-        embedded: Tensor = self.image_norm(self.image_projection(states) + position)
+        projected = self.image_projection(states) + position
+        if self.config.framed_photos:
+            projected = projected + self.text_encoder.segment_embeddings[1]
+        embedded: Tensor = self.image_norm(projected)
         return embedded
+
+    def _special(self, number: int, like: Tensor) -> Tensor:
+        """Return [CLS] or [SEP] (number 0 or 1) as a token of each photo embedded in `like`, [B, 1, D]."""
+        tokenizer = self.text_encoder.tokenizer
+        ids = torch.tensor([[tokenizer.cls_token_id, tokenizer.sep_token_id]], device=like.device)
+        both = self.text_encoder.embed(ids, segment=1).to(like.dtype)
+        return both[:, number : number + 1].expand(len(like), -1, -1)
 
     def pool_image(self, states: Tensor) -> Tensor:
         embedded = self.embed_image(states)
+        if self.config.framed_photos:
+            embedded = torch.cat([self._special(0, embedded), embedded, self._special(1, embedded)], dim=1)
         whole = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
         states = self.text_encoder.layers(embedded, whole)
         return (states[:, 0] if self.config.pooling == "cls" else states.mean(dim=1)).float()
@@ -66,6 +81,8 @@ class OneTransformer(DualEncoder):
         return (states[:, 0] if self.config.pooling == "cls" else mean_of_tokens(states, mask)).float()
 
     def pair_logits(self, embedded: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+        if self.config.framed_photos:
+            embedded = torch.cat([embedded, self._special(1, embedded)], dim=1)
         photo = torch.ones(embedded.shape[:2], dtype=torch.bool, device=mask.device)
         both = torch.cat([self.text_encoder.embed(ids).to(embedded.dtype), embedded], dim=1)
         states = self.text_encoder.layers(both, torch.cat([mask, photo], dim=1))

@@ -36,8 +36,8 @@ def contrastive(
         same_image_negatives: count the other texts of an image as its negatives.
         rows: the texts whose share of the loss is wanted; the shares of all T texts add up to the loss.
         metric: how two vectors are compared.
-        composed: one more negative for each image [B, V] and each text [T, V] (VLDeformer, Eq. 1-3): a text
-            is also contrasted with the changed version of its image, and an image with that of its text.
+        composed: changed images [B, V] and changed texts [T, V] (VLDeformer, Eq. 1-3): all changed images
+            are further negatives of each text, and all changed texts of each image.
 
     Returns:
         A scalar: the mean of -log P(text | image) and -log P(image | text) over the T pairs.
@@ -56,10 +56,10 @@ def contrastive(
         to_texts = to_texts.masked_fill(siblings, float("-inf"))
     if composed is not None:
         composed_images, composed_texts = (unit(vectors) for vectors in composed)
-        to_composed = (texts[rows] * composed_images[owners]).sum(dim=1, keepdim=True)  # [t, 1]
-        to_images = torch.cat([to_images, to_composed.float() / temperature], dim=1)
-        to_composed = (images[owners] * composed_texts[rows]).sum(dim=1, keepdim=True)
-        to_texts = torch.cat([to_texts, to_composed.float() / temperature], dim=1)
+        to_composed = (texts[rows] @ composed_images.t()).float() / temperature  # [t, B]
+        to_images = torch.cat([to_images, to_composed], dim=1)
+        to_composed = (images[own_images] @ composed_texts.t()).float()[image_of_row] / temperature  # [t, T]
+        to_texts = torch.cat([to_texts, to_composed], dim=1)
     losses = torch.logsumexp(to_images, dim=1) + torch.logsumexp(to_texts, dim=1) - 2 * positive
     return losses.sum() / (2 * len(texts))
 

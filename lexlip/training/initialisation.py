@@ -57,8 +57,11 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         LexLIPError: the model cannot be made, or `init` is another model than the config describes.
     """
     if config.init is None:
-        return _new_model(config, train, progress)
+        model, vocabulary = _new_model(config, train, progress)
+        _check_pooling(model)
+        return model, vocabulary
     model = _model_of(config.init, config.model)
+    _check_pooling(model)
     model.name = config.name
     if model.vocabulary is not None:
         return model, model.vocabulary
@@ -129,6 +132,16 @@ def _check_agreement(init: str, config: ModelConfig, model: DualEncoder) -> None
     for key in asked.keys() - free:
         if asked[key] != saved[key]:
             raise ConfigError(f"model.{key} is {asked[key]}, but init={init} was trained with {saved[key]}")
+
+
+def _check_pooling(model: DualEncoder) -> None:
+    """Raise ConfigError if a vector would be the state of a photo's top left cell."""
+    config, prefix = model.config, model.image_encoder.prefix_tokens
+    if model.can.photo_tokens and config.pooling == "cls" and not (config.framed_photos or prefix):
+        raise ConfigError(
+            f"model.pooling=cls takes the first token of a photo, and '{config.image.name}' has no [CLS]; set"
+            " model.framed_photos=true, or model.pooling=mean"
+        )
 
 
 def _flat(model: dict[str, Any]) -> dict[str, Any]:

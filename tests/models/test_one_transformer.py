@@ -130,3 +130,40 @@ def test_photos_may_have_more_tokens_than_captions_have_positions() -> None:
     assert ids.shape[1] < 20 < ids.shape[1] + model.image_encoder.positions
     score = model.score_pairs(model.embed_photos(tiny_photos(1)), [CAPTIONS[0]], np.array([[0, 0]]))
     assert np.isfinite(score).all()
+
+
+def framed_photo(model: OneTransformer, photo: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """[CLS], the photo's tokens and [SEP], all of the second segment: [1, D], [P, D] and [1, D]."""
+    states = model.image_encoder(photo[None])[0]
+    layer, tokenizer = model.text_encoder.body.embeddings, model.text_encoder.tokenizer
+    projected = model.image_projection(states) + model.image_position + layer.token_type_embeddings.weight[1]
+    ids = torch.tensor([[tokenizer.cls_token_id, tokenizer.sep_token_id]])
+    cls, sep = layer(ids, token_type_ids=torch.ones_like(ids))[0].split(1)
+    return cls, model.image_norm(projected), sep
+
+
+@torch.no_grad()
+def test_framed_photos() -> None:
+    model, photos = tiny_stage("joint", replace(CONVOLUTIONAL, framed_photos=True)), tiny_photos(2, 64)
+    for photo, found in zip(photos, model.encode_image(photos).toarray(), strict=True):
+        expected = transformer(model, torch.cat(framed_photo(model, photo))).mean(dim=0).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    first = tiny_stage("joint", replace(CONVOLUTIONAL, framed_photos=True, pooling="cls"))
+    found = first.encode_image(photos[:1]).toarray()[0]
+    expected = transformer(first, torch.cat(framed_photo(first, photos[0])))[0].numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+    ids, _ = model.text_encoder.tokenize(CAPTIONS[:1])
+    words = model.text_encoder.body.embeddings(ids)[0]
+    _, tokens, sep = framed_photo(model, photos[1])
+    cls = transformer(model, torch.cat([words, tokens, sep]))[0]
+    logits = model.classifier(cls)
+    found = model.score_pairs(model.embed_photos(photos), CAPTIONS[:1], np.array([[0, 1]]))
+    np.testing.assert_allclose(found, [float(logits[1] - logits[0])], rtol=2e-2, atol=2e-3)
+
+
+def test_frames_need_a_second_segment() -> None:
+    one_segment = replace(TINY.text, options={**TINY.text.options, "type_vocab_size": 1})
+    model = tiny_stage("be", replace(TINY, text=one_segment, framed_photos=True))
+    with pytest.raises(ModelError, match="has no second segment for photos"):
+        model.encode_image(tiny_photos(1))

@@ -49,7 +49,7 @@ def test_contrastive_of_dot_products(owners: list[int]) -> None:
 
 
 @pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
-def test_composed_negatives_are_in_the_denominators_of_their_pair(owners: list[int]) -> None:
+def test_composed_negatives_are_in_all_denominators(owners: list[int]) -> None:
     images, texts = vectors(B, 1), vectors(len(owners), 2)
     composed = vectors(B, 3), vectors(len(owners), 4)
     of_text = torch.tensor(owners)

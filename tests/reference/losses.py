@@ -40,18 +40,20 @@ def naive_composed_contrastive(
     image_of_text: Sequence[int],
     temperature: float,
 ) -> Tensor:
-    """VLDeformer, Eq. 1-3: as Eq. 15-16 with the pair's own composed negatives in the denominators."""
+    """VLDeformer, Eq. 1-3: as Eq. 15-16 with the batch's composed negatives in all denominators."""
     losses = []
     for t, i in enumerate(image_of_text):
         score = (cosine(images[i], texts[t]) / temperature).exp()
         all_images = sum((cosine(image, texts[t]) / temperature).exp() for image in images)
-        all_images = all_images + (cosine(composed_images[i], texts[t]) / temperature).exp()
+        for composed in composed_images:
+            all_images = all_images + (cosine(composed, texts[t]) / temperature).exp()
         all_texts = sum(
             (cosine(images[i], text) / temperature).exp()
             for other, text in enumerate(texts)
             if other == t or image_of_text[other] != i
         )
-        all_texts = all_texts + (cosine(images[i], composed_texts[t]) / temperature).exp()
+        for composed in composed_texts:
+            all_texts = all_texts + (cosine(images[i], composed) / temperature).exp()
         losses += [-(score / all_images).log(), -(score / all_texts).log()]
     return sum(losses) / len(losses)
 

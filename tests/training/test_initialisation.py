@@ -26,6 +26,7 @@ from transformers import (
 from lexlip.config import (
     Config,
     DataConfig,
+    ImageEncoderConfig,
     ObjectiveConfig,
     OptimConfig,
     SourceConfig,
@@ -33,10 +34,13 @@ from lexlip.config import (
     VocabularyConfig,
 )
 from lexlip.data import Scenes
+from lexlip.encoders.image import to_pixels
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ConfigError, ModelError
+from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.initialisation import (
+    RIDGE,
     _captions,
     _ridge,
     companions,
@@ -410,3 +414,47 @@ def test_words_are_counted_in_a_sample_of_a_large_collection(monkeypatch: pytest
     assert photos == sorted(photos)
     assert counted == _captions(source, 5)
     assert counted != _captions(source, 6)
+
+
+CONTRASTIVE = ObjectiveConfig(flops_image=0, flops_text=0)
+
+
+def test_the_first_token_of_a_photo_must_stand_for_all_of_it() -> None:
+    image = ImageEncoderConfig(name="mobilenetv2_035", size=32)
+    config = Config(model=replace(TINY, kind="be", pooling="cls", image=image), objective=CONTRASTIVE)
+    with pytest.raises(ConfigError, match=r"'mobilenetv2_035' has no \[CLS\]; set model.framed_photos=true"):
+        make_model(config, Scenes(8, seed=0))
+    make_model(replace(config, model=replace(config.model, framed_photos=True)), Scenes(8, seed=0))
+
+
+def test_fitted_projections_are_those_of_ridge_regression() -> None:
+    """A photo starts at the ridge regression of its captions' mean vector, a caption at its own state."""
+    photos = Scenes(40, seed=3)
+    model = replace(TINY, kind="dense", head="fitted", pooling="mean")
+    config = Config(model=model, objective=CONTRASTIVE)
+    torch.manual_seed(0)
+    dense, _ = make_model(config, photos)
+    assert isinstance(dense, Dense)
+    dense.eval()
+    with torch.no_grad():
+        ids, mask = dense.text_encoder.tokenize([c for item in photos.items for c in item.captions])
+        states = dense.text_encoder(ids, mask)
+        texts = (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        texts = texts - texts.mean(dim=0)
+        torch.testing.assert_close(dense.raw_text(ids, mask), texts, rtol=1e-3, atol=1e-4)
+        counts = [len(item.captions) for item in photos.items]
+        targets = torch.stack([part.mean(dim=0) for part in texts.split(counts)]).double()
+        pixels = torch.stack([to_pixels(photos.image(row), TINY.image) for row in range(len(photos))])
+        inputs = dense.image_encoder(pixels).mean(dim=1)
+        x = torch.cat([inputs, torch.ones(len(inputs), 1)], dim=1).double()
+        gram = x.T @ x
+        ridge = RIDGE * gram.diagonal().mean() * torch.eye(len(gram))
+        expected = x @ torch.linalg.solve(gram + ridge, x.T @ targets)
+        found = dense.raw_image(pixels).double()
+        torch.testing.assert_close(found / found.std(), expected / expected.std(), rtol=1e-3, atol=1e-3)
+
+
+def test_only_linear_heads_can_be_fitted() -> None:
+    config = Config(model=replace(TINY, kind="lightningdot", head="fitted"), objective=CONTRASTIVE)
+    with pytest.raises(ConfigError, match=r"model\.head=fitted is for lexlip and dense models"):
+        make_model(config, Scenes(8, seed=0))

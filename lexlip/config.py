@@ -42,6 +42,9 @@ class SourceConfig:
 class DataConfig:
     train: tuple[SourceConfig, ...] = (SourceConfig("scenes:4000:0"),)
     val: tuple[SourceConfig, ...] = (SourceConfig("scenes:400:1000000"),)
+    # what an epoch has once, and optim.batch counts: each photo, with captions_per_image drawn captions, or
+    # each pair of a photo and a caption, as in the papers
+    epoch: Literal["photos", "pairs"] = "photos"
     captions_per_image: int = 1  # drawn anew each epoch; several are positives of the same photo
     crop: float = 1.0  # smallest area of the random crop, as a share of the photo; 1 switches it off
     flip: bool = False  # mirror half of the photos
@@ -55,6 +58,11 @@ class DataConfig:
             if not getattr(self, name):
                 raise ConfigError(f"data.{name} names no photos; give it some, as in data.{name}=photos.tar")
         _check_positive("data.", self, "captions_per_image", "crop")
+        if self.epoch == "pairs" and self.captions_per_image != 1:
+            raise ConfigError(
+                f"data.captions_per_image is {self.captions_per_image}, but an epoch of pairs has each"
+                " caption once; set it to 1, or data.epoch=photos"
+            )
         _check_share("data.", self, "crop")
         if not (self.randaugment[0] >= 0 and 0 <= self.randaugment[1] <= 30):
             raise ConfigError(
@@ -238,7 +246,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class OptimConfig:
     epochs: float = 10.0
     steps: int | None = None  # length of the run; overrides epochs
-    batch: int = 64  # photos per step, over all processes
+    batch: int = 64  # photos or pairs per step (see data.epoch), over all processes
     micro_batch: int | None = None  # photos that a process encodes at a time; does not change the gradient
     lr: float = 5e-5
     lr_scale: dict[str, float] = field(default_factory=dict)  # factor by prefix of the parameter's name

@@ -50,14 +50,16 @@ class Key(NamedTuple):
     """One photo of one step.
 
     Attributes:
-        epoch: which pass over the photos.
+        epoch: which pass over the photos, or over the pairs.
         photo: its index in the source.
         size: pixels along a side.
+        captions: which of its captions go with it; None: some are drawn.
     """
 
     epoch: int
     photo: int
     size: int
+    captions: tuple[int, ...] | None = None
 
 
 class Sample(NamedTuple):
@@ -112,9 +114,12 @@ class AugmentedPhotos(Dataset):
         self.augment = {size: augmentation(data, image, size) for size in {image.size, *data.sizes}}
 
     def __getitem__(self, key: Key) -> Sample | str:
-        rng = np.random.default_rng((self.seed, key.epoch, key.photo))
+        rng = np.random.default_rng((self.seed, key.epoch, key.photo, *(key.captions or ())))
         captions = self.source.items[key.photo].captions
-        drawn = rng.permutation(len(captions))[: self.captions_per_image].tolist()
+        if key.captions is None:
+            drawn = rng.permutation(len(captions))[: self.captions_per_image].tolist()
+        else:
+            drawn = list(key.captions)
         if self.views is not None:
             tokens = self.views.draw(key.photo, rng)
             return tokens if isinstance(tokens, str) else Sample(key, None, tokens, drawn, captions)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from lexlip.config import OptimConfig
+from lexlip.config import DataConfig, OptimConfig
 from lexlip.data import Source
 from lexlip.errors import DataError
 from lexlip.machine import cores
@@ -22,14 +22,18 @@ PATIENCE = 600  # seconds; a batch that takes longer ends the run with an error
 class Order:
     """Which photos each step sees: a new permutation in each epoch; an incomplete last batch is dropped.
 
+    An epoch has each photo once, or each pair of a photo and one of its captions. Pairs of the same photo in
+    a batch become one photo with several captions, so that none is a negative of another.
+
     Args:
         photos: indices of the photos to train on.
-        batch: photos per step, over all processes.
+        batch: photos, or pairs, per step, over all processes.
         steps: of the whole run.
         first: the step to begin with; earlier steps were done before.
         seed: of the permutations.
         sizes: pixels along a side; one is drawn for each step.
-        part: the share of each batch that this process sees.
+        part: returns the rows of so many that this process sees; None: all.
+        captions: int64 [n], how many captions each photo has, for epochs of pairs; None: epochs of photos.
     """
 
     def __init__(
@@ -40,42 +44,66 @@ class Order:
         first: int,
         seed: int,
         sizes: Sequence[int],
-        part: slice = slice(None),
+        part: Callable[[int], slice] | None = None,
+        captions: np.ndarray | None = None,
     ) -> None:
-        self.photos, self.batch, self.steps, self.first = photos, batch, steps, first
+        self.photos, self.batch, self.steps, self.first = np.asarray(photos), batch, steps, first
         self.seed, self.sizes, self.part = seed, sizes, part
+        self.ends = None if captions is None else np.cumsum(captions)  # of each photo's pairs
 
     def __len__(self) -> int:
         return self.steps - self.first
 
     def __iter__(self) -> Iterator[list[Key]]:
-        per_epoch = len(self.photos) // self.batch
+        rows = len(self.photos) if self.ends is None else int(self.ends[-1])
+        per_epoch = rows // self.batch
         epoch = -1
         for step in range(self.first, self.steps):
             if epoch != step // per_epoch:
                 epoch = step // per_epoch
-                shuffled = np.random.default_rng((self.seed, epoch)).permutation(self.photos)
+                shuffled = np.random.default_rng((self.seed, epoch)).permutation(rows)
             size = self.sizes[int(np.random.default_rng((self.seed, step, 1)).integers(len(self.sizes)))]
             start = (step % per_epoch) * self.batch
-            photos = shuffled[start : start + self.batch][self.part]
-            yield [Key(epoch, int(index), size) for index in photos]
+            keys = self._keys(epoch, shuffled[start : start + self.batch], size)
+            yield keys if self.part is None else keys[self.part(len(keys))]
+
+    def _keys(self, epoch: int, rows: np.ndarray, size: int) -> list[Key]:
+        """Return the photos of some rows of an epoch."""
+        if self.ends is None:
+            return [Key(epoch, int(index), size) for index in self.photos[rows]]
+        owners = np.searchsorted(self.ends, rows, side="right")
+        numbers = rows - np.concatenate([[0], self.ends])[owners]  # of the captions
+        captions: dict[int, list[int]] = {}
+        for owner, number in zip(owners.tolist(), numbers.tolist(), strict=True):
+            captions.setdefault(owner, []).append(number)
+        return [
+            Key(epoch, int(self.photos[owner]), size, tuple(sorted(drawn)))
+            for owner, drawn in captions.items()
+        ]
 
 
-def count_steps(source: Source, config: OptimConfig) -> int:
+def caption_counts(source: Source) -> np.ndarray:
+    """Return how many captions each photo with captions has, int64 [n]."""
+    counts = np.fromiter((len(item.captions) for item in source.items), np.int64)
+    return counts[counts > 0]
+
+
+def count_steps(source: Source, data: DataConfig, config: OptimConfig) -> int:
     """Return the number of steps of a run.
 
     Raises:
-        DataError: there are no captions, or fewer captioned photos than a batch has.
+        DataError: there are no captions, or fewer captioned photos, or pairs, than a batch has.
     """
-    photos = len(source.captioned())
-    if not photos:
+    rows = int(caption_counts(source).sum()) if data.epoch == "pairs" else len(source.captioned())
+    if not rows:
         raise DataError(f"{source.name} has no captions to train on")
-    if photos < config.batch:
+    if rows < config.batch:
+        what = "captions" if data.epoch == "pairs" else "photos with captions"
         raise DataError(
-            f"{source.name} has {photos} photos with captions, fewer than a batch;"
+            f"{source.name} has {rows} {what}, fewer than a batch;"
             f" lower optim.batch={config.batch} or give more photos"
         )
-    return config.steps or max(1, int(config.epochs * (photos // config.batch)))
+    return config.steps or max(1, int(config.epochs * (rows // config.batch)))
 
 
 def load_batches(

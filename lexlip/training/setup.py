@@ -20,7 +20,7 @@ from lexlip.training.checkpoint import State, load_checkpoint
 from lexlip.training.distributed import Processes
 from lexlip.training.frozen_views import FrozenViews, encode_views
 from lexlip.training.initialisation import make_model
-from lexlip.training.loading import Order, count_steps, load_batches
+from lexlip.training.loading import Order, caption_counts, count_steps, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
 from lexlip.training.optimizer import make_optimizer
@@ -79,8 +79,8 @@ def set_up(
     train, val = open_sources(config.data.train), open_sources(config.data.val)
     if not len(val.captioned()):
         raise DataError(f"{val.name} has no captions to validate with; name other photos in data.val")
-    steps = count_steps(train, config.optim)
-    part = processes.part(config.optim.batch)
+    steps = count_steps(train, config.data, config.optim)
+    processes.part(config.optim.batch)  # enough photos for all
     start = replace(config, init=str(folder / "last")) if resume else config
     model, vocabulary = make_model(start, train, progress=processes.first)
     model.to(processes.device)
@@ -110,7 +110,9 @@ def set_up(
             model.image_encoder, photos, train.captioned(), config, views_file, processes
         )
     sizes = data.sizes or (image.size,)
-    order = Order(train.captioned(), config.optim.batch, steps, first, seed, sizes, part)
+    counts = caption_counts(train) if data.epoch == "pairs" else None
+    batch, part = config.optim.batch, processes.part
+    order = Order(train.captioned(), batch, steps, first, seed, sizes, part, counts)
     collate = Collate(config.objective, model.tokenizer, config.model.text.max_tokens, vocabulary, seed)
     batches = load_batches(photos, order, collate, data.workers, processes.device.type == "cuda")
     log = Log(folder, first, steps, config.log_every, processes)

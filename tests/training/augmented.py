@@ -1,5 +1,6 @@
 """What the tests of batches and of loading share."""
 
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from lexlip.data import Scenes, Source
 from lexlip.encoders.text import word_tokenizer
 from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.batches import Batch, Collate
-from lexlip.training.loading import Order, count_steps, load_batches
+from lexlip.training.loading import Order, caption_counts, count_steps, load_batches
 from lexlip.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY
 
@@ -35,9 +36,13 @@ def photos_of(source: Source, config: Config) -> AugmentedPhotos:
     return AugmentedPhotos(source, config.data, config.model.image, config.seed)
 
 
-def batches_of(source: Source, config: Config, first: int = 0, part: slice = slice(None)) -> list[Batch]:
-    steps, sizes = count_steps(source, config.optim), config.data.sizes or (config.model.image.size,)
-    order = Order(source.captioned(), config.optim.batch, steps, first, config.seed, sizes, part)
+def batches_of(
+    source: Source, config: Config, first: int = 0, part: Callable[[int], slice] | None = None
+) -> list[Batch]:
+    steps = count_steps(source, config.data, config.optim)
+    sizes = config.data.sizes or (config.model.image.size,)
+    counts = caption_counts(source) if config.data.epoch == "pairs" else None
+    order = Order(source.captioned(), config.optim.batch, steps, first, config.seed, sizes, part, counts)
     workers = config.data.workers
     return list(load_batches(photos_of(source, config), order, collate_of(config), workers, False))
 

@@ -1,8 +1,10 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -20,6 +22,7 @@ from tests.training.augmented import (
     seen,
 )
 
+COLOURS = ("red", "blue", "green")
 WORDS = ("cat", "dogs", "bike", "boat", "man", "woman")
 
 
@@ -86,10 +89,64 @@ def test_the_parts_of_the_processes_are_the_batch(cuts: list[int]) -> None:
     whole = list(Order(photos, batch=6, steps=20, first=3, seed=1, sizes=sizes))
     bounds = [0, *cuts, 6]
     parts = [
-        list(Order(photos, 6, 20, 3, 1, sizes, slice(first, last)))
+        list(Order(photos, 6, 20, 3, 1, sizes, lambda rows, a=first, b=last: slice(a, b)))
         for first, last in itertools.pairwise(bounds)
     ]
     assert [list(itertools.chain(*batches)) for batches in zip(*parts, strict=True)] == whole
+
+
+def test_an_epoch_of_pairs_has_each_caption_once() -> None:
+    photos, captions = [4, 7, 9, 12], [3, 1, 4, 2]
+    order = list(Order(photos, 5, 6, 0, 1, [32], captions=np.array(captions)))
+    for epoch in range(3):
+        keys = [key for batch in order[2 * epoch : 2 * epoch + 2] for key in batch]
+        pairs = [(key.photo, caption) for key in keys for caption in key.captions]
+        assert {key.epoch for key in keys} == {epoch}
+        expected = [(p, n) for p, number in zip(photos, captions, strict=True) for n in range(number)]
+        assert sorted(pairs) == expected
+    for batch in order:  # a photo is in a batch once, with all captions that are drawn with it
+        assert len({key.photo for key in batch}) == len(batch)
+        assert sum(len(key.captions) for key in batch) == 5
+    assert list(Order(photos, 5, 6, 2, 1, [32], captions=np.array(captions))) == order[2:]
+
+
+def test_processes_share_the_photos_of_pairs() -> None:
+    counts = np.array([5] * 9)
+
+    def part(rank: int, rows: int) -> slice:
+        return slice(rows * rank // 2, rows * (rank + 1) // 2)
+
+    whole = list(Order(range(9), 8, 15, 0, 1, [32], captions=counts))
+    parts = [list(Order(range(9), 8, 15, 0, 1, [32], partial(part, rank), counts)) for rank in range(2)]
+    assert [first + second for first, second in zip(*parts, strict=True)] == whole
+    assert any(len(keys) < 8 for keys in whole)
+
+
+def test_batches_of_pairs(tmp_path: Path) -> None:
+    for number in range(3):
+        Image.new("RGB", (40, 30), (40 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
+        (tmp_path / f"{number}.txt").write_text(
+            "".join(f"photo {word} {COLOURS[number]}\n" for word in WORDS[:4])
+        )
+    data = replace(AUGMENTED.data, epoch="pairs", captions_per_image=1)
+    config = replace(AUGMENTED, data=data, optim=OptimConfig(epochs=2, batch=4))
+    batches = batches_of(open_source(tmp_path), config)
+    assert len(batches) == 6  # 12 pairs an epoch
+    assert [len(batch.captions) for batch in batches] == [4] * 6
+    for epoch in (batches[:3], batches[3:]):
+        assert sorted(caption for batch in epoch for caption in captions_of(batch)) == sorted(
+            f"photo {word} {colour}" for colour in COLOURS for word in WORDS[:4]
+        )
+    for batch in batches:
+        of = [COLOURS[photo] for photo in batch.photos.indices[batch.owners].tolist()]
+        assert [caption.split()[-1] for caption in captions_of(batch)] == of
+
+
+def test_too_few_pairs(tmp_path: Path) -> None:
+    data = replace(AUGMENTED.data, epoch="pairs", captions_per_image=1)
+    config = replace(AUGMENTED, data=data, optim=OptimConfig(batch=64))
+    with pytest.raises(DataError, match="captions, fewer than a batch"):
+        batches_of(Scenes(4, seed=0), config)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -139,7 +196,9 @@ def test_fewer_photos_than_a_batch() -> None:
 
 def test_each_process_reads_its_part() -> None:
     source, whole = Scenes(11, seed=0), batches_of(Scenes(11, seed=0), AUGMENTED)
-    parts = [batches_of(source, AUGMENTED, part=part) for part in (slice(0, 2), slice(2, 3), slice(3, 4))]
+    parts = [
+        batches_of(source, AUGMENTED, part=lambda rows, at=at: slice(*at)) for at in ((0, 2), (2, 3), (3, 4))
+    ]
     for batch, *of_processes in zip(whole, *parts, strict=True):
         photos = [part.photos for part in of_processes]
         assert torch.equal(torch.cat([part.indices for part in photos]), batch.photos.indices)

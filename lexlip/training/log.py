@@ -55,6 +55,11 @@ class Log:
         for reason in batch.unreadable:
             tqdm.write(f"skipped {reason}", file=sys.stderr)
 
+    def skip(self, step: int, why: str) -> None:
+        """Print that a step changed nothing."""
+        self.bar.update()
+        self.write(f"step {step:6d}  skipped: {why}")
+
     def step(self, step: int, parts: Mapping[str, Tensor], lr: float, samples: int) -> None:
         """Note a step's losses; every so many steps print and write them."""
         self.bar.update()

@@ -14,8 +14,10 @@ from lexlip.training.distributed import Processes
 from lexlip.training.optimizer import set_learning_rate
 from lexlip.training.run_folder import begin_run
 from lexlip.training.setup import Run, set_up
-from lexlip.training.step import train_step
+from lexlip.training.step import Skipped, train_step
 from lexlip.training.validation import validate
+
+FAILURES = 10  # steps in a row without a finite gradient that end a run
 
 
 def pretrain(config: Config, resume: bool = False) -> Path:
@@ -53,6 +55,7 @@ def train(run: Run) -> None:
     """Train to the end of a run, with validations and checkpoints."""
     config, method, processes, state = run.config, run.method, run.processes, run.state
     method.train()
+    failed = 0
     for step, batch in enumerate(run.batches, run.first):
         run.log.report_unreadable(batch)
         batch = batch.to(processes.device)
@@ -60,20 +63,24 @@ def train(run: Run) -> None:
         method.take_turn(step)
         try:
             progress = step / run.steps
-            parts = train_step(method, batch, run.optimizer, run.scaler, config.optim, progress, processes)
+            outcome = train_step(method, batch, run.optimizer, run.scaler, config.optim, progress, processes)
         except torch.OutOfMemoryError as error:
             raise ConfigError(
                 "the GPU's memory is too small for a step; lower optim.micro_batch, or set"
                 " optim.checkpoint_activations=true"
             ) from error
-        if parts is not None:
-            if not torch.isfinite(parts["grad"]) and not run.scaler.get_scale() > 1:  # else fp16 rescales
-                raise ModelError(
-                    f"the gradient is not finite at step {step}; lower optim.lr, or use precision=fp32"
-                )
-            run.log.step(step + 1, parts, lr, len(batch.photos))
-
         done = step + 1
+        if isinstance(outcome, Skipped):
+            run.log.skip(done, outcome.value)
+        else:
+            run.log.step(done, outcome, lr, len(batch.photos))
+        failed = failed + 1 if outcome is Skipped.NOT_FINITE else 0
+        if failed == FAILURES:
+            raise ModelError(
+                f"the gradient was not finite in {FAILURES} steps in a row, the last of them {done};"
+                " start again with a lower optim.lr or optim.precision=fp32"
+            )
+
         if done % config.validate_every == 0 or done == run.steps:
             if processes.first:
                 report = validate(method.model, run.val, config.data.workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,14 @@ from lexlip.training.batches import Batch, Words
 from lexlip.training.distributed import Processes
 from lexlip.training.masking import NOT_MASKED
 from lexlip.training.method import CAPTION_LOSSES, Method, Tensors
+
+
+class Skipped(Enum):
+    """Why a step changed nothing."""
+
+    NO_PHOTO = "a process has no readable photo"
+    OVERFLOW = "a number was too large for fp16, whose scale is now halved"
+    NOT_FINITE = "its gradient is not finite"
 
 
 @dataclass(frozen=True)
@@ -53,23 +62,28 @@ def train_step(
     config: OptimConfig,
     progress: float,
     processes: Processes,
-) -> Tensors | None:
+) -> Tensors | Skipped:
     """Do one step: gradient, clipping, optimizer, then key encoders and queues.
 
     Returns:
-        This process's shares of the losses, and the gradient's norm as "grad"; None if a process has no
-        readable photo, in which case all processes skip the step.
+        This process's shares of the losses, and the gradient's norm as "grad"; or why all processes skip the
+        step, which then changes neither weights nor queues.
     """
     totals = Totals.of(batch, processes)
     if totals.ready < processes.world:
-        return None
+        return Skipped.NO_PHOTO
     parts, keys = backward(method, batch, config, progress, processes, totals, scaler)
     processes.sum_gradients(method.parameters())
     scaler.unscale_(optimizer)
     norm = nn.utils.clip_grad_norm_(method.parameters(), config.clip)
-    scaler.step(optimizer)
+    finite = bool(torch.isfinite(norm))
+    if finite:
+        scaler.step(optimizer)
+    scaled = not finite and scaler.get_scale() > 1
     scaler.update()
     optimizer.zero_grad(set_to_none=True)
+    if not finite:
+        return Skipped.OVERFLOW if scaled else Skipped.NOT_FINITE
     if keys is not None:
         method.follow()
         photos = batch.photos.indices

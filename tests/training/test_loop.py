@@ -1,8 +1,10 @@
+import itertools
 import json
 import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from lexlip.errors import ConfigError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
+from lexlip.training.step import Skipped, train_step
 from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos
 from tests.training.run_folders import metrics
 from tests.training.small_run import DENSE, PHASE_1, SMALL, STEPS, WITH_DECODERS, WITH_QUEUES, with_data
@@ -275,8 +278,39 @@ def test_a_gpu_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lexlip.objectives.anchor.align", lambda texts, _: texts.sum() * math.nan)
-    with pytest.raises(ModelError, match=r"the gradient is not finite at step 0; lower optim\.lr"):
+    monkeypatch.setattr("lexlip.training.loop.FAILURES", 2)
+    with pytest.raises(ModelError, match="not finite in 2 steps in a row, the last of them 2; start again"):
         pretrain(replace(SMALL, out=str(tmp_path / "run"), objective=ObjectiveConfig(anchor_align=1.0)))
+
+
+@pytest.mark.parametrize("config", [SMALL, WITH_QUEUES], ids=["in the batch", "with queues"])
+def test_a_step_without_a_finite_gradient_changes_nothing(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a run ends with the weights and queues of a run that left the step out."""
+    config = replace(config, model=WITHOUT_DROPOUT)
+
+    def run(name: str, third_step: Callable[..., object]) -> Path:
+        calls = itertools.count(1)
+
+        def step(*arguments: Any) -> object:
+            return (third_step if next(calls) == 3 else train_step)(*arguments)
+
+        monkeypatch.setattr("lexlip.training.loop.train_step", step)
+        return pretrain(replace(config, out=str(tmp_path / name)))
+
+    def broken(*arguments: Any) -> object:
+        with monkeypatch.context() as patch:
+            patch.setattr("lexlip.objectives.flops.flops", lambda mean: mean.sum() * math.nan)
+            return train_step(*arguments)
+
+    skipped = run("skipped", broken)
+    assert "step      3  skipped: its gradient is not finite" in capsys.readouterr().err
+    left_out = run("left-out", lambda *_: Skipped.NO_PHOTO)
+    for file in ("model", "left_behind", "optimizer"):
+        found, expected = (load_file(r / "last" / f"{file}.safetensors") for r in (skipped, left_out))
+        assert all(tensor.isfinite().all() for tensor in found.values())
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_training_goes_on_at_another_size(finished: Path, tmp_path: Path) -> None:

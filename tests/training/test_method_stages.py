@@ -12,7 +12,7 @@ from lexlip.training.distributed import Processes
 from lexlip.training.hard_negatives import mix_tokens
 from lexlip.training.masking import NOT_MASKED
 from lexlip.training.method import Method
-from lexlip.training.step import Totals, backward, caption_loss, train_step
+from lexlip.training.step import Skipped, Totals, backward, caption_loss, train_step
 from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_method, tiny_stage
 
 NONE: dict[str, Any] = {"contrastive": 0.0, "flops_image": 0.0, "flops_text": 0.0}
@@ -99,7 +99,7 @@ def test_a_photo_alone_has_no_negative_and_is_left_out(kind: str) -> None:
     batch = tiny_batch(method, owners=(0, 0))
     assert len(batch.captions) == len(batch.photos) == 0
     optimizer = torch.optim.SGD(method.parameters())
-    assert train_step(method, batch, optimizer, OFF, OptimConfig(), 0.5, ALONE) is None
+    assert train_step(method, batch, optimizer, OFF, OptimConfig(), 0.5, ALONE) is Skipped.NO_PHOTO
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from lexlip.training.distributed import Processes
 from lexlip.training.masking import NOT_MASKED
 from lexlip.training.method import Method, Tensors
 from lexlip.training.optimizer import make_optimizer
-from lexlip.training.step import Totals, backward, caption_loss, train_step, whole_batch_loss
+from lexlip.training.step import Skipped, Totals, backward, caption_loss, train_step, whole_batch_loss
 from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_collate, tiny_dense, tiny_method, tiny_model
 
 WEIGHTS: dict[str, Any] = {"temperature": 0.2, "flops_image": 0.1, "flops_text": 0.2}
@@ -261,7 +261,7 @@ def test_a_batch_of_unreadable_photos_changes_nothing() -> None:
     before = {name: value.clone() for name, value in method.state_dict().items()}
     empty = tiny_collate(EVERYTHING, method.model)(["it is not an image"] * len(batch.photos))
     assert len(empty.unreadable) == len(batch.photos)
-    assert step(method, optimizer, empty) is None
+    assert step(method, optimizer, empty) is Skipped.NO_PHOTO
     assert all(torch.equal(value, before[name]) for name, value in method.state_dict().items())
 
 

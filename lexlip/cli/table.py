@@ -33,7 +33,8 @@ HELP = {
     " models are measured on the same photos. Without it the table shows the validation results of the runs."
     f" {ENGINES}",
     "systems": "The captions of --queries search its photos together with those of --pool, and photos search"
-    " captions. CLIP is searched by brute force with Faiss; without --clip, random vectors show its size and"
+    " captions; one caption of each photo is BM25's document, and all systems ask with the others. CLIP is"
+    " searched by brute force with Faiss; without --clip, random vectors show its size and"
     " speed. LexLIP and BM25 are searched with Lucene.",
     "stages": "MODEL is a first stage: a run's folder (its best checkpoint), a checkpoint, a packaged name, a"
     " CLIP by folder or hub name, or bm25. Each encodes the same photos once. Words are searched with Lucene,"

@@ -6,12 +6,13 @@ text, that one caption stands for its photo and searches the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
@@ -19,7 +20,7 @@ from lexlip.errors import DataError
 from lexlip.indexing.bm25 import NO_CAPTION
 from lexlip.machine import cores
 from lexlip.measure.evaluate import Ranking, Report, search_all
-from lexlip.measure.pool import CaptionedPool
+from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.measure.recall import recall_at_k
 
 
@@ -40,23 +41,66 @@ class Direction:
     relevant: list[set[str]]
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """Which captions of a pool are documents of BM25; rows of `CaptionedPool.texts`, ascending.
+
+    Attributes:
+        documents: one for each photo that has a caption.
+        others: all other captions; those of photos that are queries are queries.
+    """
+
+    documents: NDArray[np.int64]
+    others: NDArray[np.int64]
+
+
+def draw_documents(pool: CaptionedPool, rng: np.random.Generator) -> Drawn:
+    """Draw a caption of each photo.
+
+    Raises:
+        DataError: no photo that is a query has a second caption.
+    """
+    documents = np.array([rng.choice(pool.texts_of(owner)) for owner in np.unique(pool.owners)])
+    others = np.setdiff1d(np.arange(len(pool.texts)), documents)
+    if not (others < pool.text_queries).any():
+        raise DataError("no photo has a second caption to search with")
+    return Drawn(documents, others)
+
+
+def keep_captions(vectors: PoolVectors, rows: NDArray[np.int64]) -> PoolVectors:
+    """Return a pool with some of its captions, in both directions; its photos stay.
+
+    Args:
+        vectors: the pool.
+        rows: of the captions, ascending, such as `Drawn.others`.
+    """
+    pool = vectors.pool
+    kept = replace(
+        pool,
+        text_ids=[pool.text_ids[row] for row in rows],
+        texts=_texts(pool, rows),
+        owners=pool.owners[rows],
+        text_queries=int((rows < pool.text_queries).sum()),
+    )
+    return replace(vectors, pool=kept, captions=vectors.captions[rows])
+
+
 def draw(pool: CaptionedPool, rng: np.random.Generator) -> tuple[Direction, Direction]:
     """Return text to image, and image to text; photos without captions are in neither.
 
     Raises:
         DataError: no photo that is a query has a second caption.
     """
-    owners = np.unique(pool.owners)
-    drawn = np.array([rng.choice(pool.texts_of(owner)) for owner in owners])
-    others = np.setdiff1d(np.arange(len(pool.texts)), drawn)
+    drawn = draw_documents(pool, rng)
+    documents, others = drawn.documents, drawn.others
     queries = others[others < pool.text_queries]
-    if not len(queries):
-        raise DataError("no photo has a second caption to search with")
-    standing = drawn[np.isin(pool.owners[drawn], pool.owners[queries])]  # they have other captions to find
+    asking = np.isin(pool.owners[documents], pool.owners[queries])
+    standing = documents[asking]  # they have other captions to find
+    owners = pool.owners[documents]
     photos = [pool.image_ids[owner] for owner in owners]
     t2i = Direction(
         photos,
-        _texts(pool, drawn),
+        _texts(pool, documents),
         [pool.text_ids[row] for row in queries],
         _texts(pool, queries),
         [{pool.image_ids[owner]} for owner in pool.owners[queries]],

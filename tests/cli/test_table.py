@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from lexlip.data import open_source
+from lexlip.measure.bm25_recall import draw_documents
+from lexlip.measure.pool import CaptionedPool
 from tests.cli.test_evaluate import write_karpathy
 from tests.cli.test_index import error
 from tests.conftest import write_photos
@@ -217,6 +221,10 @@ def test_table_2_agrees_with_evaluate(lexlip: Run, two_captions: Path) -> None:
     assert table["table"] == 2
     rows = {row["documents"]: row for row in table["rows"] if row["system"] == "LexLIP"}
     assert list(rows) == ["top-4", "all"]
+    pool = CaptionedPool.of(open_source("photos"))
+    for row in draw_documents(pool, np.random.default_rng(0)).others:  # no documents of BM25's
+        caption = two_captions / Path(pool.image_ids[pool.owners[row]]).with_suffix(".txt")
+        caption.write_text(pool.texts[row])
     for documents, topk in (("top-4", 4), ("all", 999)):
         alone = json.loads(lexlip("evaluate", "photos", "--topk", topk, "--json").stdout)
         assert (rows[documents]["t2i"], rows[documents]["i2t"]) == (alone["t2i"], alone["i2t"])

@@ -9,7 +9,7 @@ from lexlip.bench.tables.systems import bm25
 from lexlip.data import Scenes, Skipped, open_source
 from lexlip.errors import DataError
 from lexlip.indexing.bm25 import NO_CAPTION
-from lexlip.measure.bm25_recall import draw, evaluate_bm25
+from lexlip.measure.bm25_recall import draw, draw_documents, evaluate_bm25, keep_captions
 from lexlip.measure.pool import CaptionedPool
 from tests.conftest import write_photos
 from tests.measure.pools import make_pool
@@ -45,6 +45,22 @@ def test_what_is_drawn() -> None:
     assert i2t.queries == [document_of[id] for id in i2t.query_ids]
     for id, right in zip(i2t.query_ids, i2t.relevant, strict=True):
         assert right == {name for name in i2t.ids if owner_of[name] == id}
+
+
+def test_the_other_captions_of_a_pool() -> None:
+    """As vectors, in both directions; all photos stay."""
+    vectors = make_pool()
+    pool = vectors.pool
+    drawn = draw_documents(pool, np.random.default_rng(0))
+    t2i, i2t = draw(pool, np.random.default_rng(0))
+    kept = keep_captions(vectors, drawn.others)
+    assert kept.pool.text_ids == i2t.ids == [pool.text_ids[row] for row in drawn.others]
+    assert kept.pool.texts == i2t.documents
+    assert kept.pool.text_ids[: kept.pool.text_queries] == t2i.query_ids
+    assert (kept.pool.relevant_images, kept.pool.relevant_texts) == (t2i.relevant, i2t.relevant)
+    assert kept.pool.image_ids == pool.image_ids
+    assert (kept.captions.toarray() == vectors.captions.toarray()[drawn.others]).all()
+    assert kept.query_captions.shape[0] == len(t2i.queries)
 
 
 def test_rankings() -> None:

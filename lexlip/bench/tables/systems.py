@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, folder_megabytes, update_index
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
-from lexlip.bench.corpus.distractors import gaussian, recombined
+from lexlip.bench.corpus.distractors import recombined
 from lexlip.bench.corpus.documents import Documents
+from lexlip.bench.tables.flat_systems import DIMENSIONS, flat, flat_without_weights
 from lexlip.bench.tables.row import IndexSize, Row
 from lexlip.bench.tables.settings import TableSettings, topk_name
+from lexlip.bench.tables.system import K, System, recall_of, seconds_of
 from lexlip.bench.tables.table import Table
 from lexlip.bench.throughput import Timed, queries_per_second
 from lexlip.data import Source
 from lexlip.data.concat import Concat
 from lexlip.errors import DataError
 from lexlip.machine import cores
-from lexlip.measure.bm25_recall import Direction, draw
-from lexlip.measure.evaluate import search_all
+from lexlip.measure.bm25_recall import Direction, draw, draw_documents, keep_captions
 from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
-from lexlip.measure.recall import recall_at_k
 from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
-from lexlip.registry import Metric
-from lexlip.search.engines.faiss_index import BATCH, IDS, FaissIndex, make_faiss
+from lexlip.search.engines.faiss_index import BATCH
 from lexlip.search.engines.lucene import Cut, LuceneEngine, write_impacts
 from lexlip.sparse.topk import topk
 
-K = 10  # hits of a query
 POSTING_BYTES = 3  # the paper's accounting: two for a word's number and one for its weight
-FLOAT_BYTES = 4
-DIMENSIONS = 512  # of a vector of CLIP ViT-B/32
 BUFFER_MB = 64.0  # for each of the indexes that are written together
 OPTIMIZE_MB = 1024.0  # for one index, while it is made as fast as if it had been written alone
 
@@ -62,13 +56,6 @@ LOWER_BOUND = (
     "A large pool may hold photos and captions that fit a query without being marked as such: recall in it is"
     " a lower bound."
 )
-
-
-class System(NamedTuple):
-    """A row without its speed, and what to time for it; None if the system could not be measured."""
-
-    row: Row
-    timed: Timed | None
 
 
 def measure_systems(
@@ -106,10 +93,13 @@ def measure_systems(
     with ExitStack() as stack:
         try:
             systems = [bm25(stack, sparse.pool, settings)]
+            same = draw_documents(sparse.pool, np.random.default_rng(settings.seed)).others
             notes.append(_about_bm25(systems[0]))
+            sparse = keep_captions(sparse, same)
+            dense = None if dense is None else keep_captions(dense, same)
         except DataError as error:
             systems = [System(Row(model="BM25", documents="captions"), None)]
-            notes.append(f"BM25 cannot be measured: {error}.")
+            notes.append(f"BM25 cannot be measured: {error}; the other systems ask with all captions.")
         if dense is None:
             systems += flat_without_weights(sparse.pool, settings)
             notes.append(UNTRAINED)
@@ -151,7 +141,7 @@ def bm25(stack: ExitStack, pool: CaptionedPool, settings: TableSettings) -> Syst
             bar.update()
 
     def recall(searcher: Bm25Searcher, way: Direction, what: str) -> dict[str, float]:
-        return _recall(partial(searcher.search, threads=cores()), way.queries, way.relevant, what, settings)
+        return recall_of(partial(searcher.search, threads=cores()), way.queries, way.relevant, what, settings)
 
     with Bm25Searcher(folder / "captions") as captions:
         of_captions = recall(captions, i2t, "BM25, image to text")
@@ -176,75 +166,6 @@ def bm25(stack: ExitStack, pool: CaptionedPool, settings: TableSettings) -> Syst
     )
 
 
-# ---- brute force over dense vectors ----
-
-
-def flat(vectors: PoolVectors, settings: TableSettings) -> list[System]:
-    """CLIP in Faiss, scored one query at a time and many together."""
-    pool, metric = vectors.pool, vectors.model.metric
-    captions = _faiss(pool.text_ids, vectors.captions, metric, settings, "CLIP, captions")
-    what = "CLIP, image to text"
-    i2t = _recall(captions.search, vectors.query_images, pool.relevant_texts, what, settings)
-    del captions  # its memory is needed for the photos
-    photos = _faiss(pool.image_ids, vectors.images, metric, settings, "CLIP, photos")
-    queries, what = vectors.query_captions, "CLIP, text to image"
-    t2i = _recall(photos.search, queries, pool.relevant_images, what, settings)
-    return _flat_systems(photos, queries, settings, t2i, i2t)
-
-
-def flat_without_weights(pool: CaptionedPool, settings: TableSettings) -> list[System]:
-    """Return `flat` with random vectors of the size of CLIP ViT-B/32's; brute force takes equally long."""
-    rng = np.random.default_rng(settings.seed)
-    vectors, queries = (
-        csr_matrix(rng.standard_normal((rows, DIMENSIONS), dtype=np.float32))
-        for rows in (len(pool.image_ids), pool.text_queries)
-    )
-    return _flat_systems(
-        _faiss(pool.image_ids, vectors, "cosine", settings, "CLIP, photos"), queries, settings
-    )
-
-
-def _faiss(
-    ids: Sequence[str], vectors: csr_matrix, metric: Metric, settings: TableSettings, what: str
-) -> FaissIndex:
-    documents = Documents(ids, vectors, settings.synthetic, gaussian, vectors, settings.seed)
-    index = FaissIndex(make_faiss(vectors.shape[1]), (), metric, cores(), BATCH)
-    with settings.bar(what, len(documents), "document") as bar:
-        for names, rows in documents:
-            index.add(names, rows)
-            bar.update(len(names))
-    return index
-
-
-def _flat_systems(
-    index: FaissIndex,
-    queries: csr_matrix,
-    settings: TableSettings,
-    t2i: dict[str, float] | None = None,
-    i2t: dict[str, float] | None = None,
-) -> list[System]:
-    with TemporaryDirectory(prefix="lexlip-") as folder:
-        index.save(Path(folder))
-        size, ids = folder_megabytes(Path(folder)), (Path(folder) / IDS).stat().st_size / 1e6
-    queries = queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])]
-    systems = []
-    for how, batch in (("one by one", 1), (f"{BATCH} together", BATCH)):
-        row = Row(
-            model=f"CLIP, {how}",
-            documents="dense",
-            photos=len(index),
-            index=IndexSize(
-                megabytes=size, megabytes_without_ids=size - ids, accounted=FLOAT_BYTES * queries.shape[1]
-            ),
-            photo_bytes=1e6 * size / len(index),
-            t2i=t2i,
-            i2t=i2t,
-        )
-        shared = FaissIndex(index.vectors, index.ids, index.metric, settings.threads, batch)
-        systems.append(System(row, Timed(partial(_seconds, shared.search, queries), queries.shape[0], batch)))
-    return systems
-
-
 # ---- LexLIP ----
 
 
@@ -264,7 +185,7 @@ def impact(
         for name in cuts:
             with ImpactSearcher(Path(place) / name) as searcher:
                 search, what = LuceneEngine(searcher, threads=cores()).search, f"LexLIP {name}, image to text"
-                i2t[name] = _recall(search, vectors.query_images, pool.relevant_texts, what, settings)
+                i2t[name] = recall_of(search, vectors.query_images, pool.relevant_texts, what, settings)
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="lexlip-")))
     cuts_and_ids = {**cuts, "ids": lambda rows: csr_matrix(rows.shape, dtype=np.float32)}
     photos = Documents(pool.image_ids, vectors.images, *synthetic, vectors.other_images, settings.seed)
@@ -292,11 +213,11 @@ def _impact_system(
             accounted=POSTING_BYTES * searcher.metadata.postings / len(searcher),
         ),
         photo_bytes=1e6 * size / len(searcher),
-        t2i=_recall(engine.search, queries, vectors.pool.relevant_images, what, settings),
+        t2i=recall_of(engine.search, queries, vectors.pool.relevant_images, what, settings),
         i2t=i2t,
     )
     search = partial(searcher.search, threads=settings.threads)
-    return System(row, Timed(partial(_seconds, search, shuffled), shuffled.shape[0]))
+    return System(row, Timed(partial(seconds_of, search, shuffled), shuffled.shape[0]))
 
 
 def _write(
@@ -318,26 +239,7 @@ def _write(
             bar.update()
 
 
-# ---- what all systems share ----
-
-
-def _recall(
-    search: Callable[[Any, int], tuple[list[list[str]], Any]],
-    queries: Any,
-    relevant: Sequence[Collection[str]],
-    what: str,
-    settings: TableSettings,
-) -> dict[str, float]:
-    found, _ = search_all(search, queries, len(relevant), K, what if settings.progress else None)
-    return recall_at_k(found, relevant)
-
-
-def _seconds(search: Callable[[Any, int], object], queries: Any, number: int) -> float:
-    """Return how long an engine takes for the first so many queries."""
-    first = queries[:number]
-    started = time.perf_counter()
-    search(first, K)
-    return time.perf_counter() - started
+# ---- notes ----
 
 
 def _conditions(queries: str, pool: CaptionedPool, settings: TableSettings) -> str:
@@ -361,6 +263,7 @@ def _about_bm25(system: System) -> str:
     assert system.timed is not None
     return (
         f"BM25: one caption of a photo, drawn at random, is its document, the {system.timed.queries:,} others"
-        " are queries; the photo's own query is that caption too. Photos without captions and synthetic ones"
-        f" cannot be in its pool, which has {system.row.photos:,}."
+        " are queries; the photo's own query is that caption too. The other systems ask with the same"
+        f" {system.timed.queries:,} captions, as in the paper; the drawn ones are not searched either. Photos"
+        f" without captions and synthetic ones cannot be in BM25's pool, which has {system.row.photos:,}."
     )

@@ -10,40 +10,29 @@ from scipy.sparse import csr_matrix
 
 from lexlip.bench.tables import systems as module
 from lexlip.bench.tables.definitions import TABLES
-from lexlip.bench.tables.row import IndexSize, Row
+from lexlip.bench.tables.flat_systems import flat
+from lexlip.bench.tables.row import Row
 from lexlip.bench.tables.settings import TableSettings
-from lexlip.bench.tables.systems import System, bm25, flat, flat_without_weights, impact, measure_systems
+from lexlip.bench.tables.system import System
+from lexlip.bench.tables.systems import bm25, impact, measure_systems
 from lexlip.bench.throughput import Timed
 from lexlip.data import Scenes, Source, open_source
+from lexlip.data.concat import Concat
 from lexlip.errors import DataError
+from lexlip.measure.bm25_recall import draw, draw_documents, keep_captions
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.measure.recall import recall_at_k
 from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import exact_engine
 from lexlip.sparse.topk import topk
+from tests.bench.tables.some_systems import recall, size_of, timed
 from tests.measure.pools import WORDS, make_pool, pool_of
 from tests.tiny import tiny_model
 from tests.tiny_clip import write_clip
 
 VECTORS = make_pool()
 POOL = VECTORS.pool
-
-
-def size_of(system: System) -> IndexSize:
-    assert system.row.index is not None
-    return system.row.index
-
-
-def timed(system: System) -> Timed:
-    assert system.timed is not None
-    return system.timed
-
-
-def recall(row: Row, way: str, k: str = "R@10") -> float:
-    """A recall in percent, by "t2i" or "i2t"."""
-    recalls: dict[str, float] = getattr(row, way)
-    return recalls[k]
 
 
 # ---- BM25 ----
@@ -89,54 +78,6 @@ def test_a_photo_with_one_caption_is_found_but_is_no_query() -> None:
     assert (system.row.photos, timed(system).queries) == (2, 1)
     with pytest.raises(DataError, match="no photo has a second caption to search with"):
         build_bm25(pool_of([0, 1], ["dog", "cat"], photos=4, text_queries=2))
-
-
-# ---- brute force over dense vectors ----
-
-
-@pytest.mark.parametrize("metric", ["cosine", "dot"])
-def test_recalls_are_those_of_the_model_s_metric(metric: Any) -> None:
-    vectors = make_pool(metric=metric)
-    one, many = flat(vectors, TableSettings())
-    with exact_engine(POOL.image_ids, VECTORS.images, metric=metric) as engine:
-        found, _ = engine.search(VECTORS.query_captions, 10)
-    assert one.row.t2i == many.row.t2i == recall_at_k(found, POOL.relevant_images)
-    with exact_engine(POOL.text_ids, VECTORS.captions, metric=metric) as engine:
-        found, _ = engine.search(VECTORS.query_images, 10)
-    assert one.row.i2t == many.row.i2t == recall_at_k(found, POOL.relevant_texts)
-    if metric == "dot":
-        assert one.row.t2i != flat(VECTORS, TableSettings())[0].row.t2i
-
-
-def test_sizes_of_dense_vectors_and_what_is_timed() -> None:
-    one, many = flat(VECTORS, TableSettings())
-    assert (one.row.model, many.row.model) == ("CLIP, one by one", "CLIP, 256 together")
-    assert one.row.documents == "dense"
-    size = size_of(one)
-    assert size.accounted == 4 * 20
-    vectors = 4 * 20 * 40 / 1e6
-    assert vectors < size.megabytes_without_ids < vectors + 1e-4
-    ids = (sum(len(id) + 3 for id in POOL.image_ids) + 1) / 1e6  # in JSON
-    assert size.megabytes - size.megabytes_without_ids == pytest.approx(ids)
-    assert one.row.photo_bytes == pytest.approx(1e6 * size.megabytes / 40)
-    assert (timed(one).queries, timed(one).least, timed(many).least) == (30, 1, 256)
-    assert min(timed(system).seconds(7) for system in (one, many)) > 0
-
-
-def test_synthetic_dense_vectors_are_in_both_pools() -> None:
-    few, many = (flat(VECTORS, TableSettings(synthetic=number))[0].row for number in (0, 5000))
-    assert many.photos == 5040
-    for way in ("t2i", "i2t"):
-        assert recall(many, way) < recall(few, way)
-
-
-def test_without_weights_there_is_size_and_speed() -> None:
-    pool = pool_of([0] * 7, ["a"] * 7, photos=2, text_queries=7)
-    one, many = flat_without_weights(pool, TableSettings(synthetic=10))
-    assert (one.row.photos, size_of(one).accounted, timed(one).queries) == (12, 2048, 7)
-    assert size_of(one).megabytes_without_ids == pytest.approx(12 * 2048 / 1e6, rel=0.01)
-    assert (one.row.t2i, one.row.i2t, many.row.t2i, many.row.i2t) == (None, None, None, None)
-    assert timed(one).seconds(7) > 0
 
 
 # ---- LexLIP ----
@@ -270,9 +211,56 @@ def test_all_systems(model: LexLIP, tmp_path: Path) -> None:
     assert notes[-1] == TABLES["2"].paper
     text = " ".join(notes)
     assert "the 32 others are queries" in text
-    assert "cannot be in its pool, which has 12." in text
+    assert "The other systems ask with the same 32 captions, as in the paper" in text
+    assert "cannot be in BM25's pool, which has 12." in text
     assert "Synthetic vectors are not photos." in text
     assert "no weights" not in text
+
+
+def test_all_systems_ask_with_the_same_captions(
+    model: LexLIP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four of five captions of each photo; the fifth is BM25's document."""
+    asked, searched = [], []
+
+    def remember(timed: Sequence[Timed], rounds: int, progress: bool) -> list[float]:
+        asked.extend(one.queries for one in timed)
+        return [1.0] * len(timed)
+
+    for name in ("flat", "impact"):
+        plain = getattr(module, name)
+
+        def watch(*arguments: Any, plain: Any = plain) -> list[System]:
+            searched.extend(given for given in arguments if isinstance(given, PoolVectors))
+            systems: list[System] = plain(*arguments)
+            return systems
+
+        monkeypatch.setattr(module, name, watch)
+    monkeypatch.setattr(module, "queries_per_second", remember)
+    clip = Clip.from_pretrained(write_clip(tmp_path / "clip"))
+    scenes, others = Scenes(8, seed=0), Scenes(4, seed=1)
+    measure(model, scenes, [others], clip, seed=3)
+    assert asked == [32] * 5
+    t2i, i2t = draw(CaptionedPool.of(Concat([scenes, others]), queries=8), np.random.default_rng(3))
+    assert [vectors.model for vectors in searched] == [clip, model]
+    for vectors in searched:
+        pool = vectors.pool
+        assert (pool.image_ids, pool.text_ids) == (t2i.ids, i2t.ids)
+        assert pool.texts[: pool.text_queries] == t2i.queries
+        assert (pool.relevant_images, pool.relevant_texts) == (t2i.relevant, i2t.relevant)
+
+
+def test_recalls_of_the_same_captions_are_those_of_brute_force() -> None:
+    others = draw_documents(POOL, np.random.default_rng(0)).others
+    [system] = build_impact(keep_captions(VECTORS, others), [None])
+    asked = [row for row in others if row < 30]
+    with exact_engine(POOL.image_ids, VECTORS.images) as engine:
+        found, _ = engine.search(VECTORS.captions[asked], 10)
+    assert system.row.t2i == recall_at_k(found, [{POOL.image_ids[POOL.owners[row]]} for row in asked])
+    with exact_engine([POOL.text_ids[row] for row in others], VECTORS.captions[others]) as engine:
+        found, _ = engine.search(VECTORS.images[:10], 10)
+    right = [{POOL.text_ids[row] for row in others if POOL.owners[row] == photo} for photo in range(10)]
+    assert system.row.i2t == recall_at_k(found, right)
 
 
 @pytest.mark.usefixtures("quick")
@@ -294,7 +282,8 @@ def test_without_a_second_caption(model: LexLIP, photos: Path) -> None:
     (photos / "bad.jpg").touch()
     rows, notes = measure(model, open_source(photos))
     assert rows[0] == Row(model="BM25", documents="captions")
-    assert "BM25 cannot be measured: no photo has a second caption to search with." in notes
+    says = "BM25 cannot be measured: no photo has a second caption to search with; the other systems ask"
+    assert f"{says} with all captions." in notes
     assert rows[-1].index is not None
     assert [skip.id for skip in rows[-1].skipped] == ["photos/bad.jpg"]
 

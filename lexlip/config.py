@@ -177,10 +177,14 @@ class ObjectiveConfig:
     margin: float = 0.1  # of the triplets
     matching: float = _loss("pairs")  # CE, Joint: whether a caption describes a photo
     hard_negatives: float = _for("pairs", 0.0)  # share of non-pairs with a caption similar to the photo's
-    alternate: bool = _for("pairs", False)  # matching and the other losses take turns, step by step
+    alternate: bool = False  # matching, vmlm, smrm and the other losses together take turns, step by step
     vmlm: float = _loss("state_vectors")  # LightningDOT: masked words from states and the photo's vector
     smrm: float = _loss("state_vectors")  # LightningDOT: masked patches from states and the caption's vector
     mask_patches: float = 0.15  # share of a photo's tokens that is masked
+    fused: bool = True  # false: vmlm and smrm without the other side's vector
+    # what smrm predicts of a masked patch. mse: its pixels, or its token below fresh layers; kl: its unmasked
+    # token's softmax over channels, which replaces the classes of the paper's object detector
+    smrm_loss: Literal["mse", "kl"] = "mse"
 
     def __post_init__(self) -> None:
         _check_not_negative("objective.", self, *LOSSES, "topk_contrastive", "queue", "flops_warmup")
@@ -188,6 +192,8 @@ class ObjectiveConfig:
         _check_positive("objective.", self, "temperature", "softmax_scale", "mask_patches")
         _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder", "mask_patches")
         _check_share("objective.", self, "hard_negatives")
+        if self.alternate and len(self.turns) < 2:
+            raise ConfigError("objective.alternate has one loss only to train; set it to false")
         if self.mask_encoder > self.mask_decoder:
             raise ConfigError(
                 f"objective.mask_decoder is {self.mask_decoder}; what is masked for the encoder is masked for"
@@ -202,11 +208,14 @@ class ObjectiveConfig:
 
     @property
     def turns(self) -> tuple[ObjectiveConfig, ...]:
-        """The objectives that take turns: with `alternate` all losses but matching, then matching alone."""
+        """The objectives that take turns: with `alternate` all losses but TASKS, then each of these alone."""
         if not self.alternate:
             return (self,)
-        off: dict[str, Any] = {name: 0.0 for name in LOSSES if name != "matching"}
-        return replace(self, matching=0), replace(self, **off)
+        weights = {name: getattr(self, name) for name in LOSSES if getattr(self, name)}
+        others = {name: weight for name, weight in weights.items() if name not in TASKS}
+        turns = [others, *({name: weights[name]} for name in TASKS if name in weights)]
+        off: dict[str, Any] = dict.fromkeys(LOSSES, 0.0)
+        return tuple(replace(self, alternate=False, **{**off, **turn}) for turn in turns if turn)
 
     @property
     def only_matches(self) -> bool:
@@ -228,6 +237,9 @@ class ObjectiveConfig:
         """Whether bags of words are needed."""
         return self.anchor_contrastive > 0 or self.anchor_align > 0 or self.anchor_words > 0
 
+
+TASKS = ("matching", "vmlm", "smrm")
+"""The losses that have a step to themselves with `ObjectiveConfig.alternate`."""
 
 LOSSES = tuple(key.name for key in fields(ObjectiveConfig) if key.metadata.get("loss"))
 """The keys that are weights of losses."""

@@ -47,7 +47,7 @@ def test_the_warm_up_is_a_share(warmup: float) -> None:
             {"triplet": 1.0, "smrm": 1.0},
             "smrm is for vectors that are added to token states",
         ),
-        ("be", {"triplet": 1.0, "alternate": True}, "alternate is for pairs .* set it to false"),
+        ("be", {"triplet": 1.0, "alternate": True}, "alternate has one loss only to train; set it to false"),
         (
             "dense",
             {"contrastive": 1.0, "composed_negatives": True},

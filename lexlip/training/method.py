@@ -89,12 +89,15 @@ class Method(nn.Module):
             self.text_decoder = self.image_decoder if objective.share_decoder else WeakDecoder(*shape)
         if objective.smrm:
             states = model.image_encoder.width
-            self.patch_query = nn.Identity() if width == states else nn.Linear(width, states)
+            if objective.fused:
+                self.patch_query = nn.Identity() if width == states else nn.Linear(width, states)
+            channels = model.image_encoder.token_shape[1]
+            targets = channels if objective.smrm_loss == "kl" else model.image_encoder.patch_width
             self.patch_head = nn.Sequential(
                 nn.Linear(states, states),
                 nn.GELU(),
                 nn.LayerNorm(states),
-                nn.Linear(states, model.image_encoder.patch_width),
+                nn.Linear(states, targets),
             )
         if objective.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
@@ -284,6 +287,8 @@ def decoded_from_text(part: Part) -> Tensor:
 
 def masked_words_with_image(part: Part) -> Tensor:
     """LightningDOT's VMLM: masked words from their states plus the photo's vector, summed."""
+    if not part.method.objective.fused:
+        return masked_words(part)
     images = part.raw["image"][part.batch.owners]  # [T, D]
     terms = [
         part.method.cross_entropy(group.states + images[group.rows, None], group.labels)
@@ -295,7 +300,8 @@ def masked_words_with_image(part: Part) -> Tensor:
 def masked_patches(part: Part) -> Tensor:
     """LightningDOT's SMRM: masked patches from their states plus the caption's vector.
 
-    The squared error is averaged over a photo's masked patches, and summed over captions.
+    The squared error, or the KL divergence, is averaged over a photo's masked patches, and summed over
+    captions.
     """
     method, photos, owners = part.method, part.batch.photos, part.batch.owners
     encoder, share = method.model.image_encoder, method.objective.mask_patches
@@ -304,11 +310,18 @@ def masked_patches(part: Part) -> Tensor:
         states, blank, targets = encoder.masked_pixels(photos.pixels, share)
     else:
         states, blank, targets = encoder.masked_tokens(method.image_tokens(photos), share)
+    if method.objective.smrm_loss == "kl":
+        with torch.no_grad():
+            targets = method.image_tokens(photos).float()[blank]
     number = len(targets) // len(states)
-    query = method.patch_query(part.raw["text"])[:, None]  # [T, 1, D]
-    hidden = states[blank].view(len(states), number, -1)[owners] + query
-    errors = method.patch_head(hidden).float() - targets.view(len(states), number, -1)[owners]
-    return errors.square().mean(dim=(1, 2)).sum()
+    hidden = states[blank].view(len(states), number, -1)[owners]
+    if method.objective.fused:
+        hidden = hidden + method.patch_query(part.raw["text"])[:, None]  # [T, 1, D]
+    predicted, expected = method.patch_head(hidden).float(), targets.view(len(states), number, -1)[owners]
+    if method.objective.smrm_loss == "kl":
+        kl = F.kl_div(predicted.log_softmax(dim=2), expected.softmax(dim=2), reduction="none")
+        return kl.sum(dim=2).mean(dim=1).sum()
+    return (predicted - expected).square().mean(dim=(1, 2)).sum()
 
 
 def matched_pairs(part: Part) -> Tensor:

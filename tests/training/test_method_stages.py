@@ -102,9 +102,10 @@ def test_a_photo_alone_has_no_negative_and_is_left_out(kind: str) -> None:
     assert train_step(method, batch, optimizer, OFF, OptimConfig(), 0.5, ALONE) is Skipped.NO_PHOTO
 
 
+@pytest.mark.parametrize("fused", [True, False])
 @torch.no_grad()
-def test_masked_words_are_told_from_states_and_the_photo() -> None:
-    method = method_of("lightningdot").eval()
+def test_masked_words_are_told_from_states_and_the_photo(fused: bool) -> None:
+    method = method_of("lightningdot", fused=fused).eval()
     model, batch = method.model, tiny_batch(method)
     images, total = model.raw_image(batch.photos.pixels), 0.0
     head = method.own_head
@@ -113,7 +114,7 @@ def test_masked_words_are_told_from_states_and_the_photo() -> None:
         states = model.text_encoder(
             batch.masked.encoder_ids[t, None, :length], batch.captions.mask[t, None, :length]
         )[0]
-        hidden = head.norm(F.gelu(head.dense(states + images[owner])))
+        hidden = head.norm(F.gelu(head.dense(states + images[owner] if fused else states)))
         labels = batch.masked.encoder_labels[t, :length]
         kept = labels != NOT_MASKED
         logits = hidden[kept] @ head.decoder.t() + head.bias
@@ -129,9 +130,13 @@ CONVOLUTIONAL = replace(WITHOUT_DROPOUT, image=ImageEncoderConfig(name="mobilene
 
 
 @pytest.mark.parametrize("config", [WITHOUT_DROPOUT, CONVOLUTIONAL], ids=["ViT", "convolutional"])
+@pytest.mark.parametrize(("fused", "loss"), [(True, "mse"), (False, "mse"), (True, "kl")])
 @torch.no_grad()
-def test_masked_patches_are_told_from_states_and_the_caption(config: ModelConfig) -> None:
-    method = method_of("lightningdot", config, vmlm=0.0, mask_patches=0.5).eval()
+def test_masked_patches_are_told_from_states_and_the_caption(
+    config: ModelConfig, fused: bool, loss: str
+) -> None:
+    options = {"fused": fused, "smrm_loss": loss}
+    method = method_of("lightningdot", config, vmlm=0.0, mask_patches=0.5, **options).eval()
     model, batch = method.model, tiny_batch(method, size=config.image.size)
     texts, total = model.raw_text(batch.captions.ids, batch.captions.mask), 0.0
     torch.manual_seed(5)
@@ -140,11 +145,18 @@ def test_masked_patches_are_told_from_states_and_the_caption(config: ModelConfig
         states, blank, targets = model.image_encoder.masked_tokens(tokens, 0.5)
     else:
         states, blank, targets = model.image_encoder.masked_pixels(batch.photos.pixels, 0.5)
-    targets = iter(targets.split(int(blank[0].sum())))
-    targets_of = list(targets)
+    if loss == "kl":
+        targets = model.image_encoder.tokens(batch.photos.pixels)[blank]
+    targets_of = targets.split(int(blank[0].sum()))
     for t, owner in enumerate(batch.owners.tolist()):
-        hidden = states[owner][blank[owner]] + method.patch_query(texts[t])
-        total += float((method.patch_head(hidden) - targets_of[owner]).square().mean())
+        hidden = states[owner][blank[owner]]
+        found = method.patch_head(hidden + method.patch_query(texts[t]) if fused else hidden)
+        if loss == "mse":
+            total += float((found - targets_of[owner]).square().mean())
+            continue
+        for patch, target in zip(found, targets_of[owner], strict=True):
+            p, q = target.softmax(dim=0), patch.softmax(dim=0)
+            total += float((p * (p / q).log()).sum()) / len(found)
     torch.manual_seed(5)
     _, sums = method(batch)
     assert float(sums["smrm"]) == pytest.approx(total, rel=1e-3)
@@ -163,6 +175,17 @@ def test_composed_vectors_are_those_of_composed_captions_and_mixed_photos() -> N
     expected = model.raw_text(batch.composed.ids, batch.composed.mask)
     torch.testing.assert_close(raw["composed_text"], expected)
     assert not torch.allclose(raw["composed_text"], raw["text"])
+
+
+def test_one_task_a_step() -> None:
+    method = method_of("lightningdot", alternate=True)
+    batch, seen = tiny_batch(method), []
+    for step in range(4):
+        method.take_turn(step)
+        totals = Totals.of(batch, ALONE)
+        parts, _ = backward(method, batch, OptimConfig(precision="fp32"), 1.0, ALONE, totals, OFF)
+        seen.append({"contrastive", "vmlm", "smrm"} & parts.keys())
+    assert seen == [{"contrastive"}, {"vmlm"}, {"smrm"}, {"contrastive"}]
 
 
 def test_losses_that_alternate() -> None:

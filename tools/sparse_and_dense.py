@@ -128,8 +128,8 @@ def run(config: Config, setting: Setting, views: FrozenViews, val: Path, folder:
         shutil.rmtree(place)  # an interrupted run
     train(set_up(config, begin_run(config, False, True), False, Processes("cpu"), views))
     figures = measured(place / "last", val)
-    shutil.rmtree(place / "last")
     file.write_text(json.dumps(figures) + "\n")
+    shutil.rmtree(place / "checkpoints")
     return figures
 
 

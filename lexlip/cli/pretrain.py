@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from lexlip.cli.exit_codes import interruptible
+
+if TYPE_CHECKING:
+    from lexlip.config import Config
 
 
 @click.command()
 @click.argument("config", required=False)
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--resume", is_flag=True, help="Continue from the run's last checkpoint.")
-def pretrain(config: str | None, overrides: tuple[str, ...], resume: bool) -> None:
+@click.option(
+    "--dry-run", is_flag=True, help="Train nothing: show steps, parameters, memory, and what is missing."
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1),
+    help="With --dry-run: how many would train together (default: those of torchrun, or 1).",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --dry-run: print JSON.")
+def pretrain(
+    config: str | None,
+    overrides: tuple[str, ...],
+    resume: bool,
+    dry_run: bool,
+    processes: int | None,
+    as_json: bool,
+) -> None:
     """Train a model.
 
     CONFIG is a YAML file such as those in configs/; KEY=VALUE changes one of its entries, as in
@@ -26,9 +47,31 @@ def pretrain(config: str | None, overrides: tuple[str, ...], resume: bool) -> No
     if config is not None and "=" in config:
         overrides, config = (config, *overrides), None
     settings = load_config(config or DEFAULT_CONFIG, overrides)
+    if dry_run:
+        _plan(settings, processes or int(os.environ.get("WORLD_SIZE", 1)), resume, as_json)
+        return
+    if processes or as_json:
+        raise click.UsageError("--processes and --json go with --dry-run")
     with interruptible("go on from the last checkpoint with the same command and --resume"):
         from lexlip.training.loop import pretrain as train
 
         run = train(settings, resume)
     if int(os.environ.get("RANK", 0)) == 0:  # of those that torchrun started
         click.echo(f"best model: {run / 'best'} (lexlip evaluate SOURCE --model {run / 'best'})")
+
+
+def _plan(settings: Config, processes: int, resume: bool, as_json: bool) -> None:
+    """Print what a run would do, and all that it lacks."""
+    from lexlip.errors import ConfigError
+    from lexlip.training.plan import plan
+
+    found = plan(settings, processes, resume)
+    if int(os.environ.get("RANK", 0)) == 0:
+        if as_json:
+            click.echo(json.dumps(found.to_dict(), indent=2))
+        else:
+            click.echo("\n".join([*found.lines(), *(f"missing    {what}" for what in found.missing)]))
+    if found.missing:
+        number = len(found.missing)
+        what = "one thing is" if number == 1 else f"{number} things are"
+        raise ConfigError(f"the run cannot start: {what} missing, see above")

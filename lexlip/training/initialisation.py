@@ -60,7 +60,7 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         model, vocabulary = _new_model(config, train, progress)
         _check_pooling(model)
         return model, vocabulary
-    model = _model_of(config.init, config.model)
+    model = continued_model(config.init, config.model)
     _check_pooling(model)
     model.name = config.name
     if model.vocabulary is not None:
@@ -70,11 +70,11 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
         photos = [pixels for _, pixels in few.pixels()]
         assert isinstance(model, OneTransformer)
         fit_image_tokens(model, LexLIP.from_pretrained(config.init), photos)
-    captions = [caption for texts in _captions(train, config.seed) for caption in texts]
+    captions = [caption for texts in counted_captions(train, config.seed) for caption in texts]
     return model, Vocabulary.build(config.model.vocabulary, model.tokenizer, captions)
 
 
-def _model_of(init: str, config: ModelConfig) -> DualEncoder:
+def continued_model(init: str, config: ModelConfig) -> DualEncoder:
     """Load `init` as a model of a config, at the config's size."""
     model = load_initial(init, config)
     _check_agreement(init, config, model)
@@ -86,7 +86,7 @@ def _model_of(init: str, config: ModelConfig) -> DualEncoder:
 
 
 def _new_model(config: Config, train: Source, progress: bool) -> tuple[DualEncoder, Vocabulary]:
-    captions_of = _captions(train, config.seed)
+    captions_of = counted_captions(train, config.seed)
     captions = [caption for texts in captions_of for caption in texts]
     tokenizer = load_tokenizer(config.model.text, captions)
     vocabulary = Vocabulary.build(config.model.vocabulary, tokenizer, captions)
@@ -111,7 +111,7 @@ def _new_model(config: Config, train: Source, progress: bool) -> tuple[DualEncod
     return model, vocabulary
 
 
-def _captions(train: Source, seed: int) -> list[tuple[str, ...]]:
+def counted_captions(train: Source, seed: int) -> list[tuple[str, ...]]:
     """Return the captions that words are counted in: of each photo, or of COUNTED_PHOTOS drawn ones."""
     rows = train.captioned()
     if len(rows) > COUNTED_PHOTOS:

@@ -23,8 +23,17 @@ def begin_run(config: Config, resume: bool, first: bool) -> Path:
         ConfigError: RUN holds a run already; with `resume`, it holds none, or one of another config.
     """
     run = Path(config.out or f"runs/{config.name}")
-    if not first:
-        return run
+    if first:
+        check_run(config, resume)
+    if first and not resume:
+        run.mkdir(parents=True, exist_ok=True)
+        (run / "config.yaml").write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
+    return run
+
+
+def check_run(config: Config, resume: bool) -> None:
+    """Raise ConfigError if RUN holds a run already; with `resume`, if it holds none, or another config's."""
+    run = Path(config.out or f"runs/{config.name}")
     file = run / "config.yaml"
     if resume:
         if not (run / "last").exists():
@@ -35,14 +44,10 @@ def begin_run(config: Config, resume: bool, first: bool) -> Path:
             raise ConfigError(
                 f"{file} differs from this config; resume with what that file says, or use another out="
             )
-        return run
-    if (run / "last").exists():
+    elif (run / "last").exists():
         raise ConfigError(
             f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
         )
-    run.mkdir(parents=True, exist_ok=True)
-    file.write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
-    return run
 
 
 @dataclass(frozen=True)

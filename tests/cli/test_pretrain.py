@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,23 @@ def test_ctrl_c_says_how_to_go_on(lexlip: Run, monkeypatch: pytest.MonkeyPatch) 
     assert result.stderr == (
         "Error: interrupted: go on from the last checkpoint with the same command and --resume\n"
     )
+
+
+def test_dry_run(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+    lines = lexlip("pretrain", "--dry-run", "--processes", 2).stdout.splitlines()
+    assert any(line.startswith("steps ") for line in lines)
+    assert not any(line.startswith("missing") for line in lines)
+    found = lexlip("pretrain", "--dry-run", "data.val=[nowhere.tar]", "--json", code=2)
+    assert error(found) == "the run cannot start: one thing is missing, see above"
+    report = json.loads(found.stdout)
+    assert report["missing"] == ["data.val: nowhere.tar does not exist"]
+    assert report["steps"] > 0
+    assert report["parameters"]["all"] > 0
+    assert started == []
+    assert not list(Path().iterdir())
+
+
+def test_options_of_the_dry_run_alone(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+    for option in (["--json"], ["--processes", 2]):
+        assert "go with --dry-run" in lexlip("pretrain", *option, code=2).stderr
+    assert started == []

@@ -41,9 +41,9 @@ from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.initialisation import (
     RIDGE,
-    _captions,
     _ridge,
     companions,
+    counted_captions,
     fit_image_tokens,
     fit_text_head,
     inverse_document_frequency,
@@ -406,14 +406,14 @@ def resized_to(weight: torch.Tensor, model: LexLIP, name: str) -> torch.Tensor:
 def test_words_are_counted_in_a_sample_of_a_large_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     source = Scenes(40, seed=0)
     monkeypatch.setattr("lexlip.training.initialisation.COUNTED_PHOTOS", 12)
-    counted = _captions(source, 5)
+    counted = counted_captions(source, 5)
     of_photo = {caption: index for index, item in enumerate(source.items) for caption in item.captions}
     photos = [of_photo[captions[0]] for captions in counted]
     assert counted == [source.items[photo].captions for photo in photos]
     assert len(set(photos)) == 12
     assert photos == sorted(photos)
-    assert counted == _captions(source, 5)
-    assert counted != _captions(source, 6)
+    assert counted == counted_captions(source, 5)
+    assert counted != counted_captions(source, 6)
 
 
 CONTRASTIVE = ObjectiveConfig(flops_image=0, flops_text=0)

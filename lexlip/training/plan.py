@@ -1,0 +1,350 @@
+"""What a run would do, and what it lacks: worked out without its photos, weights or a GPU.
+
+Models are built without memory for their weights (torch's meta device), so base-size models take seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+from huggingface_hub import try_to_load_from_cache
+from torch import Tensor
+from transformers import AutoConfig, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
+
+from lexlip.config import Config, SourceConfig
+from lexlip.data import Source, open_sources
+from lexlip.device import pick_device
+from lexlip.encoders.text import word_tokenizer
+from lexlip.errors import ConfigError, LexLIPError
+from lexlip.models.dual_encoder import DualEncoder
+from lexlip.registry import MODELS, load_class
+from lexlip.training.initialisation import continued_model, counted_captions
+from lexlip.training.loading import caption_counts
+from lexlip.training.method import Method
+from lexlip.training.run_folder import check_run
+from lexlip.vocabulary import Vocabulary
+
+BYTES = 4  # of a weight, a gradient, and each of the optimizer's two moments
+HALF = 0.5  # of activations in bf16 or fp16, relative to fp32
+AHEAD = 2  # batches that each worker process prepares
+ENTRIES = 10_000  # of a tokenizer of whole words, before there are captions to learn it from
+
+
+@dataclass
+class Plan:
+    """What a run would do.
+
+    Attributes:
+        rows: photos or pairs of an epoch; None if neither the photos nor `data.expected` tell.
+        steps: of the whole run; None if unknown.
+        missing: what keeps the run from starting, a sentence each.
+        model: how large it is.
+        memory: bytes that a process needs on its device, by what for.
+        shared_memory: bytes of batches that all workers of a process hold.
+    """
+
+    config: Config
+    processes: int
+    rows: int | None = None
+    steps: int | None = None
+    missing: list[str] = field(default_factory=list)
+    model: dict[str, int] = field(default_factory=dict)
+    memory: dict[str, float] = field(default_factory=dict)
+    shared_memory: float = 0
+
+    def lines(self) -> Iterator[str]:
+        """Yield the plan as people read it."""
+        config, optim = self.config, self.config.optim
+        unit = config.data.epoch
+        per_process = optim.batch // self.processes
+        yield f"run        {config.out or f'runs/{config.name}'}, {config.model.kind}, seed {config.seed}"
+        if self.rows is not None:
+            yield f"epoch      {self.rows:,} {unit}, {self.rows // optim.batch:,} steps"
+        if self.steps is None:
+            yield "steps      unknown: the photos are not here, and data.expected does not tell their number"
+        else:
+            epochs = f", {self.steps * optim.batch / self.rows:.1f} epochs" if self.rows else ""
+            yield f"steps      {self.steps:,} of {optim.batch:,} {unit}{epochs}"
+            warmup = round(optim.warmup * self.steps)
+            yield f"rate       up to {optim.lr:g} over {warmup:,} steps, then linearly down to 0"
+            count = -(-self.steps // config.validate_every)
+            yield f"validation every {config.validate_every:,} steps, {count:,} in all"
+        micro = min(optim.micro_batch or per_process, per_process)
+        yield (
+            f"batch      {per_process:,} in each of {self.processes} processes, {micro:,} at a time;"
+            f" {', '.join(map(str, config.data.sizes or (config.model.image.size,)))} pixels"
+        )
+        if self.model:
+            parameters = ", ".join(f"{name} {number / 1e6:.1f}M" for name, number in self.model.items())
+            yield f"parameters {parameters}"
+            total = sum(self.memory.values())
+            parts = ", ".join(f"{name} {size / 1e9:.1f}" for name, size in self.memory.items())
+            yield f"memory     about {total / 1e9:.1f} GB a process: {parts}"
+        if self.shared_memory:
+            yield f"           {self.shared_memory / 1e9:.1f} GB of shared memory a process, for its workers"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan for JSON."""
+        return {
+            "rows": self.rows,
+            "steps": self.steps,
+            "parameters": self.model,
+            "memory_bytes": {name: round(size) for name, size in self.memory.items()},
+            "shared_memory_bytes": round(self.shared_memory),
+            "missing": self.missing,
+        }
+
+
+def plan(config: Config, processes: int = 1, resume: bool = False) -> Plan:
+    """Work out what a run would do, and all that it lacks.
+
+    Args:
+        config: the experiment.
+        processes: that would train together.
+        resume: it would go on from its last checkpoint.
+    """
+    found = Plan(config, processes)
+    try:
+        check_run(config, resume)
+        pick_device(config.device)
+    except ConfigError as error:
+        found.missing.append(str(error))
+    if config.optim.batch < processes:
+        found.missing.append(f"optim.batch={config.optim.batch} is fewer than {processes} processes")
+    train = _open("data.train", config.data.train, found.missing)
+    _open("data.val", config.data.val, found.missing)
+    found.rows = config.data.expected if train is None else _rows(train, config, found.missing)
+    found.steps = config.optim.steps
+    if found.steps is None and found.rows:
+        found.steps = max(1, int(config.optim.epochs * (found.rows // config.optim.batch)))
+    made = _make_model(config, train, found.missing)
+    if made is not None:
+        found.model = _parameters(made)
+        found.memory = _memory(made, config, processes)
+    size = max(config.data.sizes or (config.model.image.size,))
+    photos = config.optim.batch / processes
+    found.shared_memory = config.data.workers * AHEAD * photos * 3 * size**2
+    return found
+
+
+# ---- what is there ----
+
+
+def _open(key: str, sources: Sequence[SourceConfig], missing: list[str]) -> Source | None:
+    """Return the photos of a key; None, and all that is missing, if they are not all here."""
+    before = len(missing)
+    for source in sources:
+        try:
+            open_sources([source])
+        except LexLIPError as error:
+            missing.append(f"{key}: {error}")
+    if len(missing) > before:
+        return None
+    opened = open_sources(sources)
+    if not len(opened.captioned()):
+        missing.append(f"{key}: {opened.name} has no captions")
+        return None
+    return opened
+
+
+def _rows(train: Source, config: Config, missing: list[str]) -> int:
+    """Return how many photos or pairs an epoch has."""
+    rows = int(caption_counts(train).sum()) if config.data.epoch == "pairs" else len(train.captioned())
+    if rows < config.optim.batch:
+        missing.append(
+            f"data.train: {rows} {config.data.epoch} are fewer than optim.batch={config.optim.batch}"
+        )
+    return rows
+
+
+def _check_weights(config: Config, missing: list[str]) -> None:
+    """Note which pre-trained weights are not on this machine."""
+    image, text = config.model.image, config.model.text
+    if image.weights == "pretrained":
+        known = timm.get_pretrained_cfg(image.name)
+        hub = getattr(known, "hf_hub_id", None)
+        if hub and not _is_cached(hub, "model.safetensors", "pytorch_model.bin"):
+            missing.append(f"model.image.weights: {_fetch(hub)}")
+    elif image.weights is not None and not Path(image.weights).exists():
+        missing.append(f"model.image.weights: {image.weights} does not exist")
+    is_folder = text.name is None or Path(text.name).is_dir()
+    if not (is_folder or _is_cached(str(text.name), "model.safetensors", "pytorch_model.bin")):
+        missing.append(f"model.text.name: {_fetch(str(text.name))}")
+
+
+def _is_cached(repository: str, *files: str) -> bool:
+    return any(isinstance(try_to_load_from_cache(repository, file), str) for file in files)
+
+
+def _fetch(repository: str) -> str:
+    return f"{repository} is not on this machine; fetch it with: hf download {repository}"
+
+
+# ---- the model ----
+
+
+def _make_model(config: Config, train: Source | None, missing: list[str]) -> Method | None:
+    """Return the method without memory for its weights; None if the model cannot be made."""
+    before = len(missing)
+    if config.init is None:
+        _check_weights(config, missing)
+    try:
+        model, vocabulary = _started(config, missing) if config.init else (None, None)
+        if model is None:
+            model, vocabulary = _new(config, train)
+        if config.optim.checkpoint_activations:
+            model.checkpoint_activations()
+        if vocabulary is None:
+            vocabulary = Vocabulary.build(config.model.vocabulary, model.tokenizer, [])
+        with torch.device("meta"):
+            return Method(model.to("meta"), vocabulary, config.objective)
+    except LexLIPError as error:
+        if len(missing) == before:  # else that is why
+            missing.append(str(error))
+        return None
+
+
+def _started(config: Config, missing: list[str]) -> tuple[DualEncoder | None, Vocabulary | None]:
+    """Return the model of `init`; None, which is then missing, if it does not exist."""
+    assert config.init is not None
+    if not (Path(config.init) / "config.json").exists():
+        missing.append(f"init: {config.init} holds no model")
+        return None, None
+    model = continued_model(config.init, config.model)
+    return model, model.vocabulary
+
+
+def _new(config: Config, train: Source | None) -> tuple[DualEncoder, Vocabulary]:
+    """Return a new model without weights; a tokenizer that is not here is replaced by one of its size."""
+    architecture = _architecture(config)
+    photos = [] if train is None else counted_captions(train, config.seed)
+    captions = [caption for texts in photos for caption in texts]
+    vocabulary_config = config.model.vocabulary
+    tokenizer = _tokenizer(config, captions, int(architecture.get("vocab_size", ENTRIES)))
+    if not captions and vocabulary_config.kind == "words":
+        vocabulary_config = replace(vocabulary_config, kind="pieces")
+    architecture.setdefault("vocab_size", len(tokenizer))
+    vocabulary = Vocabulary.build(vocabulary_config, tokenizer, captions)
+    model_config = replace(config.model, image=replace(config.model.image, weights=None))
+    with torch.device("meta"):
+        cls = load_class(MODELS[config.model.kind].implementation)
+        model: DualEncoder = cls(model_config, tokenizer, vocabulary, architecture)
+    return model, vocabulary
+
+
+def _architecture(config: Config) -> dict[str, Any]:
+    """Return the transformers config of the text encoder.
+
+    Raises:
+        ConfigError: it is neither here nor known.
+    """
+    text = config.model.text
+    if text.name is None:
+        return {"model_type": "bert", **text.options}
+    try:
+        known = AutoConfig.from_pretrained(text.name, local_files_only=True)
+    except Exception as error:  # transformers and the hub raise many kinds
+        if text.name != "bert-base-uncased":
+            raise ConfigError(
+                f"model.text.name: the architecture of {text.name} is not on this machine"
+            ) from error
+        known = BertConfig()
+    architecture: dict[str, Any] = {**known.to_dict(), **text.options}
+    return architecture
+
+
+def _tokenizer(config: Config, captions: Sequence[str], entries: int) -> PreTrainedTokenizerBase:
+    """Return the text encoder's tokenizer; if it is not here, one of so many entries instead."""
+    name = config.model.text.tokenizer or config.model.text.name
+    if name == "captions" and captions:
+        return word_tokenizer(captions)
+    if name is not None and name != "captions":
+        try:
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name, local_files_only=True)
+            return tokenizer
+        except Exception:
+            pass
+    return word_tokenizer([" ".join(_letters(number) for number in range(max(1, entries - 5)))])
+
+
+def _letters(number: int) -> str:
+    """Return a word for each number."""
+    return "w" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+# ---- what it takes ----
+
+
+def _parameters(method: Method) -> dict[str, int]:
+    model = method.model
+    parts = {
+        "image": sum(p.numel() for p in model.image_encoder.parameters()),
+        "text": sum(p.numel() for p in model.text_encoder.parameters()),
+    }
+    whole = sum(p.numel() for p in model.parameters())
+    training = sum(p.numel() for n, p in method.named_parameters() if not n.startswith(("model.", "keys.")))
+    heads = {"heads": whole - sum(parts.values())}
+    return {"all": whole, **parts, **heads} | ({"for training only": training} if training else {})
+
+
+def _memory(method: Method, config: Config, processes: int) -> dict[str, float]:
+    """Return the bytes that a process needs on its device, by what for: an estimate."""
+    frozen = [prefix for prefix, factor in config.optim.lr_scale.items() if factor == 0]
+    learns = [
+        weight
+        for name, weight in method.named_parameters()
+        if weight.requires_grad and not name.removeprefix("model.").startswith(tuple(frozen) or ("\0",))
+    ]
+    weights = sum(tensor.nbytes for tensor in method.state_dict().values())
+    share = -(-config.optim.batch // processes)
+    micro = min(config.optim.micro_batch or share, share)
+    size = max(config.data.sizes or (config.model.image.size,))
+    factor = 1.0 if config.optim.precision == "fp32" else HALF
+    tokens = config.model.text.max_tokens
+    captions = micro * config.data.captions_per_image
+    passes = 1 + config.objective.masks
+    activations = saved_bytes(lambda: _encode_image(method.model, micro, size)) + passes * saved_bytes(
+        lambda: _encode_text(method.model, captions, tokens)
+    )
+    memory = {
+        "weights and queues": float(weights),
+        "gradients and moments": 3.0 * BYTES * sum(weight.numel() for weight in learns),
+        "activations": factor * activations,
+    }
+    if method.model.can.vectors:  # raw and normalised vectors of the whole batch, and their gradients
+        memory["vectors of the batch"] = 4.0 * BYTES * 2 * config.optim.batch * method.model.dimensions
+    return memory
+
+
+def _encode_image(model: DualEncoder, photos: int, size: int) -> Tensor:
+    encoder = model.image_encoder
+    pixels = torch.empty(photos, 3, size, size, dtype=torch.uint8, device="meta")
+    states: Tensor = encoder(pixels)
+    return states.float().sum()
+
+
+def _encode_text(model: DualEncoder, captions: int, tokens: int) -> Tensor:
+    ids = torch.zeros(captions, tokens, dtype=torch.int64, device="meta")
+    states: Tensor = model.text_encoder.body(input_ids=ids).last_hidden_state
+    return states.float().sum()
+
+
+def saved_bytes(function: Callable[[], Tensor]) -> int:
+    """Return the bytes of the tensors that a function's backward pass needs, without parameters."""
+    held: dict[int, tuple[Tensor, int]] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        if not (tensor.is_leaf and tensor.requires_grad):
+            storage = tensor.untyped_storage()
+            held[storage._cdata] = tensor, storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = function()
+    del output
+    return sum(size for _, size in held.values())

@@ -13,7 +13,7 @@ from typing import Any
 import timm
 import torch
 from huggingface_hub import try_to_load_from_cache
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
 
 from lexlip.config import Config, SourceConfig
@@ -308,9 +308,9 @@ def _memory(method: Method, config: Config, processes: int) -> dict[str, float]:
     tokens = config.model.text.max_tokens
     captions = micro * config.data.captions_per_image
     passes = 1 + config.objective.masks
-    activations = saved_bytes(lambda: _encode_image(method.model, micro, size)) + passes * saved_bytes(
-        lambda: _encode_text(method.model, captions, tokens)
-    )
+    activations = saved_bytes(
+        method.model, lambda: _encode_image(method.model, micro, size)
+    ) + passes * saved_bytes(method.model, lambda: _encode_text(method.model, captions, tokens))
     memory = {
         "weights and queues": float(weights),
         "gradients and moments": 3.0 * BYTES * sum(weight.numel() for weight in learns),
@@ -334,13 +334,14 @@ def _encode_text(model: DualEncoder, captions: int, tokens: int) -> Tensor:
     return states.float().sum()
 
 
-def saved_bytes(function: Callable[[], Tensor]) -> int:
-    """Return the bytes of the tensors that a function's backward pass needs, without parameters."""
+def saved_bytes(module: nn.Module, function: Callable[[], Tensor]) -> int:
+    """Return the bytes of the tensors that a function's backward pass needs, without a module's weights."""
+    weights = {weight.untyped_storage()._cdata for weight in module.parameters()}
     held: dict[int, tuple[Tensor, int]] = {}
 
     def pack(tensor: Tensor) -> Tensor:
-        if not (tensor.is_leaf and tensor.requires_grad):
-            storage = tensor.untyped_storage()
+        storage = tensor.untyped_storage()
+        if storage._cdata not in weights:
             held[storage._cdata] = tensor, storage.nbytes()
         return tensor
 

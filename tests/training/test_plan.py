@@ -89,7 +89,7 @@ def test_activations_are_counted_without_memory(layers: int) -> None:
     """What autograd keeps of a pass is the same with weights and without."""
 
     def kept(encoder: ImageEncoder, photos: torch.Tensor) -> int:
-        return saved_bytes(lambda: encoder(photos).sum())
+        return saved_bytes(encoder, lambda: encoder(photos).sum())
 
     config = replace(TINY.image, layers=layers)
     real = kept(ImageEncoder(config, 16).train(), tiny_photos(4))
@@ -101,7 +101,7 @@ def test_activations_are_counted_without_memory(layers: int) -> None:
 
 
 def test_memory_follows_the_micro_batch() -> None:
-    config = replace(SMALL, optim=replace(SMALL.optim, batch=8))
+    config = replace(SMALL, optim=replace(SMALL.optim, batch=8, micro_batch=None))
     whole = plan(config).memory
     half = plan(replace(config, optim=replace(config.optim, micro_batch=4))).memory
     assert half["activations"] == pytest.approx(whole["activations"] / 2, rel=0.05)

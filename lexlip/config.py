@@ -45,6 +45,7 @@ class DataConfig:
     # what an epoch has once, and optim.batch counts: each photo, with captions_per_image drawn captions, or
     # each pair of a photo and a caption, as in the papers
     epoch: Literal["photos", "pairs"] = "photos"
+    sample: int | None = None  # so many photos or pairs of all, drawn once by the seed; None: all
     expected: int | None = None  # photos or pairs of an epoch, to plan a run whose photos are not here yet
     captions_per_image: int = 1  # drawn anew each epoch; several are positives of the same photo
     crop: float = 1.0  # smallest area of the random crop, as a share of the photo; 1 switches it off
@@ -58,7 +59,7 @@ class DataConfig:
         for name in ("train", "val"):
             if not getattr(self, name):
                 raise ConfigError(f"data.{name} names no photos; give it some, as in data.{name}=photos.tar")
-        _check_positive("data.", self, "captions_per_image", "crop", "expected")
+        _check_positive("data.", self, "captions_per_image", "crop", "sample", "expected")
         if self.epoch == "pairs" and self.captions_per_image != 1:
             raise ConfigError(
                 f"data.captions_per_image is {self.captions_per_image}, but an epoch of pairs has each"

@@ -34,6 +34,7 @@ class Order:
         sizes: pixels along a side; one is drawn for each step.
         part: returns the rows of so many that this process sees; None: all.
         captions: int64 [n], how many captions each photo has, for epochs of pairs; None: epochs of photos.
+        sample: of the photos or pairs to train on, drawn once; None: all.
     """
 
     def __init__(
@@ -46,22 +47,25 @@ class Order:
         sizes: Sequence[int],
         part: Callable[[int], slice] | None = None,
         captions: np.ndarray | None = None,
+        sample: int | None = None,
     ) -> None:
         self.photos, self.batch, self.steps, self.first = np.asarray(photos), batch, steps, first
         self.seed, self.sizes, self.part = seed, sizes, part
         self.ends = None if captions is None else np.cumsum(captions)  # of each photo's pairs
+        self.rows = np.arange(len(self.photos) if self.ends is None else int(self.ends[-1]))
+        if sample is not None and sample < len(self.rows):
+            self.rows = np.random.default_rng((seed, 0, 2)).choice(self.rows, sample, replace=False)
 
     def __len__(self) -> int:
         return self.steps - self.first
 
     def __iter__(self) -> Iterator[list[Key]]:
-        rows = len(self.photos) if self.ends is None else int(self.ends[-1])
-        per_epoch = rows // self.batch
+        per_epoch = len(self.rows) // self.batch
         epoch = -1
         for step in range(self.first, self.steps):
             if epoch != step // per_epoch:
                 epoch = step // per_epoch
-                shuffled = np.random.default_rng((self.seed, epoch)).permutation(rows)
+                shuffled = np.random.default_rng((self.seed, epoch)).permutation(self.rows)
             size = self.sizes[int(np.random.default_rng((self.seed, step, 1)).integers(len(self.sizes)))]
             start = (step % per_epoch) * self.batch
             keys = self._keys(epoch, shuffled[start : start + self.batch], size)
@@ -88,13 +92,19 @@ def caption_counts(source: Source) -> np.ndarray:
     return counts[counts > 0]
 
 
+def epoch_rows(source: Source, data: DataConfig) -> int:
+    """Return how many photos, or pairs, an epoch has."""
+    rows = int(caption_counts(source).sum()) if data.epoch == "pairs" else len(source.captioned())
+    return min(rows, data.sample or rows)
+
+
 def count_steps(source: Source, data: DataConfig, config: OptimConfig) -> int:
     """Return the number of steps of a run.
 
     Raises:
         DataError: there are no captions, or fewer captioned photos, or pairs, than a batch has.
     """
-    rows = int(caption_counts(source).sum()) if data.epoch == "pairs" else len(source.captioned())
+    rows = epoch_rows(source, data)
     if not rows:
         raise DataError(f"{source.name} has no captions to train on")
     if rows < config.batch:

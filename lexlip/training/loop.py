@@ -41,12 +41,11 @@ def pretrain(config: Config, resume: bool = False) -> Path:
     # operation, as its threads inherit it.
     torch.set_flush_denormal(True)
     keep_freed_memory()
-    processes = Processes(config.device)
     try:
-        folder = begin_run(config, resume, processes.first)
-        train(set_up(config, folder, resume, processes))
+        with Processes(config.device) as processes:
+            folder = begin_run(config, resume, processes.first)
+            train(set_up(config, folder, resume, processes))
     finally:
-        processes.close()
         torch.set_flush_denormal(False)
     return folder
 

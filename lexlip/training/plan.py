@@ -24,7 +24,7 @@ from lexlip.errors import ConfigError, LexLIPError
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.registry import MODELS, load_class
 from lexlip.training.initialisation import continued_model, counted_captions
-from lexlip.training.loading import caption_counts
+from lexlip.training.loading import epoch_rows
 from lexlip.training.method import Method
 from lexlip.training.run_folder import check_run
 from lexlip.vocabulary import Vocabulary
@@ -154,7 +154,7 @@ def _open(key: str, sources: Sequence[SourceConfig], missing: list[str]) -> Sour
 
 def _rows(train: Source, config: Config, missing: list[str]) -> int:
     """Return how many photos or pairs an epoch has."""
-    rows = int(caption_counts(train).sum()) if config.data.epoch == "pairs" else len(train.captioned())
+    rows = epoch_rows(train, config.data)
     if rows < config.optim.batch:
         missing.append(
             f"data.train: {rows} {config.data.epoch} are fewer than optim.batch={config.optim.batch}"

@@ -112,7 +112,7 @@ def set_up(
     sizes = data.sizes or (image.size,)
     counts = caption_counts(train) if data.epoch == "pairs" else None
     batch, part = config.optim.batch, processes.part
-    order = Order(train.captioned(), batch, steps, first, seed, sizes, part, counts)
+    order = Order(train.captioned(), batch, steps, first, seed, sizes, part, counts, data.sample)
     collate = Collate(config.objective, model.tokenizer, config.model.text.max_tokens, vocabulary, seed)
     batches = load_batches(photos, order, collate, data.workers, processes.device.type == "cuda")
     log = Log(folder, first, steps, config.log_every, processes)

@@ -126,6 +126,7 @@ def backward(
             raw, sums = method(batch)
         loss, parts = whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
         of_captions, caption_parts = caption_loss(method, sums, totals)
+        processes.overlap()
         scaler.scale(loss + of_captions).backward()
         return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
 
@@ -143,6 +144,8 @@ def backward(
     starts = dict.fromkeys(raw, 0)
     for chunk, generator in zip(chunks, generators, strict=True):
         _set_generator_state(device, generator)  # the same dropout as the first time
+        if chunk is chunks[-1]:
+            processes.overlap()
         with cast:
             part, sums = method(chunk)
         of_captions, caption_parts = caption_loss(method, sums, totals)

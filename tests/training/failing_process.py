@@ -19,7 +19,9 @@ def main(where: str) -> None:
                 processes.sum([1.0])
             else:
                 parameter = torch.nn.Parameter(torch.ones(3))
-                processes.gather(parameter) if where == "rows" else processes.same_weights(torch.nn.Linear(2, 2))
+                processes.gather(parameter) if where == "rows" else processes.same_weights(
+                    torch.nn.Linear(2, 2)
+                )
     except LexLIPError as error:
         print(f"{error}", file=sys.stderr)
         sys.exit(2)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,8 @@ from lexlip.errors import ConfigError
 from lexlip.training.distributed import Processes
 from tests.tiny import TINY
 
-SCRIPT = Path(__file__).with_name("several_processes.py")
+HERE = Path(__file__).parent
+SCRIPT = HERE / "several_processes.py"
 ROOT = Path(__file__).parents[2]
 
 NO_WORDS = {"flops_image": 0.0, "flops_text": 0.0}
@@ -148,3 +150,84 @@ def test_what_has_no_gradient_anywhere_keeps_none(monkeypatch: pytest.MonkeyPatc
     processes.sum_gradients([mine, nowhere, elsewhere])
     assert nowhere.grad is None
     assert [gradient.tolist() for gradient in summed] == [[1, 1], [0, 0]]
+
+
+def two_processes(script: str, *arguments: str) -> list[subprocess.CompletedProcess[str]]:
+    """Run a script of this folder in two processes, without torchrun: it would end the other one itself."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": "2",
+        "PYTHONPATH": str(ROOT),
+    }
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(HERE / script), *arguments],
+            env={**os.environ, "OMP_NUM_THREADS": "1", **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    done = []
+    try:
+        for process in started:
+            out, errors = process.communicate(timeout=180)
+            done.append(subprocess.CompletedProcess(process.args, process.returncode, out, errors))
+    finally:
+        for process in started:
+            process.kill()
+    return done
+
+
+@pytest.mark.parametrize("waiting_for", ["numbers", "weights", "rows"])
+def test_a_process_that_fails_ends_the_others(waiting_for: str) -> None:
+    waiting, failing = two_processes("failing_process.py", waiting_for)
+    assert (waiting.returncode, failing.returncode) == (2, 2)
+    assert failing.stderr.endswith("this one fails\n")
+    assert waiting.stderr.endswith("another of the processes that train together ended; it has printed why\n")
+
+
+def test_sums_during_the_backward_pass_are_those_after_it() -> None:
+    first, second = two_processes("summing_process.py")
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    (found, buckets, refused), other = json.loads(first.stdout)
+    assert found == other[0]  # in both processes
+    assert len(buckets) > 1
+    assert "second backward pass" in refused
+    for step in range(4):
+        turn = step % 2 == 1
+        expected = {
+            "nowhere": None,
+            "often": [3.0] * 3,
+            "first_only": [5.0] * 3,
+            "turns": [14.0] * 3 if turn else None,
+            "shared": [6.0 if turn else 4.0] * 3,
+            "last": [6.0] * 3,
+        }
+        for how, steps in found.items():
+            assert steps[step] == expected, f"{how}, step {step}"
+
+
+def test_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes may share a GPU through Gloo; NCCL needs one for each."""
+    pick = processes_module._pick_backend
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert (pick(None, cpu), pick(None, gpu), pick("gloo", gpu)) == ("gloo", "nccl", "gloo")
+    monkeypatch.setenv("LEXLIP_BACKEND", "gloo")
+    assert pick(None, gpu) == "gloo"
+    monkeypatch.setenv("LEXLIP_BACKEND", "nccl")
+    assert pick(None, gpu) == "nccl"
+    with pytest.raises(ConfigError, match=r"^LEXLIP_BACKEND is 'nccl'; for the device cpu it must be gloo$"):
+        Processes("cpu")
+    with pytest.raises(ConfigError, match=r"'mpi'; for the device cuda it must be nccl or gloo$"):
+        pick("mpi", gpu)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert processes_module._own_gpu("gloo") == 1
+    with pytest.raises(ConfigError, match="process 3 finds no GPU of its own, as there are 2: start 2 proc"):
+        processes_module._own_gpu("nccl")

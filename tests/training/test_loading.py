@@ -110,6 +110,25 @@ def test_an_epoch_of_pairs_has_each_caption_once() -> None:
     assert list(Order(photos, 5, 6, 2, 1, [32], captions=np.array(captions))) == order[2:]
 
 
+@pytest.mark.parametrize("captions", [None, np.array([2] * 30)])
+def test_a_sample_is_the_same_in_every_epoch(captions: np.ndarray | None) -> None:
+    orders = [list(Order(range(30), 4, 9, 0, seed, [32], captions=captions, sample=12)) for seed in (1, 1, 2)]
+    seen = [
+        [
+            {
+                (key.photo, n)
+                for batch in order[step : step + 3]
+                for key in batch
+                for n in key.captions or (0,)
+            }
+            for step in (0, 3, 6)
+        ]
+        for order in orders
+    ]
+    assert all(len(epoch) == 12 for order in seen for epoch in order)
+    assert seen[0][0] == seen[0][1] == seen[0][2] == seen[1][0] != seen[2][0]
+
+
 def test_processes_share_the_photos_of_pairs() -> None:
     counts = np.array([5] * 9)
 

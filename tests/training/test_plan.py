@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from lexlip.training.initialisation import make_model
 from lexlip.training.loading import count_steps
 from lexlip.training.loop import pretrain
 from lexlip.training.plan import plan, saved_bytes
+from tests.conftest import ROOT
 from tests.tiny import TINY, tiny_photos
 from tests.training.small_run import SMALL
 
@@ -107,3 +109,39 @@ def test_memory_follows_the_micro_batch() -> None:
     assert half["activations"] == pytest.approx(whole["activations"] / 2, rel=0.05)
     assert half["weights and queues"] == whole["weights and queues"]
     assert plan(config, processes=2).memory["activations"] == half["activations"]
+
+
+HEADER = re.compile(
+    r"# ([\d,]+) pairs / batch ([\d,]+) = ([\d,]+) steps per epoch(?:; x (\d+) epochs = ([\d,]+) steps)?"
+)
+OF_PAPERS = sorted(
+    path for path in (ROOT / "configs").glob("*.yaml") if HEADER.search(path.read_text().replace("\n# ", " "))
+)
+
+
+def test_the_papers_configs_are_found() -> None:
+    assert len(OF_PAPERS) == 11
+
+
+@pytest.mark.parametrize("path", OF_PAPERS, ids=lambda path: path.stem)
+def test_headers_of_the_papers_configs(path: Path) -> None:
+    """The steps in the header are those of the run, from the papers' numbers of pairs."""
+    config = load_config(path)
+    match = HEADER.search(path.read_text().replace("\n# ", " "))
+    assert match is not None
+    pairs, batch, per_epoch, epochs, steps = (
+        int(number.replace(",", "")) if number else None for number in match.groups()
+    )
+    assert config.data.epoch == "pairs"
+    assert (config.data.expected, config.optim.batch) == (pairs, batch)
+    assert per_epoch == pairs // batch
+    if epochs is None:
+        assert config.optim.steps is not None
+    else:
+        assert (config.optim.steps, config.optim.epochs) == (None, epochs)
+        assert steps == epochs * per_epoch
+    header = path.read_text()
+    assert "The paper" in header
+    assert "This project has not run it yet." in header.replace("\n# ", " ")
+    assert config.data.train
+    assert config.data.val

@@ -261,7 +261,9 @@ class OptimConfig:
     epochs: float = 10.0
     steps: int | None = None  # length of the run; overrides epochs
     batch: int = 64  # photos or pairs per step (see data.epoch), over all processes
-    micro_batch: int | None = None  # photos that a process encodes at a time; does not change the gradient
+    micro_batch: int | None = (
+        None  # photos that a process encodes at a time; the same gradient, but for dropout
+    )
     lr: float = 5e-5
     lr_scale: dict[str, float] = field(default_factory=dict)  # factor by prefix of the parameter's name
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW

@@ -14,7 +14,7 @@ from lexlip.data import Skipped, Source
 from lexlip.errors import ModelError
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recall import recall_at_k
-from lexlip.measure.words import caption_tokens, words_at_10
+from lexlip.measure.words import WordsScale, caption_tokens, words_at_10, words_scale
 from lexlip.retrieval.engine import EngineOf
 from lexlip.sparse.topk import topk
 
@@ -50,6 +50,7 @@ class Report:
         t2i, i2t: recalls in percent, {"R@1": ..., "R@5": ..., "R@10": ...}.
         terms_image, terms_text: mean number of words of a whole vector; None for a dense model.
         words_at_10: see `lexlip.measure.words.words_at_10`; None for a dense model.
+        words_scale: what it can be compared with.
         skipped: photos that could not be read.
         terms_kept: mean number of words of an image after top-K; None for a dense model.
         rankings: the answers, by "t2i" and "i2t".
@@ -64,12 +65,21 @@ class Report:
     words_at_10: float | None
     skipped: list[Skipped]
     terms_kept: float | None = None
+    words_scale: WordsScale | None = None
     rankings: dict[str, Ranking] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def mean_recall(self) -> float:
         """Mean of R@1, R@5 and R@10 of both directions."""
         return float(np.mean([*self.t2i.values(), *self.i2t.values()]))
+
+    @property
+    def words_in_words(self) -> str:
+        """words@10 with what it can be compared with."""
+        if self.words_scale is None:
+            return f"{self.words_at_10:.3f}"
+        human = "" if self.words_scale.human is None else f", people {self.words_scale.human:.3f}"
+        return f"{self.words_at_10:.3f} (the same ten words for all {self.words_scale.chance:.3f}{human})"
 
     def with_rankings(self, rankings: Mapping[str, Ranking]) -> Report:
         """Return the same measurement with other answers."""
@@ -88,6 +98,8 @@ class Report:
             "terms_text": self.terms_text,
             "terms_kept": self.terms_kept,
             "words@10": self.words_at_10,
+            "words@10_chance": self.words_scale.chance if self.words_scale else None,
+            "words@10_human": self.words_scale.human if self.words_scale else None,
         }
 
     @classmethod
@@ -97,6 +109,7 @@ class Report:
         Raises:
             KeyError: an entry is missing.
         """
+        chance = plain.get("words@10_chance")
         return cls(
             images=plain["images"],
             captions=plain["captions"],
@@ -106,6 +119,7 @@ class Report:
             terms_text=plain["terms_text"],
             words_at_10=plain["words@10"],
             skipped=[],
+            words_scale=None if chance is None else WordsScale(chance, plain["words@10_human"]),
             terms_kept=plain.get("terms_kept", plain["terms_image"]),  # a validation keeps all
         )
 
@@ -182,6 +196,7 @@ def measure(
         ),
         pool.relevant_texts,
     )
+    words_at_10, scale = _words_at_10(vectors) if has_words else (None, None)
     return Report(
         images=len(pool.image_ids),
         captions=len(pool.text_ids),
@@ -189,7 +204,8 @@ def measure(
         i2t=recall_at_k(i2t.found, i2t.relevant),
         terms_image=_mean_words(vectors.images) if has_words else None,
         terms_text=_mean_words(vectors.captions) if has_words else None,
-        words_at_10=_words_at_10(vectors) if has_words else None,
+        words_at_10=words_at_10,
+        words_scale=scale,
         skipped=pool.skipped,
         terms_kept=_mean_words(images) if has_words else None,
         rankings={"t2i": t2i, "i2t": i2t},
@@ -253,11 +269,14 @@ def search_all(
     return ids, scores
 
 
-def _words_at_10(vectors: PoolVectors) -> float:
+def _words_at_10(vectors: PoolVectors) -> tuple[float, WordsScale]:
     model, pool = vectors.model, vectors.pool
     assert model.vocabulary is not None
     tokens = [
         caption_tokens(model, [pool.texts[row] for row in pool.texts_of(image)])
         for image in pool.image_queries
     ]
-    return words_at_10(vectors.query_images, model.vocabulary, tokens, model.tokenizer.all_special_ids)
+    of_photos = [set().union(*captions) for captions in tokens]
+    special = model.tokenizer.all_special_ids
+    found = words_at_10(vectors.query_images, model.vocabulary, of_photos, special)
+    return found, words_scale(model.vocabulary, tokens)

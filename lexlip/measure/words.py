@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -46,15 +48,55 @@ def words_at_10(
     return hits / max(1, 10 * len(caption_tokens))
 
 
+@dataclass(frozen=True)
+class WordsScale:
+    """What words@10 can be compared with, on the same photos.
+
+    Attributes:
+        chance: words@10 of the ten words that the captions of most photos contain, given to every photo.
+        human: the share of a caption's words that the photo's other captions contain, averaged over captions;
+            None if no photo has several captions.
+    """
+
+    chance: float
+    human: float | None
+
+
+def words_scale(vocabulary: Vocabulary, captions_of: Sequence[Sequence[Collection[int]]]) -> WordsScale:
+    """Return what words@10 can be compared with.
+
+    Args:
+        vocabulary: the V words.
+        captions_of: for each image, for each of its captions, the tokenizer ids that occur in it.
+    """
+    counted = {
+        int(id)
+        for word, id in zip(vocabulary.words, vocabulary.token_ids, strict=True)
+        if not is_sign(word) and word.lower() not in FUNCTION_WORDS
+    }
+    photos: Counter[int] = Counter()
+    shares = []
+    for captions in captions_of:
+        words = [counted.intersection(tokens) for tokens in captions]
+        photos.update(set().union(*words))
+        for number, own in enumerate(words):
+            others = set().union(*words[:number], *words[number + 1 :])
+            if own and len(words) > 1:
+                shares.append(len(own & others) / len(own))
+    ten = sum(number for _, number in photos.most_common(10))
+    human = sum(shares) / len(shares) if shares else None
+    return WordsScale(ten / max(1, 10 * len(captions_of)), human)
+
+
 def is_held(column: int, vocabulary: Vocabulary, caption_tokens: Collection[int]) -> bool:
     """Return whether captions with these tokenizer ids contain a word; function words never count."""
     word = vocabulary.words[column].lower()
     return int(vocabulary.token_ids[column]) in caption_tokens and word not in FUNCTION_WORDS
 
 
-def caption_tokens(model: Encoder, captions: Sequence[str]) -> set[int]:
-    """Return the tokenizer ids that occur in a photo's captions."""
-    return {token for line in tokenize_captions(model.tokenizer, captions) for token in line}
+def caption_tokens(model: Encoder, captions: Sequence[str]) -> list[set[int]]:
+    """Return the tokenizer ids that occur in each of a photo's captions."""
+    return [set(line) for line in tokenize_captions(model.tokenizer, captions)]
 
 
 def photo_words(
@@ -89,7 +131,7 @@ def photo_words(
     for ids, vectors in photos:
         for id, entries in zip(ids, topk(vectors, number), strict=True):
             captions = source.items[row_of[id]].captions
-            tokens = caption_tokens(model, captions)
+            tokens = set().union(*caption_tokens(model, captions))
             heaviest = sorted(zip(entries.indices, entries.data, strict=True), key=lambda entry: -entry[1])
             held = [words[column] for column, _ in heaviest if is_held(column, model.vocabulary, tokens)]
             weighted = {words[column]: float(weight) for column, weight in heaviest}

@@ -2,7 +2,8 @@
 
 Each process encodes its share of a batch. A loss that compares the whole batch gathers the vectors of all
 processes, with their gradient. Every process computes its share of each loss. The shares add up to the loss
-that one process would have with the whole batch, and so do the gradients.
+that one process would have with the whole batch, and so do the gradients, but for dropout, which differs
+between processes.
 
 Tensors go through NCCL between GPUs and through Gloo between CPUs. Small numbers of Python's go through a
 second group, of Gloo, so that no process waits for its GPU to learn them.

@@ -84,7 +84,7 @@ class Log:
         words = ""
         if report.words_at_10 is not None:
             terms = f"{report.terms_image:.1f} / {report.terms_text:.1f}"
-            words = f"  terms {terms}  words@10 {report.words_at_10:.3f}"
+            words = f"  terms {terms}  words@10 {report.words_in_words}"
         recalls = "  ".join(
             f"{name} " + " / ".join(f"{way[k]:.1f}" for k in ("R@1", "R@5", "R@10"))
             for name, way in (("T2I", report.t2i), ("I2T", report.i2t))

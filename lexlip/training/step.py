@@ -106,8 +106,8 @@ def backward(
 
     The contrastive losses and FLOPS see the whole batch. If only `micro_batch` photos are encoded at a time,
     each part is encoded twice: first without a graph, to compute the loss of all vectors and its gradient
-    with respect to them, then with a graph, to carry that gradient on (GradCache, Gao et al., 2021). The
-    result is that of one large batch.
+    with respect to them, then with a graph, to carry that gradient on (GradCache, Gao et al., 2021). Without
+    dropout the result is that of one large batch; with dropout, what is dropped depends on the parts.
 
     Returns:
         The losses by name, and the keys to enqueue (None without queues).

@@ -8,7 +8,7 @@ from lexlip.data import open_source
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import DataError
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.measure.words import caption_tokens, is_held, photo_words, words_at_10
+from lexlip.measure.words import caption_tokens, is_held, photo_words, words_at_10, words_scale
 from lexlip.vocabulary import Vocabulary
 from tests.tiny import tiny_model
 
@@ -97,5 +97,36 @@ def test_no_photo_can_be_read(photos: Path) -> None:
 def test_the_pieces_of_all_captions_of_a_photo() -> None:
     model = tiny_model()
     ids = model.tokenizer.convert_tokens_to_ids(["dogs", "snow", "cat"])
-    assert set(ids) <= caption_tokens(model, ["two dogs in the snow", "a cat"])
-    assert caption_tokens(model, []) == set()
+    found = caption_tokens(model, ["two dogs in the snow", "a cat"])
+    assert len(found) == 2
+    assert set(ids) <= found[0] | found[1]
+    assert caption_tokens(model, []) == []
+
+
+def test_what_words_at_10_can_be_compared_with(vocabulary: tuple[Vocabulary, list[int]]) -> None:
+    lexicon, _ = vocabulary
+
+    def ids(caption: str) -> set[int]:
+        return {int(lexicon.token_ids[WORDS.index(word)]) for word in caption.split()}
+
+    photos = [
+        [ids("the dog , snow"), ids("the dog w0")],  # shares: 1/2 of dog and snow, 1/2 of dog and w0
+        [ids("cat snow"), ids("cat snow w1 w2"), ids("the")],  # 2/2, 2/4; the has no word that counts
+        [ids("dog")],  # alone
+    ]
+    scale = words_scale(lexicon, photos)
+    assert scale.human == pytest.approx((1 / 2 + 1 / 2 + 1 + 1 / 2) / 4)
+    assert scale.chance == pytest.approx((2 + 2 + 1 + 1 + 1 + 1) / 30)  # dog, snow, cat, w0, w1, w2
+    assert words_scale(lexicon, photos[2:]).human is None
+
+
+def test_a_constant_list_has_the_chance_of_words_at_10(vocabulary: tuple[Vocabulary, list[int]]) -> None:
+    """words@10 itself, with the ten most frequent words for all photos."""
+    lexicon, special = vocabulary
+    rng = np.random.default_rng(0)
+    photos = [[set(rng.choice(lexicon.token_ids[3:], 4, replace=False).tolist())] for _ in range(50)]
+    counts = {id: sum(id in captions[0] for captions in photos) for id in lexicon.token_ids[3:].tolist()}
+    ten = sorted(counts, key=lambda id: -counts[id])[:10]
+    row = np.isin(lexicon.token_ids, ten).astype(np.float32)
+    found = words_at_10(csr_matrix(np.tile(row, (50, 1))), lexicon, [c[0] for c in photos], special)
+    assert words_scale(lexicon, photos).chance == pytest.approx(found)

@@ -112,7 +112,7 @@ def test_memory_follows_the_micro_batch() -> None:
 
 
 HEADER = re.compile(
-    r"# ([\d,]+) pairs / batch ([\d,]+) = ([\d,]+) steps per epoch(?:; x (\d+) epochs = ([\d,]+) steps)?"
+    r"([\d,]+) pairs / batch ([\d,]+) = ([\d,]+) steps per epoch(?:; x (\d+) epochs = ([\d,]+) steps)?"
 )
 OF_PAPERS = sorted(
     path for path in (ROOT / "configs").glob("*.yaml") if HEADER.search(path.read_text().replace("\n# ", " "))

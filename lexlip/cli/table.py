@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from lexlip.errors import ConfigError
 if TYPE_CHECKING:
     from lexlip.bench.tables.row import Row
     from lexlip.bench.tables.settings import TableSettings
+    from lexlip.bench.tables.stages import Plan
     from lexlip.data import Source
     from lexlip.search.fusion import Fusion
     from lexlip.sparse.quantize import Scheme
@@ -39,7 +41,17 @@ HELP = {
     "stages": "MODEL is a first stage: a run's folder (its best checkpoint), a checkpoint, a packaged name, a"
     " CLIP by folder or hub name, or bm25. Each encodes the same photos once. Words are searched with Lucene,"
     " dense vectors with Faiss.",
+    "evaluations": "MODEL is a first stage, as for `lexlip table stages`. Photos and captions are encoded,"
+    " indexed and searched both ways, on all threads; a cross-encoder scores all pairs, or reranks.",
 }
+SEVERAL = {
+    "collections": " It is measured on one SOURCE after another, to compare photos like those of its training"
+    " with others.",
+    "languages": " It is measured with the captions of one language after another; --images names the photos"
+    " of tables.",
+}
+LANGUAGES = ("en", "de", "fr", "cs")
+LISTS = (".json", ".tsv", ".csv", ".txt")  # sources that name photos elsewhere
 
 
 @click.group()
@@ -64,6 +76,8 @@ def _command(definition: Table) -> click.Command:
     for option in reversed(options_of(definition)):
         function = option(function)
     text = HELP["ablations" if definition.ablations == "lexlip" else definition.measure]
+    if definition.several is not None:
+        text += SEVERAL[definition.several]
     return click.command(definition.name, help=f"{definition.title}\n\n{text}")(function)
 
 
@@ -75,10 +89,11 @@ def _print(definition: Table, rows: list[Row], notes: Sequence[str], markdown: b
     if as_json:
         name = int(definition.name) if definition.name.isdigit() else definition.name
         plain = [definition.to_dict(row) for row in rows]
-        click.echo(json.dumps({"table": name, "rows": plain, "notes": notes}))
+        quoted = [line.to_dict() for line in definition.quoted]
+        click.echo(json.dumps({"table": name, "rows": plain, "notes": notes, "paper": quoted}))
         return
-    columns = definition.shown(rows)
-    click.echo(as_markdown(columns, rows) if markdown else as_text(columns, rows))
+    form = as_markdown if markdown else as_text
+    click.echo(form(definition.shown(rows), rows, definition.quoted))
     click.echo("\n" + "\n".join(notes))
 
 
@@ -136,29 +151,89 @@ def _measure_systems(
 def _measure_stages(
     definition: Table,
     models: tuple[str, ...],
-    source: str,
     images: str | None,
     split: str | None,
     pairs: int | None,
     captions: int | None,
-    topks: Sequence[int | None],
-    query_topk: int | None,
+    source: str | None = None,
+    sources: Sequence[str] = (),
+    languages: Sequence[str] = (),
     pools: tuple[str, ...] = (),
     plot: str | None = None,
+    **chosen: Any,
+) -> tuple[list[Row], list[str]]:
+    if definition.several is not None:
+        named = _languages(languages) if languages else {name: name for name in sources}
+        photos = {name: _open_table(place, images, split) for name, place in named.items()}
+        others: list[Source] = []
+    else:
+        assert source is not None
+        queries, others = _open_pool("source", source, images, split, pools)
+        photos = {_name(source, split): queries}
+
+    from lexlip.bench.tables.notes import notes
+    from lexlip.bench.tables.query_pool import make_query_pool
+    from lexlip.bench.tables.response_plot import check_picture, draw_response
+    from lexlip.bench.tables.several_sources import measure_collections, measure_languages
+    from lexlip.bench.tables.stages import measure_stages
+
+    plan = _plan(definition, models, captions, **chosen)
+    if plot is not None:
+        check_picture(plot)
+    made = {
+        name: make_query_pool(found, others, pairs, captions, definition.queries_only)
+        for name, found in photos.items()
+    }
+    first, *rest = made
+    if definition.several == "collections":
+        rows = measure_collections(plan, made)
+    elif definition.several == "languages":
+        rows = measure_languages(plan, made)
+    else:
+        rows = measure_stages(plan, made[first])
+    if plot is not None:
+        draw_response(rows, plot)
+    return rows, notes(plan, made[first], rows, first, {name: made[name] for name in rest})
+
+
+def _measure_evaluations(
+    definition: Table,
+    models: tuple[str, ...],
+    source: str,
+    images: str | None,
+    split: str | None,
+    captions: int | None,
+    **chosen: Any,
+) -> tuple[list[Row], list[str]]:
+    photos = open_captioned(source, images, split)
+
+    from lexlip.bench.tables.evaluations import measure_evaluations
+    from lexlip.bench.tables.notes import notes
+    from lexlip.bench.tables.query_pool import make_query_pool
+
+    plan = _plan(definition, models, captions, **chosen)
+    pool = make_query_pool(photos, captions=captions)
+    rows = measure_evaluations(plan, pool.source)
+    return rows, notes(plan, pool, rows, _name(source, split))
+
+
+def _plan(
+    definition: Table,
+    models: tuple[str, ...],
+    captions: int | None,
+    topks: Sequence[int | None],
+    query_topk: int | None,
     rerank: str | None = None,
     ks: Sequence[int] = (20,),
     fusions: Sequence[Fusion] = ("none",),
     weight: float = 0.5,
     queries: int = 200,
     sizes: Sequence[int] = (),
+    folds: Sequence[int] = (1,),
     **settings: Any,
-) -> tuple[list[Row], list[str]]:
-    photos, others = _open_pool("source", source, images, split, pools)
-
-    from lexlip.bench.tables.notes import notes
-    from lexlip.bench.tables.query_pool import make_query_pool
-    from lexlip.bench.tables.response_plot import check_picture, draw_response
-    from lexlip.bench.tables.stages import Plan, measure_stages
+) -> Plan:
+    """Return what is measured, checked as far as possible before the work."""
+    from lexlip.bench.tables.stages import Plan
     from lexlip.registry import BM25
 
     plan = Plan(
@@ -169,25 +244,39 @@ def _measure_stages(
         fusions=list(dict.fromkeys(fusions)),
         weight=weight,
         sizes=list(dict.fromkeys(sizes)) or (None,),
+        folds=list(dict.fromkeys(folds)),
         timed=queries,
         settings=_settings(topks or (32,), query_topk=query_topk, **settings),
     )
     plan.check()
     if BM25 in plan.models and captions == 1:
         raise ConfigError("bm25 needs a second caption of a photo to search with: leave out --captions 1")
-    if plot is not None:
-        check_picture(plot)
-    pool = make_query_pool(photos, others, pairs, captions, definition.queries_only)
-    rows = measure_stages(plan, pool)
-    if plot is not None:
-        draw_response(rows, plot)
-    return rows, notes(plan, pool, rows, _name(source, split))
+    return plan
+
+
+def _languages(given: Sequence[str]) -> dict[str, str]:
+    """Return the sources by language, given LANGUAGE=SOURCE."""
+    sources = {}
+    for each in given:
+        language, equals, place = each.partition("=")
+        if language not in LANGUAGES or not equals:
+            known = ", ".join(LANGUAGES)
+            raise click.UsageError(f"--language {each}: write LANGUAGE=SOURCE, with one of {known}")
+        sources[language] = place
+    return sources
+
+
+def _open_table(source: str, images: str | None, split: str | None) -> Source:
+    """Open one of several sources; --images and --split are for those that are tables or split files."""
+    lists = Path(source).suffix.lower() in LISTS
+    return open_captioned(source, images if lists else None, split if lists else None)
 
 
 MEASURE: dict[str, Callable[..., tuple[list[Row], list[str]]]] = {
     "models": _measure_models,
     "systems": _measure_systems,
     "stages": _measure_stages,
+    "evaluations": _measure_evaluations,
 }
 """What measures the rows of a table, by `Table.measure`."""
 

@@ -17,7 +17,7 @@ MODELS = click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 
 def options_of(table: Table) -> list[Option]:
     """Return the options of a table's command, in the order of its help."""
-    own = {"models": _models, "systems": _systems, "stages": _stages}[table.measure](table)
+    own = OPTIONS[table.measure](table)
     return [
         *own,
         options.quantization_option,
@@ -93,7 +93,7 @@ def _systems(table: Table) -> list[Option]:
 def _stages(table: Table) -> list[Option]:
     return [
         MODELS,
-        _source_option(required=True),
+        _sources(table),
         options.images_option,
         options.split_option,
         click.option(
@@ -103,15 +103,99 @@ def _stages(table: Table) -> list[Option]:
             help="Number of photos that are queries, with their captions, evenly spread over SOURCE; scoring"
             " pairs takes long.  [default: all]",
         ),
-        click.option(
-            "--captions",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Use only the first N captions of each photo.  [default: all]",
-        ),
+        _captions_option(),
+        *(_folds_options(table) if table.folds else []),
         *([] if table.pool == "never" else [_pool_option(required=table.pool == "must")]),
         *([] if table.reranks == "never" else _rerank_options(table)),
         *(_response_options(table) if table.response else []),
+        *_vectors_options(),
+    ]
+
+
+def _evaluations(table: Table) -> list[Option]:
+    return [
+        MODELS,
+        _source_option(required=True),
+        options.images_option,
+        options.split_option,
+        _captions_option(),
+        *_rerank_options(table),
+        _photos_option(table, "Number of photos; may be repeated. More than SOURCE has are extrapolated."),
+        *_vectors_options(),
+    ]
+
+
+OPTIONS: dict[str, Callable[[Table], list[Option]]] = {
+    "models": _models,
+    "systems": _systems,
+    "stages": _stages,
+    "evaluations": _evaluations,
+}
+"""The options of a table of its own, by `Table.measure`."""
+
+
+def _sources(table: Table) -> Option:
+    if table.several == "languages":
+        return click.option(
+            "--language",
+            "languages",
+            multiple=True,
+            required=True,
+            metavar="LANGUAGE=SOURCE",
+            help="Photos with captions in a language (en, de, fr or cs), as in de=captions.de.tsv; give it"
+            " once for each column.",
+        )
+    if table.several == "collections":
+        return click.option(
+            "--source",
+            "sources",
+            multiple=True,
+            required=True,
+            metavar="SOURCE",
+            help="Photos with captions to measure on, as for evaluate; give it once for each collection.",
+        )
+    return _source_option(required=True)
+
+
+def _captions_option() -> Option:
+    return click.option(
+        "--captions",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Use only the first N captions of each photo.  [default: all]",
+    )
+
+
+def _folds_options(table: Table) -> list[Option]:
+    return [
+        click.option(
+            "--folds",
+            type=click.IntRange(min=1),
+            multiple=True,
+            default=table.folds,
+            show_default=True,
+            metavar="N",
+            help="Number of parts into which the photos are divided; each is a pool of its own, and recalls"
+            " are means over them. Give it once for each row.",
+        )
+    ]
+
+
+def _photos_option(table: Table, help: str) -> Option:
+    return click.option(
+        "--photos",
+        "sizes",
+        type=click.IntRange(min=1),
+        multiple=True,
+        default=table.sizes,
+        show_default=True,
+        metavar="N",
+        help=help,
+    )
+
+
+def _vectors_options() -> list[Option]:
+    return [
         _topk_option(
             "Number of words that a document keeps, or all; give it once for each row of a model.", "32"
         ),
@@ -208,16 +292,7 @@ def _response_options(table: Table) -> list[Option]:
     ]
     if table.sizes:
         chosen.append(
-            click.option(
-                "--photos",
-                "sizes",
-                type=click.IntRange(min=1),
-                multiple=True,
-                default=table.sizes,
-                show_default=True,
-                metavar="N",
-                help="Number of photos in the pool, including synthetic ones; may be repeated.",
-            )
+            _photos_option(table, "Number of photos in the pool, including synthetic ones; may be repeated.")
         )
     if table.plot:
         chosen.append(click.option("--plot", metavar="FILE", help="Draw it too: FILE.svg or FILE.png."))

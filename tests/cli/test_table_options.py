@@ -32,9 +32,12 @@ def test_the_options_are_those_of_the_definition(name: str) -> None:
     assert ("models" in found) == (table.measure != "systems")
     assert ("threads" in found) == (table.measure == "systems")
     assert ("pairs" in found) == (table.measure == "stages")
-    if table.measure != "stages":
+    if table.measure not in ("stages", "evaluations"):
         return
-    assert found["source"].required
+    source = {"languages": "languages", "collections": "sources", None: "source"}[table.several]
+    assert found[source].required
+    assert {"source", "sources", "languages"} & found.keys() == {source}
+    assert ("folds" in found) == bool(table.folds)
     assert ("pools" in found) == (table.pool != "never")
     assert ("rerank" in found) == (table.reranks != "never")
     assert ("queries" in found) == table.response
@@ -44,6 +47,8 @@ def test_the_options_are_those_of_the_definition(name: str) -> None:
         assert found["pools"].required == (table.pool == "must")
     if "rerank" in found:
         assert (found["ks"].default, found["fusions"].default) == (table.ks, table.fusions)
+    if "folds" in found:
+        assert found["folds"].default == table.folds
     if "sizes" in found:
         assert found["sizes"].default == table.sizes
 
@@ -59,6 +64,9 @@ def test_a_paper_s_choices_are_the_defaults() -> None:
     assert parameters("retrieve-8")["ks"].default == (10, 20, 50)
     assert parameters("retrieve-9")["fusions"].default == ("none", "add", "norm_add")
     assert parameters("retrieve-3")["sizes"].default == (50_000, 1_000_000)
+    assert parameters("retrieve-4")["sizes"].default == (1_000, 5_000, 100_000)
+    assert parameters("vldeformer-figure-5")["sizes"].default == (1_000, 5_000, 10_000)
+    assert parameters("vldeformer-2")["folds"].default == (5, 1)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +99,12 @@ def test_a_paper_s_choices_are_the_defaults() -> None:
         (["stages", "be", *SCENES, "--markdown", "--json"], "give --markdown or --json, not both"),
         (["stages", "be", *SCENES, "--rerank-k", 0], "0 is not in the range x>=1."),
         (["vldeformer-5", "be", *SCENES, "--rerank", "ce"], "No such option '--rerank'"),
+        (["vldeformer-2", "be", *SCENES, "--folds", 0], "0 is not in the range x>=1."),
+        (["retrieve-6", "be"], "Missing option '--source'"),
+        (["retrieve-2", "be"], "Missing option '--language'"),
+        (["retrieve-2", "be", "--language", "xx=a"], "write LANGUAGE=SOURCE, with one of en, de, fr, cs"),
+        (["retrieve-7", "be", "--language", "photos"], "--language photos: write LANGUAGE=SOURCE"),
+        (["retrieve-4", "be"], "Missing option '--source'"),
     ],
 )
 def test_misuse(lexlip: Run, arguments: list[Any], says: str) -> None:

@@ -84,20 +84,26 @@ DECOMPOSED = ("ce", "joint")  # kinds whose Transformer saw captions and photos 
 def left_out(lineage: Lineage) -> list[str]:
     """Return what a run leaves out of VLDeformer's method, as in Table 5 of its paper (arXiv 2110.11338).
 
-    If `lineage.origin` hides how the first run started, pre-training counts as done.
+    "without decomposing" is a cross-encoder that is used as an encoder, untrained for it, and "without
+    contrastive loss" is a run with triplets instead. If `lineage.origin` hides how the first run started,
+    pre-training counts as done.
     """
     config, first = lineage.configs[0], lineage.configs[-1]
     kinds = [before.model.kind for before in lineage.configs[1:]]
     begun = lineage.origin is None
+    undecomposed = config.objective.contrastive == 0 and config.objective.triplet == 0
     parts = {
-        "contrastive loss": config.objective.contrastive == 0,
-        "composed negatives": not config.objective.composed_negatives,
+        "decomposing": undecomposed,
+        "contrastive loss": not undecomposed and config.objective.contrastive == 0,
+        "composed negatives": not undecomposed and not config.objective.composed_negatives,
         "mean pooling": config.model.kind == "lightningdot"
         or config.model.pooling == "cls"
         or (config.model.kind == "dense" and config.model.pooling is None),
         "a pre-trained text encoder": begun and first.model.text.name is None,
         "a pre-trained image encoder": begun and first.model.image.weights is None,
-        "decomposing": not any(kind in DECOMPOSED for kind in [*kinds, _kind_of(lineage.origin)]),
+        "a trained cross-encoder": not any(
+            kind in DECOMPOSED for kind in [config.model.kind, *kinds, _kind_of(lineage.origin)]
+        ),
     }
     return [part for part, missing in parts.items() if missing]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lexlip.bench.tables import of_lexlip, of_stages
+from lexlip.bench.tables import of_lexlip, of_lightningdot, of_retrieve, of_stages, of_vldeformer
 from lexlip.bench.tables.table import Table
 
-TABLES: dict[str, Table] = {table.name: table for table in (*of_lexlip.TABLES, *of_stages.TABLES)}
+PAPERS = (of_lexlip, of_stages, of_lightningdot, of_vldeformer, of_retrieve)
+
+TABLES: dict[str, Table] = {table.name: table for paper in PAPERS for table in paper.TABLES}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from lexlip.bench.tables.folds import fold_sources, fold_vectors, mean_report
 from lexlip.bench.tables.settings import TableSettings, TopK, topk_name
 from lexlip.data import Source
 from lexlip.measure.bm25_recall import evaluate_bm25
@@ -13,8 +16,9 @@ from lexlip.measure.evaluate import Report, measure
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.models.contract import Encoder
 from lexlip.models.load import check_first_stage, check_reranker, load_model
-from lexlip.models.model_folder import is_hub_name, model_folder
-from lexlip.registry import BM25
+from lexlip.models.model_folder import is_hub_name, kind_of, model_folder
+from lexlip.models.one_transformer import VLDeformer
+from lexlip.registry import BM25, MODELS
 from lexlip.search.open_engine import engine_for, engines_of
 
 
@@ -27,20 +31,32 @@ class Measured:
         documents: what it keeps of a photo: "top-32", "all", "dense" or "captions".
         topk: words that a document keeps.
         engine: what searched.
-        report: with rankings.
-        vectors: the photos and captions; None for BM25.
+        reports: with rankings; several if the photos were divided into folds.
+        vectors: all photos and captions; None for BM25.
+        seconds: of encoding, and of indexing and searching both ways.
     """
 
     name: str
     documents: str
     topk: TopK
     engine: str
-    report: Report
+    reports: tuple[Report, ...]
     vectors: PoolVectors | None = None
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def report(self) -> Report:
+        """The mean of the reports, or the only one, with rankings."""
+        return mean_report(self.reports)
 
 
 def measure_first_stages(
-    names: Sequence[str], source: Source, settings: TableSettings, queries: int | None = None
+    names: Sequence[str],
+    source: Source,
+    settings: TableSettings,
+    queries: int | None = None,
+    folds: Sequence[int] = (1,),
+    decompose: bool = False,
 ) -> Iterator[Measured]:
     """Measure first stages one after another, as `lexlip.measure.evaluate` does.
 
@@ -49,41 +65,75 @@ def measure_first_stages(
         source: photos with captions.
         settings: how they are measured.
         queries: the first so many photos, and their captions, are queries; None: all.
+        folds: into how many parts the photos are divided, if all are queries.
+        decompose: see `first_stage_folder`.
 
     Raises:
         ModelError: one of them does not exist or cannot find photos; raised before the first is measured.
         DataError: there are no queries.
     """
-    folders = [first_stage_folder(name) for name in names]
+    folders = [first_stage_folder(name, decompose) for name in names]
     for name, folder in zip(names, folders, strict=True):
         if folder == BM25:
-            report = evaluate_bm25(source, progress=settings.progress, depth=settings.depth, queries=queries)
-            yield Measured(name, "captions", None, BM25, report)
+            for number in folds:
+                started = time.perf_counter()
+                reports = _of_bm25(source, settings, queries, number)
+                seconds = (0.0, time.perf_counter() - started)
+                yield Measured(name, "captions", None, BM25, reports, seconds=seconds)
         else:
-            yield from _of_model(name, load_model(folder), source, settings, queries)
+            undecomposed = decompose and not MODELS[kind_of(folder)].vectors
+            model = (
+                VLDeformer.from_pretrained(folder, or_relative=True) if undecomposed else load_model(folder)
+            )
+            yield from _of_model(name, model, source, settings, queries, folds)
+
+
+def _of_bm25(source: Source, settings: TableSettings, queries: int | None, folds: int) -> tuple[Report, ...]:
+    measure_one = partial(
+        evaluate_bm25, progress=settings.progress, depth=settings.depth, language=settings.language
+    )
+    if folds == 1:
+        return (measure_one(source, queries=queries),)
+    return tuple(measure_one(part) for part in fold_sources(source, folds))
 
 
 def _of_model(
-    name: str, model: Encoder, source: Source, settings: TableSettings, queries: int | None
+    name: str,
+    model: Encoder,
+    source: Source,
+    settings: TableSettings,
+    queries: int | None,
+    folds: Sequence[int],
 ) -> Iterator[Measured]:
     wanted = settings.engine if settings.engine in engines_of(model) else None
     dense = model.vocabulary is None
     engine, engine_of = engine_for(model, wanted, settings.scheme, None if dense else settings.query_topk)
     bars = "" if settings.progress else None
+    started = time.perf_counter()
     vectors = encode_pool(model, source, workers=settings.workers, progress=bars, queries=queries)
+    encoded = time.perf_counter() - started
     for topk in (None,) if dense else settings.topks:
-        report = measure(vectors, engine_of, topk, settings.progress, settings.depth)
         documents = "dense" if dense else topk_name(topk)
-        yield Measured(name, documents, topk, engine, report, vectors)
+        for number in folds:
+            started = time.perf_counter()
+            parts = [vectors] if number == 1 else fold_vectors(vectors, number)
+            reports = [measure(part, engine_of, topk, settings.progress, settings.depth) for part in parts]
+            seconds = (encoded, time.perf_counter() - started)
+            yield Measured(name, documents, topk, engine, tuple(reports), vectors, seconds)
 
 
-def first_stage_folder(name: str) -> str | Path:
+def first_stage_folder(name: str, decompose: bool = False) -> str | Path:
     """Return the folder of a first stage's model; "bm25" and hub names as they are.
+
+    Args:
+        name: as the user named it.
+        decompose: a cross-encoder may be used as a VLDeformer, which has the same weights.
 
     Raises:
         ModelError: there is none, or it has no vectors to search.
     """
-    check_first_stage(name)
+    if not (decompose and kind_of(name) in MODELS[VLDeformer.kind].relatives):
+        check_first_stage(name)
     return _folder(name)
 
 

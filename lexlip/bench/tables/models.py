@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lexlip.bench.tables.ablations import difference, left_out
 from lexlip.bench.tables.first_stages import measure_first_stages
 from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.run_labels import layers, objectives, towers, training_photos
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.bench.tables.table import Table
 from lexlip.data import Source
 from lexlip.registry import MODELS
-from lexlip.training.run_folder import best_validation, lineage, read_config, run_of
+from lexlip.training.run_folder import Lineage, best_validation, lineage, read_config, run_of
 
 
 def methods_of(table: Table, models: Sequence[str]) -> dict[str, str | None]:
-    """Return for each model how its run differs from the full method, if the table is one of ablations.
+    """Return for each model what a table of ablations says of it, such as what its run leaves out.
 
     Raises:
         DataError: a model is not a run.
@@ -24,10 +25,25 @@ def methods_of(table: Table, models: Sequence[str]) -> dict[str, str | None]:
     """
     if table.ablations is None:
         return dict.fromkeys(models)
-    if table.ablations == "lexlip":
-        return {model: str(difference(lineage(run_of(model)))) for model in models}
-    without = {model: left_out(lineage(run_of(model))) for model in models}
-    return {model: f"without {', '.join(parts)}" if parts else "full" for model, parts in without.items()}
+    if table.ablations == "layers":
+        return {model: layers(model) for model in models}
+    label = LABELS[table.ablations]
+    return {model: label(lineage(run_of(model))) for model in models}
+
+
+def _without(line: Lineage) -> str:
+    parts = left_out(line)
+    return f"without {', '.join(parts)}" if parts else "full"
+
+
+LABELS: dict[str, Callable[[Lineage], str]] = {
+    "lexlip": lambda line: str(difference(line)),
+    "vldeformer": _without,
+    "objectives": objectives,
+    "towers": towers,
+    "training photos": training_photos,
+}
+"""What a table of ablations says of a run, by `Table.ablations`."""
 
 
 def measure_models(

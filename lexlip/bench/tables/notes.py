@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lexlip import machine
 from lexlip.bench import latency
-from lexlip.bench.tables.columns import EXTRAPOLATED, MEMORY, MINUTES
+from lexlip.bench.tables.columns import EXTRAPOLATED, MEMORY, MINUTES, TRAINED_ON, UNKNOWN
 from lexlip.bench.tables.query_pool import QueryPool
 from lexlip.bench.tables.reranker import TOKENS
 from lexlip.bench.tables.row import Row
 from lexlip.bench.tables.stages import Plan
 from lexlip.registry import BM25
 
+TAIL = 10_000  # queries of which one is beyond P99.99
 
-def notes(plan: Plan, pool: QueryPool, rows: Sequence[Row], name: str) -> list[str]:
+
+def notes(
+    plan: Plan, pool: QueryPool, rows: Sequence[Row], name: str, others: Mapping[str, QueryPool] | None = None
+) -> list[str]:
     """Return the conditions of a table, a sentence or two each.
 
     Args:
@@ -22,9 +26,16 @@ def notes(plan: Plan, pool: QueryPool, rows: Sequence[Row], name: str) -> list[s
         pool: on which photos.
         rows: the result.
         name: of the photos.
+        others: further photos by name, which were measured on by themselves.
     """
     table = plan.table
-    said = [_pool(pool, name)]
+    said = [_pool(pool, name), *(_pool(other, what) for what, other in (others or {}).items())]
+    if table.folds and max(plan.folds) > 1:
+        said.append(
+            "folds: so many parts of consecutive photos, each a pool of its own; recalls are means over them."
+        )
+    if table.measure == "evaluations":
+        said.append(_evaluations(rows))
     if table.recall:
         said.append(_engines(plan, rows))
     if any(row.k for row in rows):
@@ -41,13 +52,51 @@ def notes(plan: Plan, pool: QueryPool, rows: Sequence[Row], name: str) -> list[s
             "train min: of the run's steps and those of the runs that it started from; - if a run cannot be"
             " found."
         )
+    if TRAINED_ON in table.columns:
+        said.append("trained on: the photos of a model's runs; - if it is not a run.")
+    if table.ablations is not None:
+        said += ABOUT.get(table.ablations, [])
     if table.paper is not None:
-        said.append(
-            f"The paper's figures are in its {table.paper}; its photos are regions that an object detector"
-            " found, where patches are used here."
-        )
+        said.append(_paper(table.paper, bool(table.quoted)))
     if table.published is not None:
         said.append(table.published)
+    return said
+
+
+ABOUT = {
+    "vldeformer": [
+        "without decomposing: a cross-encoder's weights used as a VLDeformer's, untrained for it. Without"
+        " contrastive loss: a run with triplets instead."
+    ],
+    "objectives": [
+        "CMR is the contrastive loss. Phases follow one another; one that is not fused leaves the other"
+        " modality's vector out."
+    ],
+    "training photos": ["training photos: those with captions that the sources of the last phase have now."],
+    "layers": ["layers: of the text encoder, whose layers some kinds run photo tokens through too."],
+}
+"""What the names of rows mean, by `Table.ablations`."""
+
+
+def _paper(paper: str, quoted: bool) -> str:
+    regions = "its photos are regions that an object detector found, where patches are used here."
+    if not quoted:
+        return f"The paper's figures are in its {paper}; {regions}"
+    return f"Lines marked paper are of its {paper}; {UNKNOWN} is what it does not give, and {regions}"
+
+
+def _evaluations(rows: Sequence[Row]) -> str:
+    about = machine.describe()
+    said = (
+        "total s: of encoding all photos and captions, indexing them, and searching text to image and"
+        f" image to text, on {about['cores']} threads of {about['cpu']}."
+    )
+    photos = {row.evaluation.extrapolated for row in rows if row.evaluation and row.evaluation.extrapolated}
+    if photos:
+        said += (
+            f" {EXTRAPOLATED}: extrapolated from {max(photos):,} photos or fewer; searching, and a"
+            " cross-encoder alone, to the square of their number."
+        )
     return said
 
 
@@ -91,6 +140,16 @@ def _response(plan: Plan, rows: Sequence[Row]) -> list[str]:
         said.append(
             "Reranking reads the photos' tokens from memory, 2 bytes a number, which B/photo counts; up to"
             f" {TOKENS} photos stand for all."
+        )
+    if any(column.key == "p99.99" for column in plan.table.columns) and timed < TAIL:
+        said.append(
+            f"P99.99 of {timed:,} queries is practically the longest of them; it takes {TAIL:,} to say more"
+            " (--queries)."
+        )
+    if plan.table.total:
+        said.append(
+            "total s: of all queries one after another; a pool has as many for each photo as SOURCE has"
+            " captions of a photo."
         )
     if MEMORY in plan.table.columns:
         said.append(

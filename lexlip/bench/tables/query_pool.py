@@ -20,6 +20,11 @@ class QueryPool:
     source: Source
     queries: int
 
+    @property
+    def captions_per_photo(self) -> float:
+        """How many captions a photo that is a query has, on average."""
+        return sum(len(item.captions) for item in self.source.items[: self.queries]) / self.queries
+
 
 def make_query_pool(
     source: Source,

@@ -1,4 +1,4 @@
-"""A picture of the response of stages, like Figure 5 of the VLDeformer paper."""
+"""A picture of the response of stages: what share of the queries takes how long."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ class TableSettings:
         scheme: see `lexlip.sparse.quantize`.
         query_topk: words that a query keeps; None keeps all.
         depth: documents that a query finds.
+        language: of the captions, for BM25; see `anserini_bridge.bm25.LANGUAGES`.
         synthetic: vectors added to the photos, and as many to the captions.
         threads: while speed is measured; recall uses all cores.
         rounds: of the measurement of speed.
@@ -36,6 +37,7 @@ class TableSettings:
     scheme: Scheme = "unit"
     query_topk: int | None = None
     depth: int = 10
+    language: str = "en"
     synthetic: int = 0
     threads: int = 1
     rounds: int = 5

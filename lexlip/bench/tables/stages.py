@@ -16,6 +16,7 @@ from lexlip.bench.tables.first_stages import (
     measure_first_stages,
     reranker_folder,
 )
+from lexlip.bench.tables.folds import mean_report
 from lexlip.bench.tables.models import methods_of
 from lexlip.bench.tables.query_pool import QueryPool
 from lexlip.bench.tables.reranker import TableReranker
@@ -47,6 +48,7 @@ class Plan:
         fusions: see `lexlip.search.fusion.fuse`, one row each.
         weight: of the first stage in a fusion.
         sizes: photos in the index while response is measured, one row each; None: those of the pool.
+        folds: into how many parts the photos are divided, one row each.
         timed: captions that response is measured with.
         settings: of the first stages.
     """
@@ -58,8 +60,14 @@ class Plan:
     fusions: Sequence[Fusion] = ("none",)
     weight: float = 0.5
     sizes: Sequence[int | None] = (None,)
+    folds: Sequence[int] = (1,)
     timed: int = 200
     settings: TableSettings = field(default_factory=TableSettings)
+
+    @property
+    def decompose(self) -> bool:
+        """Whether a cross-encoder may be a first stage, see `first_stage_folder`."""
+        return self.table.ablations == "vldeformer"
 
     def reranker_of(self, model: str) -> str | None:
         """Return the name of what reranks the answers of a first stage."""
@@ -76,12 +84,12 @@ class Plan:
             DataError: a table of ablations is asked for of a model that is not a run.
         """
         for model in self.models:
-            first_stage_folder(model)
+            first_stage_folder(model, self.decompose)
         if self.reranker is not None:
             reranker_folder(self.reranker)
         if self.table.reranks == "must" and not any(map(self.reranker_of, self.models)):
             raise ConfigError("this table is about reranking: name a ce or a joint model with --rerank")
-        if BM25 in self.models and tuple(self.sizes) != (None,):
+        if BM25 in self.models and self.table.measure == "stages" and tuple(self.sizes) != (None,):
             raise ConfigError("bm25 has no vectors to enlarge a pool with: leave it out")
         methods_of(self.table, self.models)
 
@@ -96,8 +104,14 @@ def measure_stages(plan: Plan, pool: QueryPool) -> list[Row]:
     """
     plan.check()
     table = plan.table
-    settings = replace(plan.settings, depth=max(10, *plan.ks))
-    stages = list(measure_first_stages(plan.models, pool.source, settings, pool.queries))
+    settings = replace(plan.settings, depth=max(10, *plan.ks, *table.cutoffs))
+    if max(plan.folds) > 1 and pool.queries < len(pool.source):
+        raise ConfigError("--folds divides photos that are all queries: leave out --pairs")
+    stages = list(
+        measure_first_stages(
+            plan.models, pool.source, settings, pool.queries, plan.folds, decompose=plan.decompose
+        )
+    )
     names = {stage.name: plan.reranker_of(stage.name) for stage in stages}
     pairs = plan.reranker if table.pairs else None
     wanted = dict.fromkeys(name for name in (*names.values(), pairs) if name is not None)
@@ -105,7 +119,8 @@ def measure_stages(plan: Plan, pool: QueryPool) -> list[Row]:
     if table.recall:
         for stage in stages:
             if (name := names[stage.name]) is not None:
-                rerankers[name].want(stage.report)
+                for report in stage.reports:
+                    rerankers[name].want(report)
         if pairs is not None:
             rerankers[pairs].wanted.update(item.id for item in pool.source.items)
     rows: list[Row] = []
@@ -127,6 +142,9 @@ def _rows(
         model=stage.name,
         documents=stage.documents,
         photos=size or stage.report.images,
+        folds=len(stage.reports) if plan.table.folds else None,
+        cutoffs=plan.table.cutoffs,
+        queries=_queries(plan, pool, size or stage.report.images),
         report=stage.report if plan.table.recall else None,
         skipped=() if stage.vectors is None else stage.report.skipped,
     )
@@ -134,7 +152,8 @@ def _rows(
     if reranker is not None:
         reports = {}
         if plan.table.recall:
-            reports = reranker.reports(stage.report, plan.ks, plan.fusions, plan.weight)
+            parts = [reranker.reports(report, plan.ks, plan.fusions, plan.weight) for report in stage.reports]
+            reports = {key: mean_report([part[key] for part in parts]) for key in parts[0]}
         rows += [
             replace(alone, reranker=reranker.name, k=k, fusion=fusion, report=reports.get((k, fusion)))
             for k in plan.ks
@@ -167,7 +186,7 @@ def _timed(
 def _pairs_row(reranker: TableReranker, plan: Plan, pool: QueryPool, size: int | None) -> Row:
     """Return the cross-encoder alone, which scores all pairs."""
     photos = size or len(pool.source)
-    row = Row(model=reranker.name, documents="pairs", photos=photos)
+    row = Row(model=reranker.name, documents="pairs", photos=photos, queries=_queries(plan, pool, photos))
     if plan.table.recall:
         report = evaluate_pairs(reranker.model, reranker.tokens, reranker.settings.progress)
         row = replace(row, report=report)
@@ -177,6 +196,13 @@ def _pairs_row(reranker: TableReranker, plan: Plan, pool: QueryPool, size: int |
             response = time_pairs(reranker.save_tokens(Path(folder)), timing, photos, PAIR_PHOTOS)
         row = replace(row, response=response, photo_bytes=float(reranker.photo_bytes), speed_up=1.0)
     return row
+
+
+def _queries(plan: Plan, pool: QueryPool, photos: int) -> int | None:
+    """Return how many captions so many photos have, if each has as many as those that are queries."""
+    if not plan.table.total:
+        return None
+    return round(photos * pool.captions_per_photo)
 
 
 def _timing(plan: Plan, pool: QueryPool, number: int) -> Timing:

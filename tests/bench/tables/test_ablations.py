@@ -106,10 +106,23 @@ def test_a_start_without_pre_training_or_decomposing(tmp_path: Path) -> None:
     assert left_out(lineage(run)) == [
         "a pre-trained text encoder",
         "a pre-trained image encoder",
-        "decomposing",
+        "a trained cross-encoder",
     ]
     again = write_run(tmp_path / "again", {**FULL, "model": {"kind": "vldeformer"}, "init": str(run)})
-    assert "decomposing" in left_out(lineage(again))
+    assert "a trained cross-encoder" in left_out(lineage(again))
+
+
+def test_a_cross_encoder_is_what_was_not_decomposed(tmp_path: Path) -> None:
+    """A run with triplets is one without the contrastive loss instead."""
+    ce = write_run(tmp_path / "ce", CE)
+    assert left_out(lineage(ce)) == ["decomposing"]
+    scratch = write_run(tmp_path / "scratch", {**CE, "model": {"kind": "ce"}})
+    assert left_out(lineage(scratch)) == [
+        *("decomposing", "a pre-trained text encoder", "a pre-trained image encoder"),
+    ]
+    triplets = {**FULL["objective"], "contrastive": 0, "triplet": 1}
+    run = write_run(tmp_path / "run", {**FULL, "objective": triplets, "init": str(ce)})
+    assert left_out(lineage(run)) == ["contrastive loss"]
 
 
 def test_a_start_from_a_model_without_its_run(tmp_path: Path) -> None:
@@ -118,7 +131,7 @@ def test_a_start_from_a_model_without_its_run(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", {**FULL, "model": {"kind": "vldeformer"}, "init": origin})
     assert left_out(lineage(run)) == []
     gone = write_run(tmp_path / "gone", {**FULL, "init": "nowhere"})
-    assert left_out(lineage(gone)) == ["decomposing"]
+    assert left_out(lineage(gone)) == ["a trained cross-encoder"]
 
 
 def test_other_kinds_have_no_row_in_table_3(tmp_path: Path) -> None:

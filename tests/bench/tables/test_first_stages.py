@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from lexlip.bench.tables.first_stages import first_stage_folder, measure_first_stages, reranker_folder
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.data import Scenes
+from lexlip.data.subset import Subset
 from lexlip.errors import ModelError
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import evaluate
@@ -28,6 +30,35 @@ def test_each_is_what_evaluate_says(model_folder: Path, tmp_path: Path) -> None:
     model = load_model(model_folder)
     assert cut.report == evaluate(model, SCENES, engine_for(model)[1], 4, workers=0)
     assert bm25.report == evaluate_bm25(SCENES)
+
+
+def test_a_report_for_each_fold(model_folder: Path) -> None:
+    names, settings = [str(model_folder), "bm25"], TableSettings(workers=0)
+    model = load_model(model_folder)
+    words, whole, bm25, all_bm25 = measure_first_stages(names, SCENES, settings, folds=(3, 1))
+    parts = [Subset(SCENES, range(start, start + 4)) for start in (0, 4, 8)]
+    assert list(words.reports) == [
+        replace(evaluate(model, part, engine_for(model)[1], workers=0), terms_kept=report.terms_kept)
+        for part, report in zip(parts, words.reports, strict=True)
+    ]
+    assert list(bm25.reports) == [evaluate_bm25(part) for part in parts]
+    assert [len(stage.reports) for stage in (whole, all_bm25)] == [1, 1]
+    assert words.report.t2i["R@1"] == pytest.approx(sum(report.t2i["R@1"] for report in words.reports) / 3)
+    assert words.seconds[0] == whole.seconds[0] > 0
+    assert all(stage.seconds[1] > 0 for stage in (words, whole, bm25))
+    assert bm25.seconds[0] == 0
+
+
+def test_a_cross_encoder_as_a_vldeformer(tmp_path: Path) -> None:
+    tiny_stage("ce").save(tmp_path / "ce")
+    ce = str(tmp_path / "ce")
+    [stage] = measure_first_stages([ce], SCENES, TableSettings(workers=0), decompose=True)
+    assert stage.vectors is not None
+    assert stage.vectors.model.kind == "vldeformer"
+    assert (abs(stage.vectors.images.toarray()) <= 1).all()  # of the tanh
+    assert first_stage_folder(ce, decompose=True) == tmp_path / "ce"
+    with pytest.raises(ModelError, match="no model 'maxi'"):
+        first_stage_folder("maxi", decompose=True)
 
 
 def test_some_photos_are_queries(model_folder: Path) -> None:

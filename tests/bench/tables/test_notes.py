@@ -2,14 +2,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lexlip import machine
 from lexlip.bench import latency
-from lexlip.bench.tables.columns import MEMORY, MINUTES
-from lexlip.bench.tables.notes import notes
+from lexlip.bench.response import Response
+from lexlip.bench.tables.columns import MEMORY, MINUTES, Column
+from lexlip.bench.tables.notes import ABOUT, notes
 from lexlip.bench.tables.query_pool import make_query_pool
-from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.quoted import quote
+from lexlip.bench.tables.row import Evaluation, Row
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.bench.tables.stages import Plan
 from lexlip.data import Scenes, open_source
@@ -86,6 +89,56 @@ def test_bm25_and_training() -> None:
     bm25 = Row(model="bm25", documents="captions")
     assert said(bm25)[-1].startswith("bm25: one caption of a photo, drawn at random, is its document, ")
     assert said(ALONE, table=some_table(columns=(MINUTES,)))[-1].startswith("train min: of the run's steps ")
+
+
+def test_the_tail_of_few_queries() -> None:
+    tail = Column("P99.99 ms", lambda row: "", key="p99.99")
+    table = some_table(recall=False, response=True, columns=(tail,))
+    [note] = [note for note in said(ALONE, table=table) if note.startswith("P99.99")]
+    assert note == (
+        "P99.99 of 2 queries is practically the longest of them; it takes 10,000 to say more (--queries)."
+    )
+    many = replace(ALONE, response=Response(np.ones((10_000, 3)), 1.0))
+    assert not [note for note in said(many, table=table) if note.startswith("P99.99")]
+
+
+def test_folds_and_totals() -> None:
+    folded = some_table(folds=(5, 1))
+    assert said(ALONE, table=folded, folds=(5,))[1].startswith("folds: so many parts of consecutive photos")
+    assert not any("folds" in note for note in said(ALONE, table=folded, folds=(1,)))
+    total = some_table(recall=False, response=True, total=True)
+    assert any(
+        note.startswith("total s: of all queries one after another") for note in said(ALONE, table=total)
+    )
+
+
+def test_further_photos_are_counted_too() -> None:
+    plan = Plan(table=some_table(), models=["be"])
+    other = make_query_pool(Scenes(4, seed=1))
+    first, second, *_ = notes(plan, POOL, [ALONE], "x", {"y": other})
+    assert "10 photos and 20 captions of x" in first
+    assert "4 photos and 20 captions of y" in second
+
+
+def test_whole_evaluations() -> None:
+    table = some_table(measure="evaluations", recall=False)
+    row = replace(ALONE, evaluation=Evaluation(encode=1.0))
+    assert said(row, table=table)[1].startswith("total s: of encoding all photos and captions, ")
+    assert "extrapolated" not in said(row, table=table)[1]
+    more = replace(ALONE, evaluation=Evaluation(encode=1.0, extrapolated=1200))
+    assert "≈: extrapolated from 1,200 photos or fewer" in said(row, more, table=table)[1]
+
+
+@pytest.mark.parametrize("ablations", ["vldeformer", "objectives", "training photos", "layers"])
+def test_what_the_names_of_ablations_mean(ablations: Any) -> None:
+    assert set(ABOUT[ablations]) <= set(said(ALONE, table=some_table(ablations=ablations)))
+
+
+def test_lines_of_the_paper() -> None:
+    table = some_table(paper="Table 7 (arXiv 1)", quoted=quote(("mean",), "be | 7"))
+    assert said(ALONE, table=table)[-1].startswith(
+        "Lines marked paper are of its Table 7 (arXiv 1); – is what it does not give, and its photos are"
+    )
 
 
 def test_where_the_paper_s_figures_are() -> None:

@@ -23,13 +23,15 @@ def test_a_row_of_table_2() -> None:
     heading, line, bare = cells(TWO, [system(qps=1234.5), system(qps=9.96, documents="top-9")])
     assert heading == [
         *("system", "documents", "MB", "no ids", "B/photo", "real", "QPS"),
-        *("T2I R@1", "R@5", "R@10", "I2T R@1", "R@5", "R@10", "paper MB", "paper QPS", "paper R@1"),
+        *("T2I R@1", "R@5", "R@10", "I2T R@1", "R@5", "R@10", "paper MB", "paper B/photo", "paper QPS"),
+        *("paper R@1", "paper R@5", "paper R@10", "paper I2T R@1", "paper R@5", "paper R@10"),
     ]
     assert line == [
         *("LexLIP", "top-32", "0.250", "0.100", "96", "250", "1,234"),
-        *("1.0", "25.0", "50.0", "-", "-", "-", "71.0", "249", "42.0"),
+        *("1.0", "25.0", "50.0", "-", "-", "-", "71.0", "96.0", "249"),
+        *("42.0", "59.3", "64.7", "59.4", "83.4", "87.7"),
     ]
-    assert bare[6:] == ["9.96", "1.0", "25.0", "50.0"] + ["-"] * 6
+    assert bare[6:] == ["9.96", "1.0", "25.0", "50.0", *["-"] * 3, *["–"] * 9]
 
 
 def test_a_row_of_table_2_as_json() -> None:
@@ -44,7 +46,10 @@ def test_a_row_of_table_2_as_json() -> None:
         "qps": 10.0,
         "t2i": RECALLS,
         "i2t": None,
-        "paper": {"megabytes": 71, "qps": 249, "recall": 42.0},
+        "paper": {
+            **{"megabytes": 71, "photo_bytes": 96, "qps": 249.06, "recall": 42.0, "t2i R@5": 59.3},
+            **{"t2i R@10": 64.7, "i2t R@1": 59.4, "i2t R@5": 83.4, "i2t R@10": 87.7},
+        },
     }
 
 
@@ -53,7 +58,27 @@ def test_a_system_that_could_not_be_measured() -> None:
     missing = TWO.to_dict(bm25)
     assert {key for key, value in missing.items() if value is not None} == {"system", "documents", "paper"}
     assert TWO.to_dict(Row(model="LexLIP", documents="top-9"))["paper"] is None
-    assert cells(TWO, [bm25])[1] == ["BM25", "captions"] + ["-"] * 11 + ["195", "780", "-"]
+    figures = ["195", "195", "780", "16.8", "27.3", "31.9", "34.0", "50.7", "58.2"]
+    assert cells(TWO, [bm25])[1] == ["BM25", "captions", *["-"] * 11, *figures]
+    clip = TWO.to_dict(Row(model="CLIP, one by one", documents="dense"))["paper"]
+    assert list(clip.values()) == [2000, 1998, 3.6, 14.0, 28.7, 36.6, 35.4, 59.9, 70.0]
+    assert TWO.to_dict(Row(model="CLIP, 256 together", documents="dense"))["paper"] is None
+
+
+def test_the_paper_s_lines() -> None:
+    lines = {str(line): list(line.figures.values()) for line in ONE.quoted}
+    assert len(lines) == 9 + 8  # Frozen has none of COCO
+    assert lines["paper: LexLIP (4.3M pairs), Flickr30k 1k"] == [76.7, 93.7, 96.8, 89.6, 98.7, 99.6]
+    assert lines["paper: LexLIP (14.3M pairs), COCO 5k"] == [53.2, 79.1, 86.7, 70.2, 90.7, 95.2]
+    frozen = next(line for line in ONE.quoted if line.name.startswith("Frozen"))
+    shown = [column.quoted(frozen) for column in ONE.shown([])]
+    assert shown == ["paper: Frozen (5.5M pairs), Flickr30k 1k", "–", "61.0", "87.5", "92.7", *["–"] * 6]
+
+
+def test_ablations_without_their_tick_marks_have_no_names() -> None:
+    assert [line.name for line in THREE.quoted] == [f"row {number}" for number in range(1, 7)]
+    assert list(THREE.quoted[0].figures.values()) == [67.5, 89.7, 94.1, 81.3, 96.4, 98.9]
+    assert "what each row leaves out is not marked" in str(THREE.paper)
 
 
 def test_rows_of_models_as_json() -> None:

@@ -1,14 +1,17 @@
-"""`lexlip table stages`, and the tables of the papers about dense dual encoders and cross-encoders."""
+"""`lexlip table stages`."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from lexlip.bench.response import Response
 from lexlip.bench.tables.definitions import TABLES
-from lexlip.bench.tables.of_stages import TABLES as OF_STAGES
+from lexlip.bench.tables.row import Evaluation
 from lexlip.bench.tables.table import Table
 from tests.bench.tables.some_table import ALONE, PAIRS, REPORT, RERANKED, T2I, cells
+
+OF_STAGES = [table for table in TABLES.values() if table.name not in ("1", "2", "3")]
 
 
 def test_stages() -> None:
@@ -20,39 +23,6 @@ def test_stages() -> None:
     recalls = ["1.0", "25.0", "50.0", "2.0", "30.0", "60.0", f"{REPORT.mean_recall:.1f}"]
     assert alone == ["be", "-", "dense", "-", *recalls, "4.00", "4.98", "1,536", "-"]
     assert reranked == ["be", "ce", "dense", "20", *recalls, "104", "105", "40,000", "62"]
-
-
-def test_what_no_row_has_is_left_out() -> None:
-    heading, line = cells(TABLES["lightningdot-1"], [ALONE])
-    assert heading[:3] == ["model", "documents", "T2I R@1"]
-    assert heading[-1] == "AR"
-    assert line[:2] == ["be", "dense"]
-
-
-def test_seconds_and_what_is_extrapolated() -> None:
-    heading, *lines = cells(TABLES["lightningdot-3"], [PAIRS, ALONE])
-    assert heading[2:] == ["photos", "s a query", "encode", "search", "rerank", "speed-up"]
-    assert lines[0] == ["ce", "pairs", "30", "≈2.00", "0", "≈0", "≈2.00", "1.00x"]
-    assert lines[1] == ["be", "dense", "30", "0.00400", "0.00100", "0.00300", "0", "8.00x"]
-
-
-def test_single_queries_and_memory() -> None:
-    heading, line = cells(TABLES["vldeformer-4"], [ALONE])
-    assert heading[2:] == ["mean ms", "min ms", "max ms", "P95 ms", "P99.99 ms", "MB"]
-    milliseconds = [4, 3, 5, np.percentile([3, 5], 95), np.percentile([3, 5], 99.99)]
-    assert line[2:] == [*(f"{value:#.3g}" for value in milliseconds), "512"]
-
-
-def test_milliseconds_in_pools_of_several_sizes() -> None:
-    heading, line = cells(TABLES["retrieve-3"], [replace(ALONE, photos=50_000)])
-    assert heading[2:] == ["photos", "ms a query", "encode", "search", "rerank"]
-    assert line[2:] == ["50,000", "4.00", "1.00", "3.00", "0"]
-
-
-def test_fusions_are_named_where_they_differ() -> None:
-    heading, *lines = cells(TABLES["retrieve-9"], [ALONE, RERANKED, replace(RERANKED, fusion="add")])
-    assert heading[:5] == ["model", "reranked by", "fusion", "documents", "k"]
-    assert [line[2] for line in lines] == ["-", "none", "add"]
 
 
 def test_json() -> None:
@@ -71,4 +41,19 @@ def test_json() -> None:
 @pytest.mark.parametrize("table", OF_STAGES, ids=lambda table: table.name)
 def test_rows_of_all_are_alike_as_json(table: Table) -> None:
     assert table.to_dict(ALONE) == TABLES["stages"].to_dict(ALONE)
-    assert table.measure == "stages"
+    assert table.measure in ("stages", "evaluations")
+
+
+def test_what_only_some_tables_have_as_json() -> None:
+    to_dict = TABLES["stages"].to_dict
+    seconds = Response(np.array([[0.1, 0.3, 0]]), 1.0)
+    evaluation = Evaluation(encode=2.0, search=3.0, extrapolated=7)
+    row = replace(ALONE, queries=50, response=seconds, languages={"de": REPORT}, evaluation=evaluation)
+    plain = to_dict(row)
+    assert plain["total_seconds"] == pytest.approx(20)
+    assert plain["languages"] == {"de": {"t2i": T2I, "i2t": REPORT.i2t, "mean_recall": REPORT.mean_recall}}
+    assert plain["evaluation"] == {
+        **{"total": 5.0, "encode": 2.0, "search": 3.0, "rerank": 0.0, "extrapolated": 7},
+    }
+    assert (to_dict(PAIRS)["evaluation"], to_dict(PAIRS)["languages"]) == (None, None)
+    assert plain["average_recall"] == pytest.approx(plain["mean_recall"])

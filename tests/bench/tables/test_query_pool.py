@@ -25,6 +25,11 @@ def test_some_are_queries_among_all() -> None:
     assert {len(item.captions) for item in pool.source.items} == {2}
 
 
+def test_captions_of_a_photo_that_is_a_query() -> None:
+    assert make_query_pool(SCENES, queries=3, captions=2).captions_per_photo == 2
+    assert make_query_pool(SCENES, [Scenes(4, seed=1)]).captions_per_photo == 5
+
+
 def test_some_are_queries_among_themselves() -> None:
     pool = make_query_pool(SCENES, queries=3, queries_only=True)
     assert [item.id for item in pool.source.items] == [IDS[0], IDS[3], IDS[6]]

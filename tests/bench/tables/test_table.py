@@ -20,6 +20,6 @@ def test_figures_of_the_paper_stand_beside_one_s_own() -> None:
     )
     assert cells(table, [ALONE, PAIRS]) == [
         ["model", "paper QPS", "paper R@1"],
-        ["be", "19.7", "-"],
-        ["ce", "-", "-"],
+        ["be", "19.7", "–"],
+        ["ce", "–", "–"],
     ]

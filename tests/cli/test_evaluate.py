@@ -31,6 +31,7 @@ def test_json(lexlip: Run, photos: Path) -> None:
     assert list(report) == [
         *("images", "captions", "t2i", "i2t", "mean_recall"),
         *("terms_image", "terms_text", "terms_kept", "words@10"),
+        *("words@10_chance", "words@10_human"),
     ]
     assert report["mean_recall"] == pytest.approx(np.mean([*report["t2i"].values(), *report["i2t"].values()]))
     assert (report["images"], report["captions"]) == (6, 6)
@@ -56,7 +57,8 @@ def test_text(lexlip: Run, photos: Path, engine: str) -> None:
         ]
     assert lines[3] == f"  mean recall {report['mean_recall']:.1f}"
     assert lines[4].startswith(f"  terms an image {report['terms_image']:.1f}, a text ")
-    assert lines[5:] == [f"  words@10 {report['words@10']:.3f}"]
+    chance = f"the same ten words for all {report['words@10_chance']:.3f}"
+    assert lines[5:] == [f"  words@10 {report['words@10']:.3f} ({chance})"]
     assert not Path(".lexlip").exists()
 
 

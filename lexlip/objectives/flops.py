@@ -1,4 +1,7 @@
-"""FLOPS regularisation (Eq. 17): few active words, spread evenly over the vocabulary."""
+"""FLOPS regularisation (Eq. 17): few active words, spread evenly over the vocabulary.
+
+Eq. 17 weights the mean of both sides, so the paper's 0.002 is a weight of 0.001 for each side.
+"""
 
 from __future__ import annotations
 

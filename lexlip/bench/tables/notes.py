@@ -72,7 +72,9 @@ ABOUT = {
         "CMR is the contrastive loss. Phases follow one another; one that is not fused leaves the other"
         " modality's vector out."
     ],
-    "training photos": ["training photos: those with captions that the sources of the last phase have now."],
+    "training photos": [
+        "training photos: those of the last phase that its sources have now, or its sample of them."
+    ],
     "layers": ["layers: of the text encoder, whose layers some kinds run photo tokens through too."],
 }
 """What the names of rows mean, by `Table.ablations`."""

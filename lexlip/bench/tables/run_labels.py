@@ -7,6 +7,7 @@ from lexlip.data.open import open_sources
 from lexlip.errors import ConfigError, DataError
 from lexlip.models.model_folder import kind_of, model_folder, read_description
 from lexlip.registry import MODELS
+from lexlip.training.loading import epoch_rows
 from lexlip.training.run_folder import Lineage, lineage, run_of
 
 UNKNOWN_NUMBER = "an unknown number of"
@@ -30,8 +31,8 @@ def objectives(line: Lineage) -> str:
 
 def _losses(config: Config) -> str:
     objective = config.objective
-    unfused = "" if getattr(objective, "fused", True) else " unfused"
-    kl = "-KL" if getattr(objective, "smrm_loss", "mse") == "kl" else ""
+    unfused = "" if objective.fused else " unfused"
+    kl = "-KL" if objective.smrm_loss == "kl" else ""
     names = {
         "CMR": objective.contrastive,
         f"VMLM{unfused}": objective.vmlm,
@@ -53,12 +54,16 @@ def towers(line: Lineage) -> str:
 
 
 def training_photos(line: Lineage) -> str:
-    """Return on how many photos with captions the last phase of a run is trained, as its sources have now."""
+    """Return on how many photos the last phase of a run is trained, or pairs if its epochs are of pairs.
+
+    Those with captions that its sources have now, or the sample that it draws of them.
+    """
+    data = line.configs[0].data
     try:
-        number = f"{len(open_sources(line.configs[0].data.train).captioned()):,}"
+        number = f"{epoch_rows(open_sources(data.train), data):,}"
     except DataError:
-        number = UNKNOWN_NUMBER
-    return f"{number} training photos"
+        number = UNKNOWN_NUMBER if data.sample is None else f"{data.sample:,}"
+    return f"{number} training {data.epoch}"
 
 
 def trained_on(model: str) -> str | None:

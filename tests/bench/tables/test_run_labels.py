@@ -1,5 +1,4 @@
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,18 +38,13 @@ def test_objectives_phase_by_phase(tmp_path: Path, phases: list[dict[str, Any]],
     ("keys", "label"),
     [
         ({}, "CMR + VMLM + SMRM"),
-        ({"fused": True, "smrm_loss": "mse"}, "CMR + VMLM + SMRM"),
         ({"fused": False}, "CMR + VMLM unfused + SMRM unfused"),
         ({"smrm_loss": "kl"}, "CMR + VMLM + SMRM-KL"),
         ({"fused": False, "smrm_loss": "kl"}, "CMR + VMLM unfused + SMRM-KL unfused"),
     ],
 )
-def test_what_is_fused_and_compared(keys: dict[str, Any], label: str) -> None:
-    losses = {"contrastive": 1, "vmlm": 1, "smrm": 1, "triplet": 0, "matching": 0}
-    config: Any = SimpleNamespace(
-        model=SimpleNamespace(kind="lightningdot"), objective=SimpleNamespace(**losses, **keys)
-    )
-    assert objectives(Lineage([config], None)) == label
+def test_what_is_fused_and_compared(tmp_path: Path, keys: dict[str, Any], label: str) -> None:
+    assert objectives(line_of(tmp_path, {"vmlm": 1, "smrm": 1, **keys})) == label
 
 
 def test_objectives_of_a_start_without_its_run_and_of_other_kinds(tmp_path: Path) -> None:
@@ -76,6 +70,14 @@ def test_training_photos_are_counted(tmp_path: Path) -> None:
     assert training_photos(lineage(run)) == "1,520 training photos"
     gone = write_run(tmp_path / "b", {"data": {"train": [{"path": "nowhere.tar"}]}})
     assert training_photos(lineage(gone)) == "an unknown number of training photos"
+    for name, data, label in (
+        ("c", {"train": train, "sample": 1000}, "1,000 training photos"),
+        ("d", {"train": train, "sample": 2000}, "1,520 training photos"),
+        ("e", {"train": train, "epoch": "pairs"}, "7,600 training pairs"),
+        ("f", {"train": train, "epoch": "pairs", "sample": 50}, "50 training pairs"),
+        ("g", {"train": [{"path": "nowhere.tar"}], "sample": 1000}, "1,000 training photos"),
+    ):
+        assert training_photos(lineage(write_run(tmp_path / name, {"data": data}))) == label
 
 
 def test_what_a_model_was_trained_on(tmp_path: Path) -> None:

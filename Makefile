@@ -1,11 +1,12 @@
 # make demo    index and search a few real photos (PHOTOS=FOLDER for your own)
 # make test    all tests; the Lucene bridge's on every Python that is found
+# make test-gpu  the tests that need a GPU
 # make check   lint, format, types
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test test-bridge check format clean
+.PHONY: install demo test test-gpu test-bridge check format clean
 
 install: $(VENV)/installed
 
@@ -21,6 +22,9 @@ demo: install
 
 test: install test-bridge
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+test-gpu: install
+	$(BIN)/python -m pytest -m gpu
 
 # The other Pythons bring another Lucene; the bridge needs neither torch nor the rest of pyserini.
 test-bridge: install

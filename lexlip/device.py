@@ -1,4 +1,4 @@
-"""Chooses the device to compute on, and the precision."""
+"""Chooses the device to compute on, the precision, and how much is encoded at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from lexlip.errors import ConfigError
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 CPU_FLAGS = Path("/proc/cpuinfo")
 
+BYTES_A_PIXEL = 512  # of a GPU's memory, to encode a photo; large encoders take a quarter of it
+BYTES_A_TEXT = 4_000_000  # to encode a caption, with its vector over a whole vocabulary
+PHOTOS_ON_CPU, TEXTS_ON_CPU = 32, 256  # encoded at a time; more are no faster
+PHOTOS_ON_GPU, TEXTS_ON_GPU = 256, 512  # at most: from there on a GPU is busy
+
 
 def pick_device(name: str) -> torch.device:
     """Return a device by name; "auto" is a GPU if there is one, otherwise the CPU.
@@ -23,10 +28,22 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.zeros(0, device=name)
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise _unusable(name, "there is no such device; take cpu, cuda or cuda:1") from error
+    if device.type == "meta":
+        raise _unusable(name, "it holds no numbers; take cpu, cuda or cuda:1")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise _unusable(name, "torch finds no GPU; take auto or cpu")
+    try:
+        torch.zeros(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"device '{name}' cannot be used here: {str(error).splitlines()[0]}") from error
-    return torch.device(name)
+        raise _unusable(name, str(error).splitlines()[0]) from error
+    return device
+
+
+def _unusable(name: str, why: str) -> ConfigError:
+    return ConfigError(f"device '{name}' cannot be used here: {why}")
 
 
 def pick_precision(name: str, device: torch.device) -> str:
@@ -53,3 +70,42 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
     """Return the context to compute in, given a precision that `pick_precision` returned."""
     dtype = AUTOCAST.get(precision)
     return torch.autocast(device.type, dtype or torch.bfloat16, enabled=dtype is not None)
+
+
+def encoding(device: torch.device) -> torch.autocast:
+    """Return the context to encode in: bf16 on a GPU that multiplies it, otherwise the weights' own fp32."""
+    return autocast(pick_precision("auto", device) if device.type == "cuda" else "fp32", device)
+
+
+def photos_at_a_time(device: torch.device, size: int) -> int:
+    """Return how many photos of size x size pixels to encode at a time.
+
+    On a GPU it is a power of two, by the memory that is free.
+    """
+    if device.type != "cuda":
+        return PHOTOS_ON_CPU
+    return fitting(_free_bytes(device), BYTES_A_PIXEL * size**2, PHOTOS_ON_GPU)
+
+
+def texts_at_a_time(device: torch.device) -> int:
+    """Return how many captions to encode at a time; on a GPU by the memory that is free."""
+    return TEXTS_ON_CPU if device.type != "cuda" else fitting(_free_bytes(device), BYTES_A_TEXT, TEXTS_ON_GPU)
+
+
+def fitting(free: int, each: int, most: int) -> int:
+    """Return the largest power of two, 1 to `most`, of things of `each` bytes that take half of `free`."""
+    number = max(1, min(most, free // (2 * each)))
+    return 1 << (number.bit_length() - 1)
+
+
+def _free_bytes(device: torch.device) -> int:
+    """Return the bytes of a GPU that this process can still have, those that torch keeps for it included."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
+def copied(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return a tensor on a device; to a GPU from page-locked memory, so that this process need not wait."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
 from scipy.sparse import csr_matrix, vstack
@@ -13,8 +13,9 @@ from tqdm import tqdm
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, UnreadableImage
+from lexlip.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
 from lexlip.encoders.image import to_pixels
-from lexlip.errors import DataError
+from lexlip.errors import ConfigError, DataError
 from lexlip.machine import keep_freed_memory
 from lexlip.models.contract import Encoder, QueryEncoder
 
@@ -43,7 +44,7 @@ class PhotoPixels:
         self,
         config: ImageEncoderConfig,
         source: Source,
-        batch: int = 32,
+        batch: int = PHOTOS_ON_CPU,
         workers: int = 2,
         progress: str | None = None,
         indices: Sequence[int] | None = None,
@@ -101,36 +102,74 @@ class PhotoPixels:
 
 
 class PhotoVectors(PhotoPixels):
-    """Encodes the photos of a source.
+    """Encodes the photos of a source, on the model's device.
+
+    A GPU encodes a batch while its predecessor's vectors are used.
 
     Args:
         model: the encoder.
-        source, batch, workers, progress, indices: see `PhotoPixels`.
+        source, workers, progress, indices: see `PhotoPixels`.
+        batch: photos encoded at a time; None is what suits the model's device.
     """
 
     def __init__(
         self,
         model: Encoder,
         source: Source,
-        batch: int = 32,
+        batch: int | None = None,
         workers: int = 2,
         progress: str | None = None,
         indices: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(model.config.image, source, batch, workers, progress, indices)
+        image = model.config.image
+        batch = batch or photos_at_a_time(model.device, image.size)
+        super().__init__(image, source, batch, workers, progress, indices)
         self.model = model
 
     def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
-        """Yield ids and vectors p, float32 [n, V], in the source's order without unreadable photos."""
-        for ids, pixels in self.pixels():
-            yield ids, self.model.encode_image(pixels)
+        """Yield ids and vectors p, float32 [n, V], in the source's order without unreadable photos.
+
+        Raises:
+            ConfigError: the GPU's memory does not suffice for a single photo.
+        """
+        if self.model.device.type == "cpu":
+            for ids, pixels in self.pixels():
+                yield ids, self.model.encode_image(pixels)
+        else:
+            yield from self._ahead()
+
+    def _ahead(self) -> Iterator[tuple[list[str], csr_matrix]]:
+        """Yield the same, while a thread makes the GPU encode the next batch."""
+        waiting: deque[tuple[list[str], Future[csr_matrix]]] = deque()
+        thread = ThreadPoolExecutor(1)
+        try:
+            for ids, pixels in self.pixels():
+                waiting.append((ids, thread.submit(self._encode, pixels)))
+                if len(waiting) > 1:
+                    ids, vectors = waiting.popleft()
+                    yield ids, vectors.result()
+            for ids, vectors in waiting:
+                yield ids, vectors.result()
+        finally:
+            thread.shutdown(cancel_futures=True)
+
+    def _encode(self, pixels: Tensor) -> csr_matrix:
+        """Encode a batch; in halves if the GPU's memory does not suffice."""
+        try:
+            return self.model.encode_image(pixels)
+        except torch.OutOfMemoryError as error:
+            if len(pixels) == 1:
+                why = "the GPU's memory is too small to encode a photo; free some, or give --device cpu"
+                raise ConfigError(why) from error
+        halves = pixels.split((len(pixels) + 1) // 2)  # after the exception, which holds tensors
+        return vstack([self._encode(half) for half in halves], format="csr")
 
 
 def encode_captions(
     model: Encoder,
     captions: Sequence[str],
     encoder: QueryEncoder = "network",
-    batch: int = 256,
+    batch: int | None = None,
     progress: str | None = None,
 ) -> csr_matrix:
     """Return the vectors p of captions, float32 [T, V].
@@ -139,10 +178,11 @@ def encode_captions(
         model: the encoder.
         captions: T sentences, one or more.
         encoder: see `DualEncoder.encode_text`.
-        batch: captions encoded at a time.
+        batch: captions encoded at a time; None is what suits the model's device.
         progress: what the progress bar says; None shows none.
     """
     rows = []
+    batch = batch or texts_at_a_time(model.device)
     with _bar(len(captions), "caption", progress) as bar:
         for start in range(0, len(captions), batch):
             rows.append(model.encode_text(captions[start : start + batch], encoder))

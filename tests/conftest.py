@@ -20,6 +20,14 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a model that is not there is not
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("no GPU: torch.cuda.is_available() is False")
+
+
 @pytest.fixture
 def shared() -> Path:
     """The folder of real photos, which is not part of the repository."""

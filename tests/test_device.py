@@ -5,7 +5,16 @@ import pytest
 import torch
 
 from lexlip import device as module
-from lexlip.device import autocast, pick_device, pick_precision
+from lexlip.device import (
+    autocast,
+    copied,
+    encoding,
+    fitting,
+    photos_at_a_time,
+    pick_device,
+    pick_precision,
+    texts_at_a_time,
+)
 from lexlip.errors import ConfigError
 from lexlip.training.distributed import Processes
 
@@ -14,12 +23,14 @@ CPU = torch.device("cpu")
 
 def test_devices() -> None:
     assert pick_device("cpu").type == "cpu"
-    with pytest.raises(ConfigError, match="device 'warp' cannot be used here") as caught:
-        pick_device("warp")
-    assert "\n" not in str(caught.value)
+    for name in ("warp", "cuda:x", "meta"):
+        with pytest.raises(
+            ConfigError, match=f"device '{name}' cannot be used here: .*take cpu, cuda or cuda:1"
+        ):
+            pick_device(name)
     if not torch.cuda.is_available():
         assert pick_device("auto").type == "cpu"
-        with pytest.raises(ConfigError, match="device 'cuda' cannot be used here"):
+        with pytest.raises(ConfigError, match="device 'cuda' cannot be used here: torch finds no GPU"):
             pick_device("cuda")
 
 
@@ -73,3 +84,44 @@ def test_autocast(precision: str, dtype: torch.dtype) -> None:
     square = torch.ones(2, 2)
     with autocast(precision, CPU):
         assert (square @ square).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("free", "each", "number"),
+    [(0, 10, 1), (19, 10, 1), (160, 10, 8), (319, 10, 8), (320, 10, 16), (10**12, 10, 256)],
+)
+def test_as_many_as_take_half_of_the_memory(free: int, each: int, number: int) -> None:
+    assert fitting(free, each, 256) == number
+
+
+def test_photos_and_captions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = torch.device("cuda", 0)
+    assert [photos_at_a_time(CPU, size) for size in (224, 384)] == [32, 32]
+    assert texts_at_a_time(CPU) == 256
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 * 2**30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2 * 2**30)
+    for free, photos, larger, texts in ((23, 256, 128, 512), (3, 64, 16, 512), (0, 16, 4, 128)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free * 2**30, 2**40))
+        assert (photos_at_a_time(gpu, 224), photos_at_a_time(gpu, 384), texts_at_a_time(gpu)) == (
+            photos,
+            larger,
+            texts,
+        )
+
+
+@pytest.mark.parametrize(("device", "native", "enabled"), [("cpu", True, False), ("cuda", True, True)])
+def test_only_a_gpu_encodes_in_bf16(
+    device: str, native: bool, enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: native)
+    monkeypatch.setattr(module, "_cpu_has_bf16", lambda: True)
+    asked = {}
+    monkeypatch.setattr(module, "autocast", lambda precision, device: asked.update({device.type: precision}))
+    encoding(torch.device(device))
+    assert asked == {device: "bf16" if enabled else "fp32"}
+
+
+def test_a_copy_on_the_cpu_is_the_tensor_itself() -> None:
+    tensor = torch.ones(2)
+    assert copied(tensor, CPU) is tensor

@@ -4,11 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import vstack
+from scipy.sparse import csr_matrix, vstack
 
 from lexlip.data import Scenes, open_source
-from lexlip.photo_vectors import PhotoVectors
-from tests.tiny import tiny_model
+from lexlip.errors import ConfigError
+from lexlip.models.lexlip import LexLIP
+from lexlip.photo_vectors import PhotoVectors, encode_captions
+from tests.tiny import CAPTIONS, tiny_model
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -53,3 +55,51 @@ def test_no_thread_is_left_where_an_iteration_is_given_up() -> None:
     assert threading.active_count() > before
     del batches
     assert threading.active_count() == before
+
+
+class OnSmallGpu:
+    """A model that says it is on a GPU, whose memory is enough for so many photos."""
+
+    device = torch.device("cuda", 0)
+
+    def __init__(self, model: LexLIP, room: int) -> None:
+        self.model, self.config, self.room, self.batches = model, model.config, room, list[int]()
+
+    def encode_image(self, photos: torch.Tensor) -> csr_matrix:
+        self.batches.append(len(photos))
+        if len(photos) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return self.model.encode_image(photos)
+
+
+def test_a_gpu_encodes_ahead_and_in_halves_if_its_memory_is_small() -> None:
+    model, source = tiny_model(), Scenes(10, seed=0)
+    gpu = OnSmallGpu(model, room=2)
+    found = list(PhotoVectors(gpu, source, batch=5))
+    assert [ids for ids, _ in found] == [
+        [item.id for item in source.items[:5]],
+        [i.id for i in source.items[5:]],
+    ]
+    assert gpu.batches == [5, 3, 2, 1, 2] * 2
+    expected = [vectors for _, vectors in PhotoVectors(model, source, batch=5)]
+    for (_, vectors), other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(vectors.toarray(), other.toarray(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_gpu_without_memory() -> None:
+    with pytest.raises(ConfigError, match="too small to encode a photo; free some, or give --device cpu"):
+        list(PhotoVectors(OnSmallGpu(tiny_model(), room=0), Scenes(3, seed=0), batch=3))
+
+
+def test_no_thread_is_left_where_a_gpu_s_vectors_are_given_up() -> None:
+    before = threading.active_count()
+    batches = iter(PhotoVectors(OnSmallGpu(tiny_model(), room=9), Scenes(20, seed=0), batch=2))
+    next(batches)
+    del batches
+    assert threading.active_count() == before
+
+
+def test_captions_a_few_at_a_time() -> None:
+    model = tiny_model()
+    whole, few = (encode_captions(model, CAPTIONS, batch=batch) for batch in (None, 4))
+    np.testing.assert_allclose(whole.toarray(), few.toarray(), rtol=1e-4, atol=1e-5)

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from lexlip.search.fusion import Fusion, Hybrid
     from lexlip.sparse.quantize import Scheme
 
-OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  # options that bm25 has not
+OF_MODELS = (
+    "topk",
+    "quantization",
+    "engine",
+    "query_encoder",
+    "query_topk",
+)  # options of models with vectors
 
 
 @click.command()
@@ -35,6 +41,7 @@ OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  #
 @options.images_option
 @options.split_option
 @options.workers_option
+@options.device_option
 @options.json_option
 @click.pass_context
 def evaluate(
@@ -52,6 +59,7 @@ def evaluate(
     images: str | None,
     split: str | None,
     workers: int,
+    device: str,
     as_json: bool,
     **chosen: Any,
 ) -> None:
@@ -88,16 +96,16 @@ def evaluate(
         if (also == BM25) != (model == BM25):
             why = f"cannot be {also} beside {model}: bm25 has fewer captions for queries than models have"
             options.refuse(context, ["also"], why)
-    reranker = _load_reranker(rerank)  # before the work
+    reranker = _load_reranker(rerank, device)  # before the work
     kind = kind_of(model)
     if kind in MODELS and not MODELS[kind].vectors:
         why = f"is for first stages, and '{model}' compares pairs"
         options.refuse(context, [*OF_MODELS, "rerank", "also", "run_files"], why)
-        report, name = _all_pairs(model, photos, workers, progress)
+        report, name = _all_pairs(model, photos, workers, device, progress)
         how = "all pairs"
     else:
         wanted = [10, *([DEPTH] if run_files or also else []), *([rerank_k] if rerank else [])]
-        settings = FirstStage(photos, workers, progress, max(wanted))
+        settings = FirstStage(photos, workers, device, progress, max(wanted))
         report, name, how = _first_stage(model, settings, context, **chosen)
         if also is not None:
             from lexlip.measure.fused import fuse_reports
@@ -129,6 +137,7 @@ class FirstStage(NamedTuple):
 
     photos: Source
     workers: int
+    device: str
     progress: bool
     depth: int
 
@@ -150,19 +159,20 @@ def _first_stage(
     """
     from lexlip.registry import BM25
 
-    photos, workers, progress, depth = settings
+    photos, workers, device, progress, depth = settings
     if model == BM25:
         from lexlip.measure.bm25_recall import evaluate_bm25
 
         if context is not None:
-            options.refuse(context, OF_MODELS, "is for models, and bm25 takes captions as they are")
+            unused = [*OF_MODELS, *([] if context.params["rerank"] else ["device"])]
+            options.refuse(context, unused, "is for models, and bm25 takes captions as they are")
         report = evaluate_bm25(photos, progress=progress, depth=depth, language=language)
         return report, BM25, "bm25 over one caption of each image, the others are queries"
     from lexlip.measure.evaluate import evaluate as measure
     from lexlip.models.load import load_model
     from lexlip.search.open_engine import engine_for
 
-    encoder = load_model(model)
+    encoder = load_model(model, device)
     chosen, engine_of = engine_for(encoder, engine, quantization, query_topk)
     kept: int | None = topk
     if encoder.vocabulary is None:  # a dense model has no words to keep
@@ -171,21 +181,21 @@ def _first_stage(
     return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
 
 
-def _load_reranker(name: str | None) -> OneTransformer | None:
+def _load_reranker(name: str | None, device: str) -> OneTransformer | None:
     if name is None:
         return None
     from lexlip.models.load import load_reranker
 
-    return load_reranker(name)
+    return load_reranker(name, device)
 
 
-def _all_pairs(model: str, photos: Source, workers: int, progress: bool) -> tuple[Report, str]:
+def _all_pairs(model: str, photos: Source, workers: int, device: str, progress: bool) -> tuple[Report, str]:
     """Return the report of a cross-encoder without a first stage, and its name."""
     from lexlip.measure.pairs import evaluate_pairs
     from lexlip.measure.pool import embed_pool
     from lexlip.models.load import load_reranker
 
-    encoder = load_reranker(model)
+    encoder = load_reranker(model, device)
     return evaluate_pairs(encoder, embed_pool(encoder, photos, workers, progress), progress), encoder.name
 
 
@@ -214,4 +224,4 @@ def show(report: Report, how: str) -> None:
         click.echo(
             f"  terms an image {report.terms_image:.1f}, a text {report.terms_text:.1f} (before top-K)"
         )
-        click.echo(f"  words@10 {report.words_at_10:.3f}")
+        click.echo(f"  words@10 {report.words_in_words}")

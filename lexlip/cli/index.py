@@ -49,6 +49,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 @options.images_option
 @options.split_option
 @options.workers_option
+@options.device_option
 @options.json_option
 @click.pass_context
 def index(
@@ -65,6 +66,7 @@ def index(
     images: str | None,
     split: str | None,
     workers: int,
+    device: str,
     as_json: bool,
 ) -> None:
     """Make photos searchable.
@@ -109,6 +111,7 @@ def index(
                 topk_words=options.given(context, "topk"),
                 scheme=options.given(context, "quantization"),
                 workers=workers,
+                device=device,
                 progress=not as_json,
             )
         elif kind == BM25:
@@ -140,7 +143,9 @@ def _check_options(context: click.Context, kind: str, model: str) -> None:
     if context.params["update"]:
         options.refuse(context, ["ann"], "is for a new index, not for --update")
     elif kind == BM25:
-        options.refuse(context, [*OF_WORDS, "ann"], "is for models, and bm25 takes captions as they are")
+        options.refuse(
+            context, [*OF_WORDS, "ann", "device"], "is for models, and bm25 takes captions as they are"
+        )
     elif _has_words(kind):
         options.refuse(context, ["ann"], f"is for dense models, and '{model}' is one of words")
     else:
@@ -152,7 +157,7 @@ def _encode(model: str, photos: Source, listed: float, chosen: dict[str, Any]) -
     from lexlip.models.load import load_model
     from lexlip.models.model_folder import lasting_name
 
-    encoder: Any = load_model(model).fold_batch_norms()
+    encoder: Any = load_model(model, chosen["device"]).fold_batch_norms()
     name, index, workers = lasting_name(model), chosen["index_folder"], chosen["workers"]
     progress = not chosen["as_json"]
     if encoder.vocabulary is None:

@@ -58,6 +58,13 @@ workers_option = click.option(
     show_default=True,
     help="Threads that decode photos.",
 )
+device_option = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="Where models compute: cpu, cuda, cuda:1; auto is a GPU if there is one.",
+)
 language_option = click.option(
     "--language",
     type=click.Choice(["en", "de", "fr", "cs"]),

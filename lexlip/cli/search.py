@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @options.query_topk_option()
 @options.second_stage_options("DIR", "A second index of the same photos")
 @click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
+@options.device_option
 @options.json_option
 @click.pass_context
 def search(
@@ -46,6 +47,7 @@ def search(
     hybrid: Hybrid,
     hybrid_weight: float,
     html: str | None,
+    device: str,
     as_json: bool,
 ) -> None:
     """Find photos by a sentence, or by a picture.
@@ -76,17 +78,19 @@ def search(
     from lexlip.models.model_folder import model_folder
     from lexlip.search.photo_search import PhotoSearch
 
-    if also is not None:
-        read_header(also)
+    kinds = {header.kind} if also is None else {header.kind, read_header(also).kind}
+    if image is None and rerank is None and "dense" not in kinds:
+        why = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
+        options.refuse(context, ["device"], why)
     if rerank is not None:
         model_folder(rerank)
     second = None
     if rerank is not None:
         from lexlip.search.rerank import Reranker
 
-        second = Reranker(rerank, rerank_k, rerank_fusion, rerank_weight)
+        second = Reranker(rerank, rerank_k, rerank_fusion, rerank_weight, device)
     with PhotoSearch(
-        index_folder, model, query_encoder, query_topk, second, also, hybrid, hybrid_weight
+        index_folder, model, query_encoder, query_topk, second, also, hybrid, hybrid_weight, device
     ) as photos:
         answer = photos.image(image, k) if image is not None else photos.text(str(query), k)
     if html:

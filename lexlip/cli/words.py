@@ -32,6 +32,7 @@ from lexlip.cli.exit_codes import interruptible
 @options.images_option
 @options.split_option
 @options.workers_option
+@options.device_option
 @options.json_option
 def words(
     source: str,
@@ -42,6 +43,7 @@ def words(
     images: str | None,
     split: str | None,
     workers: int,
+    device: str,
     as_json: bool,
 ) -> None:
     """Show the words that a model finds in photos, heaviest first.
@@ -53,11 +55,13 @@ def words(
 
     photos = open_source(source, images, split)
 
+    from lexlip.device import pick_device
     from lexlip.measure.words import photo_words
     from lexlip.models.lexlip import LexLIP
 
     with interruptible("no page was written"):
-        encoder = LexLIP.from_pretrained(model).fold_batch_norms()
+        place = pick_device(device)  # before the weights are read
+        encoder = LexLIP.from_pretrained(model).to(place).fold_batch_norms()
         indices = spread(len(photos), number)
         found, unreadable = photo_words(encoder, photos, topk, indices, workers, progress=not as_json)
         if html:

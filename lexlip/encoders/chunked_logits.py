@@ -78,12 +78,15 @@ class _MaxPooledLogits(torch.autograd.Function):
 def _counted_positions(mask: Tensor) -> Tensor:
     """Return the true positions of each row of `mask`, bool [B, P], as int64 [B, P'] indices into B * P.
 
-    P' is the most that a row has. A row with fewer repeats its first, which does not change its maximum and
-    makes a mask on the logits unnecessary.
+    P' is the most that a row has, or P on a GPU, which the processor need not wait for then. A row with fewer
+    repeats its first, which does not change its maximum and makes a mask on the logits unnecessary.
     """
     batch, positions = mask.shape
     counts = mask.sum(dim=1, keepdim=True)
-    longest = max(1, int(counts.max())) if batch else 1
+    if mask.device.type == "cuda":
+        longest = positions
+    else:
+        longest = max(1, int(counts.max())) if batch else 1
     order = mask.byte().argsort(dim=1, descending=True, stable=True)[:, :longest]
     rank = torch.arange(longest, device=mask.device)
     order = torch.where(rank < counts, order, order[:, :1])

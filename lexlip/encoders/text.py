@@ -38,6 +38,8 @@ class TextEncoder(nn.Module):
         ModelError: the model cannot be found or made.
     """
 
+    special: Tensor
+
     def __init__(
         self,
         config: TextEncoderConfig,
@@ -62,6 +64,8 @@ class TextEncoder(nn.Module):
         if getattr(self.body, "pooler", None) is not None:
             self.body.pooler = None
         self.width: int = self.body.config.hidden_size
+        special = [i for i in tokenizer.all_special_ids if i != tokenizer.mask_token_id]
+        self.register_buffer("special", torch.tensor(special, dtype=torch.int64), persistent=False)
 
     @property
     def architecture(self) -> dict[str, Any]:
@@ -86,8 +90,7 @@ class TextEncoder(nn.Module):
 
     def special_tokens(self, ids: Tensor) -> Tensor:
         """Return which positions are special tokens ([CLS], [SEP], padding, not [MASK]), bool [T, L]."""
-        special = [i for i in self.tokenizer.all_special_ids if i != self.tokenizer.mask_token_id]
-        return torch.isin(ids, torch.tensor(special, device=ids.device))
+        return torch.isin(ids, self.special)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the token states [T, L, D] of token ids [T, L] (Eq. 4)."""

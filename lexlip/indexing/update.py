@@ -40,6 +40,7 @@ def update_photos(
     topk_words: int | None = None,
     scheme: Scheme | None = None,
     workers: int = 2,
+    device: str = "auto",
     progress: bool = False,
 ) -> Updated:
     """Make an index of words match its source again, in one commit.
@@ -70,7 +71,7 @@ def update_photos(
     photos: PhotoVectors | None = None
     batches: Iterator[Impacts] = iter(())
     if changes.new or changes.changed or model_name is not None:
-        photos, batches = _encode(index, metadata, model_name, source, changes, workers, progress)
+        photos, batches = _encode(index, metadata, model_name, source, changes, workers, device, progress)
     batch = next(batches, None)  # before anything is written
     encoded: set[str] = set()
     changed = {source.items[number].id for number in changes.changed}
@@ -102,13 +103,14 @@ def _encode(
     source: Source,
     changes: Changes,
     workers: int,
+    device: str,
     progress: bool,
 ) -> tuple[PhotoVectors, Iterator[Impacts]]:
     from lexlip.indexing.impact import impacts
     from lexlip.photo_vectors import PhotoVectors
     from lexlip.search.stages.index_model import load_encoder
 
-    encoder = load_encoder(index, metadata, model_name)
+    encoder = load_encoder(index, metadata, model_name, device)
     photos = PhotoVectors(
         encoder,
         source,

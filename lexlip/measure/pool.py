@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from lexlip.data import Skipped, Source
+from lexlip.device import photos_at_a_time
 from lexlip.errors import DataError, ModelError
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.models.one_transformer import OneTransformer
@@ -219,11 +220,12 @@ def embed_pool(
     photos = PhotoPixels(
         model.config.image,
         source,
-        workers=workers,
+        photos_at_a_time(model.device, model.config.image.size),
+        workers,
         progress="photos" if progress else None,
         indices=indices,
     )
-    batches = [(ids, model.embed_photos(pixels)) for ids, pixels in photos.pixels()]
+    batches = [(ids, model.embed_photos(pixels).cpu()) for ids, pixels in photos.pixels()]
     ids = [id for names, _ in batches for id in names]
     if not ids:
         raise photos.none_read()

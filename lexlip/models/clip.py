@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoImageProcessor, CLIPModel, PreTrainedTokenizerBase
 
 from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
+from lexlip.device import copied, encoding
 from lexlip.encoders.image import to_pixels
 from lexlip.encoders.text import read_tokenizer
 from lexlip.errors import ModelError
 from lexlip.models.contract import QueryEncoder
-from lexlip.models.dual_encoder import by_length
+from lexlip.models.dual_encoder import by_length, to_rows
 from lexlip.registry import Metric
 
 HASHED = 101  # every 101st weight counts for the identity: hashing all would take a second
@@ -56,6 +57,10 @@ class Clip(nn.Module):
     mean: Tensor
     std: Tensor
 
+    @property
+    def device(self) -> torch.device:
+        return self.mean.device
+
     @classmethod
     def from_pretrained(cls, name: str | Path) -> Self:
         """Load a model by hub name or folder, with its tokenizer and its processor's settings.
@@ -86,9 +91,10 @@ class Clip(nn.Module):
         """Return float32 vectors [B, D] of B photos: pictures, or uint8 [B, 3, size, size]."""
         if not isinstance(photos, Tensor):
             photos = torch.stack([to_pixels(photo.convert("RGB"), self.config.image) for photo in photos])
-        pixels = (photos.float() / 255 - self.mean) / self.std
-        pooled = self.model.vision_model(pixel_values=pixels).pooler_output
-        return csr_matrix(self.model.visual_projection(pooled).numpy())
+        pixels = (copied(photos, self.device).float() / 255 - self.mean) / self.std
+        with encoding(self.device):
+            pooled = self.model.vision_model(pixel_values=pixels).pooler_output
+            return to_rows(self.model.visual_projection(pooled))
 
     @torch.inference_mode()
     def encode_text(
@@ -102,7 +108,8 @@ class Clip(nn.Module):
         if encoder == "words":
             raise ModelError(f"the CLIP model '{self.name}' has no words; use the network query encoder")
         parts = [texts[start : start + batch] for start in range(0, len(texts), batch)]
-        rows = [csr_matrix(self._encode(part).numpy()) for part in parts]
+        with encoding(self.device):
+            rows = [to_rows(self._encode(part)) for part in parts]
         return vstack([csr_matrix((0, self.dimensions), dtype="float32"), *rows], format="csr")
 
     def fold_batch_norms(self) -> Self:
@@ -117,8 +124,9 @@ class Clip(nn.Module):
             padding=True,
             return_tensors="pt",
         )
+        all_ids, whole_mask = tokens["input_ids"], tokens["attention_mask"].bool()
         pooled, order = [], []
-        for rows, ids, mask in by_length(tokens["input_ids"], tokens["attention_mask"].bool()):
+        for rows, ids, mask in by_length(all_ids.to(self.device), whole_mask.to(self.device)):
             pooled.append(self.model.text_model(input_ids=ids, attention_mask=mask.long()).pooler_output)
             order.append(rows)
         vectors: Tensor = self.model.text_projection(torch.cat(pooled)[torch.argsort(torch.cat(order))])

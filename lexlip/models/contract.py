@@ -13,6 +13,7 @@ from lexlip.registry import Metric
 from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase
 
@@ -51,6 +52,11 @@ class Encoder(Protocol):
     @property
     def vocabulary(self) -> Vocabulary | None:
         """The V words that the entries stand for; None for a dense model."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
         ...
 
     @property

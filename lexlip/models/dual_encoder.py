@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
+from lexlip.device import copied, encoding
 from lexlip.encoders.batch_norms import fold_batch_norms
 from lexlip.encoders.image import ImageEncoder, to_pixels
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead
@@ -147,7 +148,8 @@ class DualEncoder(nn.Module):
     def fold_batch_norms(self) -> Self:
         """Make encoding photos faster; the model can then be neither trained nor saved."""
         size = self.config.image.size
-        fold_batch_norms(self.image_encoder, torch.zeros(1, 3, size, size, dtype=torch.uint8))
+        pixels = torch.zeros(1, 3, size, size, dtype=torch.uint8, device=self.device)
+        fold_batch_norms(self.image_encoder, pixels)
         return self
 
     def compile_encoders(self) -> None:
@@ -173,7 +175,8 @@ class DualEncoder(nn.Module):
             pixels = photos
         else:
             pixels = torch.stack([to_pixels(photo.convert("RGB"), self.config.image) for photo in photos])
-        return csr_matrix(self.vectors(self.raw_image(pixels.to(self.device))).cpu().numpy())
+        with encoding(self.device):
+            return to_rows(self.vectors(self.raw_image(copied(pixels, self.device))))
 
     @torch.inference_mode()
     def encode_text(
@@ -194,7 +197,8 @@ class DualEncoder(nn.Module):
             return csr_matrix((0, self.dimensions), dtype=np.float32)
         chunks = (texts[start : start + batch] for start in range(0, len(texts), batch))
         encode = self._encode_words if encoder == "words" else self._encode_network
-        return vstack([csr_matrix(encode(chunk).cpu().numpy()) for chunk in chunks], format="csr")
+        with encoding(self.device):
+            return vstack([to_rows(encode(chunk)) for chunk in chunks], format="csr")
 
     def _encode_network(self, texts: Sequence[str]) -> Tensor:
         ids, mask = self.text_encoder.tokenize(texts)
@@ -284,17 +288,35 @@ def mean_of_tokens(states: Tensor, mask: Tensor) -> Tensor:
     return (states * counted).sum(dim=1) / counted.sum(dim=1)
 
 
+def to_rows(vectors: Tensor) -> csr_matrix:
+    """Return vectors [n, D] as float32 rows; of a GPU's only what is not 0 is copied."""
+    number, width = vectors.shape
+    places = vectors.nonzero()  # in the order of the rows
+    values = vectors[places[:, 0], places[:, 1]].float().cpu().numpy()
+    rows, columns = places.to(torch.int32).cpu().numpy().T
+    starts = np.searchsorted(rows, np.arange(number + 1)).astype(np.int32)
+    return csr_matrix((values, np.ascontiguousarray(columns), starts), shape=(number, width))
+
+
 def by_length(ids: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Group texts of similar length, so that little is padded.
+
+    A GPU takes many texts at a time, and one group stays as it is: to ask for its longest text would make
+    the processor wait for the GPU.
 
     Args:
         ids: token ids int64 [T, L], with mask bool [T, L].
 
     Yields:
-        The rows of some texts, int64 [t], and their ids and mask, [t, l], where l is the longest of them.
+        The rows of some texts, int64 [t], and their ids and mask, [t, l], where no text is longer than l.
         All rows together are a permutation of 0 ... T - 1.
     """
+    gpu = ids.device.type == "cuda"
+    if gpu and len(ids) <= TEXTS_OF_ONE_LENGTH[gpu]:
+        yield torch.arange(len(ids), device=ids.device), ids, mask
+        return
     lengths = mask.sum(dim=1)
-    for rows in torch.argsort(lengths, stable=True).split(TEXTS_OF_ONE_LENGTH[ids.device.type == "cuda"]):
-        longest = int(lengths[rows].max())
-        yield rows, ids[rows, :longest], mask[rows, :longest]
+    order = torch.argsort(lengths, stable=True).split(TEXTS_OF_ONE_LENGTH[gpu])
+    longest = torch.stack([lengths[rows].max() for rows in order]).tolist()
+    for rows, most in zip(order, longest, strict=True):
+        yield rows, ids[rows, :most], mask[rows, :most]

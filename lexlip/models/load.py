@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexlip.errors import ModelError
 from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
@@ -17,27 +17,44 @@ if TYPE_CHECKING:
     from lexlip.models.one_transformer import OneTransformer
 
 
-def load_model(name: str | Path) -> Encoder:
+def load_model(name: str | Path, device: str = "cpu") -> Encoder:
     """Load a model that has vectors: by packaged name ("mini"), folder, or a CLIP's hub name.
+
+    Args:
+        name: of the model.
+        device: see `lexlip.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, its files are damaged or of an unknown kind or version, or it
             has no vectors.
+        ConfigError: there is no such device.
     """
     check_first_stage(name)
-    encoder: Encoder = load_class(MODELS[kind_of(name)].implementation).from_pretrained(name)
+    encoder: Encoder = _load(name, device)
     return encoder
 
 
-def load_reranker(name: str | Path) -> OneTransformer:
+def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:
     """Load a model that compares pairs, by folder.
+
+    Args:
+        name: of the model.
+        device: see `lexlip.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, its files are damaged, or it does not compare pairs.
+        ConfigError: there is no such device.
     """
     check_reranker(name)
-    model: OneTransformer = load_class(MODELS[kind_of(name)].implementation).from_pretrained(name)
+    model: OneTransformer = _load(name, device)
     return model.fold_batch_norms()
+
+
+def _load(name: str | Path, device: str) -> Any:
+    from lexlip.device import pick_device  # loads torch
+
+    place = pick_device(device)  # before the weights are read
+    return load_class(MODELS[kind_of(name)].implementation).from_pretrained(name).to(place)
 
 
 def load_initial(name: str | Path, config: ModelConfig) -> DualEncoder:

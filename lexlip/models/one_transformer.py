@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lexlip.config import ModelConfig
+from lexlip.device import copied, encoding
 from lexlip.encoders.positions import resample_positions
 from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
 from lexlip.vocabulary import Vocabulary
@@ -23,7 +24,7 @@ from lexlip.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-PAIRS = 64  # pairs that run through the Transformer at a time
+PAIRS = (64, 512)  # pairs that run through the Transformer at a time on a CPU and on a GPU
 
 
 class OneTransformer(DualEncoder):
@@ -93,7 +94,8 @@ class OneTransformer(DualEncoder):
     def embed_photos(self, photos: Tensor) -> Tensor:
         """Return what `score_pairs` takes, float16 [B, P, D], of photos uint8 [B, 3, size, size]."""
         self.eval()
-        return self.embed_image(self.image_encoder(photos.to(self.device))).half()
+        with encoding(self.device):
+            return self.embed_image(self.image_encoder(copied(photos, self.device))).half()
 
     @torch.inference_mode()
     def score_pairs(
@@ -113,12 +115,15 @@ class OneTransformer(DualEncoder):
         ids, mask = (tensor.to(self.device) for tensor in self.text_encoder.tokenize(texts))
         lengths = mask.sum(dim=1).cpu().numpy()
         order = np.argsort(lengths[pairs[:, 0]], kind="stable")
-        for start in range(0, len(order), PAIRS):
-            rows = order[start : start + PAIRS]
+        together = PAIRS[self.device.type == "cuda"]
+        for start in range(0, len(order), together):
+            rows = order[start : start + together]
             text, photo = torch.from_numpy(pairs[rows]).to(self.device).unbind(1)
             longest = int(lengths[pairs[rows[-1], 0]])
             tokens = embedded[photo.to(embedded.device)].to(self.device, self.image_position.dtype)
-            scores[rows] = self.pair_logits(tokens, ids[text, :longest], mask[text, :longest]).cpu().numpy()
+            with encoding(self.device):
+                logits = self.pair_logits(tokens, ids[text, :longest], mask[text, :longest])
+            scores[rows] = logits.cpu().numpy()
         return scores
 
     def resize(self, size: int) -> None:

@@ -34,6 +34,7 @@ class PhotoSearch:
         rerank: a second stage, which looks at the first photos again.
         also: the folder of a second index of the same photos, whose answers are fused with the first's.
         hybrid, hybrid_weight: how they are fused; see `lexlip.search.fusion.fuse_two`.
+        device: see `lexlip.search.open_index.open_index`.
 
     Raises:
         ModelError: the model does not exist, or did not make the index.
@@ -51,15 +52,16 @@ class PhotoSearch:
         also: str | Path | None = None,
         hybrid: Hybrid = "rrf",
         hybrid_weight: float = 0.5,
+        device: str = "auto",
     ) -> None:
         if also is not None:
             first, second = read_header(index).extra, read_header(also).extra
             check_same_photos(first, second, Path(index), Path(also))
-        self.stage: FirstStage = open_index(index, model, query_encoder, query_topk)
+        self.stage: FirstStage = open_index(index, model, query_encoder, query_topk, device)
         self.rerank = rerank
         if also is not None:
             try:
-                self.stage = HybridStage(self.stage, open_index(also), hybrid, hybrid_weight)
+                self.stage = HybridStage(self.stage, open_index(also, device=device), hybrid, hybrid_weight)
             except BaseException:
                 self.close()
                 raise

@@ -28,13 +28,22 @@ class Reranker:
         model: name or folder of a model that compares pairs (`ce` or `joint`).
         k: hits that it looks at; the others stay behind them.
         fusion, weight: see `lexlip.search.fusion.fuse`.
+        device: see `lexlip.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, or it does not compare pairs.
+        ConfigError: there is no such device.
     """
 
-    def __init__(self, model: str | Path, k: int = 20, fusion: Fusion = "none", weight: float = 0.5) -> None:
-        self.model = load_reranker(model)
+    def __init__(
+        self,
+        model: str | Path,
+        k: int = 20,
+        fusion: Fusion = "none",
+        weight: float = 0.5,
+        device: str = "auto",
+    ) -> None:
+        self.model = load_reranker(model, device)
         self.k, self.fusion, self.weight = k, fusion, weight
 
     def __call__(self, query: str, hits: Sequence[Hit]) -> list[Hit]:

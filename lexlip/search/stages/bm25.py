@@ -43,7 +43,7 @@ class BM25Stage:
     Args:
         index: the index's folder.
         model: None, or "bm25".
-        query_encoder, query_topk: not used, as sentences are searched as they are.
+        query_encoder, query_topk, device: not used, as sentences are searched as they are.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class BM25Stage:
         model: str | None = None,
         query_encoder: str = "network",
         query_topk: int | None = None,
+        device: str = "auto",
     ) -> None:
         self.index = index
         self.metadata = read_metadata_as(BM25Metadata, index)

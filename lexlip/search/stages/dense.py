@@ -56,7 +56,7 @@ class DenseStage:
     """See `FirstStage`.
 
     Args:
-        index, model: see `lexlip.search.open_index.open_index`.
+        index, model, device: see `lexlip.search.open_index.open_index`.
         query_encoder: "network"; dense vectors have no words.
         query_topk: not used, as dense vectors have no words to keep.
     """
@@ -67,6 +67,7 @@ class DenseStage:
         model: str | None = None,
         query_encoder: QueryEncoder = "network",
         query_topk: int | None = None,
+        device: str = "auto",
     ) -> None:
         self.index = index
         self.metadata, self.vectors = open_vectors(index)
@@ -75,7 +76,7 @@ class DenseStage:
                 f"the index {index} was made with {self.metadata.encoder}, which has no words;"
                 " use the network query encoder"
             )
-        self.encoder = load_dense_encoder(index, self.metadata, model)
+        self.encoder = load_dense_encoder(index, self.metadata, model, device)
 
     def encode(self, query: str) -> csr_matrix:
         return self.encoder.encode_text([query])

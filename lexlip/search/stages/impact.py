@@ -27,7 +27,7 @@ class ImpactStage:
     """See `FirstStage`. torch is loaded only when a picture is searched with.
 
     Args:
-        index, model, query_encoder, query_topk: see `lexlip.search.open_index.open_index`.
+        index, model, query_encoder, query_topk, device: see `lexlip.search.open_index.open_index`.
     """
 
     def __init__(
@@ -36,8 +36,9 @@ class ImpactStage:
         model: str | None = None,
         query_encoder: QueryEncoder = "network",
         query_topk: int | None = SENTENCE_TOPK,
+        device: str = "auto",
     ) -> None:
-        self.index, self.model = index, model
+        self.index, self.model, self.device = index, model, device
         self.queries = load_queries(index, read_metadata(index), model, query_encoder)
         self.searcher = ImpactSearcher(index, self.queries.vocabulary.words)
         self.engine, self.query_topk = LuceneEngine(self.searcher, PICTURE_TOPK), query_topk
@@ -48,7 +49,7 @@ class ImpactStage:
 
     @cached_property
     def encoder(self) -> LexLIP:
-        return load_encoder(self.index, self.metadata, self.model)
+        return load_encoder(self.index, self.metadata, self.model, self.device)
 
     def encode(self, query: str) -> csr_matrix:
         return topk(self.queries.encode(query), self.query_topk)

@@ -18,22 +18,26 @@ if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP
 
 
-def load_encoder(index: Path, metadata: IndexMetadata, model: str | None) -> LexLIP:
+def load_encoder(index: Path, metadata: IndexMetadata, model: str | None, device: str = "auto") -> LexLIP:
     """Load the model that encodes photos, as queries or for an index of words.
 
     Args:
         index: the index's folder.
         metadata: what the index says about itself.
         model: name or folder of the model; None is the one that the index names.
+        device: see `lexlip.device.pick_device`.
 
     Raises:
         ModelError: the model does not exist, or did not make the index.
+        ConfigError: there is no such device.
         VocabularyMismatch: its words are not those of the index.
     """
+    from lexlip.device import pick_device
     from lexlip.models.lexlip import LexLIP
 
+    place = pick_device(device)  # before the weights are read
     with _model_of(index, metadata, model) as name:
-        encoder = LexLIP.from_pretrained(name).fold_batch_norms()
+        encoder = LexLIP.from_pretrained(name).to(place).fold_batch_norms()
     check_same_vocabulary(index, metadata, encoder.vocabulary.words)
     return encoder
 
@@ -48,12 +52,14 @@ def load_queries(
     return queries
 
 
-def load_dense_encoder(index: Path, metadata: IndexHeader, model: str | None) -> Encoder:
+def load_dense_encoder(
+    index: Path, metadata: IndexHeader, model: str | None, device: str = "auto"
+) -> Encoder:
     """Load the model that encodes queries for a dense index; see `load_encoder` for the rest."""
     from lexlip.models.load import load_model
 
     with _model_of(index, metadata, model) as name:
-        encoder = load_model(name).fold_batch_norms()
+        encoder = load_model(name, device).fold_batch_norms()
     if _digest(encoder.identity) != _digest(metadata.encoder):
         raise _another(index, metadata, name, encoder.identity)
     return encoder

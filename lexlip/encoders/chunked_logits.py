@@ -83,10 +83,8 @@ def _counted_positions(mask: Tensor) -> Tensor:
     """
     batch, positions = mask.shape
     counts = mask.sum(dim=1, keepdim=True)
-    if mask.device.type == "cuda":
-        longest = positions
-    else:
-        longest = max(1, int(counts.max())) if batch else 1
+    gpu = mask.device.type == "cuda"
+    longest = positions if gpu or not batch else max(1, int(counts.max()))
     order = mask.byte().argsort(dim=1, descending=True, stable=True)[:, :longest]
     rank = torch.arange(longest, device=mask.device)
     order = torch.where(rank < counts, order, order[:, :1])

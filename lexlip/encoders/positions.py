@@ -73,9 +73,21 @@ class _AnySizeAttention(Attention):
             bias: Tensor = super()._get_rel_pos_bias()
             return bias
         table = self.relative_position_bias_table  # [distances, heads]
-        stretch, index = _relative_positions(own, self.grid, table.device)
+        stretch, index = _stretch(own, self.grid, table.device), _index(own, self.grid, table.device)
         with torch.autocast(table.device.type, enabled=False):
             return (stretch @ table)[index].permute(2, 0, 1).unsqueeze(0)  # [1, heads, P, P]
+
+
+@torch.compiler.assume_constant_result
+def _stretch(own: int, grid: int, device: torch.device) -> Tensor:
+    """Return the matrix of `_relative_positions`; torch.compile calls it once and does not look inside."""
+    return _relative_positions(own, grid, device)[0]
+
+
+@torch.compiler.assume_constant_result
+def _index(own: int, grid: int, device: torch.device) -> Tensor:
+    """Return the rows of `_relative_positions`, likewise."""
+    return _relative_positions(own, grid, device)[1]
 
 
 @functools.lru_cache(maxsize=16)

@@ -141,3 +141,26 @@ def test_relative_positions_stay_exact_under_autocast() -> None:
         exact = attention._get_rel_pos_bias()
         with torch.autocast("cpu", torch.bfloat16):
             torch.testing.assert_close(attention._get_rel_pos_bias(), exact, rtol=0, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.compile's own, of Python and of its caches
+def test_torch_compile_makes_one_graph_of_each_size() -> None:
+    """What the interpolation needs is made once beside the graph: tracing it takes minutes."""
+    encoder = with_random_positions(replace(BEIT, options={**BEIT.options, "depth": 2}))
+    graphs = []
+
+    def count(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    compiled = torch.compile(encoder, backend=count, dynamic=False, fullgraph=True)
+    for number, size in enumerate((96, 64, 96), 1):
+        photos = tiny_photos(2, size)
+        found, expected = compiled(photos), encoder(photos)
+        torch.testing.assert_close(found, expected)
+        assert len(graphs) == min(number, 2)
+        table = encoder.body.blocks[1].attn.relative_position_bias_table
+        (gradient,) = torch.autograd.grad(found.square().sum(), table)
+        (other,) = torch.autograd.grad(expected.square().sum(), table)
+        torch.testing.assert_close(gradient, other)

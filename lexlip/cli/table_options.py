@@ -119,7 +119,7 @@ def _evaluations(table: Table) -> list[Option]:
         options.images_option,
         options.split_option,
         _captions_option(),
-        *_rerank_options(table),
+        *_rerank_options(table)[:2],  # how scores are combined takes no time
         _photos_option(table, "Number of photos; may be repeated. More than SOURCE has are extrapolated."),
         *_vectors_options(),
     ]

@@ -25,7 +25,7 @@ class Column:
         shown: whether a table shows the column, given all its rows.
         is_text: aligned to the left.
         key: of its figures in lines of the papers (`Quoted.figures`).
-        form: a format of these; "": as `figure` writes them.
+        form: a format of these; "": as the paper prints them.
     """
 
     heading: str
@@ -42,7 +42,7 @@ class Column:
         value = line.figures.get(self.key, UNKNOWN)
         if isinstance(value, str):
             return value
-        return f"{value:{self.form}}" if self.form else figure(value)
+        return f"{value:{self.form or ','}}"
 
 
 def figure(number: float | None) -> str:

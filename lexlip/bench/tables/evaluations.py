@@ -80,7 +80,7 @@ class _Reranker:
     """A cross-encoder with all photos, and how long it took to encode them."""
 
     def __init__(self, name: str, plan: Plan, source: Source) -> None:
-        self.name, self.plan = name, plan
+        self.name = name
         self.model: OneTransformer = load_reranker(reranker_folder(name))
         settings = plan.settings
         tokens, self.encode = _timed(
@@ -106,10 +106,9 @@ class _Reranker:
     def after(self, alone: Row, stage: Measured, k: int) -> Row:
         """Return a first stage's row with the k best of each query reranked."""
         assert alone.evaluation is not None
-        fusion, weight = self.plan.fusions[0], self.plan.weight
-        _, seconds = _timed(lambda: rerank(self.model, self.tokens, stage.report, k, fusion, weight))
+        _, seconds = _timed(lambda: rerank(self.model, self.tokens, stage.report, k))
         evaluation = replace(alone.evaluation, encode=alone.evaluation.encode + self.encode, rerank=seconds)
-        return replace(alone, reranker=self.name, k=k, fusion=fusion, evaluation=evaluation)
+        return replace(alone, reranker=self.name, k=k, fusion="none", evaluation=evaluation)
 
 
 def _of_size(row: Row, photos: int, size: int) -> Row:

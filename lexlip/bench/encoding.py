@@ -26,6 +26,7 @@ from tqdm import tqdm
 from lexlip import machine
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage, decode, spread
+from lexlip.device import photos_at_a_time, pick_device
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine import cores
 from lexlip.models.dual_encoder import DualEncoder
@@ -33,14 +34,14 @@ from lexlip.models.load import load_model
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.processes import in_own_process, worker_context
 
-BATCH = 32  # photos encoded at a time, as in `PhotoVectors`
+BATCH = 32  # photos that the plain loop encodes at a time
 
 Vectors = Iterator[NDArray[np.float32]]  # [B, dimensions], batch by batch
 
 
 def index_loop(model: DualEncoder, source: Source, indices: Sequence[int], workers: int) -> Vectors:
     """Encode photos as `lexlip index` does; expects a model with folded batch norms, as there."""
-    for _, vectors in PhotoVectors(model, source, BATCH, workers, indices=indices):
+    for _, vectors in PhotoVectors(model, source, workers=workers, indices=indices):
         yield vectors.toarray()
 
 
@@ -55,8 +56,8 @@ def plain_loop(model: DualEncoder, source: Source, indices: Sequence[int], worke
     )
     with torch.inference_mode():
         for photos in loader:
-            states = model.image_encoder.deepen(model.image_encoder.body_tokens(photos))
-            yield model.vectors(model.pool_image(states)).numpy()
+            tokens = model.image_encoder.body_tokens(photos.to(model.device))
+            yield model.vectors(model.pool_image(model.image_encoder.deepen(tokens))).cpu().numpy()
 
 
 LOOPS: dict[str, Callable[..., Vectors]] = {"index": index_loop, "plain": plain_loop}
@@ -91,9 +92,10 @@ def measure_encoding(
     photos: int = 500,
     workers: int = 2,
     rounds: int = 3,
+    device: str = "cpu",
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Measure photos per second of both loops, on the CPU, from the first file to the last vector.
+    """Measure photos per second of both loops, from the first file to the last vector.
 
     Every photo is decoded once before, so that files come from the system's cache; those that cannot be read
     are left out. In each round each loop runs in a new process, as a command does, in which the model was
@@ -106,6 +108,8 @@ def measure_encoding(
         photos: the most to take, evenly spread over the source.
         workers: that decode, for each loop.
         rounds: of both loops.
+        device: see `lexlip.device.pick_device`. On a GPU the index's loop computes in bf16, the plain one in
+            fp32, as each does by default.
         progress: show a progress bar.
 
     Returns:
@@ -118,6 +122,7 @@ def measure_encoding(
         DataError: no photo can be read.
         ConfigError: memory does not suffice.
     """
+    place = pick_device(device)
     config = _load(model).config.image
     chosen = spread(len(source), photos)
     total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress or None
@@ -134,7 +139,7 @@ def measure_encoding(
         for _ in range(rounds):
             for loop, taken in times.items():
                 bar.set_description(loop)
-                taken.append(_time_in_own_process(loop, model, source, list(shapes), workers))
+                taken.append(_time_in_own_process(loop, model, source, list(shapes), workers, str(place)))
                 bar.update(len(chosen))
     rates = {loop: [len(shapes) / seconds for seconds, _ in taken] for loop, taken in times.items()}
     width, height, size = np.median(list(shapes.values()), axis=0)
@@ -148,7 +153,8 @@ def measure_encoding(
             "photo_width": int(width),
             "photo_height": int(height),
             "photo_kb": round(size / 1000, 1),
-            "batch": BATCH,
+            "device": str(place),
+            "batch": photos_at_a_time(place, config.size),
             "workers": workers,
             "threads": torch.get_num_threads(),
             "rounds": rounds,
@@ -166,13 +172,13 @@ def measure_encoding(
 
 
 def time_loop(
-    loop: str, model: str, source: Source, indices: Sequence[int], workers: int
+    loop: str, model: str, source: Source, indices: Sequence[int], workers: int, device: str = "cpu"
 ) -> tuple[float, float]:
     """Return the seconds of a loop over photos, and the share of all cores' time that it used.
 
     It needs a process of its own, without children: those that have ended would count.
     """
-    encoder = _load(model)
+    encoder = _load(model, device)
     if loop == "index":
         encoder.fold_batch_norms()
     start, used = time.perf_counter(), _processor_seconds()
@@ -182,8 +188,8 @@ def time_loop(
     return seconds, used / (seconds * cores())
 
 
-def _load(model: str) -> DualEncoder:
-    encoder = load_model(model)
+def _load(model: str, device: str = "cpu") -> DualEncoder:
+    encoder = load_model(model, device)
     if not isinstance(encoder, DualEncoder):
         raise ModelError(f"the plain loop cannot take the {encoder.kind} model '{model}' apart")
     return encoder

@@ -34,6 +34,7 @@ NAMES = {"index": "lexlip index", "plain": "plain, as with open_clip"}
 @options.images_option
 @options.split_option
 @options.workers_option
+@options.device_option
 @options.json_option
 def encode(
     source: str,
@@ -43,13 +44,14 @@ def encode(
     images: str | None,
     split: str | None,
     workers: int,
+    device: str,
     as_json: bool,
 ) -> None:
     """Measure photos per second, with decoding and resizing, beside a plain loop.
 
     The loop of `lexlip index` and one that users of open_clip write (its evaluation transform, a DataLoader,
-    the model in evaluation mode) encode the same photos of SOURCE on the CPU with the same model. Workers are
-    threads in the first loop and processes in the second.
+    the model in evaluation mode, in batches of 32) encode the same photos of SOURCE with the same model.
+    Workers are threads in the first loop and processes in the second.
     """
     from lexlip.data import open_source
     from lexlip.models.model_folder import model_folder
@@ -60,7 +62,9 @@ def encode(
 
         from lexlip.bench.encoding import measure_encoding
 
-        report = measure_encoding(folder, source_photos, photos, workers, rounds, progress=not as_json)
+        report = measure_encoding(
+            folder, source_photos, photos, workers, rounds, device, progress=not as_json
+        )
     report["conditions"]["model"] = model
     click.echo(json.dumps(report)) if as_json else show(report)
 
@@ -72,7 +76,9 @@ def show(report: dict[str, Any]) -> None:
         f"{c['photos']:,} photos of {c['photo_width']} x {c['photo_height']} pixels ({c['photo_kb']:g} kB)"
         + (f", {c['unreadable']:,} more cannot be read" if c["unreadable"] else "")
     )
-    click.echo(f"{c['model']}: {c['encoder']} at {c['pixels']} pixels, batches of {c['batch']}")
+    click.echo(
+        f"{c['model']}: {c['encoder']} at {c['pixels']} pixels on {c['device']}, batches of {c['batch']}"
+    )
     click.echo(
         f"{c['cpu']}, {c['cores']} cores, threads: {c['threads']}, workers: {c['workers']},"
         f" rounds: {c['rounds']}, torch {c['torch']}"

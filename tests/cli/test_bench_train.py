@@ -1,5 +1,8 @@
 import json
+import math
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -60,11 +63,12 @@ def test_text() -> None:
         (["--size", "huge"], "'huge' is not one of 'mini', 'base'"),
         (["--batch", "1"], "'--batch': 1 is not in the range x>=2"),
         (["--captions", "0"], "'--captions': 0 is not in the range x>=1"),
-        (["--precision", "fp8"], "'fp8' is not one of 'auto', 'bf16', 'fp32'"),
+        (["--precision", "fp8"], "'fp8' is not one of 'auto', 'bf16', 'fp16', 'fp32'"),
         (["--rounds", "0"], "'--rounds': 0 is not in the range x>=1"),
         (["--threads", "0"], "'--threads': 0 is not in the range x>=1"),
         (["--terms", "0"], "'--terms': 0 is not in the range x>=1"),
         (["--terms", "300"], "300 terms are too many for 300 words"),
+        (["--config", "mini.yaml"], "--config needs --source"),
         (["--device", "tpu"], "device 'tpu' cannot be used here"),
     ],
 )
@@ -79,3 +83,21 @@ def test_help_says_what_is_measured() -> None:
     assert isinstance(bench, click.Group)
     assert "train" in run("--help").stdout
     assert "--compile" in run("train", "--help").stdout
+
+
+def test_what_a_core_decodes(photos: Path) -> None:
+    config = str(Path(__file__).parents[2] / "configs" / "cc4.3m-phase1.yaml")
+    source = ["--source", str(photos)]
+    report = json.loads(run(*SMALL, *source, "--config", config, "--json").stdout)
+    decoding = report["decoding"]
+    assert (decoding["photos"], decoding["randaugment"]) == (6, [2, 9])
+    assert list(decoding["photos_per_s_and_core"]) == list(decoding["cores"]) == ["224", "384"]
+    eaten = report["variants"]["lean"]["samples_per_s"]
+    for pixels, rate in decoding["photos_per_s_and_core"].items():
+        assert decoding["cores"][pixels] == math.ceil(eaten / rate)
+    lines = run(*SMALL, *source).stdout.splitlines()
+    assert lines[-4] == "6 photos decoded and augmented"
+    assert re.match(
+        r"at 224 pixels a core gives \d+ photos/s: a step of 4 photos needs \d+ cores?$", lines[-3]
+    )
+    assert lines[-1] == "(the lean step above, of 32 pixels)"

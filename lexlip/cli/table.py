@@ -135,13 +135,15 @@ def _measure_systems(
     photos, others = _open_pool("queries", queries, images, split, pools)
 
     from lexlip.bench.tables.systems import measure_systems
+    from lexlip.device import pick_device
     from lexlip.models.clip import Clip
     from lexlip.models.lexlip import LexLIP
 
+    place = pick_device(settings["device"])
     return measure_systems(
         definition,
-        LexLIP.from_pretrained(model),
-        None if clip is None else Clip.from_pretrained(clip),
+        LexLIP.from_pretrained(model).to(place),
+        None if clip is None else Clip.from_pretrained(clip).to(place),
         photos,
         others,
         _settings(topks or (None, 64, 32, 16, 12, 8), **settings),  # the paper's rows

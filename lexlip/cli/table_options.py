@@ -22,6 +22,7 @@ def options_of(table: Table) -> list[Option]:
         *own,
         options.quantization_option,
         options.workers_option,
+        options.device_option,
         options.markdown_option,
         options.json_option,
     ]

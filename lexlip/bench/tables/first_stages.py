@@ -11,6 +11,7 @@ from pathlib import Path
 from lexlip.bench.tables.folds import fold_sources, fold_vectors, mean_report
 from lexlip.bench.tables.settings import TableSettings, TopK, topk_name
 from lexlip.data import Source
+from lexlip.device import pick_device
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import Report, measure
 from lexlip.measure.pool import PoolVectors, encode_pool
@@ -82,9 +83,12 @@ def measure_first_stages(
                 yield Measured(name, "captions", None, BM25, reports, seconds=seconds)
         else:
             undecomposed = decompose and not MODELS[kind_of(folder)].vectors
-            model = (
-                VLDeformer.from_pretrained(folder, or_relative=True) if undecomposed else load_model(folder)
-            )
+            model: Encoder
+            if undecomposed:
+                place = pick_device(settings.device)
+                model = VLDeformer.from_pretrained(folder, or_relative=True).to(place)
+            else:
+                model = load_model(folder, settings.device)
             yield from _of_model(name, model, source, settings, queries, folds)
 
 

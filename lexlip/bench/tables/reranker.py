@@ -41,7 +41,7 @@ class TableReranker:
 
     @cached_property
     def model(self) -> OneTransformer:
-        return load_reranker(self.folder)
+        return load_reranker(self.folder, self.settings.device)
 
     @cached_property
     def tokens(self) -> PoolTokens:

@@ -29,6 +29,7 @@ class TableSettings:
         rounds: of the measurement of speed.
         seed: of everything that is drawn.
         workers: threads that decode photos.
+        device: where models encode; see `lexlip.device.pick_device`.
         progress: show progress bars.
     """
 
@@ -43,6 +44,7 @@ class TableSettings:
     rounds: int = 5
     seed: int = 0
     workers: int = 2
+    device: str = "cpu"
     progress: bool = False
 
     def bar(self, what: str, total: int, unit: str) -> tqdm:

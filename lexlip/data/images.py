@@ -14,8 +14,16 @@ from lexlip.errors import DataError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-MAX_PIXELS = 178_956_970  # Pillow's own limit: about half a gigabyte as RGB
+MAX_PIXELS = 178_956_970  # Pillow's own limit
+MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take
+MAX_SCANNED = 2_000_000_000  # pixels of a progressive JPEG times its scans: ten scans of MAX_PIXELS
 
+# bytes of memory per pixel while an image of a mode is decoded and becomes RGB; measured
+_BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
+_OPAQUE_BYTES, _TRANSPARENT_BYTES = 6, 16
+_WEBP_BYTES = 12  # more, for the canvas of its decoder
+
+TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
 _ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -49,8 +57,8 @@ def decode(data: bytes, size: int | None = None) -> Image.Image:
             a half, quarter or eighth of their size, never below `size`; nothing else is resized.
 
     Raises:
-        UnreadableImage: it is not an image, damaged or truncated, or has more than MAX_PIXELS, which the
-            header tells before anything is decoded.
+        UnreadableImage: it is not an image, damaged or truncated, or decoding it would take too much memory
+            or time, which is known before anything is decoded.
     """
     if not data:
         raise UnreadableImage("empty file")
@@ -62,8 +70,11 @@ def decode(data: bytes, size: int | None = None) -> Image.Image:
         try:
             if size is not None:
                 image.draft("RGB", (size, size))  # only JPEG has drafts; other formats ignore it
+            _check_cost(image, data, width * height)
             image.load()
             return _to_rgb(_upright(image))
+        except UnreadableImage:
+            raise
         except Exception as error:  # decoders raise nearly anything for a damaged file
             raise _damaged(error) from error
 
@@ -78,6 +89,31 @@ def _open(data: bytes) -> Image.Image:
         raise UnreadableImage("not an image") from error
     except Exception as error:
         raise _damaged(error) from error
+
+
+def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
+    """Raise UnreadableImage if decoding takes too much memory, or too many scans, as some attacks do.
+
+    Args:
+        image: opened, not loaded; its size may be drafted.
+        data: the file.
+        pixels: of the whole image.
+    """
+    transparent = image.mode in TRANSPARENT or "transparency" in image.info
+    per_pixel = _TRANSPARENT_BYTES if transparent else _BYTES.get(image.mode, _OPAQUE_BYTES)
+    per_pixel += _WEBP_BYTES if image.format == "WEBP" else 0
+    needed = image.width * image.height * per_pixel
+    if needed > MAX_BYTES:
+        raise UnreadableImage(
+            f"{pixels:,} pixels of {image.mode} would take {needed / 1e9:.1f} GB to decode: more than"
+            f" {MAX_BYTES / 1e9:.1f} GB"
+        )
+    if image.info.get("progressive"):
+        scans = data.count(b"\xff\xda")  # the marker that begins one; it is not within compressed data
+        if scans * pixels > MAX_SCANNED:
+            raise UnreadableImage(
+                f"a JPEG of {scans} scans of {pixels:,} pixels would take too long to decode"
+            )
 
 
 def _too_large(pixels: int) -> UnreadableImage:
@@ -102,20 +138,22 @@ def _upright(image: Image.Image) -> Image.Image:
 def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith(("I", "F")):
         return _eight_bits(image).convert("RGB")
-    if image.mode in ("RGBA", "RGBa", "LA", "La", "PA") or "transparency" in image.info:
-        rgba = image.convert("RGBA")
-        white = Image.new("RGBA", rgba.size, "white")
-        return Image.alpha_composite(white, rgba).convert("RGB")
-    return image.convert("RGB")
+    if image.mode in TRANSPARENT or "transparency" in image.info:
+        rgba = image if image.mode == "RGBA" else image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
     """Convert grey of 16 or 32 bits, integer or float, to 8 bits; Pillow's own conversion clips at 255."""
-    grey = np.nan_to_num(np.asarray(image, dtype=np.float32))
+    grey = np.array(image, dtype=np.float32)
+    np.nan_to_num(grey, copy=False)
     tops = (1.0, 255.0, 65535.0) if image.mode.startswith("F") else (65535.0,)
     brightest = float(np.max(grey))
     top = next((top for top in tops if brightest <= top), brightest)
-    return Image.fromarray(np.rint(grey.clip(0, top) * (255 / top)).astype(np.uint8))
+    np.clip(grey, 0, top, out=grey)
+    grey *= np.float32(255 / top)
+    return Image.fromarray(np.rint(grey, out=grey).astype(np.uint8))
 
 
 _quiet_lock = threading.Lock()

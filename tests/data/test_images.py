@@ -1,14 +1,19 @@
+import io
 import pickle
 import struct
+import subprocess
+import sys
 import threading
 import warnings
 import zlib
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from lexlip.data import images
 from lexlip.data.images import MAX_PIXELS, UnreadableImage, decode
 from lexlip.errors import DataError, LexLIPError
 
@@ -206,3 +211,50 @@ def test_the_error() -> None:
     assert str(error) == "a.jpg: truncated"
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.reason) == ("a.jpg: truncated", "truncated")
+
+
+MEMORY = """
+import resource, sys
+from lexlip.data import images
+data = open(sys.argv[1], "rb").read()
+images.decode(open(sys.argv[2], "rb").read())  # what decoding loads once
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+images.decode(data)
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+"""
+SIDE = 2500
+MODES = [("RGBA", "WEBP"), ("RGB", "WEBP"), ("RGBA", "PNG"), ("LA", "PNG"), ("I;16", "PNG"), ("F", "TIFF")]
+
+
+@pytest.mark.parametrize(("mode", "format"), [*MODES, ("RGB", "PNG"), ("L", "PNG"), ("CMYK", "JPEG")])
+def test_decoding_takes_no_more_memory_than_is_reckoned(
+    mode: str, format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"WEBP": {"lossless": True, "method": 0}, "TIFF": {"compression": "tiff_adobe_deflate"}}
+    for name, side in (("large", SIDE), ("small", 8)):
+        Image.new(mode, (side, side)).save(tmp_path / name, format, **options.get(format, {}))
+    command = [sys.executable, "-c", MEMORY, str(tmp_path / "large"), str(tmp_path / "small")]
+    taken = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    # what is refused as soon as the limit is below it
+    data = (tmp_path / "large").read_bytes()
+    monkeypatch.setattr(images, "MAX_BYTES", taken - 2**21)
+    with pytest.raises(UnreadableImage, match=f"{SIDE**2:,} pixels of .* would take .* GB to decode"):
+        decode(data)
+
+
+def test_a_small_file_of_a_huge_transparent_picture_is_refused(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGBA", (9000, 9000)).save(buffer, "WEBP", lossless=True, method=0)
+    assert len(buffer.getvalue()) < 20_000
+    with pytest.raises(UnreadableImage, match=r"81,000,000 pixels of RGBA would take 2\.3 GB to decode"):
+        decode(buffer.getvalue())
+
+
+def test_a_jpeg_of_many_scans_is_refused() -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (4000, 4000), "red").save(buffer, "JPEG", progressive=True)
+    data = buffer.getvalue()
+    decode(data)
+    last = b"\xff\xda" + data.split(b"\xff\xda")[-1].removesuffix(b"\xff\xd9")
+    with pytest.raises(UnreadableImage, match="a JPEG of 210 scans of 16,000,000 pixels would take too long"):
+        decode(data.removesuffix(b"\xff\xd9") + 200 * last + b"\xff\xd9")

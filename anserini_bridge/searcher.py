@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge.errors import BadVectors, CorruptIndex, UnknownId
+from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, UnknownId
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
 from anserini_bridge.vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
@@ -60,6 +62,30 @@ class ImpactSearcher:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[Self]:
+        """Give a searcher of this one's present state, in which a refresh or `close` here changes nothing.
+
+        So that several calls, such as `search` and then `contributions`, answer from the same documents.
+        """
+        opened = self._opened
+        while True:
+            try:
+                with java_errors(self.path):
+                    java = opened.java.hold()
+                break
+            except BridgeError:  # a refresh has just moved to another folder
+                if self._opened is opened:
+                    raise
+                opened = self._opened
+        held = copy.copy(self)
+        held._opened = _Opened(java, self._count(java, opened.metadata), opened.words)
+        try:
+            yield held
+        finally:
+            with java_errors(self.path):
+                java.close()
 
     def close(self) -> None:
         """Close the index; searches that run in other threads still finish."""

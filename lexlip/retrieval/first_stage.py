@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -75,6 +76,10 @@ class FirstStage(Protocol):
 
     def find(self, queries: Sequence[Any], k: int) -> list[Found]:
         """Return the k best photos for each query, with the words that matched."""
+        ...
+
+    def hold(self) -> AbstractContextManager[FirstStage]:
+        """Give this stage as it is now, for one answer: a refresh meanwhile changes nothing in it."""
         ...
 
     def refresh(self) -> bool:

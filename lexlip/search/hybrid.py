@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,11 @@ class HybridStage:
             words = dict(zip(found.ids, found.words, strict=True))
             answers.append(Found(hits, points, [words.get(id, {}) for id in hits], found.terms))
         return answers
+
+    @contextmanager
+    def hold(self) -> Iterator[HybridStage]:
+        with self.first.hold() as first, self.second.hold() as second:
+            yield HybridStage(first, second, self.how, self.weight)
 
     def refresh(self) -> bool:
         newer = [stage.refresh() for stage in (self.first, self.second)]

@@ -106,15 +106,20 @@ class PhotoSearch:
         started = time.perf_counter()
         encoded = [self.stage.encode(query) for query in queries]
         encoded_at = time.perf_counter()
-        found = self.stage.find(encoded, depth)
+        found, extra = self._find(encoded, depth)
         shares = {
             "encode": 1000 * (encoded_at - started) / len(queries),
             "search": 1000 * (time.perf_counter() - encoded_at) / len(queries),
         }
-        return [self._text(query, of, shares, k) for query, of in zip(queries, found, strict=True)]
+        return [self._text(query, of, extra, shares, k) for query, of in zip(queries, found, strict=True)]
 
-    def _text(self, query: str, found: Found, ms: dict[str, float], k: int) -> Answer:
-        hits, ms = self._hits(found), dict(ms)
+    def _find(self, queries: Sequence[Any], k: int) -> tuple[list[Found], dict[str, Any]]:
+        """Return what queries find, and where its photos are, from one state of the index."""
+        with self.stage.hold() as stage:
+            return stage.find(queries, k), stage.metadata.extra
+
+    def _text(self, query: str, found: Found, extra: dict[str, Any], ms: dict[str, float], k: int) -> Answer:
+        hits, ms = self._hits(found, extra), dict(ms)
         if self.rerank is not None:
             started = time.perf_counter()
             hits = self.rerank(query, hits)[:k]
@@ -142,15 +147,15 @@ class PhotoSearch:
             raise DataError(f"cannot read the picture {path}: {error}") from error
         encoded: Any = encoder.encode_image([photo])
         encoded_at = time.perf_counter()
-        (found,) = self.stage.find([encoded], k)
+        (found,), extra = self._find([encoded], k)
         ms = {
             "encode": 1000 * (encoded_at - started),
             "search": 1000 * (time.perf_counter() - encoded_at),
         }
-        return Answer(str(path), found.terms, self._hits(found), ms, [])
+        return Answer(str(path), found.terms, self._hits(found, extra), ms, [])
 
-    def _hits(self, found: Found) -> list[Hit]:
-        extra, index = self.stage.metadata.extra, self.stage.index
+    def _hits(self, found: Found, extra: dict[str, Any]) -> list[Hit]:
+        index = self.stage.index
         rows = zip(found.ids, found.scores, found.words, strict=True)
         return [
             Hit(rank=rank, id=id, path=locate(id, extra, index), score=float(score), words=words)

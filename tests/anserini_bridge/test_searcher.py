@@ -1,3 +1,4 @@
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -120,6 +121,59 @@ def test_refresh_sees_an_update_and_a_rebuild(small: Path) -> None:
         assert searcher.search(csr_matrix([[1, 0]]))[0] == [["new"]]
         assert searcher.vocabulary == ("a", "d")
         assert not searcher.refresh()
+
+
+def test_what_is_held_stays_the_same(small: Path) -> None:
+    query = csr_matrix([[1, 0, 0]])
+    with ImpactSearcher(small) as searcher:
+        with searcher.hold() as held, searcher.hold() as also:
+            with ImpactWriter(small, ["a", "b", "c"], mode="update", **SETTINGS) as writer:
+                writer.delete(["z"])
+            assert searcher.refresh()
+            assert searcher.search(query)[0] == [["x"]]
+            assert held.search(query)[0] == [["x", "z"]]
+            assert held.contributions(query, ["x", "z"]).shape == (2, 3)
+            assert (len(held), len(searcher)) == (3, 2)
+            with pytest.raises(UnknownId):
+                searcher.contributions(query, ["z"])
+            with ImpactWriter(small, ["a", "d"], **SETTINGS) as writer:
+                writer.add(["new"], csr_matrix([[1, 1]]))
+            assert searcher.refresh()
+            searcher.close()
+            assert held.search(query)[0] == also.search(query)[0] == [["x", "z"]]
+        with pytest.raises(BridgeError, match="closed"):
+            held.search(query)
+        with pytest.raises(BridgeError, match="closed"), searcher.hold():
+            pass
+
+
+def test_one_answer_comes_from_one_state(small: Path) -> None:
+    """`search` and then `contributions`, while another thread refreshes and documents come and go."""
+    query, stop = csr_matrix([[1, 0, 0]]), threading.Event()
+
+    def answer() -> int:
+        count = 0
+        while not stop.is_set():
+            with searcher.hold() as held:
+                ids, scores = held.search(query)
+                sums = held.contributions(query, ids[0]).sum(axis=1)
+            assert np.asarray(sums).ravel().tolist() == scores[0].tolist()
+            count += 1
+        return count
+
+    with ImpactSearcher(small) as searcher, ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(answer) for _ in range(2)]
+        for number in range(8):
+            create = number % 3 == 2
+            with ImpactWriter(
+                small, ["a", "b", "c"], mode="create" if create else "update", **SETTINGS
+            ) as writer:
+                writer.upsert([f"n{number}"], csr_matrix([[number + 1, 0, 0]]))
+                if not create:
+                    writer.delete([f"n{number - 1}"])
+            searcher.refresh()
+        stop.set()
+        assert all(one.result() > 0 for one in running)
 
 
 def test_refresh_refuses_another_vocabulary_and_keeps_the_old_index(small: Path) -> None:

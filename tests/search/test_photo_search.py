@@ -233,7 +233,8 @@ def test_a_refreshed_search_sees_a_new_photo(
     }
     first, _, second = kind.partition(" and ")
     indexes = [make[name](tmp_path / name) for name in (first, second) if name]
-    with PhotoSearch(indexes[0], also=indexes[1] if second else None) as search:
+    opened = PhotoSearch(indexes[0], also=indexes[1] if second else None)
+    with opened as search, search.stage.hold() as held:
         assert not search.refresh()
         Scenes(1, seed=7).image(0).save(photos / "new.jpg")
         (photos / "new.txt").write_text(ALL)
@@ -244,6 +245,9 @@ def test_a_refreshed_search_sees_a_new_photo(
         assert "new.jpg" in {hit.id for hit in found}
         assert {hit.path for hit in found} <= set(map(str, photos.glob("*.jpg")))
         assert not search.refresh()
+        (before,) = held.find([held.encode(ALL)], 10)
+        assert "new.jpg" not in before.ids
+        assert held.metadata.documents == search.stage.metadata.documents - 1
 
 
 def test_a_new_state_that_cannot_be_read_leaves_the_old_one_open(

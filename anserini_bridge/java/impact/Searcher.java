@@ -27,14 +27,32 @@ import org.apache.lucene.util.BytesRef;
 public final class Searcher {
   private final BytesRef[] words;
   private final Directory directory;
-  private final Memory memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
-  private final Queue<Query> idle = new ConcurrentLinkedQueue<>();
+  private final Memory memory;
+  private final Queue<Query> idle;
+  private final boolean held;
   private volatile Snapshot snapshot;
 
   public Searcher(byte[] path, byte[] wordBlock, byte[] wordEnds) throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
     directory = FSDirectory.open(Packed.path(path));
+    memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
+    idle = new ConcurrentLinkedQueue<>();
+    held = false;
     snapshot = new Snapshot(DirectoryReader.open(directory), null, words, memory);
+  }
+
+  private Searcher(Searcher of, Snapshot acquired) {
+    words = of.words;
+    directory = of.directory;
+    memory = of.memory;
+    idle = of.idle;
+    held = true;
+    snapshot = acquired;
+  }
+
+  /** This searcher as it is now: it stays open, and the same, until it is closed itself, once. */
+  public Searcher hold() {
+    return new Searcher(this, acquire());
   }
 
   /** The number of live documents, and of postings, with those of deleted documents until a merge. */
@@ -70,6 +88,10 @@ public final class Searcher {
   }
 
   public synchronized void close() throws IOException {
+    if (held) {
+      snapshot.reader.decRef();
+      return;
+    }
     snapshot.reader.close();
     directory.close();
   }

@@ -6,7 +6,10 @@ all of its captions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +40,21 @@ class BM25Metadata(IndexHeader):
     language: str = "en"
 
 
+@dataclass
+class _Opened:
+    """One state of an index; the stage itself, and each who holds it, is a user."""
+
+    metadata: BM25Metadata
+    searcher: Bm25Searcher
+    users: int = 1
+
+    @classmethod
+    def at(cls, index: Path) -> _Opened:
+        metadata = read_metadata_as(BM25Metadata, index)
+        folder = index / metadata.directory / "lucene"
+        return cls(metadata, Bm25Searcher(folder, language=metadata.language))
+
+
 class BM25Stage:
     """See `FirstStage`; without a model, pictures cannot search.
 
@@ -55,9 +73,18 @@ class BM25Stage:
         device: str = "auto",
     ) -> None:
         self.index = index
-        self.metadata = read_metadata_as(BM25Metadata, index)
-        check_no_model(index, self.metadata, model)
-        self.searcher = self._open()
+        check_no_model(index, read_metadata_as(BM25Metadata, index), model)
+        self._lock = threading.Lock()
+        self._opened = _Opened.at(index)
+
+    @property
+    def metadata(self) -> BM25Metadata:
+        return self._opened.metadata
+
+    @property
+    def searcher(self) -> Bm25Searcher:
+        """Searches the captions."""
+        return self._opened.searcher
 
     @property
     def encoder(self) -> Encoder:
@@ -80,17 +107,31 @@ class BM25Stage:
         return Found.without_words(self.search(queries, k))
 
     def refresh(self) -> bool:
-        metadata = read_metadata_as(BM25Metadata, self.index)
-        if metadata == self.metadata:
+        if read_metadata_as(BM25Metadata, self.index) == self.metadata:
             return False
-        before, self.metadata = self.searcher, metadata
-        self.searcher = self._open()
-        before.close()
+        newer = _Opened.at(self.index)
+        with self._lock:
+            before, self._opened = self._opened, newer
+        self._release(before)
         return True
 
-    def close(self) -> None:
-        self.searcher.close()
+    @contextmanager
+    def hold(self) -> Iterator[BM25Stage]:
+        with self._lock:
+            held = copy.copy(self)
+            held._opened.users += 1
+        try:
+            yield held
+        finally:
+            self._release(held._opened)
 
-    def _open(self) -> Bm25Searcher:
-        folder = self.index / self.metadata.directory / "lucene"
-        return Bm25Searcher(folder, language=self.metadata.language)
+    def close(self) -> None:
+        self._release(self._opened)
+
+    def _release(self, opened: _Opened) -> None:
+        """Close a state of the index that nobody uses any more."""
+        with self._lock:
+            opened.users -= 1
+            if opened.users:
+                return
+        opened.searcher.close()

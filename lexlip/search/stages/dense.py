@@ -5,7 +5,9 @@ DIR/data-<n>/vectors.faiss and ids.json, in an index's folder as anserini_bridge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +72,7 @@ class DenseStage:
         device: str = "auto",
     ) -> None:
         self.index = index
-        self.metadata, self.vectors = open_vectors(index)
+        self.state = open_vectors(index)  # replaced as a whole
         if query_encoder == "words":
             raise ModelError(
                 f"the index {index} was made with {self.metadata.encoder}, which has no words;"
@@ -90,12 +92,25 @@ class DenseStage:
     def find(self, queries: Sequence[csr_matrix], k: int) -> list[Found]:
         return Found.without_words(self.search(queries, k))
 
+    @contextmanager
+    def hold(self) -> Iterator[DenseStage]:
+        yield copy.copy(self)  # vectors are never changed
+
     def refresh(self) -> bool:
         metadata = read_metadata_as(DenseMetadata, self.index)
         if metadata == self.metadata:
             return False
-        self.metadata, self.vectors = open_vectors(self.index)
+        self.state = open_vectors(self.index)
         return True
+
+    @property
+    def metadata(self) -> DenseMetadata:
+        return self.state[0]
+
+    @property
+    def vectors(self) -> FaissIndex:
+        """The photos' vectors."""
+        return self.state[1]
 
     def close(self) -> None:
         pass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +71,13 @@ class ImpactStage:
             words = [self._named(match, unit) for match in matches]
             found.append(Found(hits, points / unit, words, self._named(impacts[row], unit**0.5)))
         return found
+
+    @contextmanager
+    def hold(self) -> Iterator[ImpactStage]:
+        with self.searcher.hold() as searcher:
+            held = copy.copy(self)
+            held.searcher, held.engine = searcher, LuceneEngine(searcher, PICTURE_TOPK)
+            yield held
 
     def refresh(self) -> bool:
         return self.searcher.refresh()

@@ -52,7 +52,8 @@ def contrastive(
     positive = to_images.gather(1, owners[:, None]).squeeze(1)
     if not same_image_negatives:
         siblings = owners[:, None] == image_of_text[None, :]
-        siblings[torch.arange(len(owners)), torch.arange(len(texts))[rows]] = False
+        numbers = torch.arange(len(texts), device=texts.device)
+        siblings[numbers[: len(owners)], numbers[rows]] = False
         to_texts = to_texts.masked_fill(siblings, float("-inf"))
     if composed is not None:
         composed_images, composed_texts = (unit(vectors) for vectors in composed)

@@ -68,7 +68,7 @@ class Log:
         if step % self.every:
             return
         # each process has its share of every loss
-        values = [*(float(value) for value in self.parts.values()), float(self.samples)]
+        values = [*torch.stack([part.float() for part in self.parts.values()]).tolist(), float(self.samples)]
         *sums, encoded = self.processes.sum(values)
         seconds = time.perf_counter() - self.started
         row = dict(zip(self.parts, sums, strict=True))

@@ -27,7 +27,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -439,11 +439,23 @@ class KeyQueue(nn.Module):
         self.register_buffer("keys", torch.zeros(length, width, dtype=dtype))  # [Q, V]
         self.register_buffer("images", torch.full((length,), -1))  # int64 [Q], the photo of each key
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))  # keys ever enqueued
+        self._enqueued: int | None = 0  # the same, known without waiting for a GPU; None after loading
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)  # type: ignore[no-untyped-call]
+        self._enqueued = None
+
+    @property
+    def enqueued(self) -> int:
+        """How many keys were ever enqueued."""
+        if self._enqueued is None:
+            self._enqueued = int(self.count)
+        return self._enqueued
 
     @property
     def filled(self) -> int:
         """How many keys it holds."""
-        return min(int(self.count), len(self.keys))
+        return min(self.enqueued, len(self.keys))
 
     def contents(self) -> tuple[Tensor, Tensor]:
         """Return the keys it holds, [q, V], and their photos, int64 [q], in no particular order."""
@@ -452,8 +464,9 @@ class KeyQueue(nn.Module):
     @torch.no_grad()
     def enqueue(self, keys: Tensor, images: Tensor) -> None:
         """Replace the oldest keys by keys [N, V] of photos int64 [N]; of more than Q the last ones count."""
-        length, start = len(self.keys), int(self.count)
+        length, start = len(self.keys), self.enqueued
         self.count += len(keys)
+        self._enqueued = start + len(keys)
         kept = slice(max(0, len(keys) - length), None)
         places = torch.arange(start, start + len(keys), device=keys.device)[kept] % length
         self.keys[places] = F.normalize(keys[kept], dim=1).to(self.keys.dtype)

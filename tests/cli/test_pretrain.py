@@ -73,13 +73,13 @@ def test_dry_run(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
     assert any(line.startswith("steps ") for line in lines)
     assert not any(line.startswith("missing") for line in lines)
     found = lexlip("pretrain", "--dry-run", "data.val=[nowhere.tar]", "--json", code=2)
-    assert error(found) == "the run cannot start: one thing is missing, see above"
+    assert found.stderr == "Error: the run cannot start: one thing is missing, see above\n"
     report = json.loads(found.stdout)
     assert report["missing"] == ["data.val: nowhere.tar does not exist"]
     assert report["steps"] > 0
     assert report["parameters"]["all"] > 0
     assert started == []
-    assert not list(Path().iterdir())
+    assert not Path("runs").exists()
 
 
 def test_options_of_the_dry_run_alone(lexlip: Run, started: list[tuple[Config, bool]]) -> None:

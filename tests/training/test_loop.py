@@ -222,6 +222,8 @@ def test_what_a_run_leaves(finished: Path) -> None:
         "terms_text",
         "terms_kept",
         "words@10",
+        "words@10_chance",
+        "words@10_human",
         "mean_recall",
     }
     best = max(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -252,6 +253,7 @@ def fit_projections(model: Dense, train: Source, progress: bool = False) -> None
 
     A caption's vector starts as its state minus the mean over all captions. A ridge regression maps photos'
     states to the mean vectors of their captions. This gives a dense model what fitted heads give to LexLIP.
+    Cosines do not see a vector's scale, but the optimizer's steps do: weights get the size of fresh ones.
 
     Args:
         model: a new model.
@@ -288,6 +290,11 @@ def fit_projections(model: Dense, train: Source, progress: bool = False) -> None
     image = cast(nn.Linear, model.image_projection)
     image.weight.copy_(weight)
     image.bias.copy_(bias)
+    for projection in (text, image):
+        fresh = 1 / math.sqrt(3 * projection.in_features)  # root mean square of torch's fresh weights
+        scale = fresh / projection.weight.square().mean().sqrt()
+        projection.weight *= scale
+        projection.bias *= scale
 
 
 @torch.no_grad()

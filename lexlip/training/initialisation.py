@@ -293,8 +293,8 @@ def fit_projections(model: Dense, train: Source, progress: bool = False) -> None
     for projection in (text, image):
         fresh = 1 / math.sqrt(3 * projection.in_features)  # root mean square of torch's fresh weights
         scale = fresh / projection.weight.square().mean().sqrt()
-        projection.weight *= scale
-        projection.bias *= scale
+        projection.weight.mul_(scale)
+        projection.bias.mul_(scale)
 
 
 @torch.no_grad()

@@ -170,10 +170,11 @@ class Method(nn.Module):
 
     def cross_entropy(self, states: Tensor, labels: Tensor) -> Tensor:
         """Return the cross-entropy of masked words, summed, of states [T, L, D] and labels int64 [T, L]."""
-        masked = labels != NOT_MASKED
+        labels = labels.flatten()
+        rows = (labels != NOT_MASKED).nonzero().squeeze(1)  # the only wait for a GPU
         head, scale = self.text_head, self.objective.softmax_scale
-        hidden = scale * head.hidden(states[masked])
-        return masked_cross_entropy(hidden, head.decoder, scale * head.bias, labels[masked])
+        hidden = scale * head.hidden(states.flatten(0, 1).index_select(0, rows))
+        return masked_cross_entropy(hidden, head.decoder, scale * head.bias, labels.index_select(0, rows))
 
     def first_slot(self, raw: Tensor) -> Tensor:
         """Return what replaces [CLS] in a decoder, [T, D]: the bottleneck, or a dense model's vector."""

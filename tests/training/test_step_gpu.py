@@ -26,7 +26,7 @@ OBJECTIVES = {
     "BE": ("be", ObjectiveConfig(**NO_WORDS, contrastive=0.0, triplet=1.0)),
     "CE": ("ce", ObjectiveConfig(**NO_WORDS, contrastive=0.0, matching=1.0)),
 }
-WAITS = 19  # of phase 1 at most, each of which empties the GPU's queue; there were 28
+WAITS = 12  # of phase 1 at most, each of which empties the GPU's queue; there were 28
 ELSEWHERE = ("models/", "training/distributed.py", "encoders/lexicon.py", "encoders/image.py")
 
 

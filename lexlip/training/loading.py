@@ -51,8 +51,8 @@ class Order:
     ) -> None:
         self.photos, self.batch, self.steps, self.first = np.asarray(photos), batch, steps, first
         self.seed, self.sizes, self.part = seed, sizes, part
-        self.ends = None if captions is None else np.cumsum(captions)  # of each photo's pairs
-        self.rows = np.arange(len(self.photos) if self.ends is None else int(self.ends[-1]))
+        self.starts = None if captions is None else np.cumsum(captions) - captions  # of each photo's pairs
+        self.rows = np.arange(len(self.photos) if captions is None else int(captions.sum()))
         if sample is not None and sample < len(self.rows):
             self.rows = np.random.default_rng((seed, 0, 2)).choice(self.rows, sample, replace=False)
 
@@ -73,10 +73,10 @@ class Order:
 
     def _keys(self, epoch: int, rows: np.ndarray, size: int) -> list[Key]:
         """Return the photos of some rows of an epoch."""
-        if self.ends is None:
+        if self.starts is None:
             return [Key(epoch, int(index), size) for index in self.photos[rows]]
-        owners = np.searchsorted(self.ends, rows, side="right")
-        numbers = rows - np.concatenate([[0], self.ends])[owners]  # of the captions
+        owners = np.searchsorted(self.starts, rows, side="right") - 1
+        numbers = rows - self.starts[owners]  # of the captions
         captions: dict[int, list[int]] = {}
         for owner, number in zip(owners.tolist(), numbers.tolist(), strict=True):
             captions.setdefault(owner, []).append(number)
@@ -92,19 +92,24 @@ def caption_counts(source: Source) -> np.ndarray:
     return counts[counts > 0]
 
 
-def epoch_rows(source: Source, data: DataConfig) -> int:
-    """Return how many photos, or pairs, an epoch has."""
-    rows = int(caption_counts(source).sum()) if data.epoch == "pairs" else len(source.captioned())
+def epoch_rows(source: Source, data: DataConfig, captions: np.ndarray | None = None) -> int:
+    """Return how many photos, or pairs, an epoch has; `captions` is the source's `caption_counts`."""
+    if data.epoch == "pairs":
+        rows = int((caption_counts(source) if captions is None else captions).sum())
+    else:
+        rows = len(source.captioned())
     return min(rows, data.sample or rows)
 
 
-def count_steps(source: Source, data: DataConfig, config: OptimConfig) -> int:
-    """Return the number of steps of a run.
+def count_steps(
+    source: Source, data: DataConfig, config: OptimConfig, captions: np.ndarray | None = None
+) -> int:
+    """Return the number of steps of a run; for `captions` see `epoch_rows`.
 
     Raises:
         DataError: there are no captions, or fewer captioned photos, or pairs, than a batch has.
     """
-    rows = epoch_rows(source, data)
+    rows = epoch_rows(source, data, captions)
     if not rows:
         raise DataError(f"{source.name} has no captions to train on")
     if rows < config.batch:

@@ -79,7 +79,8 @@ def set_up(
     train, val = open_sources(config.data.train), open_sources(config.data.val)
     if not len(val.captioned()):
         raise DataError(f"{val.name} has no captions to validate with; name other photos in data.val")
-    steps = count_steps(train, config.data, config.optim)
+    counts = caption_counts(train) if config.data.epoch == "pairs" else None
+    steps = count_steps(train, config.data, config.optim, counts)
     processes.part(config.optim.batch)  # enough photos for all
     start = replace(config, init=str(folder / "last")) if resume else config
     model, vocabulary = make_model(start, train, progress=processes.first)
@@ -110,7 +111,6 @@ def set_up(
             model.image_encoder, photos, train.captioned(), config, views_file, processes
         )
     sizes = data.sizes or (image.size,)
-    counts = caption_counts(train) if data.epoch == "pairs" else None
     batch, part = config.optim.batch, processes.part
     order = Order(train.captioned(), batch, steps, first, seed, sizes, part, counts, data.sample)
     collate = Collate(config.objective, model.tokenizer, config.model.text.max_tokens, vocabulary, seed)

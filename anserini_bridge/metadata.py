@@ -78,6 +78,8 @@ class IndexMetadata(IndexHeader):
         topk: words kept of each document; None: all.
         normalize: whether the vectors had unit length before quantization.
         postings: number of nonzero weights, with those of deleted documents until Lucene merges them away.
+        commit: name of Lucene's commit that is searched, such as "segments_2"; "", in indexes of older
+            versions, is the newest one.
     """
 
     kind: str = "impact"
@@ -88,6 +90,7 @@ class IndexMetadata(IndexHeader):
     topk: int | None
     normalize: bool
     postings: int
+    commit: str = ""
 
 
 Header = TypeVar("Header", bound=IndexHeader)

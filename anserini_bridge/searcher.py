@@ -28,6 +28,7 @@ class _Opened:
 
     java: Any
     metadata: IndexMetadata
+    size: int
     words: tuple[str, ...]
 
 
@@ -80,7 +81,7 @@ class ImpactSearcher:
                     raise
                 opened = self._opened
         held = copy.copy(self)
-        held._opened = _Opened(java, self._count(java, opened.metadata), opened.words)
+        held._opened = self._counted(java, opened.metadata, opened.words)
         try:
             yield held
         finally:
@@ -106,8 +107,24 @@ class ImpactSearcher:
         """The words, by column of the vectors."""
         return self._opened.words
 
+    @property
+    def size(self) -> int:
+        """The number D of documents with the deleted ones, which are numbered from 0 in each state."""
+        return self._opened.size
+
+    @property
+    def state(self) -> str:
+        """A name of the state that is searched; another state of this index has another one."""
+        metadata = self.metadata
+        return f"{metadata.created} {metadata.directory} {metadata.commit or metadata.documents}"
+
     def search(
-        self, queries: csr_matrix, k: int = 10, threads: int = 1, alpha: float = 1.0
+        self,
+        queries: csr_matrix,
+        k: int = 10,
+        threads: int = 1,
+        alpha: float = 1.0,
+        allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
         """Return the k best documents for each of n queries, by the dot product (Eq. 24 of LexLIP).
 
@@ -119,6 +136,8 @@ class ImpactSearcher:
             alpha: 1 is exact. With a lower value, a part of the index is skipped unless alpha times its
                 highest possible score reaches the k best so far: faster, but some of the k best may be
                 missed. Scores are exact at any alpha.
+            allowed: bool [D], the documents that may be found, by their numbers; None: all. Numbers are those
+                of one state, so ask for them and search inside one `hold`.
 
         Returns:
             For each query the ids, best first, and their scores. Equal scores come in the order in which
@@ -134,7 +153,13 @@ class ImpactSearcher:
                 raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1")
         if not 0 < alpha <= 1:
             raise BadVectors(f"alpha is {alpha!r}: give a number above 0 and at most 1")
+        if allowed is not None and (allowed.dtype != np.bool_ or allowed.shape != (opened.size,)):
+            raise BadVectors(
+                f"allowed is {allowed.dtype} {list(allowed.shape)}: give bool [{opened.size}], as the index"
+                " has in this state"
+            )
         queries = check_vectors(queries, len(opened.words))
+        bits = b"" if allowed is None else np.packbits(allowed, bitorder="little").tobytes()
         k = min(int(k), max(1, len(self)))
         step = max(int(threads), _MAX_HITS // k)
         ids: list[list[str]] = []
@@ -142,7 +167,9 @@ class ImpactSearcher:
         for start in range(0, queries.shape[0], step):
             part = queries if queries.shape[0] <= step else queries[start : start + step]
             with java_errors(self.path):
-                answer = opened.java.search(*pack_matrix(part), k, int(threads), float(alpha)).tostring()
+                answer = opened.java.search(
+                    *pack_matrix(part), k, int(threads), float(alpha), bits
+                ).tostring()
             _unpack_hits(answer, part.shape[0], ids, scores)
         return ids, scores
 
@@ -178,6 +205,25 @@ class ImpactSearcher:
         opened = self._opened
         return self._weights(opened, ids, np.arange(len(opened.words)))
 
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Return the number of each of n documents in this state, int64 [n]; -1 if it holds no such id."""
+        with java_errors(self.path):
+            return np.array(self._opened.java.find(*pack_strings(ids)), dtype=np.int64).reshape(len(ids))
+
+    def holding(self, columns: Sequence[int] | NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which documents have at least one of some words, bool [D]."""
+        opened = self._opened
+        with java_errors(self.path):
+            bits = opened.java.holding(pack_ints(np.asarray(columns, dtype=np.int64))).tostring()
+        return np.unpackbits(np.frombuffer(bits, np.uint8), count=opened.size, bitorder="little").astype(
+            np.bool_
+        )
+
+    def frequencies(self) -> NDArray[np.int64]:
+        """Return in how many documents each word is, [V], with deleted ones until Lucene merges them away."""
+        with java_errors(self.path):
+            return np.frombuffer(self._opened.java.frequencies().tostring(), ">i4").astype(np.int64)
+
     def ids(self) -> list[str]:
         """Return the ids of all documents that are not deleted, in no particular order."""
         with java_errors(self.path):
@@ -199,11 +245,16 @@ class ImpactSearcher:
             opened.metadata.created,
         )
         if same_folder:
-            with java_errors(self.path):
-                if not opened.java.refresh():
-                    return False
-            self._opened = replace(opened, metadata=self._count(opened.java, metadata))
-            return True
+            try:
+                with java_errors(self.path):
+                    newer = opened.java.refresh(metadata.commit.encode())
+            except CorruptIndex:
+                if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the commit
+                    raise
+                return self.refresh()
+            if newer:
+                self._opened = self._counted(opened.java, metadata, opened.words)
+            return bool(newer)
         self._opened = self._open()
         with java_errors(self.path):
             opened.java.close()
@@ -219,17 +270,17 @@ class ImpactSearcher:
                     check_same_vocabulary(self.path, metadata, self._expected)
                 folder = self.path / metadata.directory / "lucene"
                 with java_errors(self.path):
-                    java = searcher(str(folder).encode(), *pack_strings(words))
-                return _Opened(java, self._count(java, metadata), words)
+                    java = searcher(str(folder).encode(), metadata.commit.encode(), *pack_strings(words))
+                return self._counted(java, metadata, words)
             except CorruptIndex:
                 if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the index
                     raise
 
-    def _count(self, java: Any, metadata: IndexMetadata) -> IndexMetadata:
-        """Return the metadata with the counts of the state that is open."""
+    def _counted(self, java: Any, metadata: IndexMetadata, words: tuple[str, ...]) -> _Opened:
+        """Return a state of the index, with its own counts in the metadata."""
         with java_errors(self.path):
-            documents, postings = java.counts()
-        return replace(metadata, documents=documents, postings=postings)
+            documents, postings, size = java.counts()
+        return _Opened(java, replace(metadata, documents=documents, postings=postings), size, words)
 
     def _weights(self, opened: _Opened, ids: Sequence[str], columns: NDArray[Any]) -> csr_matrix:
         """Return the weights of some words in some documents, [len(ids), V]."""

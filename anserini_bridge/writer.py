@@ -92,7 +92,7 @@ class ImpactWriter:
         settings = {"quantization": dict(quantization), "topk": topk, "normalize": normalize}
         # As they will be read back; what JSON cannot represent fails here and not after the build.
         self._settings: dict[str, Any] = json.loads(json.dumps({"encoder": encoder, **settings}))
-        self._extra = None if extra is None else json.loads(json.dumps(dict(extra)))
+        self.set_extra(extra)
         self._update = mode == "update"
         self._memory_mb = memory_mb
         self._reorder = reorder
@@ -120,6 +120,7 @@ class ImpactWriter:
             with java_errors(self.path):
                 self._java = writer(
                     str(self._folder / "lucene").encode(),
+                    (self._old.commit if self._old else "").encode(),
                     *pack_strings(self.vocabulary),
                     not self._update,
                     self._reorder,
@@ -140,6 +141,23 @@ class ImpactWriter:
                 self._commit()
         else:
             self._open_files.__exit__(kind, error, trace)
+
+    @property
+    def folder(self) -> Path:
+        """The data folder, for files of the caller's own; they must be complete before the block ends."""
+        self._opened()
+        return self._folder
+
+    def set_extra(self, extra: Mapping[str, Any] | None) -> None:
+        """Replace the caller's own metadata; it becomes visible with the documents, at the same moment.
+
+        Args:
+            extra: see `ImpactWriter`.
+
+        Raises:
+            TypeError: JSON cannot represent it.
+        """
+        self._extra = None if extra is None else json.loads(json.dumps(dict(extra)))
 
     def add(self, ids: Sequence[str], vectors: csr_matrix) -> None:
         """Add n documents with new ids.
@@ -235,17 +253,21 @@ class ImpactWriter:
             raise BadVectors(f"the index at {self.path} holds the id {name!r} already: use upsert")
 
     def _commit(self) -> None:
+        """Commit beside what is searched, then name the new commit in `index.json`: the one moment."""
         with java_errors(self.path):
-            documents, postings = self._java.commit()
-        write_metadata(self.path, self._metadata(documents, postings))
+            commit, documents, postings = self._java.commit().split()
+        write_metadata(self.path, self._metadata(commit, int(documents), int(postings)))
+        with java_errors(self.path):
+            self._java.finish()
 
-    def _metadata(self, documents: int, postings: int) -> IndexMetadata:
+    def _metadata(self, commit: str, documents: int, postings: int) -> IndexMetadata:
         if self._old:
             return dataclasses.replace(
                 self._old,
                 lucene_version=lucene_version(),
                 documents=documents,
                 postings=postings,
+                commit=commit,
                 extra=self._old.extra if self._extra is None else self._extra,
             )
         return IndexMetadata(
@@ -255,6 +277,7 @@ class ImpactWriter:
             vocabulary_size=len(self.vocabulary),
             documents=documents,
             postings=postings,
+            commit=commit,
             extra=self._extra or {},
             **self._settings,
         )
@@ -275,7 +298,7 @@ class ImpactWriter:
         """Close the Java writer, which undoes changes that were not committed."""
         java, self._java = self._java, None
         with java_errors(self.path):
-            java.rollback()
+            java.close()
 
 
 def update_index(

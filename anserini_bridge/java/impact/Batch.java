@@ -15,6 +15,7 @@ final class Batch implements Callable<Void> {
   private final int[] weights;
   private final int k;
   private final double alpha;
+  private final DocumentSet allowed; // null: all documents
   private final long[][] scores;
   private final byte[][][] ids;
   private final AtomicInteger next = new AtomicInteger();
@@ -26,7 +27,8 @@ final class Batch implements Callable<Void> {
       int[] indices,
       int[] weights,
       int k,
-      double alpha) {
+      double alpha,
+      DocumentSet allowed) {
     this.snapshot = snapshot;
     this.idle = idle;
     this.indptr = indptr;
@@ -34,6 +36,7 @@ final class Batch implements Callable<Void> {
     this.weights = weights;
     this.k = k;
     this.alpha = alpha;
+    this.allowed = allowed;
     scores = new long[indptr.length - 1][];
     ids = new byte[indptr.length - 1][][];
   }
@@ -43,7 +46,8 @@ final class Batch implements Callable<Void> {
     Query known = idle.poll();
     Query query = known == null ? new Query() : known;
     for (int q = next.getAndIncrement(); q < scores.length; q = next.getAndIncrement()) {
-      TopK best = query.search(snapshot, indices, weights, indptr[q], indptr[q + 1], k, alpha);
+      TopK best =
+          query.search(snapshot, indices, weights, indptr[q], indptr[q + 1], k, alpha, allowed);
       int[] documents = new int[best.size()];
       scores[q] = new long[best.size()];
       for (int rank = 0; rank < best.size(); rank++) {

@@ -36,6 +36,7 @@ final class BlockMax {
   private int count;
   private TopK best;
   private double alpha;
+  private long[] allowed;
 
   /**
    * Offers the documents of a segment to the k best.
@@ -43,19 +44,34 @@ final class BlockMax {
    * @param terms the query's terms, in the first count entries
    * @param boosts the terms' weights in the query; the sum of the terms' bounds must fit into an int
    * @param alpha 1 is exact; bounds are multiplied by a lower value, so that more is skipped
+   * @param allowed the documents that may be found, see DocumentSet; null: all
    */
   void search(
-      Segment segment, Postings[] terms, int[] boosts, int count, TopK best, double alpha) {
+      Segment segment,
+      Postings[] terms,
+      int[] boosts,
+      int count,
+      TopK best,
+      double alpha,
+      long[] allowed) {
     this.terms = terms;
     this.boosts = boosts;
     this.count = count;
     this.best = best;
     this.alpha = alpha;
+    this.allowed = allowed;
     sortTerms();
     int groups = (segment.maxDoc + Postings.GROUP - 1) >>> Postings.GROUP_BITS;
     prepare(groups);
     for (int i = 0; i < count; i++) {
       addBounds(terms[i], boosts[i] * terms[i].step);
+    }
+    if (allowed != null) {
+      for (int block = 0; block < allowed.length; block++) {
+        if (allowed[block] == 0) {
+          bounds[block & 3][block >>> 2] = -1;
+        }
+      }
     }
     maxOfFour(quadBounds, bounds[0], bounds[1], bounds[2], bounds[3], groups * Postings.QUADS);
     for (int group = 0; group < groups; group++) {
@@ -181,7 +197,7 @@ final class BlockMax {
 
   private void offer(int groupStart, int stripStart, Segment segment) {
     for (int place = stripStart; place < stripStart + Postings.STRIP; place++) {
-      if (sums[place] >= best.minimum() && segment.isLive(groupStart + place)) {
+      if (sums[place] >= best.minimum() && segment.allows(groupStart + place, allowed)) {
         best.offer(sums[place], segment.docBase + groupStart + place);
       }
     }

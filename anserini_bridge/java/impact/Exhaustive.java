@@ -15,8 +15,19 @@ final class Exhaustive {
 
   private final long[] sums = new long[WINDOW];
 
-  /** Offers a segment's documents to the k best for the query indices[start:end], weights[start:end]. */
-  void search(Segment segment, int[] indices, int[] weights, int start, int end, TopK best)
+  /**
+   * Offers a segment's documents to the k best for the query indices[start:end], weights[start:end].
+   *
+   * @param allowed the documents that may be found, see DocumentSet; null: all
+   */
+  void search(
+      Segment segment,
+      int[] indices,
+      int[] weights,
+      int start,
+      int end,
+      TopK best,
+      long[] allowed)
       throws IOException {
     PostingsEnum[] postings = new PostingsEnum[end - start];
     int[] boosts = new int[end - start];
@@ -38,7 +49,7 @@ final class Exhaustive {
       for (int document = from; document < to; document++) {
         long sum = sums[document - from];
         sums[document - from] = 0;
-        if (sum >= best.minimum() && segment.isLive(document)) {
+        if (sum >= best.minimum() && segment.allows(document, allowed)) {
           best.offer(sum, segment.docBase + document);
         }
       }

@@ -17,6 +17,10 @@ final class Packed {
     return values;
   }
 
+  static String string(byte[] bytes) {
+    return new String(bytes, StandardCharsets.UTF_8);
+  }
+
   static BytesRef[] strings(byte[] block, byte[] packedEnds) {
     int[] ends = ints(packedEnds);
     BytesRef[] strings = new BytesRef[ends.length];
@@ -38,6 +42,6 @@ final class Packed {
   }
 
   static Path path(byte[] utf8) {
-    return Path.of(new String(utf8, StandardCharsets.UTF_8));
+    return Path.of(string(utf8));
   }
 }

@@ -9,9 +9,21 @@ final class Query {
   private Postings[] postings = {};
   private int[] boosts = {};
 
-  /** The k best documents for the query indices[start:end], weights[start:end]; alpha: see BlockMax. */
+  /**
+   * The k best documents for the query indices[start:end], weights[start:end].
+   *
+   * @param alpha see BlockMax
+   * @param allowed the documents that may be found; null: all
+   */
   TopK search(
-      Snapshot snapshot, int[] indices, int[] weights, int start, int end, int k, double alpha)
+      Snapshot snapshot,
+      int[] indices,
+      int[] weights,
+      int start,
+      int end,
+      int k,
+      double alpha,
+      DocumentSet allowed)
       throws IOException {
     if (postings.length < end - start) {
       postings = new Postings[end - start];
@@ -19,6 +31,7 @@ final class Query {
     }
     TopK best = new TopK(Math.min(k, snapshot.reader.numDocs()), snapshot);
     for (Segment segment : snapshot.segments) {
+      long[] allowedHere = allowed == null ? null : allowed.of(segment);
       int count = 0;
       long bound = 0;
       for (int i = start; i < end; i++) {
@@ -30,9 +43,9 @@ final class Query {
         }
       }
       if (bound <= Integer.MAX_VALUE) {
-        blockMax.search(segment, postings, boosts, count, best, alpha);
+        blockMax.search(segment, postings, boosts, count, best, alpha, allowedHere);
       } else {
-        exhaustive.search(segment, indices, weights, start, end, best);
+        exhaustive.search(segment, indices, weights, start, end, best, allowedHere);
       }
     }
     best.finish();

@@ -3,6 +3,7 @@ package impact;
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -32,13 +33,15 @@ public final class Searcher {
   private final boolean held;
   private volatile Snapshot snapshot;
 
-  public Searcher(byte[] path, byte[] wordBlock, byte[] wordEnds) throws IOException {
+  /** Opens a commit; see Commits.find. */
+  public Searcher(byte[] path, byte[] commit, byte[] wordBlock, byte[] wordEnds) throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
     directory = FSDirectory.open(Packed.path(path));
     memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
     idle = new ConcurrentLinkedQueue<>();
     held = false;
-    snapshot = new Snapshot(DirectoryReader.open(directory), null, words, memory);
+    DirectoryReader reader = DirectoryReader.open(Commits.find(directory, Packed.string(commit)));
+    snapshot = new Snapshot(reader, null, words, memory);
   }
 
   private Searcher(Searcher of, Snapshot acquired) {
@@ -55,11 +58,16 @@ public final class Searcher {
     return new Searcher(this, acquire());
   }
 
-  /** The number of live documents, and of postings, with those of deleted documents until a merge. */
+  /**
+   * The number of live documents; of postings, with those of deleted documents until a merge; and of
+   * documents with the deleted ones, which are numbered from 0.
+   */
   public long[] counts() throws IOException {
     DirectoryReader current = acquire().reader;
     try {
-      return new long[] {current.numDocs(), current.getSumDocFreq(Writer.CONTENTS)};
+      return new long[] {
+        current.numDocs(), current.getSumDocFreq(Writer.CONTENTS), current.maxDoc()
+      };
     } finally {
       current.decRef();
     }
@@ -75,10 +83,12 @@ public final class Searcher {
     }
   }
 
-  /** Moves to the newest commit; returns whether there was a newer one. */
-  public synchronized boolean refresh() throws IOException {
+  /** Moves to a commit, see Commits.find; returns whether it is another one. */
+  public synchronized boolean refresh(byte[] commit) throws IOException {
     Snapshot old = snapshot;
-    DirectoryReader newer = DirectoryReader.openIfChanged(old.reader);
+    DirectoryReader newer =
+        DirectoryReader.openIfChanged(
+            old.reader, Commits.find(directory, Packed.string(commit)));
     if (newer == null) {
       return false;
     }
@@ -96,14 +106,60 @@ public final class Searcher {
     directory.close();
   }
 
+  /** The number of the live document with each id, or -1. */
+  public int[] find(byte[] idBlock, byte[] idEnds) throws IOException {
+    DirectoryReader current = acquire().reader;
+    try {
+      return Ids.find(current, Packed.strings(idBlock, idEnds));
+    } finally {
+      current.decRef();
+    }
+  }
+
+  /** The documents that have at least one of some words; see DocumentSet. */
+  public byte[] holding(byte[] terms) throws IOException {
+    Snapshot current = acquire();
+    try {
+      return DocumentSet.holding(current, Packed.ints(terms));
+    } finally {
+      current.reader.decRef();
+    }
+  }
+
+  /** In how many documents each word is, with deleted ones until a merge; big-endian int32. */
+  public byte[] frequencies() throws IOException {
+    Snapshot current = acquire();
+    try {
+      int[] counts = new int[words.length];
+      for (Segment segment : current.segments) {
+        for (int word = 0; word < words.length; word++) {
+          TermsEnum term = segment.seek(word);
+          counts[word] += term == null ? 0 : term.docFreq();
+        }
+      }
+      ByteBuffer out = ByteBuffer.allocate(counts.length * Integer.BYTES);
+      out.asIntBuffer().put(counts);
+      return out.array();
+    } finally {
+      current.reader.decRef();
+    }
+  }
+
   /**
    * Searches every row of a CSR matrix.
    *
+   * @param allowed the documents that may be found, see DocumentSet; empty: all
    * @return big-endian: number of hits of each query (int32), then for all hits the scores (int64), the
    *     ends of the ids in the block (int32), and the block of ids (UTF-8)
    */
   public byte[] search(
-      byte[] indptr, byte[] indices, byte[] weights, int k, int threads, double alpha)
+      byte[] indptr,
+      byte[] indices,
+      byte[] weights,
+      int k,
+      int threads,
+      double alpha,
+      byte[] allowed)
       throws Exception {
     Snapshot current = acquire();
     try {
@@ -115,7 +171,8 @@ public final class Searcher {
               Packed.ints(indices),
               Packed.ints(weights),
               k,
-              alpha);
+              alpha,
+              allowed.length == 0 ? null : new DocumentSet(current, allowed));
       run(batch, Math.min(threads, indptr.length / Integer.BYTES - 1));
       return batch.pack();
     } finally {

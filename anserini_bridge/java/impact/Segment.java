@@ -39,9 +39,15 @@ final class Segment {
     return unpacked.seek(leaf.reader(), word);
   }
 
-  /** Whether a document is not deleted; it is numbered from the segment's first. */
-  boolean isLive(int document) {
-    return live == null || live.get(document);
+  /**
+   * Whether a search may find a document, which is numbered from the segment's first.
+   *
+   * @param allowed the live documents that it may find, see DocumentSet; null: all live ones
+   */
+  boolean allows(int document, long[] allowed) {
+    return allowed == null
+        ? live == null || live.get(document)
+        : (allowed[document >>> 6] >>> document & 1) != 0;
   }
 
   /** The position of a document in the order in which documents were added. */

@@ -7,7 +7,9 @@ import java.util.Deque;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import org.apache.lucene.index.ConcurrentMergeScheduler;
 import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.IndexCommit;
 import org.apache.lucene.index.IndexWriter;
 import org.apache.lucene.index.IndexWriterConfig;
 import org.apache.lucene.index.LeafReaderContext;
@@ -37,6 +39,8 @@ public final class Writer {
   private final boolean reorder;
   private final long memory; // bytes of a segment's rows; at most WRITERS + 1 segments are held
   private final Directory directory;
+  private final Commits commits;
+  private final ConcurrentMergeScheduler merging = new ConcurrentMergeScheduler();
   private final IndexWriter writer;
   private final DirectoryReader before; // the index before this session; null for a new one
   private final DirectoryReader template;
@@ -46,6 +50,7 @@ public final class Writer {
 
   public Writer(
       byte[] path,
+      byte[] named,
       byte[] wordBlock,
       byte[] wordEnds,
       boolean create,
@@ -57,10 +62,13 @@ public final class Writer {
     this.reorder = reorder;
     memory = (long) (memoryMb * 1e6 / (WRITERS + 1));
     directory = FSDirectory.open(Packed.path(path));
-    before = create ? null : DirectoryReader.open(directory);
+    IndexCommit start = create ? null : Commits.find(directory, Packed.string(named));
+    before = create ? null : DirectoryReader.open(start);
     int major = Version.LATEST.major;
     if (!create) { // Lucene only merges segments of the same major version
-      major = SegmentInfos.readLatestCommit(directory).getIndexCreatedVersionMajor();
+      major =
+          SegmentInfos.readCommit(directory, start.getSegmentsFileName())
+              .getIndexCreatedVersionMajor();
     }
     template = RowsReader.template(major);
     IndexWriterConfig config = new IndexWriterConfig();
@@ -70,6 +78,10 @@ public final class Writer {
     merges.setNoCFSRatio(0); // otherwise a single segment is written twice
     config.setMergePolicy(merges);
     config.setUseCompoundFile(false);
+    commits = new Commits(create ? null : start.getSegmentsFileName());
+    config.setIndexDeletionPolicy(commits);
+    config.setIndexCommit(start);
+    config.setMergeScheduler(merging);
     writer = new IndexWriter(directory, config);
     if (!create) {
       nextOrder = Long.parseLong(before.getIndexCommit().getUserData().get(NEXT_ORDER));
@@ -122,20 +134,32 @@ public final class Writer {
     }
   }
 
-  /** Makes the changes durable and visible; returns the number of live documents and of postings. */
-  public long[] commit() throws Exception {
+  /**
+   * Makes the changes durable, as a commit beside the one before; finish must follow.
+   *
+   * @return the commit's name, and after blanks the number of its live documents and of its postings
+   */
+  public String commit() throws Exception {
     flush();
     writer.setLiveCommitData(Map.of(NEXT_ORDER, Long.toString(nextOrder)).entrySet());
-    writer.close(); // waits for merges, then commits
-    DirectoryReader after = DirectoryReader.open(directory);
-    long[] counts = {after.numDocs(), after.getSumDocFreq(CONTENTS)};
-    after.close();
-    release();
-    return counts;
+    writer.flush();
+    writer.maybeMerge();
+    merging.sync();
+    writer.commit();
+    String name = SegmentInfos.getLastCommitSegmentsFileName(directory);
+    try (DirectoryReader after = DirectoryReader.open(Commits.find(directory, name))) {
+      return name + " " + after.numDocs() + " " + after.getSumDocFreq(CONTENTS);
+    }
   }
 
-  /** Undoes the changes; does nothing after a commit. */
-  public void rollback() throws IOException {
+  /** Deletes the commit before, as another one is now named in its place. */
+  public void finish() throws IOException {
+    commits.name(SegmentInfos.getLastCommitSegmentsFileName(directory));
+    writer.deleteUnusedFiles();
+  }
+
+  /** Ends the session; what was not committed is undone. */
+  public void close() throws IOException {
     try {
       writer.rollback();
       segments.forEach(segment -> segment.cancel(true));

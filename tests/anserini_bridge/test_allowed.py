@@ -1,0 +1,83 @@
+"""Search among a set of allowed documents against the plain formula."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bridge_corpus import SETTINGS, brute_force, random_vectors
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from anserini_bridge import BadVectors, ImpactSearcher, ImpactWriter, update_index
+
+WORDS = [f"w{i}" for i in range(200)]
+ROWS = 9_000
+
+
+@pytest.fixture(scope="module", params=[512, 2], ids=["one segment", "several"])
+def updated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents of which every seventh was deleted."""
+    path = tmp_path_factory.mktemp("allowed") / "i"
+    vectors = random_vectors(ROWS, 200, 0.05, 6, seed=3)
+    with ImpactWriter(path, WORDS, **SETTINGS, memory_mb=request.param) as writer:
+        writer.add([f"{row}" for row in range(ROWS)], vectors)
+    with update_index(path) as writer:
+        writer.delete([f"{row}" for row in range(0, ROWS, 7)])
+    return path
+
+
+def allowed_rows(share: float) -> NDArray[np.bool_]:
+    chosen = np.random.default_rng(0).random(ROWS) < share
+    chosen[::7] = False
+    return chosen
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.01, 0.0005, 0.0])
+@pytest.mark.parametrize("top", [5, 2**30], ids=["pruned", "exhaustive"])
+@pytest.mark.parametrize("k", [1, 10, 2_000])
+def test_search_among_allowed_documents(updated: Path, share: float, top: int, k: int) -> None:
+    vectors = random_vectors(ROWS, 200, 0.05, 6, seed=3)
+    queries = random_vectors(12, 200, 0.06, 5, seed=4)
+    queries.data = queries.data.astype(np.int64) * (top // 5)
+    rows = np.flatnonzero(allowed_rows(share))
+    with ImpactSearcher(updated) as opened, opened.hold() as searcher:
+        allowed = np.zeros(searcher.size, np.bool_)
+        allowed[searcher.numbers([f"{row}" for row in rows])] = True
+        ids, scores = searcher.search(queries, k, threads=2, allowed=allowed)
+    expected = brute_force(queries, vectors[rows], [f"{row}" for row in rows], k)
+    assert [(i, s.tolist()) for i, s in zip(ids, scores, strict=True)] == expected
+
+
+def test_deleted_documents_are_never_found(updated: Path) -> None:
+    queries = random_vectors(5, 200, 0.06, 5, seed=4)
+    with ImpactSearcher(updated) as opened, opened.hold() as searcher:
+        everything = np.ones(searcher.size, np.bool_)
+        with_set = searcher.search(queries, ROWS, allowed=everything)
+        without = searcher.search(queries, ROWS)
+    assert with_set[0] == without[0]
+
+
+def test_numbers_holding_and_frequencies(updated: Path) -> None:
+    vectors = random_vectors(ROWS, 200, 0.05, 6, seed=3).tocsc()
+    with ImpactSearcher(updated) as opened, opened.hold() as searcher:
+        numbers = searcher.numbers([f"{row}" for row in range(ROWS)])
+        live = np.flatnonzero(numbers >= 0)
+        assert live.tolist() == [row for row in range(ROWS) if row % 7]
+        assert len(set(numbers[live].tolist())) == len(live)
+        assert searcher.numbers([]).tolist() == []
+        for columns in ([3], [3, 100], []):
+            holding = searcher.holding(columns)
+            assert (holding.dtype, len(holding)) == (np.bool_, searcher.size)
+            expected = np.asarray(vectors[:, columns].sum(axis=1)).ravel() > 0
+            assert (holding[numbers[live]] == expected[live]).all()
+        counts = searcher.frequencies()
+    assert counts.shape == (200,)
+    held = np.diff(vectors[live].tocsc().indptr)
+    assert (counts >= held).all()  # deleted documents count until Lucene merges them away
+    assert (counts <= np.diff(vectors.indptr)).all()
+
+
+@pytest.mark.parametrize("allowed", [np.ones(3, np.bool_), np.ones(ROWS, np.int64)])
+def test_a_set_of_another_state_is_refused(updated: Path, allowed: NDArray[np.generic]) -> None:
+    with ImpactSearcher(updated) as searcher, pytest.raises(BadVectors, match="allowed is"):
+        searcher.search(csr_matrix((1, 200), dtype=int), allowed=allowed)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, UnreadableImage
+from lexlip.data.facts import Facts
 from lexlip.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import ConfigError, DataError
@@ -20,6 +21,8 @@ from lexlip.machine import keep_freed_memory
 from lexlip.models.contract import Encoder, QueryEncoder
 
 AHEAD = 2  # batches that are decoded while another is encoded
+
+_Photo = tuple[Tensor, Facts | None]
 
 
 class PhotoPixels:
@@ -35,6 +38,7 @@ class PhotoPixels:
         workers: threads that decode; with 0 nothing is read ahead.
         progress: what the progress bar says; None shows none.
         indices: of the photos to take; None takes all.
+        facts: also gather the facts about each photo.
 
     Attributes:
         skipped: photos that could not be read, with the reason; complete after the iteration.
@@ -48,11 +52,18 @@ class PhotoPixels:
         workers: int = 2,
         progress: str | None = None,
         indices: Sequence[int] | None = None,
+        facts: bool = False,
     ) -> None:
         self.config, self.source, self.batch, self.workers = config, source, batch, workers
         self.indices = range(len(source)) if indices is None else indices
         self.progress = progress
         self.skipped: list[Skipped] = []
+        self._facts: dict[str, tuple[int, Facts]] | None = {} if facts else None
+
+    def take_facts(self, ids: Sequence[str]) -> list[tuple[int, Facts]]:
+        """Return the facts about photos that were yielded, with their index in the source; once."""
+        assert self._facts is not None
+        return [self._facts.pop(id) for id in ids]
 
     def pixels(self) -> Iterator[tuple[list[str], Tensor]]:
         """Yield ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
@@ -63,18 +74,20 @@ class PhotoPixels:
                 ids, pixels = [], []
                 for index, photo in zip(indices, photos, strict=True):
                     id = self.source.items[index].id
-                    if isinstance(photo, Tensor):
-                        ids.append(id)
-                        pixels.append(photo)
-                    else:
+                    if isinstance(photo, str):
                         self.skipped.append(Skipped(id, photo))
+                        continue
+                    ids.append(id)
+                    pixels.append(photo[0])
+                    if self._facts is not None and photo[1] is not None:
+                        self._facts[id] = (index, photo[1])
                 if ids:
                     yield ids, torch.stack(pixels)
                 bar.update(len(indices))
 
-    def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[Tensor | str]]]:
+    def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[_Photo | str]]]:
         """Yield the indices of a batch with its decoded photos, while up to AHEAD more are decoded."""
-        ahead: deque[tuple[Sequence[int], Iterator[Tensor | str]]] = deque()
+        ahead: deque[tuple[Sequence[int], Iterator[_Photo | str]]] = deque()
         pool = ThreadPoolExecutor(max(1, self.workers))
         try:
             for start in range(0, len(self.indices), self.batch):
@@ -86,10 +99,13 @@ class PhotoPixels:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _decode(self, index: int) -> Tensor | str:
-        """Return a photo's pixels, uint8 [3, size, size], or why it cannot be read."""
+    def _decode(self, index: int) -> _Photo | str:
+        """Return a photo's pixels, uint8 [3, size, size], and its facts, or why it cannot be read."""
         try:
-            return to_pixels(self.source.image(index, self.config.size), self.config)
+            if self._facts is None:
+                return to_pixels(self.source.image(index, self.config.size), self.config), None
+            image, facts = self.source.photo(index, self.config.size)
+            return to_pixels(image, self.config), facts
         except UnreadableImage as error:
             return error.reason
 
@@ -108,7 +124,7 @@ class PhotoVectors(PhotoPixels):
 
     Args:
         model: the encoder.
-        source, workers, progress, indices: see `PhotoPixels`.
+        source, workers, progress, indices, facts: see `PhotoPixels`.
         batch: photos encoded at a time; None is what suits the model's device.
     """
 
@@ -120,10 +136,11 @@ class PhotoVectors(PhotoPixels):
         workers: int = 2,
         progress: str | None = None,
         indices: Sequence[int] | None = None,
+        facts: bool = False,
     ) -> None:
         image = model.config.image
         batch = batch or photos_at_a_time(model.device, image.size)
-        super().__init__(image, source, batch, workers, progress, indices)
+        super().__init__(image, source, batch, workers, progress, indices, facts)
         self.model = model
 
     def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:

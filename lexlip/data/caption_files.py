@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lexlip.data.folder import walk
-from lexlip.data.source import Item, Skipped, Source, clean_captions, read_file
+from lexlip.data.source import Item, Place, Skipped, Source, clean_captions, read_file
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
@@ -63,6 +63,8 @@ class CaptionedSource(Source):
         places = self._find(captions, images)
         self.items = [Item(photo, clean_captions(captions[photo])) for photo in places]
         self._places = list(places.values())
+        of_tars = self._tars.roots if self._tars is not None else []
+        self.roots = list(dict.fromkeys([str(images.absolute()), *of_tars] if images.is_dir() else of_tars))
         missing = [photo for photo in captions if photo not in places]
         if len(missing) > NAMED:
             why = f"{len(missing)} of its {len(captions)} photos are not in {images}, such as {missing[0]}"
@@ -124,6 +126,10 @@ class CaptionedSource(Source):
     def file(self, index: int) -> str:
         place = self._places[index]
         return place if isinstance(place, str) else self._in_tars().file(place)
+
+    def place(self, index: int) -> Place:
+        place = self._places[index]
+        return Place(place) if isinstance(place, str) else self._in_tars().place(place)
 
 
 def _of_split(entries: list[Entry], split: str | None, name: str) -> list[Entry]:

@@ -8,8 +8,9 @@ from pathlib import PurePath
 import numpy as np
 from PIL import Image
 
+from lexlip.data.facts import Facts
 from lexlip.data.lazy_items import LazyItems
-from lexlip.data.source import Item, Skipped, Source
+from lexlip.data.source import Item, Place, Skipped, Source
 
 
 class Concat(Source):
@@ -25,6 +26,7 @@ class Concat(Source):
     def __init__(self, sources: Sequence[Source]) -> None:
         self.name = " ".join(source.name for source in sources)
         self.sources = list(sources)
+        self.roots = list(dict.fromkeys(root for source in sources for root in source.roots))
         prefixes = _prefixes(self.sources)
         self._photos = _ConcatItems(prefixes, self.sources)
         self.items = self._photos
@@ -45,6 +47,14 @@ class Concat(Source):
     def file(self, index: int) -> str:
         number, index = self._photos.locate(index)
         return self.sources[number].file(index)
+
+    def place(self, index: int) -> Place:
+        number, index = self._photos.locate(index)
+        return self.sources[number].place(index)
+
+    def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
+        number, index = self._photos.locate(index)
+        return self.sources[number].photo(index, size)
 
     def image(self, index: int, size: int | None = None) -> Image.Image:
         number, index = self._photos.locate(index)

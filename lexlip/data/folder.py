@@ -88,6 +88,7 @@ class FolderSource(Source):
     def __init__(self, root: Path, listing: Listing, name: str) -> None:
         self.name = name
         self.root = root.absolute()
+        self.roots = [str(self.root)]
         self.skipped = list(listing.skipped)
         self.skipped += [
             Skipped(tar, "a tar among photos: give it by itself to read it") for tar in listing.tars

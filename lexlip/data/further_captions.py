@@ -8,8 +8,9 @@ import numpy as np
 from PIL import Image
 
 from lexlip.data.caption_table import SUFFIXES, read_entries
+from lexlip.data.facts import Facts
 from lexlip.data.lazy_items import LazyItems
-from lexlip.data.source import Item, Skipped, Source, clean_captions
+from lexlip.data.source import Item, Place, Skipped, Source, clean_captions
 from lexlip.errors import DataError
 
 
@@ -30,7 +31,7 @@ class FurtherCaptions(Source):
 
     def __init__(self, source: Source, tables: Sequence[str]) -> None:
         self.name, self.source = source.name, source
-        self.skipped = list(source.skipped)
+        self.roots, self.skipped = source.roots, list(source.skipped)
         rows: dict[str, int] = {}
         for row, item in enumerate(source.items):
             if rows.setdefault(posixpath.basename(item.id), row) != row:
@@ -70,6 +71,12 @@ class FurtherCaptions(Source):
 
     def file(self, index: int) -> str:
         return self.source.file(index)
+
+    def place(self, index: int) -> Place:
+        return self.source.place(index)
+
+    def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
+        return self.source.photo(index, size)
 
     def image(self, index: int, size: int | None = None) -> Image.Image:
         return self.source.image(index, size)

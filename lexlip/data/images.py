@@ -6,14 +6,15 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image
 
 from lexlip.errors import DataError
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif")
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 MAX_PIXELS = 178_956_970  # Pillow's own limit
 MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take
 MAX_SCANNED = 2_000_000_000  # pixels of a progressive JPEG times its scans: ten scans of MAX_PIXELS
@@ -34,6 +35,7 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+_SIDEWAYS = tuple(_UPRIGHT[value] for value in (5, 6, 7, 8))
 
 
 class UnreadableImage(DataError):
@@ -60,28 +62,54 @@ def decode(data: bytes, size: int | None = None) -> Image.Image:
         UnreadableImage: it is not an image, damaged or truncated, or decoding it would take too much memory
             or time, which is known before anything is decoded.
     """
-    if not data:
+    with quiet():
+        return decode_opened(open_image(data), data, size)
+
+
+def open_image(file: bytes | BinaryIO) -> Image.Image:
+    """Open an image file without decoding it, inside `quiet`.
+
+    Raises:
+        UnreadableImage: it is not an image, or is damaged, or has too many pixels.
+    """
+    if not file:
         raise UnreadableImage("empty file")
-    with _quiet():
-        image = _open(data)
-        width, height = image.size
-        if width * height > MAX_PIXELS:
-            raise _too_large(width * height)
-        try:
-            if size is not None:
-                image.draft("RGB", (size, size))  # only JPEG has drafts; other formats ignore it
-            _check_cost(image, data, width * height)
-            image.load()
-            return _to_rgb(_upright(image))
-        except UnreadableImage:
-            raise
-        except Exception as error:  # decoders raise nearly anything for a damaged file
-            raise _damaged(error) from error
+    image = _open(io.BytesIO(file) if isinstance(file, bytes) else file)
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        raise _too_large(width * height)
+    return image
 
 
-def _open(data: bytes) -> Image.Image:
+def decode_opened(image: Image.Image, data: bytes, size: int | None) -> Image.Image:
+    """Decode what `open_image` returned, inside `quiet`; see `decode`."""
+    width, height = image.size
     try:
-        return Image.open(io.BytesIO(data), formats=FORMATS)
+        if size is not None:
+            image.draft("RGB", (size, size))  # only JPEG has drafts; other formats ignore it
+        _check_cost(image, data, width * height)
+        image.load()
+        return _to_rgb(_upright(image))
+    except UnreadableImage:
+        raise
+    except Exception as error:  # decoders raise nearly anything for a damaged file
+        raise _damaged(error) from error
+
+
+def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
+    """Return the width and height of an opened image when it is upright.
+
+    Args:
+        image: opened.
+        size: its width and height as they were when it was opened.
+    """
+    turned = _turn(image) in _SIDEWAYS and image.format != "TIFF"  # Pillow turns these itself
+    return (size[1], size[0]) if turned else size
+
+
+def _open(file: BinaryIO) -> Image.Image:
+    try:
+        return Image.open(file, formats=FORMATS)
     except Image.DecompressionBombError as error:
         pixels = re.search(r"\d+", str(error))
         raise _too_large(int(pixels.group()) if pixels else MAX_PIXELS + 1) from error
@@ -128,11 +156,16 @@ def _damaged(error: Exception) -> UnreadableImage:
 def _upright(image: Image.Image) -> Image.Image:
     if image.format == "TIFF":  # Pillow turned it while loading
         return image
-    try:
-        turn = _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # broken EXIF in an intact picture: leave it as it is
-        return image
+    turn = _turn(image)
     return image if turn is None else image.transpose(turn)
+
+
+def _turn(image: Image.Image) -> Image.Transpose | None:
+    """Return how a picture is turned upright."""
+    try:
+        return _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # broken EXIF in an intact picture: leave it as it is
+        return None
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
@@ -162,7 +195,7 @@ _quiet_filters = warnings.catch_warnings()
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Suppress Pillow's warnings (large image, odd EXIF, odd palette).
 
     `catch_warnings` alone is not safe with threads: overlapping ones restore each other's filters. So the

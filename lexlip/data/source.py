@@ -1,5 +1,6 @@
 """What every source of photos offers."""
 
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
 from lexlip.data.images import UnreadableImage, decode
 
 
@@ -27,6 +29,14 @@ class Skipped(NamedTuple):
     reason: str
 
 
+class Place(NamedTuple):
+    """Where the bytes of a photo are: `size` bytes of a file, from `offset` on; None is the whole file."""
+
+    file: str
+    offset: int | None = None
+    size: int | None = None
+
+
 class Source(ABC):
     """Photos with captions, listed at once and read one by one.
 
@@ -36,11 +46,13 @@ class Source(ABC):
         name: what the user gave.
         items: the photos, in a fixed order; large sources make each one on demand.
         skipped: what was found unusable while listing.
+        roots: the folders that paths of its photos begin with; there may be none.
     """
 
     name: str
     items: Sequence[Item]
     skipped: list[Skipped]
+    roots: Sequence[str] = ()
 
     @abstractmethod
     def read(self, index: int) -> bytes:
@@ -69,6 +81,33 @@ class Source(ABC):
             return decode(data, size)
         except UnreadableImage as error:
             raise UnreadableImage(error.reason, self.path(index)) from error
+
+    def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
+        """Return a photo as `image` does, and the facts about it.
+
+        Raises:
+            UnreadableImage: see `image`.
+        """
+        data = self.read(index)
+        try:
+            return decode_with_facts(data, size)
+        except UnreadableImage as error:
+            raise UnreadableImage(error.reason, self.path(index)) from error
+
+    def header(self, index: int) -> Facts:
+        """Return the facts that the beginning of a photo's file tells; none if it cannot be read."""
+        place = self.place(index)
+        try:
+            if place.offset is not None:
+                return facts_of_header(io.BytesIO(read_place(place)))
+            with Path(place.file).open("rb") as file:
+                return facts_of_header(file)
+        except (OSError, UnreadableImage):
+            return Facts()
+
+    def place(self, index: int) -> Place:
+        """Return where the bytes of a photo are."""
+        return Place(self.file(index))
 
     def captioned(self) -> np.ndarray:
         """Return the indices of the photos that have captions, int64 [n], in order."""
@@ -107,6 +146,15 @@ def read_file(path: str | Path, offset: int = 0, size: int = -1) -> bytes:
     if size > len(data):
         raise UnreadableImage("truncated", str(path))
     return data
+
+
+def read_place(place: Place) -> bytes:
+    """Return the bytes of a photo.
+
+    Raises:
+        UnreadableImage: see `read_file`.
+    """
+    return read_file(place.file, place.offset or 0, -1 if place.size is None else place.size)
 
 
 def spread(total: int, number: int | None) -> Sequence[int]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from PIL import Image
 
-from lexlip.data.source import Source
+from lexlip.data.facts import Facts
+from lexlip.data.source import Place, Source
 
 
 class Subset(Source):
@@ -20,7 +21,7 @@ class Subset(Source):
     """
 
     def __init__(self, source: Source, indices: Sequence[int], captions: int | None = None) -> None:
-        self.name, self.skipped = source.name, source.skipped
+        self.name, self.skipped, self.roots = source.name, source.skipped, source.roots
         self.source, self.indices = source, list(indices)
         items = [source.items[index] for index in self.indices]
         self.items = [replace(item, captions=item.captions[:captions]) for item in items]
@@ -33,6 +34,12 @@ class Subset(Source):
 
     def file(self, index: int) -> str:
         return self.source.file(self.indices[index])
+
+    def place(self, index: int) -> Place:
+        return self.source.place(self.indices[index])
+
+    def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
+        return self.source.photo(self.indices[index], size)
 
     def image(self, index: int, size: int | None = None) -> Image.Image:
         return self.source.image(self.indices[index], size)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lexlip.data.images import UnreadableImage
-from lexlip.data.source import Skipped, Source, read_file
+from lexlip.data.source import Place, Skipped, Source, read_place
 from lexlip.data.tar_listing import list_shards
 from lexlip.data.tar_shard import ShardItems
 from lexlip.errors import DataError
@@ -33,6 +33,7 @@ class WebDatasetSource(Source):
         self.name = name
         self.tars = [str(tar.absolute()) for tar in tars]
         self.root = os.path.commonpath([os.path.dirname(tar) for tar in self.tars])  # noqa: PTH120
+        self.roots = [self.root]
         self._shards = list_shards(self.tars)
         names = [os.path.relpath(tar, self.root) for tar in self.tars]
         self._photos = ShardItems([f"{name}/" for name in names], self._shards)
@@ -47,10 +48,9 @@ class WebDatasetSource(Source):
             raise DataError(f"no photos in the tars of {name}{why}")
 
     def read(self, index: int) -> bytes:
-        number, within = self._photos.locate(index)
-        shard = self._shards[number]
+        place = self.place(index)
         try:
-            return read_file(self.tars[number], int(shard.offsets[within]), int(shard.sizes[within]))
+            return read_place(place)
         except UnreadableImage as error:
             raise UnreadableImage(error.reason, self.path(index)) from error
 
@@ -60,6 +60,11 @@ class WebDatasetSource(Source):
     def file(self, index: int) -> str:
         number, _ = self._photos.locate(index)
         return self.tars[number]
+
+    def place(self, index: int) -> Place:
+        number, within = self._photos.locate(index)
+        shard = self._shards[number]
+        return Place(self.tars[number], int(shard.offsets[within]), int(shard.sizes[within]))
 
     def captioned(self) -> np.ndarray:
         return self._photos.captioned()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
 from lexlip.errors import DataError
 from lexlip.indexing.report import Indexed, writing_to
+from lexlip.indexing.table_writer import TableWriter
+from lexlip.machine import cores
 from lexlip.registry import BM25
 from lexlip.retrieval.collection import describe_collection
 from lexlip.search.stages.bm25 import BM25Metadata
@@ -20,7 +24,9 @@ NO_CAPTION = "no caption"  # why a photo is left out
 
 
 def index_captions(source: Source, listed: float, index: str | Path, language: str = "en") -> Indexed:
-    """Index the photos of a source by their captions; the photos are not opened.
+    """Index the photos of a source by their captions.
+
+    Of a photo only the beginning is read, for the facts that it tells; they stay unknown if it cannot be.
 
     Args:
         source, listed, index: see `lexlip.indexing.impact.index_photos`.
@@ -38,7 +44,9 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
         raise DataError(f"no photo of {source.name} has a caption: BM25 has nothing to search")
     extra = {"model": BM25, **describe_collection(source, index, listed)}
     with writing_to(index):
-        postings = write_captions(index, list(texts), list(texts.values()), extra, language)
+        postings = write_captions(
+            index, list(texts), list(texts.values()), extra, language, partial(_write_table, index, source)
+        )
     return Indexed(
         index=str(index),
         photos=len(texts),
@@ -50,9 +58,21 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
 
 
 def write_captions(
-    index: Path, ids: Sequence[str], texts: Sequence[str], extra: Mapping[str, Any], language: str = "en"
+    index: Path,
+    ids: Sequence[str],
+    texts: Sequence[str],
+    extra: Mapping[str, Any],
+    language: str = "en",
+    write_table: Callable[[Path], str] | None = None,
 ) -> int:
     """Write an index of texts, which replaces an old one; return its postings.
+
+    Args:
+        index: the index's folder.
+        ids, texts: of the n documents.
+        extra: what else the index stores.
+        language: see `index_captions`.
+        write_table: writes a table of photos to the data folder, and returns its name.
 
     Raises:
         BridgeError: no Java, the folder is not an index, or another process is writing to it.
@@ -61,13 +81,22 @@ def write_captions(
         write_bm25_index(folder / "lucene", ids, texts, language)
         with Bm25Searcher(folder / "lucene", language=language) as searcher:
             postings = searcher.postings
+        photos = {"photos": write_table(folder)} if write_table else {}
         metadata = BM25Metadata(
             directory=folder.name,
             documents=len(ids),
             encoder=BM25,
             postings=postings,
             language=language,
-            extra=dict(extra),
+            extra={**extra, **photos},
         )
         write_metadata(index, metadata)
     return postings
+
+
+def _write_table(index: Path, source: Source, folder: Path) -> str:
+    """Write the table of the photos that have captions; return its name."""
+    captioned = source.captioned().tolist()
+    with TableWriter(folder, index, source) as table, ThreadPoolExecutor(cores()) as pool:
+        table.add(zip(captioned, pool.map(source.header, captioned), strict=True))
+    return table.name

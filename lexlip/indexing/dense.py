@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anserini_bridge import folder_megabytes, replace_index, write_metadata
 from lexlip.data import Source
 from lexlip.indexing.report import Indexed, writing_to
+from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
 from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
@@ -43,14 +44,16 @@ def index_vectors(
     started = time.perf_counter()
     index = Path(index)
     extra = {"model": model_name, **describe_collection(source, index, listed)}
-    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
+    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None, facts=True)
     vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
     with writing_to(index), replace_index(index) as folder:
-        for batch in photos:
-            vectors.add(*batch)
+        with TableWriter(folder, index, source) as table:
+            for ids, batch in photos:
+                vectors.add(ids, batch)
+                table.add(photos.take_facts(ids))
         if not vectors.ids:
             raise photos.none_read()
-        save_vectors(index, folder, vectors, model, ann, extra)
+        save_vectors(index, folder, vectors, model, ann, {**extra, "photos": table.name})
     return Indexed(
         index=str(index),
         photos=len(vectors),

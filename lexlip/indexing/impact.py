@@ -13,6 +13,7 @@ from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Source
 from lexlip.errors import DataError
 from lexlip.indexing.report import Indexed, writing_to
+from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
 from lexlip.search.engines.lucene import impact_writer
@@ -60,7 +61,7 @@ def index_photos(
     started = time.perf_counter()
     index = Path(index)
     extra = {"model": model_name, **describe_collection(source, index, listed)}
-    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None)
+    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None, facts=True)
     batches = impacts(photos, topk_words, scheme)
     batch = next(batches, None)  # before anything is written
     if batch is None:
@@ -68,11 +69,14 @@ def index_photos(
     writer = impact_writer(index, model.vocabulary.words, scheme, topk_words, model.identity, extra)
     documents: list[Impacts] = []
     with writing_to(index), writer:
-        while batch is not None:
-            writer.add(*batch)
-            if pseudo_documents is not None:
-                documents.append(batch)
-            batch = next(batches, None)
+        with TableWriter(writer.folder, index, source) as table:
+            while batch is not None:
+                writer.add(*batch)
+                table.add(photos.take_facts(batch[0]))
+                if pseudo_documents is not None:
+                    documents.append(batch)
+                batch = next(batches, None)
+        writer.set_extra({**extra, "photos": table.name})
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, model.vocabulary.words)
     written = read_metadata(index)

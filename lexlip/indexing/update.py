@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anserini_bridge import (
     ImpactSearcher,
@@ -23,8 +23,10 @@ from lexlip.data import Source
 from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.changes import Changes, find_changes
 from lexlip.indexing.report import Updated, writing_to
+from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, describe_collection
+from lexlip.retrieval.photo_table import open_photos
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
@@ -64,9 +66,10 @@ def update_photos(
     described = describe_collection(source, index, listed)
     check_same_collection(metadata.extra, described, index)
     model = metadata.extra.get("model") if model_name is None else lasting_name(model_name)
-    writer = update_index(index, extra={"model": model, **described})
+    extra = {"model": model, **described}
+    writer = update_index(index)
     with ImpactSearcher(index) as searcher:
-        changes = find_changes(source, searcher.ids(), metadata.extra)
+        changes = find_changes(source, searcher.ids(), _with_paths(index, metadata))
 
     photos: PhotoVectors | None = None
     batches: Iterator[Impacts] = iter(())
@@ -78,12 +81,20 @@ def update_photos(
     gone = set(changes.gone)
     if batch is not None or changed or gone or model != metadata.extra.get("model"):
         with writing_to(index), writer:
-            while batch is not None:
-                writer.upsert(*batch)
-                encoded.update(batch[0])
-                batch = next(batches, None)
-            gone |= changed - encoded  # those that cannot be read any more
-            writer.delete(sorted(gone))
+            held = read_metadata(index).extra.get("photos")
+            remove_old_tables(writer.folder, keep=held)
+            with TableWriter(writer.folder, index, source, held) as table:
+                while batch is not None and photos is not None:
+                    writer.upsert(*batch)
+                    encoded.update(batch[0])
+                    table.add(photos.take_facts(batch[0]))
+                    batch = next(batches, None)
+                gone |= changed - encoded  # those that cannot be read any more
+                writer.delete(sorted(gone))
+                table.delete(gone)
+                opened = {*changes.new, *changes.changed}
+                table.refresh(number for number in range(len(source)) if number not in opened)
+            writer.set_extra({**extra, "photos": table.name})
     return Updated(
         index=str(index),
         added=len(encoded - changed),
@@ -117,8 +128,18 @@ def _encode(
         workers=workers,
         progress="index" if progress else None,
         indices=sorted([*changes.new, *changes.changed]),
+        facts=True,
     )
     return photos, impacts(photos, metadata.topk, metadata.quantization["scheme"])
+
+
+def _with_paths(index: Path, metadata: IndexMetadata) -> dict[str, Any]:
+    """Return what an index stores about its source, with where photos are, unless their ids say it."""
+    extra = metadata.extra
+    if "paths" in extra or "root" in extra:
+        return extra
+    with open_photos(index, metadata) as table:
+        return {**extra, "paths": table.paths()}
 
 
 def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> IndexMetadata:

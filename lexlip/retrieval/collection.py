@@ -19,23 +19,21 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
         listed: when the listing of the photos began, in seconds since 1970.
 
     Returns:
-        "listed" and "source" (what the user gave). Then either "paths" ({id: path}), or "root", the folder
-        that ids are paths below, with "relative": whether source and root are relative to the index. They
-        are if the index lies below the root, so that all of it can be moved together.
+        "listed" and "source" (what the user gave). Then, if ids are paths below one folder, "root", that
+        folder, with "relative": whether source and root are relative to the index. They are if the index
+        lies below the root. Where each photo is, its table says (`lexlip.retrieval.photo_table`).
 
     Raises:
         DataError: a name is not UTF-8, so the index cannot store it.
     """
-    paths = {item.id: source.path(number) for number, item in enumerate(source.items)}
-    first_id, first_path = next(iter(paths.items()))
-    root = first_path.removesuffix(first_id)
+    root = source.path(0).removesuffix(source.items[0].id)
     given = str(Path(source.name).expanduser().absolute())
     try:
-        f"{root}{given}{index.absolute()}".encode()
+        "".join([root, given, str(index.absolute()), *source.roots]).encode()
     except UnicodeEncodeError:
         raise DataError(f"a folder above {source.name} or {index} has a name that is not UTF-8") from None
-    if any(path != root + id for id, path in paths.items()):
-        return {"listed": listed, "source": given, "paths": paths}
+    if any(source.path(number) != root + item.id for number, item in enumerate(source.items)):
+        return {"listed": listed, "source": given}
     relative = bool(root) and index.resolve().is_relative_to(Path(root).resolve())
     if relative:
         given, root = (os.path.relpath(Path(path).resolve(), index.resolve()) for path in (given, root))
@@ -43,9 +41,9 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
 
 
 def locate(id: str, extra: dict[str, Any], index: Path) -> str:
-    """Return the path of an indexed photo, given what `describe_collection` returned."""
-    if "paths" in extra:
-        return str(extra["paths"].get(id, id))
+    """Return the path of a photo of an index without a table, or whose ids are paths below one folder."""
+    if "paths" in extra or "root" not in extra:
+        return str(extra.get("paths", {}).get(id, id))
     root = (index.resolve() / extra["root"]).resolve() if extra["relative"] else Path(extra["root"])
     return str(root / id)
 

@@ -12,6 +12,7 @@ from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.collection import check_same_photos, locate
+from lexlip.retrieval.photo_table import open_photos
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
 from lexlip.sparse.query_topk import SENTENCE_TOPK
@@ -157,7 +158,13 @@ class PhotoSearch:
     def _hits(self, found: Found, extra: dict[str, Any]) -> list[Hit]:
         index = self.stage.index
         rows = zip(found.ids, found.scores, found.words, strict=True)
+        if "photos" not in extra or "root" in extra:
+            paths = [locate(id, extra, index) for id in found.ids]
+        else:
+            with open_photos(index, read_header(index)) as photos:
+                known = zip(found.ids, photos.get(found.ids), strict=True)
+                paths = [photo.path if photo else id for id, photo in known]
         return [
-            Hit(rank=rank, id=id, path=locate(id, extra, index), score=float(score), words=words)
+            Hit(rank=rank, id=id, path=paths[rank - 1], score=float(score), words=words)
             for rank, (id, score, words) in enumerate(rows, 1)
         ]

@@ -19,7 +19,7 @@ def found(folder: Path, query: str) -> list[str]:
 
 def test_what_is_stored_and_reported(photos: Path, tmp_path: Path) -> None:
     (photos / "0.txt").unlink()
-    (photos / "1.jpg").write_text("no photo")  # which is not opened
+    (photos / "1.jpg").write_text("no photo")  # of which nothing is known
     folder = tmp_path / "index"
     done = index_captions(open_source(photos), 12.5, folder)
     metadata = read_metadata_as(BM25Metadata, folder)
@@ -30,6 +30,7 @@ def test_what_is_stored_and_reported(photos: Path, tmp_path: Path) -> None:
         "source": str(photos),
         "root": f"{photos}/",
         "relative": False,
+        "photos": "photos-1.sqlite",
     }
     assert (done.photos, done.postings) == (metadata.documents, metadata.postings)
     assert done.photos == 5

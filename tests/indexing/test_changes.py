@@ -11,7 +11,6 @@ import pytest
 from lexlip.data import folder as folder_module
 from lexlip.data import open_source
 from lexlip.indexing.changes import Changes, find_changes
-from lexlip.retrieval.collection import describe_collection
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
 
@@ -79,7 +78,8 @@ def test_of_a_table_a_photo_that_lies_elsewhere_now_has_changed(
 ) -> None:
     (tmp_path / "table.tsv").write_text("image\tcaption\n0.jpg\ta dog\ny/1.jpg\ta cat\n")
     source = open_source(tmp_path / "table.tsv", photos)
-    extra: dict[str, Any] = describe_collection(source, tmp_path / "index", later)
+    paths = {item.id: source.path(number) for number, item in enumerate(source.items)}
+    extra: dict[str, Any] = {"listed": later, "paths": paths}
     held = [item.id for item in source.items]
     assert find_changes(source, held, extra) == Changes([], [], [], 2)
     extra["paths"]["y/1.jpg"] = str(photos / "old" / "1.jpg")

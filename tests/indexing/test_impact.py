@@ -55,6 +55,7 @@ def test_what_is_stored_and_reported(model: LexLIP, photos: Path, tmp_path: Path
         "source": str(photos),
         "root": f"{photos}/",
         "relative": False,
+        "photos": "photos-1.sqlite",
     }
     assert (done.index, done.photos, done.postings) == (str(folder), 6, found.postings)
     assert done.megabytes == folder_megabytes(folder)

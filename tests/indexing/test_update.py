@@ -1,17 +1,22 @@
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anserini_bridge import ImpactSearcher, read_metadata
+from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
 from lexlip.data import Scenes, open_source
+from lexlip.data.facts import digest
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.indexing.report import Updated
+from lexlip.indexing.table_writer import TableWriter
 from lexlip.indexing.update import update_photos
 from lexlip.models.lexlip import LexLIP
+from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
 from tests.search.indexes import index_bm25, index_words
 
@@ -167,3 +172,54 @@ def test_an_update_that_fails_changes_nothing(
     assert read_metadata(index) == before
     with ImpactSearcher(index) as searcher:
         assert sorted(searcher.ids()) == IDS
+
+
+# ---- the table of photos ----
+
+
+def table(index: Path) -> PhotoTable:
+    return open_photos(index, read_metadata(index))
+
+
+def test_the_table_changes_with_the_index(index: Path, photos: Path) -> None:
+    before = read_metadata(index).extra["photos"]
+    new_photo(photos / "new.jpg", 7)
+    (photos / "new.txt").write_text("a whale\n")
+    (photos / "2.jpg").unlink()
+    with table(index) as old:
+        update(photos, index)
+        with table(index) as now:
+            ids = sorted({*IDS, "new.jpg"} - {"2.jpg"})
+            assert sorted(now.select(Filters())) == ids
+            assert now.select(Filters(caption="Whale")) == ["new.jpg"]
+            found = now.get(["new.jpg"])[0]
+            assert found == replace(found, path=str(photos / "new.jpg"), width=96, height=96)
+            assert found.digest == digest((photos / "new.jpg").read_bytes())
+        assert sorted(old.select(Filters())) == IDS
+    assert read_metadata(index).extra["photos"] != before
+    new_photo(photos / "newer.jpg", 8)
+    update(photos, index)
+    assert not list(index.glob(f"data-*/{before}"))
+    assert len(list(index.glob("data-*/photos-*"))) == 2  # that of now, and that of before
+
+
+def test_an_index_of_an_older_version_gets_a_table(index: Path, photos: Path) -> None:
+    metadata = read_metadata(index)
+    name = metadata.extra.pop("photos")
+    write_metadata(index, metadata)
+    (index / metadata.directory / name).unlink()
+    (photos / "2.jpg").unlink()
+    update(photos, index)
+    with table(index) as made:
+        assert sorted(made.select(Filters())) == sorted({*IDS} - {"2.jpg"})
+        assert made.paths()["1.jpg"] == str(photos / "1.jpg")
+
+
+def test_a_failed_update_leaves_the_table(index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_photo(photos / "new.jpg", 7)
+    monkeypatch.setattr(TableWriter, "refresh", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        update(photos, index)
+    with table(index) as made:
+        assert sorted(made.select(Filters())) == IDS
+    assert len(list(index.glob("data-*/photos-*"))) == 1

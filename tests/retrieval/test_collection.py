@@ -57,14 +57,14 @@ def test_photos_in_tars(photos: Path, tmp_path: Path) -> None:
     assert paths(source, extra, tmp_path / "index") == [str(tmp_path / "tars" / "a.tar" / "0.jpg")]
 
 
-def test_photos_in_several_folders_have_a_path_each(table: Source, photos: Path, tmp_path: Path) -> None:
+def test_photos_in_several_folders_are_told_by_their_table_alone(table: Source, tmp_path: Path) -> None:
     extra = describe_collection(table, tmp_path / "index", LISTED)
-    assert extra == {
-        "listed": LISTED,
-        "source": str(tmp_path / "table.tsv"),
-        "paths": {"0.jpg": str(photos / "0.jpg"), "y/1.jpg": str(photos / "1.jpg")},
-    }
-    assert paths(table, extra, tmp_path / "index") == list(extra["paths"].values())
+    assert extra == {"listed": LISTED, "source": str(tmp_path / "table.tsv")}
+
+
+def test_an_older_index_has_a_path_for_each_photo(tmp_path: Path) -> None:
+    extra = {"listed": LISTED, "source": "table.tsv", "paths": {"y/1.jpg": "/photos/1.jpg"}}
+    assert locate("y/1.jpg", extra, tmp_path / "index") == "/photos/1.jpg"
     assert locate("unknown.jpg", extra, tmp_path / "index") == "unknown.jpg"
 
 

@@ -1,0 +1,175 @@
+"""Writes the table of an index's photos; see `lexlip.retrieval.photo_table`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from lexlip.data import Source
+from lexlip.data.facts import Facts
+from lexlip.retrieval.filters import words_of
+from lexlip.retrieval.photo_table import SCHEMA
+
+TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
+_OF_SOURCE = ("root", "file", "member", "start", "captions")  # columns that a listing tells
+_OF_PHOTO = ("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint")
+_COLUMNS = ("id", *_OF_SOURCE, *_OF_PHOTO, "side", "words")
+
+
+class TableWriter:
+    """Writes a new file, complete and durable when the `with` block is left; an exception removes it.
+
+    The caller holds the index's lock, and names the file in index.json: nobody reads it before.
+
+    Args:
+        folder: the index's data folder.
+        index: the index's folder.
+        source: the photos, as they are listed now.
+        old: name of the table whose copy is changed; None starts an empty one.
+
+    Attributes:
+        name: of the file.
+    """
+
+    def __init__(self, folder: Path, index: Path, source: Source, old: str | None = None) -> None:
+        self.folder, self.index, self.source, self.old = folder, index, source, old
+        found = [TABLE.fullmatch(path.name) for path in folder.glob("photos-*")]
+        self.name = f"photos-{max((int(match[1]) for match in found if match), default=0) + 1}.sqlite"
+
+    def __enter__(self) -> Self:
+        file = self.folder / self.name
+        if self.old is not None:
+            shutil.copyfile(self.folder / self.old, file)
+        self._connection = sqlite3.connect(file, isolation_level=None)
+        # what is written counts only once index.json names it, after fsync: SQLite needs no journal
+        self._connection.execute("PRAGMA journal_mode = OFF")
+        self._connection.execute("PRAGMA synchronous = OFF")
+        if self.old is None:
+            self._connection.executescript(SCHEMA)
+        self._connection.execute("BEGIN")
+        self._set_roots()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        file = self.folder / self.name
+        if kind is not None:
+            self._connection.close()
+            file.unlink(missing_ok=True)
+            return
+        self._connection.execute("COMMIT")
+        self._connection.close()
+        with file.open("rb") as written:
+            os.fsync(written.fileno())
+
+    def add(self, photos: Iterable[tuple[int, Facts]]) -> None:
+        """Store photos, given by their index in the source, with their facts; old rows are replaced."""
+        marks = ", ".join("?" * len(_COLUMNS))
+        self._connection.executemany(
+            f"INSERT OR REPLACE INTO photos ({', '.join(_COLUMNS)}) VALUES ({marks})",
+            (self._row(number, facts) for number, facts in photos),
+        )
+
+    def refresh(self, numbers: Iterable[int]) -> None:
+        """Store where photos of the source lie now, and their captions; the facts about them stay."""
+        columns = ("id", *_OF_SOURCE, "embedded", "keywords")
+        rows = self._connection.execute(f"SELECT {', '.join(columns)} FROM photos").fetchall()
+        stored = {row[0]: row[1:] for row in rows}
+        for number in numbers:
+            id, captions = self.source.items[number].id, self.source.items[number].captions
+            *was, embedded, keywords = stored.get(id, (None,) * len(columns[1:]))
+            now = [*self._place(number), _json(captions)]
+            if embedded is None:  # an older version made the index
+                self.add([(number, Facts())])
+            elif was != now:
+                texts = [*captions, *json.loads(embedded), *json.loads(keywords)]
+                self._connection.execute(
+                    f"UPDATE photos SET {', '.join(f'{name} = ?' for name in _OF_SOURCE)}, words = ?"
+                    " WHERE id = ?",
+                    (*now, _words(texts), id),
+                )
+        self._connection.execute(
+            "DELETE FROM roots WHERE number NOT IN (SELECT root FROM photos WHERE root IS NOT NULL)"
+        )
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Delete photos; ids that are not there are ignored."""
+        self._connection.executemany("DELETE FROM photos WHERE id = ?", ((id,) for id in ids))
+
+    def texts(self) -> tuple[list[str], list[str]]:
+        """Return the ids of the photos that have captions or keywords, and these as one text each."""
+        rows = self._connection.execute(
+            "SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id"
+        ).fetchall()
+        texts = [" ".join(text for part in parts for text in json.loads(part)) for _, *parts in rows]
+        return [row[0] for row in rows], texts
+
+    def _set_roots(self) -> None:
+        """Store the source's folders; those of the old table keep their numbers."""
+        index = self.index.resolve()
+        for root in self.source.roots:
+            relative = os.path.relpath(os.path.realpath(root), index)
+            self._connection.execute(
+                "INSERT INTO roots (absolute, relative) VALUES (?, ?)"
+                " ON CONFLICT (absolute) DO UPDATE SET relative = excluded.relative",
+                (root.rstrip("/"), relative),
+            )
+        numbers = dict(self._connection.execute("SELECT absolute, number FROM roots"))
+        roots = [root.rstrip("/") for root in self.source.roots]
+        self._roots = [(f"{root}/", numbers[root]) for root in sorted(roots, key=len, reverse=True)]
+
+    def _row(self, number: int, facts: Facts) -> tuple[Any, ...]:
+        id, captions = self.source.items[number].id, self.source.items[number].captions
+        unsigned = facts.fingerprint
+        signed = unsigned if unsigned is None or unsigned < 2**63 else unsigned - 2**64
+        return (
+            id,
+            *self._place(number),
+            _json(captions),
+            self._size(number, facts),
+            facts.width,
+            facts.height,
+            facts.taken,
+            facts.camera,
+            _json(facts.captions),
+            _json(facts.keywords),
+            facts.digest,
+            signed,
+            "",
+            _words([*captions, *facts.captions, *facts.keywords]),
+        )
+
+    def _place(self, number: int) -> tuple[int | None, str, str, int | None]:
+        """Return the columns root, file, member and start of a photo of the source."""
+        file, start, _ = self.source.place(number)
+        path = self.source.path(number)
+        member = path[len(file) + 1 :] if path != file else ""
+        for prefix, root in self._roots:
+            if file.startswith(prefix):
+                return root, file[len(prefix) :], member, start
+        return None, file, member, start
+
+    def _size(self, number: int, facts: Facts) -> int | None:
+        return self.source.place(number).size if facts.size is None else facts.size
+
+
+def remove_old_tables(folder: Path, keep: str | None) -> None:
+    """Delete the tables in a data folder that index.json does not name; the caller holds the index's lock."""
+    for path in folder.glob("photos-*"):
+        if TABLE.fullmatch(path.name) and path.name != keep:
+            path.unlink(missing_ok=True)
+
+
+def _words(texts: Sequence[str]) -> str:
+    """Return the distinct words of texts, each between spaces."""
+    words = dict.fromkeys(words_of(" ".join(texts)))
+    return f" {' '.join(words)} " if words else ""
+
+
+def _json(texts: Sequence[str]) -> str:
+    return json.dumps(list(texts), ensure_ascii=False)

@@ -1,0 +1,70 @@
+"""Which photos of an index a search may find: by date, folder, and words of captions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+
+from lexlip.errors import DataError
+
+_PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Conditions that a photo must all meet; None, or an empty text, is no condition.
+
+    A photo whose date is unknown meets no condition on dates.
+
+    Attributes:
+        after: a year, month or day ("2014", "2014-05", "2014-05-03"): taken on or after its beginning.
+        before: the same: taken on or before its end, so "2014" includes all of 2014.
+        folder: the photo's id is below this folder ("holidays/2014").
+        caption: words that are all in the photo's captions or keywords, as whole words, in any case.
+
+    Raises:
+        DataError: a date does not exist, `after` is later than `before`, or `caption` has no word.
+    """
+
+    after: str | None = None
+    before: str | None = None
+    folder: str | None = None
+    caption: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("after", "before"):
+            _check_date(name, getattr(self, name))
+        if self.after and self.before and self.after[: len(self.before)] > self.before[: len(self.after)]:
+            raise DataError(f"no photo is taken after {self.after} and before {self.before}: swap the dates")
+        if self.caption and self.caption.strip() and not words_of(self.caption):
+            raise DataError(f"the caption to look for, {self.caption!r}, has no word in it: give words")
+
+    def __bool__(self) -> bool:
+        """Return whether anything is filtered."""
+        return bool(self.after or self.before or self.below or words_of(self.caption or ""))
+
+    @property
+    def below(self) -> str:
+        """The folder without slashes at its ends; "" is no condition."""
+        return (self.folder or "").removeprefix("./").strip("/")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as captions are filtered by them: letters and digits, case folded."""
+    return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _check_date(name: str, value: str | None) -> None:
+    """Raise DataError unless a date exists."""
+    if not value:
+        return
+    found = _PARTS.fullmatch(value)
+    if found is None:
+        raise DataError(f"'{name}' is {value!r}: give a date such as 2014, 2014-05 or 2014-05-03")
+    year, month, day = (int(part or 1) for part in found.groups())
+    try:
+        date(year, month, day)
+    except ValueError:
+        raise DataError(f"'{name}' is {value!r}, and there is no such date") from None

@@ -1,0 +1,386 @@
+"""The facts about an index's photos: where they lie, when they were taken, their captions.
+
+They are in one SQLite file in the index's data folder, DIR/data-<n>/photos-<m>.sqlite, which index.json
+names (`extra["photos"]`). It never changes: an update writes a new one, and the next update deletes the old.
+
+A root is a folder that many paths begin with. It is stored as an absolute path, and relative to the index:
+if there is something at the relative place, that counts, so that an index can be moved with its photos;
+otherwise the absolute path does, so that it can be moved alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+import numpy as np
+
+from anserini_bridge import CorruptIndex, IndexHeader, read_header
+from lexlip.data import UnreadableImage
+from lexlip.data.fingerprint import distances
+from lexlip.data.photo_location import read_location
+from lexlip.data.source import Place, read_place
+from lexlip.errors import DataError
+from lexlip.retrieval.collection import locate
+from lexlip.retrieval.filters import Filters, words_of
+
+FORMAT = 1  # of the table; another one is of another version of this program
+NEAR = 6  # bits in which the fingerprints of near-duplicates may differ: see docs/library.md
+_AT_ONCE = 10_000  # ids of one question to SQLite
+_LAST = "\U0010ffff"  # sorts after everything
+
+SCHEMA = f"""
+PRAGMA user_version = {FORMAT};
+CREATE TABLE roots (number INTEGER PRIMARY KEY, absolute TEXT NOT NULL UNIQUE, relative TEXT NOT NULL);
+CREATE TABLE photos (
+    id TEXT PRIMARY KEY,
+    root INTEGER,             -- NULL: file is an absolute path, or only a name
+    file TEXT NOT NULL,       -- below the root
+    member TEXT NOT NULL,     -- in the file, if that is a tar
+    start INTEGER,            -- where its bytes begin in a tar
+    size INTEGER,             -- bytes
+    width INTEGER NOT NULL, height INTEGER NOT NULL,
+    taken TEXT, camera TEXT,
+    captions TEXT NOT NULL,   -- of the source, as JSON
+    embedded TEXT NOT NULL,   -- those in the file, and beside it in XMP
+    keywords TEXT NOT NULL,
+    side TEXT NOT NULL,       -- name of the XMP file beside it
+    digest TEXT NOT NULL,
+    fingerprint INTEGER,      -- as a signed number
+    words TEXT NOT NULL       -- of captions and keywords, each between spaces
+) WITHOUT ROWID;
+CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Photo:
+    """A photo of an index.
+
+    Attributes:
+        id: in the index.
+        path: where a person finds it, an absolute path; in a tar, TAR/MEMBER.
+        file, offset, size: `size` bytes of this file, from `offset` on; offset None is the whole file.
+        width, height: upright, in pixels; 0 is unknown.
+        taken: when, by the camera's clock: "2019-07-01T12:30:00".
+        camera: its maker and model.
+        captions, keywords: of the source, in the file, and beside it.
+        digest: of the file's bytes; "" is unknown.
+        fingerprint: 64 bits, see `lexlip.data.fingerprint`.
+    """
+
+    id: str
+    path: str
+    file: str
+    offset: int | None = None
+    size: int | None = None
+    width: int = 0
+    height: int = 0
+    taken: str | None = None
+    camera: str | None = None
+    captions: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    digest: str = ""
+    fingerprint: int | None = None
+
+
+def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
+    """Open the table of photos of an index.
+
+    Args:
+        index: the index's folder.
+        metadata: what the index says about itself. If an update has deleted its table since it was read, the
+            table of now is opened.
+
+    Raises:
+        CorruptIndex: the table is missing or damaged.
+        IndexNotFound, IndexVersion: the index is gone meanwhile.
+    """
+    index = Path(index)
+    while True:
+        name = metadata.extra.get("photos")
+        if name is None:
+            return OldPhotoTable(index, metadata)
+        file = index / metadata.directory / name
+        try:
+            return PhotoTable(index, file)
+        except sqlite3.Error as error:
+            now = read_header(index)
+            if (now.directory, now.extra.get("photos")) == (metadata.directory, name):
+                raise CorruptIndex(f"{file} cannot be read ({error}): build the index again") from None
+            metadata = now
+
+
+class PhotoTable:
+    """The photos of an index as one commit has them; several threads may use it.
+
+    Args:
+        index: the index's folder.
+        file: the table.
+
+    Raises:
+        sqlite3.Error: the file is missing or damaged.
+        CorruptIndex: another version of this program wrote it.
+    """
+
+    def __init__(self, index: Path, file: Path) -> None:
+        self.file = file
+        self._lock = threading.Lock()
+        self._connection = connect(file)
+        self._finalizer = weakref.finalize(self, self._connection.close)
+        (version,) = self._rows("PRAGMA user_version")[0]
+        if version != FORMAT:
+            self.close()
+            raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
+        folder = index.resolve()
+        self._roots = {
+            number: _root(absolute, relative, folder)
+            for number, absolute, relative in self._rows("SELECT number, absolute, relative FROM roots")
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the table, as also happens when nobody holds it any more."""
+        self._finalizer()
+
+    def __len__(self) -> int:
+        return int(self._rows("SELECT count(*) FROM photos")[0][0])
+
+    def get(self, ids: Sequence[str]) -> list[Photo | None]:
+        """Return photos; None for those that the index does not hold."""
+        columns = (
+            "id, root, file, member, start, size, width, height, taken, camera, captions, embedded, keywords,"
+            " digest, fingerprint"
+        )
+        found = {row[0]: self._photo(row) for row in self._of(columns, ids)}
+        return [found.get(id) for id in ids]
+
+    def paths(self) -> dict[str, str]:
+        """Return where every photo is, by id."""
+        rows = self._rows("SELECT id, root, file, member FROM photos")
+        return {id: self._path(root, file, member) for id, root, file, member in rows}
+
+    def taken(self, ids: Sequence[str]) -> list[str | None]:
+        """Return when photos were taken; None is unknown."""
+        found = dict(self._of("id, taken", ids))
+        return [found.get(id) for id in ids]
+
+    def select(self, filters: Filters) -> list[str]:
+        """Return the ids of the photos that meet conditions, in any order."""
+        conditions, values = _conditions(filters)
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return [id for (id,) in self._rows(f"SELECT id FROM photos{where}", values)]
+
+    def facets(self) -> dict[str, Any]:
+        """Return what can be filtered by.
+
+        Returns:
+            "folders": every folder with the number of photos below it, by name; "first" and "last": days of
+            the oldest and the newest photo, or None; "dated", "captioned": how many photos have a date, and
+            captions or keywords.
+        """
+        return dict(self._facets)
+
+    @cached_property
+    def _facets(self) -> dict[str, Any]:
+        folders: Counter[str] = Counter()
+        for (id,) in self._rows("SELECT id FROM photos"):
+            folders.update(_folders_above(id))
+        first, last, dated, captioned = self._rows(
+            "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken), total(words != '')"
+            " FROM photos"
+        )[0]
+        return {
+            "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
+            "first": first,
+            "last": last,
+            "dated": dated,
+            "captioned": int(captioned),
+        }
+
+    def read(self, id: str) -> bytes:
+        """Return the bytes of a photo's file, or of its part of a tar.
+
+        Raises:
+            UnreadableImage: the index does not hold it, or it is not there any more.
+        """
+        (photo,) = self.get([id])
+        if photo is None:
+            raise UnreadableImage("not in the index", id)
+        if photo.offset is None:
+            return read_place(Place(photo.file))
+        return read_place(Place(photo.file, photo.offset, photo.size))
+
+    def group(self, ids: Sequence[str]) -> list[list[str]]:
+        """Put near-duplicates together.
+
+        A photo joins the first group with whose first photo it shares its digest, or nearly its fingerprint.
+
+        Args:
+            ids: of photos, best first.
+
+        Returns:
+            Groups in the order of their first photos.
+        """
+        known = {row[0]: row[1:] for row in self._of("id, digest, fingerprint", ids)}
+        prints = np.zeros(len(ids), dtype=np.uint64)  # of the groups' first photos
+        digests: dict[str, int] = {}
+        groups: list[list[str]] = []
+        usable = np.zeros(len(ids), dtype=bool)
+        for id in ids:
+            digest, signed = known.get(id, ("", None))
+            print = None if signed is None else signed & (2**64 - 1)
+            number = digests.get(digest) if digest else None
+            if number is None and print is not None:
+                near = usable[: len(groups)] & (distances(print, prints[: len(groups)]) <= NEAR)
+                number = int(np.argmax(near)) if near.any() else None
+            if number is None:
+                number = len(groups)
+                groups.append([])
+                prints[number], usable[number] = print or 0, print is not None
+            groups[number].append(id)
+            if digest:
+                digests.setdefault(digest, number)
+        return groups
+
+    def _of(self, columns: str, ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(ids), _AT_ONCE):
+            wanted = json.dumps(list(ids[start : start + _AT_ONCE]))
+            yield from self._rows(
+                f"SELECT {columns} FROM photos WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
+            )
+
+    def _rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._connection.execute(question, values).fetchall()
+
+    def _path(self, root: int | None, file: str, member: str = "") -> str:
+        path = file if root is None else f"{self._roots[root]}/{file}"
+        return f"{path}/{member}" if member else path
+
+    def _photo(self, row: tuple[Any, ...]) -> Photo:
+        id, root, file, member, start, size, width, height, taken, camera, *texts, digest, signed = row
+        captions, embedded, keywords = (json.loads(text) for text in texts)
+        return Photo(
+            id=id,
+            path=self._path(root, file, member),
+            file=self._path(root, file),
+            offset=start,
+            size=size,
+            width=width,
+            height=height,
+            taken=taken,
+            camera=camera,
+            captions=tuple(dict.fromkeys([*captions, *embedded])),
+            keywords=tuple(keywords),
+            digest=digest,
+            fingerprint=None if signed is None else signed & (2**64 - 1),
+        )
+
+
+class OldPhotoTable(PhotoTable):
+    """The photos of an index that was made without a table: only where they lie is known.
+
+    Args:
+        index: the index's folder.
+        metadata: what it says about itself.
+    """
+
+    def __init__(self, index: Path, metadata: IndexHeader) -> None:
+        self.index, self.metadata = index, metadata
+
+    def close(self) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return self.metadata.documents
+
+    def get(self, ids: Sequence[str]) -> list[Photo | None]:
+        extra = self.metadata.extra
+        if "paths" not in extra and "root" not in extra:
+            return [Photo(id, id, id) for id in ids]
+        return [Photo(id, path, path) for id in ids for path in [locate(id, extra, self.index)]]
+
+    def taken(self, ids: Sequence[str]) -> list[str | None]:
+        return [None] * len(ids)
+
+    def select(self, filters: Filters) -> list[str]:
+        """Refuse to filter.
+
+        Raises:
+            DataError: the index does not know dates, folders and captions.
+        """
+        raise DataError(f"the index {self.index} is too old to be filtered: index again without --update")
+
+    def facets(self) -> dict[str, Any]:
+        return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
+
+    def read(self, id: str) -> bytes:
+        (photo,) = self.get([id])
+        assert photo is not None
+        return read_location(photo.path)
+
+    def group(self, ids: Sequence[str]) -> list[list[str]]:
+        return [[id] for id in ids]
+
+
+def connect(file: Path) -> sqlite3.Connection:
+    """Open a table that does not change any more.
+
+    Raises:
+        sqlite3.Error: the file is missing.
+    """
+    address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
+    return sqlite3.connect(address, uri=True, check_same_thread=False)
+
+
+def _root(absolute: str, relative: str, index: Path) -> str:
+    """Return where a root is now; see the head of this file."""
+    beside = os.path.normpath(index / relative)
+    try:
+        moved = os.path.exists(beside) and not (  # noqa: PTH110
+            os.path.exists(absolute) and os.path.samefile(beside, absolute)  # noqa: PTH110, PTH121
+        )
+    except OSError:
+        moved = False
+    return (beside if moved else absolute).rstrip("/")
+
+
+def _conditions(filters: Filters) -> tuple[list[str], list[str]]:
+    """Return what SQL asks for, with its values."""
+    conditions, values = [], []
+    if filters.after:
+        conditions.append("taken >= ?")
+        values.append(filters.after)
+    if filters.before:
+        conditions.append("taken < ?")
+        values.append(filters.before + _LAST)
+    if filters.below:
+        conditions.append("id > ? AND id < ?")  # "0" is the character after "/"
+        values += [f"{filters.below}/", f"{filters.below}0"]
+    for word in words_of(filters.caption or ""):
+        conditions.append("instr(words, ?) > 0")
+        values.append(f" {word} ")
+    return conditions, values
+
+
+def _folders_above(id: str) -> Iterator[str]:
+    end = id.rfind("/")
+    while end > 0:
+        yield id[:end]
+        end = id.rfind("/", 0, end)

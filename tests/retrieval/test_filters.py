@@ -1,0 +1,47 @@
+import pytest
+
+from lexlip.errors import DataError
+from lexlip.retrieval.filters import Filters, words_of
+
+
+def test_nothing_is_filtered() -> None:
+    for filters in (Filters(), Filters("", "", "", " "), Filters(folder="/"), Filters(folder="./")):
+        assert not filters
+
+
+def test_something_is() -> None:
+    for name, value in (("after", "2014"), ("before", "2014-05"), ("folder", "a/"), ("caption", "a dog")):
+        assert Filters(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("after", "2014-02-30", "'after' is '2014-02-30', and there is no such date"),
+        ("before", "2014-13", "'before' is '2014-13', and there is no such date"),
+        ("after", "0000", "and there is no such date"),
+        ("after", "May 2014", "'after' is 'May 2014': give a date such as 2014, 2014-05 or 2014-05-03"),
+        ("before", "2014-5", "give a date such as"),
+        ("before", "2014-05-03T10", "give a date such as"),
+        ("after", "２０１４", "give a date such as"),
+        ("caption", "?!", "has no word in it: give words"),
+    ],
+)
+def test_what_is_refused(name: str, value: str, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        Filters(**{name: value})
+
+
+def test_dates_in_the_wrong_order() -> None:
+    with pytest.raises(DataError, match="no photo is taken after 2015 and before 2014: swap the dates"):
+        Filters(after="2015", before="2014")
+    with pytest.raises(DataError, match="swap the dates"):
+        Filters(after="2014-06", before="2014-05-31")
+    Filters(after="2014-05-03", before="2014")
+    Filters(after="2014", before="2014-05-03")
+
+
+def test_words() -> None:
+    assert words_of("A Dog's STRASSE, 2014!") == ["a", "dog", "s", "strasse", "2014"]
+    assert words_of("Straße") == ["strasse"]
+    assert words_of("cafe\u0301") == ["caf\u00e9"]

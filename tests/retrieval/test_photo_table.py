@@ -1,0 +1,308 @@
+"""Tables are made by indexing real files; their answers are compared with plain loops over the photos."""
+
+import itertools
+import random
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anserini_bridge import CorruptIndex, IndexHeader
+from lexlip.data import Source, UnreadableImage, open_source
+from lexlip.data.facts import Facts
+from lexlip.errors import DataError
+from lexlip.indexing.table_writer import TableWriter
+from lexlip.retrieval.filters import Filters, words_of
+from lexlip.retrieval.photo_table import NEAR, Photo, PhotoTable, open_photos
+from tests.conftest import write_photos
+from tests.data.pictures import jpeg, write, write_tar
+
+DATES = [None, "2013-12-31T23:59:59", "2014-01-01T00:00:00", "2014-05-03T10:00:00", "2014-05-31T23:59:59"]
+DATES += ["2014-06-01T00:00:00", "2014-12-31T23:59:59", "2015-01-01T00:00:00"]
+
+
+def header(name: str | None = "photos-1.sqlite", **extra: object) -> IndexHeader:
+    photos = {} if name is None else {"photos": name}
+    return IndexHeader(kind="impact", directory="data-1", documents=0, encoder="e", extra={**extra, **photos})
+
+
+def table(source: Source, index: Path, facts: list[Facts] | None = None) -> PhotoTable:
+    """The table of an index's folder that has nothing else."""
+    folder = index / "data-1"
+    folder.mkdir(parents=True, exist_ok=True)
+    with TableWriter(folder, index, source) as writer:
+        writer.add(enumerate([Facts()] * len(source) if facts is None else facts))
+    return open_photos(index, header(writer.name))
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> tuple[Source, list[Facts]]:
+    """Photos in folders, some with dates and texts."""
+    generator = random.Random(0)
+    facts = []
+    names = [
+        f"{folder}{n}.jpg" for n, folder in enumerate(["", "a/", "a/b/", "a b/", "a/b c/", "ä/", "a0/"] * 6)
+    ]
+    for name in names:
+        write(tmp_path / "photos" / name, jpeg())
+        words = generator.sample(["dog", "Dogs", "a red DOG", "Straße", "hotdog", "snow, snow"], 2)
+        write(tmp_path / "photos" / name.replace(".jpg", ".txt"), generator.choice(["", *words]))
+    source = open_source(tmp_path / "photos")
+    for _ in source.items:
+        keywords = tuple(generator.sample(["snow", "dog-sled", "Holidays 2014"], generator.randrange(3)))
+        facts.append(Facts(taken=generator.choice(DATES), keywords=keywords))
+    return source, facts
+
+
+def test_what_is_known_about_a_photo(photos: Path, tmp_path: Path) -> None:
+    source = open_source(photos)
+    facts = Facts(
+        640, 480, "2019-07-01T12:30:00", "EOS", ("a boat", "two dogs"), ("sea",), 9, "ab", 2**64 - 1
+    )
+    with table(source, tmp_path / "index", [facts] * 6) as made:
+        (photo,) = made.get(["1.jpg"])
+        assert photo == Photo(
+            id="1.jpg",
+            path=str(photos / "1.jpg"),
+            file=str(photos / "1.jpg"),
+            offset=None,
+            size=9,
+            width=640,
+            height=480,
+            taken="2019-07-01T12:30:00",
+            camera="EOS",
+            captions=(*source.items[1].captions, "a boat", "two dogs"),
+            keywords=("sea",),
+            digest="ab",
+            fingerprint=2**64 - 1,
+        )
+        assert len(made) == 6
+        found = made.get(["5.jpg", "none.jpg", "0.jpg", "5.jpg"])
+        assert [photo and photo.id for photo in found] == ["5.jpg", None, "0.jpg", "5.jpg"]
+        assert made.taken(["none.jpg", "0.jpg"]) == [None, "2019-07-01T12:30:00"]
+        assert made.read("3.jpg") == (photos / "3.jpg").read_bytes()
+
+
+def test_photos_in_tars_are_read_by_their_offset(photos: Path, tmp_path: Path) -> None:
+    data = {f"{n}.jpg": (photos / f"{n}.jpg").read_bytes() for n in range(6)}
+    tar = write_tar(tmp_path / "tars" / "deep" / "a.tar", data)
+    write_tar(tmp_path / "tars" / "b.tar", data)
+    with table(open_source(tmp_path / "tars"), tmp_path / "index") as made:
+        for name, content in data.items():
+            (photo,) = made.get([f"deep/a.tar/{name}"])
+            assert photo is not None
+            assert (photo.path, photo.file, photo.size) == (f"{tar}/{name}", str(tar), len(content))
+            assert tar.read_bytes()[photo.offset :][: photo.size] == content == made.read(photo.id)
+        tar.unlink()
+        with pytest.raises(UnreadableImage, match="No such file"):
+            made.read("deep/a.tar/0.jpg")
+    with pytest.raises(UnreadableImage, match="not in the index"):
+        table(open_source(photos), tmp_path / "other").read("none.jpg")
+
+
+def test_photos_of_a_table_lie_anywhere(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.tsv").write_text("image\tcaption\n0.jpg\ta dog\ny/1.jpg\ta cat\n")
+    with table(open_source(tmp_path / "table.tsv", photos), tmp_path / "index") as made:
+        assert made.paths() == {"0.jpg": str(photos / "0.jpg"), "y/1.jpg": str(photos / "1.jpg")}
+
+
+# ---- filters ----
+
+
+def expected(source: Source, facts: list[Facts], filters: Filters) -> set[str]:
+    """By a plain loop."""
+    found = set()
+    for item, fact in zip(source.items, facts, strict=True):
+        day, texts = (fact.taken or "")[:10], [*item.captions, *fact.keywords]
+        words = {word for text in texts for word in words_of(text)}
+        if filters.after and (not day or day[: len(filters.after)] < filters.after):
+            continue
+        if filters.before and (not day or day[: len(filters.before)] > filters.before):
+            continue
+        if filters.folder and Path(filters.folder) not in Path(item.id).parents:
+            continue
+        if filters.caption and not set(words_of(filters.caption)) <= words:
+            continue
+        found.add(item.id)
+    return found
+
+
+def test_filters_are_as_a_plain_loop_has_them(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
+    source, facts = library
+    dates = [None, "2013", "2014", "2014-05", "2014-06", "2014-05-03", "2014-05-31", "2015-01-01"]
+    folders = [None, "a", "a/", "a/b", "ä", "a b", "b", "a0", "A"]
+    captions = [None, "dog", "DOGS", "strasse", "snow dog", "2014 holidays", "sled", "cat", "d_g", "%"]
+    sizes = set()
+    with table(source, tmp_path / "index", facts) as made:
+        for after, before in itertools.product(dates, dates):
+            if after and before and after > before:
+                continue
+            for folder, caption in [(None, None), ("a", None), (None, "dog"), ("a/b", "snow")]:
+                filters = Filters(after, before, folder, caption)
+                found = made.select(filters)
+                assert set(found) == expected(source, facts, filters)
+                sizes.add(len(found))
+        for folder, caption in itertools.product(folders, captions[:-1]):
+            filters = Filters(folder=folder, caption=caption)
+            assert set(made.select(filters)) == expected(source, facts, filters)
+    assert len(sizes) > 5
+
+
+def test_facets(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
+    source, facts = library
+    with table(source, tmp_path / "index", facts) as made:
+        found = made.facets()
+    taken = sorted(fact.taken for fact in facts if fact.taken)
+    assert (found["first"], found["last"], found["dated"]) == (taken[0][:10], taken[-1][:10], len(taken))
+    pairs = zip(source.items, facts, strict=True)
+    assert found["captioned"] == sum(bool(item.captions or fact.keywords) for item, fact in pairs)
+    assert [row["folder"] for row in found["folders"]] == ["a", "a b", "a/b", "a/b c", "a0", "ä"]
+    for row in found["folders"]:
+        assert row["photos"] == len(expected(source, facts, Filters(folder=row["folder"])))
+
+
+def test_facets_of_photos_without_dates(photos: Path, tmp_path: Path) -> None:
+    for text in photos.glob("*.txt"):
+        text.unlink()
+    with table(open_source(photos), tmp_path / "index") as made:
+        assert made.facets() == {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
+
+
+# ---- near-duplicates ----
+
+
+def test_near_duplicates(photos: Path, tmp_path: Path) -> None:
+    near = 2**63 + sum(1 << bit for bit in range(NEAR))
+    prints = [2**63, near, None, 2**63 - 1, None, near ^ 1 << 40]
+    digests = ["a", "b", "c", "d", "c", "e"]
+    facts = [Facts(digest=digest, fingerprint=one) for digest, one in zip(digests, prints, strict=True)]
+    with table(open_source(photos), tmp_path / "index", facts) as made:
+        ids = [f"{number}.jpg" for number in range(6)]
+        assert made.group(ids) == [["0.jpg", "1.jpg"], ["2.jpg", "4.jpg"], ["3.jpg"], ["5.jpg"]]
+        assert made.group(ids[::-1]) == [["5.jpg", "1.jpg"], ["4.jpg", "2.jpg"], ["3.jpg"], ["0.jpg"]]
+        assert made.group(["none.jpg", "2.jpg"]) == [["none.jpg"], ["2.jpg"]]
+        assert made.group([]) == []
+
+
+def test_groups_are_as_a_plain_loop_has_them(tmp_path: Path) -> None:
+    source = open_source(write_photos(tmp_path / "photos", 60))
+    generator = np.random.default_rng(0)
+    facts = []
+    for number in range(60):
+        one = int(generator.integers(0, 8)) << 60  # few, and up to eight bits of noise
+        for bit in generator.integers(0, 50, generator.integers(0, 9)).tolist():
+            one ^= 1 << bit
+        facts.append(Facts(digest=str(number), fingerprint=one))
+    by_id = {item.id: fact.fingerprint for item, fact in zip(source.items, facts, strict=True)}
+    groups: list[list[str]] = []
+    for id in by_id:
+        near = [group for group in groups if bin(by_id[group[0]] ^ by_id[id]).count("1") <= NEAR]  # type: ignore[operator]
+        if near:
+            near[0].append(id)
+        else:
+            groups.append([id])
+    with table(source, tmp_path / "index", facts) as made:
+        assert made.group(list(by_id)) == groups
+    assert 1 < len(groups) < 60
+
+
+# ---- an index that moves ----
+
+
+def test_the_index_moves_with_its_photos(photos: Path, tmp_path: Path) -> None:
+    for index in (tmp_path / "all" / "index", tmp_path / "all" / "photos" / "deep" / "index"):
+        (tmp_path / "all").mkdir(exist_ok=True)
+        if photos.exists():
+            photos.rename(tmp_path / "all" / "photos")
+        table(open_source(tmp_path / "all" / "photos"), index).close()
+        (tmp_path / "all").rename(tmp_path / "moved")
+        moved = tmp_path / "moved" / index.relative_to(tmp_path / "all")
+        with open_photos(moved, header()) as made:
+            assert made.paths()["0.jpg"] == str(tmp_path / "moved" / "photos" / "0.jpg")
+            assert made.read("0.jpg") == (tmp_path / "moved" / "photos" / "0.jpg").read_bytes()
+        (tmp_path / "moved").rename(tmp_path / "all")
+
+
+def test_the_index_moves_alone(photos: Path, tmp_path: Path) -> None:
+    table(open_source(photos), tmp_path / "index").close()
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "index").rename(tmp_path / "far" / "away" / "index")
+    with open_photos(tmp_path / "far" / "away" / "index", header()) as made:
+        assert made.paths()["0.jpg"] == str(photos / "0.jpg")
+
+
+def test_a_folder_behind_a_link_keeps_its_name(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(photos)
+    with table(open_source(tmp_path / "link"), tmp_path / "index") as made:
+        assert made.paths()["0.jpg"] == str(tmp_path / "link" / "0.jpg")
+
+
+# ---- readers ----
+
+
+def test_a_table_that_an_update_deleted(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has it open reads on; who comes late reads index.json again."""
+    index, source = tmp_path / "index", open_source(photos)
+    first = table(source, index)
+    second = table(source, index, [Facts(width=7)] * 6)
+    assert second.file.name == "photos-2.sqlite"
+    first.file.unlink()
+    assert first.get(["0.jpg"])[0].width == 0  # type: ignore[union-attr]
+    monkeypatch.setattr("lexlip.retrieval.photo_table.read_header", lambda index: header("photos-2.sqlite"))
+    with open_photos(index, header("photos-1.sqlite")) as late:
+        assert late.get(["0.jpg"])[0].width == 7  # type: ignore[union-attr]
+    second.file.unlink()
+    with pytest.raises(CorruptIndex, match=r"photos-2.sqlite cannot be read .*: build the index again"):
+        open_photos(index, header("photos-2.sqlite"))
+
+
+def test_a_table_that_is_damaged(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lexlip.retrieval.photo_table.read_header", lambda index: header())
+    file = table(open_source(photos), tmp_path / "index").file
+    whole = file.read_bytes()
+    for damaged in (b"no table" * 1000, whole[:3000], b""):
+        file.write_bytes(damaged)
+        with pytest.raises(CorruptIndex, match="build the index again"):
+            open_photos(tmp_path / "index", header())
+    file.write_bytes(whole)
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(CorruptIndex, match=r"has format 99, not 1: build the index again"):
+        open_photos(tmp_path / "index", header())
+
+
+def test_threads_read_side_by_side(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
+    source, facts = library
+    ids = [item.id for item in source.items]
+    with table(source, tmp_path / "index", facts) as made, ThreadPoolExecutor(8) as pool:
+        one, selected = made.get(ids), made.select(Filters(caption="dog"))
+        for found in pool.map(lambda _: (made.get(ids), made.select(Filters(caption="dog"))), range(200)):
+            assert found == (one, selected)
+
+
+def test_an_odd_name_of_the_index(photos: Path, tmp_path: Path) -> None:
+    with table(open_source(photos), tmp_path / "in dex?mode=rw#%41 ä") as made:
+        assert len(made) == 6
+
+
+# ---- indexes of older versions ----
+
+
+def test_an_index_without_a_table(photos: Path, tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", {"0.jpg": (photos / "0.jpg").read_bytes()})
+    root = header(None, root=f"{photos}/", relative=False)
+    paths = header(None, paths={"0.jpg": f"{tmp_path}/a.tar/0.jpg"})
+    for metadata, path in ((root, photos / "0.jpg"), (paths, tmp_path / "a.tar" / "0.jpg")):
+        with open_photos(tmp_path / "index", metadata) as old:
+            assert old.get(["0.jpg"]) == [Photo("0.jpg", str(path), str(path))]
+            assert old.read("0.jpg") == (photos / "0.jpg").read_bytes()
+            assert old.taken(["0.jpg"]) == [None]
+            assert old.group(["0.jpg", "1.jpg"]) == [["0.jpg"], ["1.jpg"]]
+            assert old.facets()["folders"] == []
+            with pytest.raises(DataError, match="is too old to be filtered: index again without --update"):
+                old.select(Filters(after="2014"))

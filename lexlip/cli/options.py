@@ -179,6 +179,23 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
     return add
 
 
+FILTERS = ("after", "before", "folder", "caption")
+
+
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the conditions that photos must meet; see `lexlip.retrieval.filters`."""
+    for name, metavar, help in reversed(
+        (
+            ("after", "DATE", "Photos taken then or later: 2014, 2014-05 or 2014-05-03."),
+            ("before", "DATE", "Photos taken then or earlier; 2014 includes all of that year."),
+            ("folder", "DIR", "Photos below this folder, as ids begin."),
+            ("caption", "WORDS", "Photos whose captions and keywords hold all these words."),
+        )
+    ):
+        command = click.option(f"--{name}", metavar=metavar, help=help)(command)
+    return command
+
+
 def check_second_stage(context: click.Context) -> None:
     """Refuse the options of --rerank or --also without these."""
     for main in ("rerank", "also"):

@@ -13,20 +13,44 @@ if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.retrieval.answer import Answer, Hit
     from lexlip.search.fusion import Fusion, Hybrid
+    from lexlip.search.photo_search import How, Sort
+
+SUGGESTIONS = 8  # words to search on with, in JSON
 
 
 @click.command()
 @click.argument("query", required=False)
 @click.option("--image", metavar="FILE", help="Search with a picture instead of a sentence.")
+@click.option("--similar", metavar="ID", help="Find photos like one of the index, given its id.")
 @click.option(
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits to show.", metavar="K"
 )
+@options.filter_options
+@click.option("--min-score", type=float, metavar="SCORE", help="The lowest score of a hit.")
+@click.option(
+    "--sort",
+    type=click.Choice(["match", "date"]),
+    default="match",
+    show_default=True,
+    help="Best first; or the first hits by date, newest first.",
+)
+@click.option("--cursor", metavar="CURSOR", help="The next page, by the cursor that --json printed.")
 @options.index_option
 @options.model_option(None, "Model that encodes the query.  [default: the one that made the index]")
 @options.query_encoder_option
 @options.query_topk_option()
 @options.second_stage_options("DIR", "A second index of the same photos")
 @click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
+@click.option(
+    "-f",
+    "--format",
+    "shape",
+    type=click.Choice(["text", "paths"]),
+    default="text",
+    show_default=True,
+    help="Lines for people, or only the photos' paths, a line each, for other commands.",
+)
+@click.option("-0", "--null", is_flag=True, help="With -f paths: end each with a zero byte, for xargs -0.")
 @options.device_option
 @options.json_option
 @click.pass_context
@@ -34,7 +58,15 @@ def search(
     context: click.Context,
     query: str | None,
     image: str | None,
+    similar: str | None,
     k: int,
+    after: str | None,
+    before: str | None,
+    folder: str | None,
+    caption: str | None,
+    min_score: float | None,
+    sort: Sort,
+    cursor: str | None,
     index_folder: str,
     model: str | None,
     query_encoder: QueryEncoder,
@@ -47,19 +79,33 @@ def search(
     hybrid: Hybrid,
     hybrid_weight: float,
     html: str | None,
+    shape: str,
+    null: bool,
     device: str,
     as_json: bool,
 ) -> None:
-    """Find photos by a sentence, or by a picture.
+    """Find photos by a sentence, a picture, or a photo of the index.
 
     Each hit is shown with its score and, in an index of words, the words that matched, heaviest first. With
     --rerank a cross-encoder orders the first hits by the probability that the sentence describes the photo.
+
+    In an index of words a QUERY may hold +word, which adds a word, -word, which leaves out photos that hold
+    it, and word^2, which multiplies its weight: "two dogs -person snow^2". If it begins with a minus, write
+    -- before it.
     """
     options.check_second_stage(context)
-    if (query is None) == (image is None):
-        raise click.UsageError('give a sentence ("two dogs in snow") or --image FILE, not both')
+    if sum(asked is not None for asked in (query, image, similar)) != 1:
+        raise click.UsageError('give a sentence ("two dogs in snow"), --image FILE or --similar ID: only one')
     if image is not None:
         options.refuse(context, ["rerank", "also"], "is for sentences, not for --image")
+    if similar is not None:
+        options.refuse(
+            context, ["rerank", "query_topk", "query_encoder"], "is for sentences, not for --similar"
+        )
+    if null and shape != "paths":
+        raise click.UsageError("-0 is for paths: give -f paths too")
+    if shape == "paths" and as_json:
+        raise click.UsageError("give -f paths or --json, not both")
     if query is not None and not query.strip():
         raise click.UsageError("the query is empty: give a sentence")
 
@@ -76,8 +122,10 @@ def search(
         options.refuse(context, ["query_topk", "query_encoder"], why)
 
     from lexlip.models.model_folder import model_folder
+    from lexlip.retrieval.filters import Filters
     from lexlip.search.photo_search import PhotoSearch
 
+    filters = Filters(after, before, folder, caption)  # refuses dates that do not exist
     kinds = {header.kind} if also is None else {header.kind, read_header(also).kind}
     if image is None and rerank is None and "dense" not in kinds:
         why = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
@@ -92,13 +140,30 @@ def search(
     with PhotoSearch(
         index_folder, model, query_encoder, query_topk, second, also, hybrid, hybrid_weight, device
     ) as photos:
-        answer = photos.image(image, k) if image is not None else photos.text(str(query), k)
+        how: How = {
+            "filters": filters,
+            "min_score": min_score,
+            "cursor": cursor,
+            "sort": sort,
+            "suggest": SUGGESTIONS if as_json else 0,
+        }
+        if image is not None:
+            answer = photos.image(image, k, **how)
+        elif similar is not None:
+            answer = photos.similar(similar, k, **how)
+        else:
+            answer = photos.text(str(query), k, **how)
     if html:
         from lexlip.search.contact_sheet import write_contact_sheet
 
         write_contact_sheet(html, [answer])
     if as_json:
         click.echo(json.dumps(answer.to_dict()))
+    elif shape == "paths":
+        for hit in answer.hits:
+            click.echo(hit.path, nl=not null)
+            if null:
+                click.echo("\0", nl=False)
     else:
         if rerank is not None and (unread := sum(h.probability is None for h in answer.hits[:rerank_k])):
             moved = "they stand last of those reranked; if they have moved, index them again"

@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from scipy.sparse import csr_matrix
 
 from lexlip.models.model_folder import check_kind, damaged, model_folder, read_description, read_words
+from lexlip.queries.query_language import Query
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.saved_weights import SavedWeights
 from lexlip.vocabulary import Vocabulary, is_content_word
@@ -67,6 +68,31 @@ class TextQueries:
         row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
         return csr_matrix(row, shape=(1, len(vector)))  # converting the dense row takes five times as long
 
+    def adjust(self, vector: csr_matrix, query: Query) -> csr_matrix:
+        """Return the vector of a query's sentence with its marks applied, float32 [1, V].
+
+        A word is added at the weight of the heaviest word of the vector, or at 1 if there is none; so is a
+        word that is to be multiplied and that the vector lacks.
+        """
+        heaviest = float(vector.data.max(initial=0)) or 1.0
+        weights = dict(zip(vector.indices.tolist(), vector.data.tolist(), strict=True))
+        for word, factor in query.factors.items():
+            if (column := self.column(word)) is not None:
+                weights[column] = factor * weights.get(column, heaviest)
+        for word, factor in query.added.items():
+            if (column := self.column(word)) is not None:
+                weights[column] = factor * heaviest
+        columns = sorted(column for column, weight in weights.items() if weight > 0)
+        values = np.array([weights[column] for column in columns], np.float32)
+        row = values, np.array(columns, np.int32), np.array([0, len(columns)], np.int32)
+        return csr_matrix(row, shape=vector.shape)
+
+    def column(self, word: str) -> int | None:
+        """Return a word's column in the vectors; None if the vocabulary does not have it."""
+        ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins
+        found = self.vocabulary.lookup(ids)
+        return int(found[0]) if len(ids) == 1 and ids[0] != self.tokenizer.unknown and found[0] >= 0 else None
+
     def unknown(self, text: str) -> list[str]:
         """Return the content words of a sentence that the vocabulary does not have."""
         words = re.findall(r"[^\W_]+", text)
@@ -74,6 +100,6 @@ class TextQueries:
 
     def _knows(self, word: str) -> bool:
         """Return whether all pieces of a word are in the vocabulary; a part would mean something else."""
-        ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins
+        ids = self.tokenizer.words(f" {word}")
         known = (self.vocabulary.lookup(ids) >= 0) & (ids != self.tokenizer.unknown)
         return len(ids) > 0 and bool(known.all())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import base64
+import binascii
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from lexlip.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,8 @@ class Hit:
         score: of the first stage.
         words: what each shared word added to the score; empty unless the index is one of words.
         probability: what a cross-encoder says, if one reranked the photo.
+        width, height: in pixels, upright; 0: unknown.
+        taken: when the photo was taken, "2019-07-01T12:30:00"; None: unknown.
     """
 
     rank: int
@@ -25,6 +31,14 @@ class Hit:
     score: float
     words: dict[str, float]
     probability: float | None = None
+    width: int = 0
+    height: int = 0
+    taken: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The id as an address can hold it."""
+        return key_of(self.id)
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,10 @@ class Answer:
         hits: best first.
         ms: milliseconds by stage: "encode", "search", and "rerank" if a cross-encoder reranked.
         unknown: words of the query that the vocabulary does not have.
+        without: words that the query leaves out.
+        cursor: asks for the next page of this state of the index; None: these are all.
+        cut: the score below which hits are likely to have nothing to do with the query; None: not known.
+        suggestions: words that tell the hits from other photos.
     """
 
     query: str
@@ -44,7 +62,31 @@ class Answer:
     hits: list[Hit]
     ms: dict[str, float]
     unknown: list[str]
+    without: list[str] = field(default_factory=list)
+    cursor: str | None = None
+    cut: float | None = None
+    suggestions: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain dictionaries and lists, as `lexlip search --json` prints it."""
-        return asdict(self)
+        return {**asdict(self), "hits": [{**asdict(hit), "key": hit.key} for hit in self.hits]}
+
+
+def key_of(id: str) -> str:
+    """Return an id as an address can hold it: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(id.encode()).rstrip(b"=").decode()
+
+
+def id_of(key: str) -> str:
+    """Return the id that `key_of` was given.
+
+    Raises:
+        DataError: it was given no such key.
+    """
+    try:
+        id = base64.b64decode(key + "=" * (-len(key) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise DataError(f"{key!r} is not the key of a photo") from None
+    if key_of(id) != key:
+        raise DataError(f"{key!r} is not the key of a photo")
+    return id

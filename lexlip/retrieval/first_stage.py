@@ -4,40 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from anserini_bridge import IndexHeader
+from lexlip.errors import ModelError
+from lexlip.queries.query_language import Query, QueryError
 from lexlip.retrieval.engine import Results
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
-
-
-@dataclass(frozen=True)
-class Found:
-    """What one query finds, best first.
-
-    Attributes:
-        ids: n ids of photos.
-        scores: [n].
-        words: for each photo what each shared word added to the score, heaviest first.
-        terms: the query's words with their weights, heaviest first.
-    """
-
-    ids: list[str]
-    scores: NDArray[np.floating]
-    words: list[dict[str, float]]
-    terms: dict[str, float]
-
-    @classmethod
-    def without_words(cls, results: Results) -> list[Found]:
-        """Return the hits of an index that does not know which words matched."""
-        return [cls(ids, scores, [{} for _ in ids], {}) for ids, scores in zip(*results, strict=True)]
 
 
 class FirstStage(Protocol):
@@ -53,6 +29,15 @@ class FirstStage(Protocol):
         """What the index says about itself; `metadata.kind` is a key of `lexlip.registry.INDEXES`."""
         ...
 
+    def indexes(self) -> list[tuple[Path, IndexHeader]]:
+        """Return the index, or both that are fused, each with what it says about itself."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """A name of the state that is searched; another state of this index has another one."""
+        ...
+
     @property
     def encoder(self) -> Encoder:
         """The model that made the index, which encodes pictures.
@@ -62,20 +47,72 @@ class FirstStage(Protocol):
         """
         ...
 
-    def encode(self, query: str) -> Any:
-        """Return a sentence as `search` and `find` take it; `encoder.encode_image` returns a picture so."""
+    def encode(self, query: str | Query) -> Any:
+        """Return a query as `search` takes it; `encoder.encode_image` returns a picture so.
+
+        A string is a sentence as it stands.
+
+        Raises:
+            QueryError: the query has marks, and the index does not know words.
+        """
         ...
 
-    def unknown(self, query: str) -> list[str]:
-        """Return the words of a sentence that the index cannot know."""
+    def unknown(self, query: str | Query) -> list[str]:
+        """Return the words of a query that the index cannot know."""
         ...
 
-    def search(self, queries: Sequence[Any], k: int) -> Results:
-        """Return the ids and scores of the k best photos for each query."""
+    def search(self, queries: Sequence[Any], k: int, allowed: Any = None) -> Results:
+        """Return the ids and scores of the k best photos for each query.
+
+        Args:
+            queries: as `encode` returns them.
+            k: photos of each query.
+            allowed: those that may be found, as `allow` returns them; None: all.
+        """
         ...
 
-    def find(self, queries: Sequence[Any], k: int) -> list[Found]:
-        """Return the k best photos for each query, with the words that matched."""
+    def terms(self, query: Any) -> dict[str, float]:
+        """Return the words of an encoded query with their weights, heaviest first, if the index has words."""
+        ...
+
+    def matches(self, query: Any, ids: Sequence[str]) -> list[dict[str, float]]:
+        """Return for each photo what each shared word added to its score, heaviest first."""
+        ...
+
+    def weights(self, id: str) -> dict[str, float]:
+        """Return the words of a photo with their weights, heaviest first, if the index has words.
+
+        Raises:
+            UnknownId: the index does not hold the photo.
+        """
+        ...
+
+    def suggestions(
+        self, query: Any, ids: Sequence[str], number: int, without: Sequence[str] = ()
+    ) -> list[str]:
+        """Return words that an encoded query lacks, and that tell the photos that it found from others."""
+        ...
+
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Any:
+        """Return a set of photos for `search`.
+
+        Args:
+            ids: those that may be found; None: all.
+            without: words that they must not hold.
+        """
+        ...
+
+    def holding(self, words: Sequence[str]) -> frozenset[str]:
+        """Return the photos that hold at least one of some words."""
+        ...
+
+    def like(self, id: str) -> Any:
+        """Return what the index stores of a photo, as a query.
+
+        Raises:
+            UnknownId: the index does not hold the photo.
+            ModelError: nothing that is stored can search.
+        """
         ...
 
     def hold(self) -> AbstractContextManager[FirstStage]:
@@ -89,3 +126,59 @@ class FirstStage(Protocol):
     def close(self) -> None:
         """Close the index."""
         ...
+
+
+class WithoutWords:
+    """What stages have in common whose index does not know the words of photos; see `FirstStage`."""
+
+    index: Path
+    metadata: IndexHeader
+
+    @property
+    def state(self) -> str:
+        return f"{self.metadata.created} {self.metadata.directory}"
+
+    def indexes(self) -> list[tuple[Path, IndexHeader]]:
+        return [(self.index, self.metadata)]
+
+    def unknown(self, query: str | Query) -> list[str]:
+        return []
+
+    def terms(self, query: Any) -> dict[str, float]:
+        return {}
+
+    def matches(self, query: Any, ids: Sequence[str]) -> list[dict[str, float]]:
+        return [{} for _ in ids]
+
+    def weights(self, id: str) -> dict[str, float]:
+        return {}
+
+    def suggestions(
+        self, query: Any, ids: Sequence[str], number: int, without: Sequence[str] = ()
+    ) -> list[str]:
+        return []
+
+    def sentence(self, query: str | Query) -> str:
+        """Return a query without marks as a sentence.
+
+        Raises:
+            QueryError: it has marks.
+        """
+        if isinstance(query, str):
+            return query
+        if query.marked:
+            raise QueryError(self._no_words(f"+ - and ^ ({' '.join(query.words)})"))
+        return query.sentence
+
+    def holding(self, words: Sequence[str]) -> frozenset[str]:
+        if words:
+            raise QueryError(self._no_words(f"leaving out {', '.join(words)}"))
+        return frozenset()
+
+    def _no_words(self, what: str) -> str:
+        return f"{what} is for an index of words, and {self.index} was made with {self.metadata.encoder}"
+
+
+def no_stored_query(index: Path, what: str) -> ModelError:
+    """Return the error to raise if a photo of an index cannot search for similar ones."""
+    return ModelError(f"the index {index} holds {what}, which cannot search for similar photos")

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anserini_bridge import IndexHeader
+import numpy as np
+
+from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
+from lexlip.queries.query_language import Query
 from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import FirstStage, Found
+from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.fusion import DEPTH, Hybrid, fuse_two
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
 
 Pair = tuple[Any, Any]
-"""A sentence as each of the two stages takes it."""
+"""A query as each of the two stages takes it."""
+
+
+class Allowed(NamedTuple):
+    """The photos that may be found: for each stage, and those that neither may find."""
+
+    first: Any
+    second: Any
+    gone: frozenset[str]
 
 
 class HybridStage:
@@ -45,27 +56,75 @@ class HybridStage:
     def encoder(self) -> Encoder:
         raise ModelError("a picture searches one index: leave out --also")
 
-    def encode(self, query: str) -> Pair:
-        return self.first.encode(query), self.second.encode(query)
+    def indexes(self) -> list[tuple[Path, IndexHeader]]:
+        return [*self.first.indexes(), *self.second.indexes()]
 
-    def unknown(self, query: str) -> list[str]:
+    @property
+    def state(self) -> str:
+        return f"{self.first.state} | {self.second.state}"
+
+    def encode(self, query: str | Query) -> Pair:
+        plain = query if isinstance(query, str) else query.plain
+        return self.first.encode(query), self.second.encode(plain)
+
+    def unknown(self, query: str | Query) -> list[str]:
         return self.first.unknown(query)
 
-    def search(self, queries: Sequence[Pair], k: int) -> Results:
-        first = self.first.search([query for query, _ in queries], max(k, DEPTH))
-        second = self.second.search([query for _, query in queries], max(k, DEPTH))
-        return fuse_two(first, second, k, self.how, self.weight)
+    def search(self, queries: Sequence[Pair], k: int, allowed: Allowed | None = None) -> Results:
+        """See `FirstStage`. The first 100 of both are fused; behind them come those that deeper searches add.
 
-    def find(self, queries: Sequence[Pair], k: int) -> list[Found]:
-        one = self.first.find([query for query, _ in queries], max(k, DEPTH))
-        first = [found.ids for found in one], [found.scores for found in one]
-        second = self.second.search([query for _, query in queries], max(k, DEPTH))
-        ids, scores = fuse_two(first, second, k, self.how, self.weight)
-        answers = []
-        for found, hits, points in zip(one, ids, scores, strict=True):
-            words = dict(zip(found.ids, found.words, strict=True))
-            answers.append(Found(hits, points, [words.get(id, {}) for id in hits], found.terms))
-        return answers
+        So the order does not depend on k.
+        """
+        allowed = allowed or Allowed(None, None, frozenset())
+        ids: list[list[str]] = [[] for _ in queries]
+        scores: list[list[float]] = [[] for _ in queries]
+        depth = DEPTH
+        while True:
+            first = self.first.search([one for one, _ in queries], depth, allowed.first)
+            second = self.second.search([two for _, two in queries], depth, allowed.second)
+            there = _without(first, allowed.gone), _without(second, allowed.gone)
+            fused = fuse_two(*there, 2 * depth, self.how, self.weight)
+            for row, (found, points) in enumerate(zip(*fused, strict=True)):
+                _append(found, points, ids[row], scores[row])
+            rows = zip(ids, first[0], second[0], strict=True)
+            if all(len(done) >= k or max(len(one), len(two)) < depth for done, one, two in rows):
+                return [row[:k] for row in ids], [np.array(row[:k]) for row in scores]
+            depth *= 4
+
+    def terms(self, query: Pair) -> dict[str, float]:
+        return self.first.terms(query[0])
+
+    def matches(self, query: Pair, ids: Sequence[str]) -> list[dict[str, float]]:
+        try:
+            return self.first.matches(query[0], ids)
+        except UnknownId:  # photos that only the second index holds share no word
+            return [self._match(query, id) for id in ids]
+
+    def _match(self, query: Pair, id: str) -> dict[str, float]:
+        try:
+            return self.first.matches(query[0], [id])[0]
+        except UnknownId:
+            return {}
+
+    def weights(self, id: str) -> dict[str, float]:
+        return self.first.weights(id)
+
+    def suggestions(
+        self, query: Pair, ids: Sequence[str], number: int, without: Sequence[str] = ()
+    ) -> list[str]:
+        return self.first.suggestions(query[0], ids, number, without)
+
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Allowed | None:
+        if ids is None and not without:
+            return None
+        gone = self.first.holding(without)
+        return Allowed(self.first.allow(ids, without), self.second.allow(ids), gone)
+
+    def holding(self, words: Sequence[str]) -> frozenset[str]:
+        return self.first.holding(words)
+
+    def like(self, id: str) -> Pair:
+        return self.first.like(id), self.second.like(id)
 
     @contextmanager
     def hold(self) -> Iterator[HybridStage]:
@@ -79,3 +138,21 @@ class HybridStage:
     def close(self) -> None:
         for stage in (self.first, self.second):
             stage.close()
+
+
+def _without(results: Results, gone: frozenset[str]) -> Results:
+    """Return answers without some photos."""
+    if not gone:
+        return results
+    kept = [[rank for rank, id in enumerate(ids) if id not in gone] for ids in results[0]]
+    ids = [[row[rank] for rank in ranks] for row, ranks in zip(results[0], kept, strict=True)]
+    return ids, [row[ranks] for row, ranks in zip(results[1], kept, strict=True)]
+
+
+def _append(found: Sequence[str], points: np.ndarray, ids: list[str], scores: list[float]) -> None:
+    """Append photos that are new; none gets a better score than those before."""
+    known, lowest = set(ids), scores[-1] if scores else np.inf
+    for id, point in zip(found, points, strict=True):
+        if id not in known:
+            ids.append(id)
+            scores.append(min(float(point), lowest))

@@ -231,7 +231,7 @@ def test_an_indexing_that_is_interrupted_leaves_the_old_index(
 def test_scores_are_cosines(here: Run, photos: Path, name: str, ann: str) -> None:
     here("index", "photos", "--model", name, "--ann", ann)
     answer = search(here, "a dog in the snow")
-    assert list(answer) == ["query", "terms", "hits", "ms", "unknown"]
+    assert {"query", "terms", "hits", "ms", "unknown"} <= answer.keys()
     assert (answer["query"], answer["terms"], answer["unknown"]) == ("a dog in the snow", {}, [])
     model = {"dense": Dense, "clip": Clip}[name].from_pretrained(name)
     expected = cosines(model, "a dog in the snow", photos)

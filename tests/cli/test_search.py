@@ -39,14 +39,18 @@ def indexed(lexlip: Run, photos: Path) -> Run:
 
 def test_json(indexed: Run, photos: Path) -> None:
     answer = search(indexed, ALL)
-    assert list(answer) == ["query", "terms", "hits", "ms", "unknown"]
+    assert list(answer) == [
+        *("query", "terms", "hits", "ms", "unknown", "without", "cursor", "cut", "suggestions")
+    ]
     assert answer["query"] == ALL
     assert list(answer["terms"].values()) == sorted(answer["terms"].values(), reverse=True)
     assert [hit["rank"] for hit in answer["hits"]] == [1, 2, 3, 4, 5, 6]
     scores = [hit["score"] for hit in answer["hits"]]
     assert scores == sorted(scores, reverse=True)
     for hit in answer["hits"]:
-        assert list(hit) == ["rank", "id", "path", "score", "words", "probability"]
+        assert list(hit) == [
+            *("rank", "id", "path", "score", "words", "probability", "width", "height", "taken", "key")
+        ]
         assert hit["path"] == str(photos / hit["id"])
         assert Path(hit["path"]).is_file()
         assert sum(hit["words"].values()) == pytest.approx(hit["score"], abs=1e-9)

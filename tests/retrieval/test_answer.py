@@ -1,11 +1,18 @@
 import json
+import re
 
-from lexlip.retrieval.answer import Answer, Hit
+import pytest
+
+from lexlip.errors import DataError
+from lexlip.retrieval.answer import Answer, Hit, id_of, key_of
 
 
 def test_an_answer_as_plain_values() -> None:
-    hits = [Hit(1, "a.jpg", "/photos/a.jpg", 0.5, {"dog": 0.5}), Hit(2, "b.jpg", "b", 0.25, {}, 0.75)]
-    answer = Answer("a dog", {"dog": 1.0}, hits, {"encode": 1.0, "search": 2.0}, ["quokka"])
+    first = Hit(1, "a.jpg", "/photos/a.jpg", 0.5, {"dog": 0.5}, None, 640, 480, "2019-07-01T12:30:00")
+    hits = [first, Hit(2, "b.jpg", "b", 0.25, {}, 0.75)]
+    answer = Answer(
+        "a dog", {"dog": 1.0}, hits, {"encode": 1.0, "search": 2.0}, ["quokka"], ["cat"], "10.a.b"
+    )
     plain = {
         "query": "a dog",
         "terms": {"dog": 1.0},
@@ -17,12 +24,46 @@ def test_an_answer_as_plain_values() -> None:
                 "score": 0.5,
                 "words": {"dog": 0.5},
                 "probability": None,
+                "width": 640,
+                "height": 480,
+                "taken": "2019-07-01T12:30:00",
+                "key": "YS5qcGc",
             },
-            {"rank": 2, "id": "b.jpg", "path": "b", "score": 0.25, "words": {}, "probability": 0.75},
+            {
+                "rank": 2,
+                "id": "b.jpg",
+                "path": "b",
+                "score": 0.25,
+                "words": {},
+                "probability": 0.75,
+                "width": 0,
+                "height": 0,
+                "taken": None,
+                "key": "Yi5qcGc",
+            },
         ],
         "ms": {"encode": 1.0, "search": 2.0},
         "unknown": ["quokka"],
+        "without": ["cat"],
+        "cursor": "10.a.b",
+        "cut": None,
+        "suggestions": [],
     }
     assert answer.to_dict() == plain
     assert list(answer.to_dict()) == list(plain)
     assert json.loads(json.dumps(answer.to_dict())) == plain
+
+
+@pytest.mark.parametrize(
+    "id", ["a.jpg", "Fotos/Ärger & Co.jpg", "日本/🐈.jpg", 'a\nb"<img>.jpg', "x" * 300, ""]
+)
+def test_a_key_stands_for_an_id_in_an_address(id: str) -> None:
+    key = key_of(id)
+    assert re.fullmatch(r"[\w-]*", key, re.ASCII)
+    assert id_of(key) == id
+
+
+@pytest.mark.parametrize("key", ["a", "YS5qcGc=", "YS5qcGd", "../etc", "Yi5 qcGc", "ä", "/w", "_w"])
+def test_what_is_no_key(key: str) -> None:
+    with pytest.raises(DataError, match="is not the key of a photo"):
+        id_of(key)

@@ -1,10 +1,35 @@
-import numpy as np
+from pathlib import Path
+from typing import Any
 
-from lexlip.retrieval.first_stage import Found
+import pytest
+
+from lexlip.queries.query_language import QueryError, parse_query
+from lexlip.retrieval.first_stage import WithoutWords, no_stored_query
 
 
-def test_hits_of_an_index_that_does_not_know_which_words_matched() -> None:
-    scores = [np.array([2.0, 1.0]), np.array([])]
-    one, none = Found.without_words(([["a", "b"], []], scores))
-    assert (one.ids, one.scores.tolist(), one.words, one.terms) == (["a", "b"], [2.0, 1.0], [{}, {}], {})
-    assert (none.ids, none.scores.tolist(), none.words, none.terms) == ([], [], [], {})
+class Metadata:
+    encoder, created, directory = "clip@1", "2024-01-01", "data-3"
+
+
+def stage() -> WithoutWords:
+    found = WithoutWords()
+    found.index, metadata = Path("index"), Metadata()
+    found.metadata: Any = metadata  # type: ignore[misc]
+    return found
+
+
+def test_a_stage_without_words_takes_sentences_only() -> None:
+    assert stage().sentence("a +dog") == "a +dog"
+    assert stage().sentence(parse_query("a dog")) == "a dog"
+    with pytest.raises(QueryError, match=r"\(dog\) is for an index of words, and index was made with clip@1"):
+        stage().sentence(parse_query("a +dog"))
+    with pytest.raises(QueryError, match="leaving out dog, cat is for an index of words"):
+        stage().holding(["dog", "cat"])
+
+
+def test_what_it_knows_of_words() -> None:
+    assert stage().holding([]) == frozenset()
+    assert (stage().terms("a"), stage().matches("a", ["x", "y"]), stage().unknown("a")) == ({}, [{}, {}], [])
+    assert (stage().weights("x"), stage().suggestions("a", ["x"], 3)) == ({}, [])
+    assert stage().state == "2024-01-01 data-3"
+    assert "index holds captions, which cannot search" in str(no_stored_query(Path("index"), "captions"))

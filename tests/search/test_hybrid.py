@@ -1,18 +1,21 @@
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lexlip.errors import ModelError
-from lexlip.search import hybrid as module
-from lexlip.search.fusion import Hybrid
+from lexlip.retrieval.engine import Results
+from lexlip.retrieval.first_stage import WithoutWords
+from lexlip.search.fusion import Hybrid, fuse_two
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
 from tests.search.indexes import Indexed, is_open
 from tests.tiny import CAPTIONS
 
 WEIGHT = 0.3
+ALL = "two dogs play with a white cat on the boat near the beach"  # shares a word with every photo
 
 
 @pytest.fixture(params=["rrf", "weighted"])
@@ -45,28 +48,54 @@ def test_scores_are_those_of_the_formula(hybrid: HybridStage) -> None:
 
 
 def test_words_and_terms_are_those_of_the_first(hybrid: HybridStage) -> None:
-    queries = [hybrid.encode(caption) for caption in CAPTIONS]
-    ids, scores = hybrid.search(queries, 5)
-    alone = hybrid.first.find([query for query, _ in queries], 6)
-    for row, found in enumerate(hybrid.find(queries, 5)):
-        assert found.ids == ids[row]
-        np.testing.assert_allclose(found.scores, scores[row])
-        assert found.terms == alone[row].terms
-        words = dict(zip(alone[row].ids, alone[row].words, strict=True))
-        assert found.words == [words.get(id, {}) for id in found.ids]
-        assert any(found.words)
+    for caption in CAPTIONS:
+        query = hybrid.encode(caption)
+        (ids,), _ = hybrid.search([query], 5)
+        assert hybrid.terms(query) == hybrid.first.terms(query[0])
+        assert hybrid.matches(query, ids) == hybrid.first.matches(query[0], ids)
+        assert any(hybrid.matches(query, ids))
+        assert hybrid.matches(query, [*ids, "only in the second"]) == [*hybrid.matches(query, ids), {}]
 
 
-def test_each_index_gives_more_than_are_wanted(hybrid: HybridStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one of them finds late may be first of both."""
-    asked = []
-    for stage in (hybrid.first, hybrid.second):
-        search = stage.search
-        monkeypatch.setattr(stage, "search", lambda queries, k, of=search: asked.append(k) or of(queries, k))
-    query = hybrid.encode("two dogs")
-    hybrid.search([query], 2)
-    hybrid.search([query], 500)
-    assert asked == [module.DEPTH] * 2 + [500] * 2 == [100, 100, 500, 500]
+class Ranked(WithoutWords):
+    """A stage that finds photos in a fixed order."""
+
+    def __init__(self, ids: list[str]) -> None:
+        self.ids = ids
+
+    def search(self, queries: list[str], k: int, allowed: frozenset[str] | None = None) -> Results:
+        there = [id for id in self.ids if allowed is None or id in allowed][:k]
+        return [there for _ in queries], [1 - np.arange(len(there)) / 1000 for _ in queries]
+
+    def allow(self, ids: list[str] | None, without: list[str]) -> frozenset[str] | None:
+        return None if ids is None else frozenset(ids)
+
+
+@pytest.mark.parametrize("how", ["rrf", "weighted"])
+def test_pages_are_as_deep_as_asked_and_do_not_depend_on_k(how: Hybrid) -> None:
+    ids = [f"{number}" for number in range(700)]
+    one: Any = Ranked(ids)
+    two: Any = Ranked(list(np.random.default_rng(0).permutation(ids)))
+    hybrid = HybridStage(one, two, how)
+    (every,), (scores,) = hybrid.search([("", "")], 1000)
+    assert sorted(every) == sorted(ids)
+    assert (np.diff(scores) <= 0).all()
+    for k in (1, 10, 100, 150, 699):
+        (found,), (points,) = hybrid.search([("", "")], k)
+        assert (found, points.tolist()) == (every[:k], scores[:k].tolist())
+    first, _ = fuse_two(one.search([""], 100), two.search([""], 100), 100, how)
+    assert every[:100] == first[0]
+
+
+def test_only_allowed_photos_are_found(hybrid: HybridStage, indexed: Indexed) -> None:
+    query = hybrid.encode(ALL)
+    (every,), _ = hybrid.search([query], 10)
+    (some,), _ = hybrid.search([query], 10, hybrid.allow(every[2:4]))
+    assert set(some) == set(every[2:4])
+    held = hybrid.first.holding(["dog"])
+    (without,), _ = hybrid.search([query], 10, hybrid.allow(None, ["dog"]))
+    assert set(without) == set(every) - held
+    assert 0 < len(held) < len(every)
 
 
 def test_what_it_says_about_itself_is_of_the_first(hybrid: HybridStage, indexed: Indexed) -> None:

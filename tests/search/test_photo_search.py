@@ -13,9 +13,11 @@ from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound
 from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError, ModelError
 from lexlip.indexing.update import update_photos
+from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
-from lexlip.retrieval.first_stage import Found
+from lexlip.retrieval.engine import Results
+from lexlip.retrieval.first_stage import WithoutWords
 from lexlip.search import photo_search as module
 from lexlip.search.open_index import open_index
 from lexlip.search.photo_search import PhotoSearch
@@ -246,8 +248,8 @@ def test_a_refreshed_search_sees_a_new_photo(
         assert "new.jpg" in {hit.id for hit in found}
         assert {hit.path for hit in found} <= set(map(str, photos.glob("*.jpg")))
         assert not search.refresh()
-        (before,) = held.find([held.encode(ALL)], 10)
-        assert "new.jpg" not in before.ids
+        (before,), _ = held.search([held.encode(ALL)], 10)
+        assert "new.jpg" not in before
 
 
 def test_a_new_state_that_cannot_be_read_leaves_the_old_one_open(
@@ -266,35 +268,40 @@ def test_a_new_state_that_cannot_be_read_leaves_the_old_one_open(
 # ---- the second stage ----
 
 
-class Stage:
+class Stage(WithoutWords):
     """A first stage that knows photos "0", "1", ... and takes its time, by a clock."""
 
     def __init__(self, clock: "Clock") -> None:
         self.clock = clock
-        self.index, self.metadata = Path("index"), Metadata()
+        self.index = Path("index")
+        self.metadata: Any = Metadata()
         self.depths: list[int] = []
 
-    def encode(self, query: str) -> str:
+    def encode(self, query: str | Query) -> str:
         self.clock.now += 1
-        return query
+        return self.sentence(query)
 
     def hold(self) -> AbstractContextManager["Stage"]:
         return nullcontext(self)
 
-    def unknown(self, query: str) -> list[str]:
+    def unknown(self, query: str | Query) -> list[str]:
         self.clock.now += 1000
         return ["quokka"]
 
-    def find(self, queries: Sequence[Any], k: int) -> list[Found]:
+    def allow(self, ids: None, without: Sequence[str]) -> None:
+        assert not without
+
+    def search(self, queries: Sequence[Any], k: int, allowed: None = None) -> Results:
         self.depths.append(k)
         self.clock.now += 6
         ids = [str(number) for number in range(k)]
-        return [Found(ids, -np.arange(float(k)), [{} for _ in ids], {}) for _ in queries]
+        return [ids for _ in queries], [-np.arange(float(k)) for _ in queries]
 
 
 class Metadata:
     def __init__(self) -> None:
         self.extra = {"root": "/photos/", "relative": False}
+        self.created, self.directory = "2024", "data-1"
 
 
 class Clock:
@@ -332,7 +339,7 @@ def test_times_are_each_sentence_s_share_and_looking_for_unknown_words_is_not_in
     assert [answer.unknown for answer in answers] == [["quokka"]] * 3
 
 
-@pytest.mark.parametrize(("k", "reranked", "depth"), [(2, 5, 5), (5, 2, 5)])
+@pytest.mark.parametrize(("k", "reranked", "depth"), [(2, 5, 5), (5, 2, 6)])
 def test_a_second_stage_looks_at_its_own_number_of_hits(
     clock: Clock, k: int, reranked: int, depth: int
 ) -> None:

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import CorruptIndex
+from anserini_bridge import CorruptIndex, UnknownId
 from anserini_bridge.storage import sync
 from lexlip.machine import cores
 from lexlip.registry import Metric
@@ -84,8 +84,14 @@ class FaissIndex:
             raise CorruptIndex(f"the index in {folder} is damaged ({why}): build the index again") from None
         return cls(vectors, ids, metric, threads, batch)
 
-    def search(self, queries: csr_matrix, k: int) -> Results:
-        """See `lexlip.retrieval.engine.Engine`; scores are cosines or dot products."""
+    def search(self, queries: csr_matrix, k: int, allowed: NDArray[np.bool_] | None = None) -> Results:
+        """See `lexlip.retrieval.engine.Engine`; scores are cosines or dot products.
+
+        Args:
+            queries: [n, D].
+            k: documents of each query.
+            allowed: bool [len(self)], the documents that may be found; None: all.
+        """
         rows = self._rows(queries)
         k = min(k, len(self.ids))
         ids: list[list[str]] = []
@@ -93,17 +99,41 @@ class FaissIndex:
         with _threads(self.threads), products(self.batch > 1):
             for start in range(0, len(rows), self.batch):
                 part = rows[start : start + self.batch]
-                for best, found in zip(*self._search(part, k), strict=True):
+                for best, found in zip(*self._search(part, k, allowed), strict=True):
                     there = found >= 0  # a graph may lead to fewer than k
                     ids.append([self.ids[row] for row in found[there]])
                     scores.append(best[there])
         return ids, scores
 
-    def _search(self, rows: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def vector(self, id: str) -> csr_matrix:
+        """Return the vector of a document, [1, D].
+
+        Raises:
+            UnknownId: there is no such document.
+        """
+        try:
+            number = self.ids.index(id)
+        except ValueError:
+            raise UnknownId(f"the index holds no document with the id {id!r}") from None
+        return csr_matrix(self.vectors.reconstruct(number)[None])
+
+    def _search(
+        self, rows: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return scores and numbers of documents, [n, k]."""
         if k == 0:
             return np.empty((len(rows), 0), np.float32), np.empty((len(rows), 0), np.int64)
-        found: tuple[NDArray[np.float32], NDArray[np.int64]] = self.vectors.search(rows, k)
+        found: tuple[NDArray[np.float32], NDArray[np.int64]]
+        if allowed is None:
+            found = self.vectors.search(rows, k)
+            return found
+        selector = faiss.IDSelectorBatch(np.flatnonzero(allowed))
+        library: Any = faiss  # whose types lack these
+        if isinstance(self.vectors, faiss.IndexHNSW):
+            parameters = library.SearchParametersHNSW(sel=selector, efSearch=max(EF_SEARCH, k))
+        else:
+            parameters = library.SearchParameters(sel=selector)
+        found = self.vectors.search(rows, k, params=parameters)
         return found
 
     def _rows(self, vectors: csr_matrix) -> NDArray[np.float32]:

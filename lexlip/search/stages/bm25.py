@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from anserini_bridge import IndexHeader, read_metadata_as
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.errors import ModelError
 from lexlip.machine import cores
+from lexlip.queries.query_language import Query
 from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import Found
+from lexlip.retrieval.first_stage import WithoutWords, no_stored_query
 from lexlip.search.stages.index_model import check_no_model
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ class _Opened:
         return cls(metadata, Bm25Searcher(folder, language=metadata.language))
 
 
-class BM25Stage:
+class BM25Stage(WithoutWords):
     """See `FirstStage`; without a model, pictures cannot search.
 
     Args:
@@ -78,7 +81,7 @@ class BM25Stage:
         self._opened = _Opened.at(index)
 
     @property
-    def metadata(self) -> BM25Metadata:
+    def metadata(self) -> BM25Metadata:  # type: ignore[override]
         return self._opened.metadata
 
     @property
@@ -93,18 +96,32 @@ class BM25Stage:
             " give a sentence, or index with a model"
         )
 
-    def encode(self, query: str) -> str:
-        return query
+    def encode(self, query: str | Query) -> str:
+        return self.sentence(query)
 
-    def unknown(self, query: str) -> list[str]:
-        return []
+    def search(self, queries: Sequence[str], k: int, allowed: frozenset[str] | None = None) -> Results:
+        if allowed is None:
+            ids, scores = self.searcher.search(queries, k, threads=min(len(queries), cores()))
+            return ids, list(scores)
+        answers = [self._search_among(allowed, query, k) for query in queries]
+        return [ids for ids, _ in answers], [scores for _, scores in answers]
 
-    def search(self, queries: Sequence[str], k: int) -> Results:
-        ids, scores = self.searcher.search(queries, k, threads=min(len(queries), cores()))
-        return ids, list(scores)
+    def _search_among(self, allowed: frozenset[str], query: str, k: int) -> tuple[list[str], np.ndarray]:
+        """Return the k best of some photos: look deeper until there are as many, or no more."""
+        depth = 4 * k
+        while True:
+            (ids,), (scores,) = self.searcher.search([query], depth)
+            kept = [rank for rank, id in enumerate(ids) if id in allowed][:k]
+            if len(kept) == k or len(ids) < depth:
+                return [ids[rank] for rank in kept], scores[kept]
+            depth *= 4
 
-    def find(self, queries: Sequence[str], k: int) -> list[Found]:
-        return Found.without_words(self.search(queries, k))
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> frozenset[str] | None:
+        self.holding(without)  # which it refuses
+        return None if ids is None else frozenset(ids)
+
+    def like(self, id: str) -> str:
+        raise no_stored_query(self.index, "captions (BM25)")
 
     def refresh(self) -> bool:
         if read_metadata_as(BM25Metadata, self.index) == self.metadata:

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import IndexHeader, read_metadata_as
 from lexlip.errors import ModelError
+from lexlip.queries.query_language import Query
 from lexlip.registry import Metric
 from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import Found
+from lexlip.retrieval.first_stage import WithoutWords
 from lexlip.search.engines.faiss_index import Ann, FaissIndex
 from lexlip.search.stages.index_model import load_dense_encoder
 
@@ -54,7 +57,7 @@ def open_vectors(index: Path) -> tuple[DenseMetadata, FaissIndex]:
     return metadata, FaissIndex.load(index / metadata.directory, metadata.metric)
 
 
-class DenseStage:
+class DenseStage(WithoutWords):
     """See `FirstStage`.
 
     Args:
@@ -72,7 +75,7 @@ class DenseStage:
         device: str = "auto",
     ) -> None:
         self.index = index
-        self.state = open_vectors(index)  # replaced as a whole
+        self.opened = open_vectors(index)  # replaced as a whole
         if query_encoder == "words":
             raise ModelError(
                 f"the index {index} was made with {self.metadata.encoder}, which has no words;"
@@ -80,17 +83,23 @@ class DenseStage:
             )
         self.encoder = load_dense_encoder(index, self.metadata, model, device)
 
-    def encode(self, query: str) -> csr_matrix:
-        return self.encoder.encode_text([query])
+    def encode(self, query: str | Query) -> csr_matrix:
+        return self.encoder.encode_text([self.sentence(query)])
 
-    def unknown(self, query: str) -> list[str]:
-        return []
+    def search(
+        self, queries: Sequence[csr_matrix], k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> Results:
+        return self.vectors.search(vstack(queries, format="csr"), k, allowed)
 
-    def search(self, queries: Sequence[csr_matrix], k: int) -> Results:
-        return self.vectors.search(vstack(queries, format="csr"), k)
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> NDArray[np.bool_] | None:
+        self.holding(without)  # which it refuses
+        if ids is None:
+            return None
+        wanted = frozenset(ids)
+        return np.array([id in wanted for id in self.vectors.ids], np.bool_)
 
-    def find(self, queries: Sequence[csr_matrix], k: int) -> list[Found]:
-        return Found.without_words(self.search(queries, k))
+    def like(self, id: str) -> csr_matrix:
+        return self.vectors.vector(id)
 
     @contextmanager
     def hold(self) -> Iterator[DenseStage]:
@@ -100,17 +109,17 @@ class DenseStage:
         metadata = read_metadata_as(DenseMetadata, self.index)
         if metadata == self.metadata:
             return False
-        self.state = open_vectors(self.index)
+        self.opened = open_vectors(self.index)
         return True
 
     @property
-    def metadata(self) -> DenseMetadata:
-        return self.state[0]
+    def metadata(self) -> DenseMetadata:  # type: ignore[override]
+        return self.opened[0]
 
     @property
     def vectors(self) -> FaissIndex:
         """The photos' vectors."""
-        return self.state[1]
+        return self.opened[1]
 
     def close(self) -> None:
         pass

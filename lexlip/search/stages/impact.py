@@ -9,14 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactSearcher, IndexMetadata, read_metadata
+from anserini_bridge import ImpactSearcher, IndexHeader, IndexMetadata, read_metadata
 from lexlip.machine import cores
+from lexlip.queries.query_language import Query
 from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import Found
 from lexlip.search.engines.lucene import LuceneEngine
 from lexlip.search.stages.index_model import load_encoder, load_queries
+from lexlip.search.stages.suggestions import HITS, suggest
 from lexlip.sparse.query_topk import PICTURE_TOPK, SENTENCE_TOPK
 from lexlip.sparse.topk import topk
 
@@ -44,6 +47,7 @@ class ImpactStage:
         self.queries = load_queries(index, read_metadata(index), model, query_encoder)
         self.searcher = ImpactSearcher(index, self.queries.vocabulary.words)
         self.engine, self.query_topk = LuceneEngine(self.searcher, PICTURE_TOPK), query_topk
+        self._frequencies: tuple[str, NDArray[np.int64]] | None = None  # with the state that has them
 
     @property
     def metadata(self) -> IndexMetadata:
@@ -53,24 +57,83 @@ class ImpactStage:
     def encoder(self) -> LexLIP:
         return load_encoder(self.index, self.metadata, self.model, self.device)
 
-    def encode(self, query: str) -> csr_matrix:
-        return topk(self.queries.encode(query), self.query_topk)
+    def indexes(self) -> list[tuple[Path, IndexHeader]]:
+        return [(self.index, self.metadata)]
 
-    def unknown(self, query: str) -> list[str]:
-        return self.queries.unknown(query)
+    @property
+    def state(self) -> str:
+        return self.searcher.state
 
-    def search(self, queries: Sequence[csr_matrix], k: int) -> Results:
-        return self.engine.search(vstack(queries, format="csr"), k)
+    def encode(self, query: str | Query) -> csr_matrix:
+        sentence = query if isinstance(query, str) else query.sentence
+        if isinstance(query, str) or not query.marked:
+            return topk(self.queries.encode(sentence), self.query_topk)
+        nothing = csr_matrix((1, len(self.queries.vocabulary)), dtype=np.float32)
+        vector = topk(self.queries.encode(sentence), self.query_topk) if sentence.strip() else nothing
+        return self.queries.adjust(vector, query)
 
-    def find(self, queries: Sequence[csr_matrix], k: int) -> list[Found]:
-        impacts, unit = self.engine.quantized(vstack(queries, format="csr")), self.engine.unit
-        ids, scores = self.searcher.search(impacts, k, threads=min(len(queries), cores()))
-        found = []
-        for row, (hits, points) in enumerate(zip(ids, scores, strict=True)):
-            matches = self.searcher.contributions(impacts[row], hits)
-            words = [self._named(match, unit) for match in matches]
-            found.append(Found(hits, points / unit, words, self._named(impacts[row], unit**0.5)))
-        return found
+    def unknown(self, query: str | Query) -> list[str]:
+        if isinstance(query, str):
+            return self.queries.unknown(query)
+        marked = [word for word in query.words if self.queries.column(word) is None]
+        return list(dict.fromkeys([*self.queries.unknown(query.sentence), *marked]))
+
+    def search(
+        self, queries: Sequence[csr_matrix], k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> Results:
+        impacts = self.engine.quantized(vstack(queries, format="csr"))
+        ids, scores = self.searcher.search(impacts, k, min(len(queries), cores()), allowed=allowed)
+        return ids, [row / self.engine.unit for row in scores]
+
+    def terms(self, query: csr_matrix) -> dict[str, float]:
+        return self._named(self.engine.quantized(query), self.engine.unit**0.5)
+
+    def matches(self, query: csr_matrix, ids: Sequence[str]) -> list[dict[str, float]]:
+        found = self.searcher.contributions(self.engine.quantized(query), ids)
+        return [self._named(row, self.engine.unit) for row in found]
+
+    def weights(self, id: str) -> dict[str, float]:
+        row = self.searcher.vectors([id])
+        return self._named(row, self.engine.unit**0.5)
+
+    def suggestions(
+        self, query: csr_matrix, ids: Sequence[str], number: int, without: Sequence[str] = ()
+    ) -> list[str]:
+        known = {column for word in without if (column := self.queries.column(word)) is not None}
+        hits = self.searcher.vectors(ids[:HITS])
+        columns = suggest(
+            hits, self.frequencies(), len(self.searcher), known | set(query.indices.tolist()), number
+        )
+        return [self.searcher.vocabulary[column] for column in columns]
+
+    def frequencies(self) -> NDArray[np.int64]:
+        """Return in how many photos each word is, [V]."""
+        if self._frequencies is None or self._frequencies[0] != self.state:
+            self._frequencies = self.state, self.searcher.frequencies()
+        return self._frequencies[1]
+
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> NDArray[np.bool_] | None:
+        columns = [column for word in without if (column := self.queries.column(word)) is not None]
+        if ids is None and not columns:
+            return None
+        allowed = np.full(self.searcher.size, ids is None)
+        if ids is not None:
+            numbers = self.searcher.numbers(ids)
+            allowed[numbers[numbers >= 0]] = True
+        if columns:
+            allowed &= ~self.searcher.holding(columns)
+        return allowed
+
+    def holding(self, words: Sequence[str]) -> frozenset[str]:
+        columns = [column for word in words if (column := self.queries.column(word)) is not None]
+        held = self.searcher.holding(columns)
+        if not held.any():
+            return frozenset()
+        ids = self.searcher.ids()
+        return frozenset(np.array(ids, dtype=object)[held[self.searcher.numbers(ids)]])
+
+    def like(self, id: str) -> csr_matrix:
+        return (self.searcher.vectors([id]) / self.engine.unit**0.5).astype(np.float32)
 
     @contextmanager
     def hold(self) -> Iterator[ImpactStage]:

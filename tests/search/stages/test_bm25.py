@@ -7,6 +7,7 @@ import pytest
 
 from anserini_bridge import BridgeError
 from lexlip.errors import ModelError
+from lexlip.queries.query_language import QueryError
 from lexlip.search.stages.bm25 import BM25Stage
 from tests.search.indexes import Indexed, index_bm25, is_open
 from tests.tiny import CAPTIONS
@@ -30,10 +31,8 @@ def test_each_caption_finds_its_photo_first(stage: BM25Stage) -> None:
 
 
 def test_hits_have_no_words(stage: BM25Stage) -> None:
-    [found] = stage.find(["a dog"], 6)
-    (ids,), (scores,) = stage.search(["a dog"], 6)
-    assert (found.ids, list(found.scores)) == (ids, list(scores))
-    assert (found.words, found.terms) == ([{}] * len(ids), {})
+    (ids,), _ = stage.search(["a dog"], 6)
+    assert (stage.matches("a dog", ids), stage.terms("a dog")) == ([{}] * len(ids), {})
     assert stage.unknown("a quokka") == []
 
 
@@ -89,3 +88,17 @@ def test_it_has_no_model(indexed: Indexed, model_folder: Path) -> None:
         assert stage.metadata.encoder == "bm25"
     with pytest.raises(ModelError, match=r"was made with bm25, but .* is untrained@"):
         BM25Stage(indexed.bm25, str(model_folder))
+
+
+def test_only_allowed_photos_are_found(stage: BM25Stage) -> None:
+    query = " ".join(CAPTIONS)
+    (every,), (scores,) = stage.search([query], 6)
+    for some in ([every[-1]], every[::2], [], [*every, "unknown"]):
+        (ids,), (points,) = stage.search([query], 2, stage.allow(some))
+        expected = [(id, score) for id, score in zip(every, scores, strict=True) if id in some][:2]
+        assert list(zip(ids, points, strict=True)) == expected
+    assert stage.allow(None) is None
+    with pytest.raises(QueryError, match="leaving out dog is for an index of words"):
+        stage.allow(None, ["dog"])
+    with pytest.raises(ModelError, match="cannot search for similar photos"):
+        stage.like(every[0])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactSearcher
+from anserini_bridge import ImpactSearcher, UnknownId
 from lexlip.data import decode
 from lexlip.errors import ModelError
 from lexlip.models.lexlip import LexLIP
+from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.stages.impact import ImpactStage
 from lexlip.sparse.quantize import Scheme, quantize
@@ -67,24 +68,70 @@ def test_a_sentence_keeps_its_heaviest_words(indexed: Indexed, model_folder: Pat
 
 
 def test_what_each_word_adds(stage: ImpactStage) -> None:
-    queries = [stage.encode(caption) for caption in CAPTIONS]
-    ids, scores = stage.search(queries, 3)
-    for row, found in enumerate(stage.find(queries, 3)):
-        assert (found.ids, found.scores.tolist()) == (ids[row], scores[row].tolist())
-        assert list(found.terms.values()) == sorted(found.terms.values(), reverse=True)
-        for score, words in zip(found.scores, found.words, strict=True):
+    for caption in CAPTIONS:
+        query = stage.encode(caption)
+        (ids,), (scores,) = stage.search([query], 3)
+        terms = stage.terms(query)
+        assert list(terms.values()) == sorted(terms.values(), reverse=True)
+        for id, score, words in zip(ids, scores, stage.matches(query, ids), strict=True):
             assert sum(words.values()) == pytest.approx(score)
             assert list(words.values()) == sorted(words.values(), reverse=True)
-            assert words.keys() <= found.terms.keys()
+            weights = stage.weights(id)
+            assert words == pytest.approx({word: terms[word] * weights[word] for word in words})
+            assert words.keys() == terms.keys() & weights.keys()
 
 
 def test_a_picture_searches_with_all_of_its_words(stage: ImpactStage, indexed: Indexed) -> None:
     photo = decode((indexed.photos / "2.jpg").read_bytes(), stage.encoder.config.image.size)
     vector = stage.encoder.encode_image([photo])
-    [found] = stage.find([vector], 6)
-    assert len(found.terms) == quantize(vector, "unit").nnz
+    (ids,), (scores,) = stage.search([vector], 6)
+    assert len(stage.terms(vector)) == quantize(vector, "unit").nnz
     of = dict(zip(IDS, brute_force(indexed.words, vector, "unit")[0], strict=True))
-    assert found.scores.tolist() == pytest.approx([of[id] for id in found.ids])
+    assert scores.tolist() == pytest.approx([of[id] for id in ids])
+
+
+def test_marks_change_the_words_of_a_query(stage: ImpactStage) -> None:
+    plain = stage.encode("two dogs")
+    column = {word: stage.queries.column(word) for word in ("two", "dogs", "beach", "quokka", "dogs beach")}
+    assert column["quokka"] is None
+    assert column["dogs beach"] is None
+    assert (stage.encode(parse_query("two dogs")) != plain).nnz == 0
+    dense = plain.toarray()[0]
+    top = dense.max()
+    expected = dense.copy()
+    expected[column["dogs"]] *= 2
+    expected[column["two"]] = 0
+    expected[column["beach"]] = 0.5 * top
+    marked = stage.encode(parse_query("two dogs", ["dogs^2", "two^0", "+beach^0.5", "+quokka", "quokka^2"]))
+    np.testing.assert_allclose(marked.toarray()[0], expected, rtol=1e-6)
+    assert (marked.dtype, marked.indices.dtype, marked.has_sorted_indices) == (np.float32, np.int32, True)
+    alone = stage.encode(parse_query("+beach -dogs"))
+    assert alone.toarray()[0].nonzero()[0].tolist() == [column["beach"]]
+    assert stage.encode(parse_query("-dogs")).nnz == 0
+    assert stage.unknown(parse_query("a zebra +quokka dogs -zebra")) == ["zebra", "quokka"]
+
+
+def test_allowed_photos_and_words_that_are_left_out(stage: ImpactStage, indexed: Indexed) -> None:
+    query = stage.encode(" ".join(CAPTIONS))
+    (every,), (scores,) = stage.search([query], 6)
+    weights = {id: stage.weights(id) for id in every}
+    held = {id for id in every if "dogs" in weights[id] or "cat" in weights[id]}
+    assert stage.holding(["dogs", "cat", "quokka"]) == held
+    for some, without in ((None, ["dogs", "cat"]), (every[::2], []), (every[::2], ["cat"]), ([], [])):
+        gone = {id for id in every for word in without if word in weights[id]}
+        there = [(id, score) for id, score in zip(every, scores, strict=True) if id not in gone]
+        expected = [(id, score) for id, score in there if some is None or id in some]
+        (ids,), (points,) = stage.search([query], 6, stage.allow(some, without))
+        assert list(zip(ids, points, strict=True)) == expected
+    assert stage.allow(None, ["quokka"]) is None
+    assert stage.holding([]) == frozenset()
+
+
+def test_a_photo_is_most_like_itself(stage: ImpactStage) -> None:
+    (ids,), (scores,) = stage.search([stage.like("3.jpg")], 6)
+    assert scores[ids.index("3.jpg")] == pytest.approx(scores[0], abs=0.005)
+    with pytest.raises(UnknownId):
+        stage.like("x")
 
 
 def test_the_model_is_loaded_when_a_picture_wants_it_and_once(

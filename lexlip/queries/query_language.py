@@ -1,0 +1,122 @@
+"""What people may write beside a sentence: words to add, to leave out, and to weigh.
+
+::
+
+    query  = { text | mark }, with white space between them
+    mark   = "+" word [ "^" factor ]     adds the word, as heavy as the heaviest (or `factor` times that)
+           | "-" word                    leaves out photos that hold the word
+           | word "^" factor             the word, with its weight multiplied; 0 drops it
+    word   = letters and digits
+    factor = a number from 0 to 100, such as 2 or 0.5
+
+The sentence that a model encodes is the text with the words that are weighed, and without those that are
+added or left out. A query without marks is a sentence as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lexlip.errors import DataError
+
+MOST = 100.0  # times that a word's weight is multiplied at most
+
+_FACTOR = re.compile(r"\d+\.?\d*|\.\d+")
+_SIGNED = re.compile(r"(?P<sign>[+-])(?P<word>[^\W_]+)")
+_WEIGHED = re.compile(r"(?P<word>[^\W_]+)\^(?P<factor>[-+.\d].*|)")
+
+
+class QueryError(DataError):
+    """A query that cannot be understood; the message names the place."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query as it is understood.
+
+    Attributes:
+        text: as it was written.
+        sentence: what a model encodes; may be empty.
+        factors: by which the weights of words are multiplied.
+        added: words, by their weights in multiples of the heaviest.
+        without: words that photos must not hold.
+    """
+
+    text: str
+    sentence: str
+    factors: dict[str, float] = field(default_factory=dict)
+    added: dict[str, float] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is more than a sentence."""
+        return bool(self.factors or self.added or self.without)
+
+    @property
+    def plain(self) -> str:
+        """The sentence and the words that were added, for what takes sentences only."""
+        return " ".join([self.sentence, *self.added]).strip()
+
+    @property
+    def words(self) -> list[str]:
+        """The words of all marks."""
+        return [*self.factors, *self.added, *self.without]
+
+
+def parse_query(text: str, adjust: Iterable[str] = ()) -> Query:
+    """Return what a query means; of two marks of a word that say the same kind of thing the later one counts.
+
+    Args:
+        text: a sentence, with or without marks.
+        adjust: marks that change the words without being part of the sentence.
+
+    Raises:
+        QueryError: a mark is wrong, or `adjust` has something else.
+    """
+    kept, marks = [], []
+    for token in re.finditer(r"\S+", text):
+        mark = _mark(token[0], f"at character {token.start() + 1} of the query")
+        if mark is None:
+            kept.append(token[0])
+        else:
+            marks.append(mark)
+            if mark[0] == "^":
+                kept.append(mark[1])
+    sentence = " ".join(kept) if marks else text
+    for given in adjust:
+        mark = _mark(given, "")
+        if mark is None:
+            raise QueryError(f"{given!r} is no mark: give +word, -word or word^2")
+        marks.append(mark)
+    return Query(
+        text,
+        sentence,
+        factors={word: factor for sign, word, factor in marks if sign == "^"},
+        added={word: factor for sign, word, factor in marks if sign == "+"},
+        without=tuple(dict.fromkeys(word for sign, word, _ in marks if sign == "-")),
+    )
+
+
+def _mark(token: str, place: str) -> tuple[str, str, float] | None:
+    """Return the kind of a mark ("+", "-" or "^"), its word and its factor; None if the token is text."""
+    signed, weighed = _SIGNED.match(token), _WEIGHED.fullmatch(token)
+    if signed is None and weighed is None:
+        return None
+    found = signed or weighed
+    assert found is not None
+    sign = found["sign"] if signed else "^"
+    rest = found["factor"] if weighed else token[found.end() :]
+    where = f" {place}" if place else ""
+    if signed and rest and not rest.startswith("^"):
+        raise QueryError(
+            f"{token!r}{where} is no mark: after {sign} a word of letters and digits must stand alone"
+        )
+    if sign == "-" and rest:
+        raise QueryError(f"{token!r}{where} is no mark: a word that is left out has no weight")
+    factor = rest.removeprefix("^")
+    if (rest or weighed) and (not _FACTOR.fullmatch(factor) or float(factor) > MOST):
+        raise QueryError(f"{token!r}{where} needs a number from 0 to {MOST:g} after ^, not {factor!r}")
+    return sign, found["word"], float(factor) if factor else 1.0

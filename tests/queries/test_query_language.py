@@ -1,0 +1,71 @@
+import pytest
+
+from lexlip.queries.query_language import Query, QueryError, parse_query
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "two dogs in snow",
+        "",
+        "  spaces   stay ",
+        "a - b + c",
+        "well-known t-shirt",
+        "rock'n'roll -- 3+4",
+        "^_^ dog^ish x^y",
+        "-- +-dog -+ +",
+        "snow_man _a^2",
+        "-_x",
+        "été à la plage",
+    ],
+)
+def test_a_sentence_without_marks_stays_as_it_is(sentence: str) -> None:
+    assert parse_query(sentence) == Query(sentence, sentence)
+    assert not parse_query(sentence).marked
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("two dogs +beach", Query("two dogs +beach", "two dogs", added={"beach": 1})),
+        ("+beach^2.5", Query("+beach^2.5", "", added={"beach": 2.5})),
+        ("dogs -person -man", Query("dogs -person -man", "dogs", without=("person", "man"))),
+        ("two dog^2 play", Query("two dog^2 play", "two dog play", factors={"dog": 2})),
+        ("dogs dog^0 dog^.5", Query("dogs dog^0 dog^.5", "dogs dog dog", factors={"dog": 0.5})),
+        ("-été +日本", Query("-été +日本", "", added={"日本": 1}, without=("été",))),
+        ("a\t-b\nc", Query("a\t-b\nc", "a c", without=("b",))),
+        ("-b -b", Query("-b -b", "", without=("b",))),
+    ],
+)
+def test_marks(text: str, expected: Query) -> None:
+    assert parse_query(text) == expected
+    assert expected.marked
+
+
+def test_adjustments_leave_the_sentence_as_it_is() -> None:
+    query = parse_query("two  dogs", ["dogs^2", "+beach", "-person"])
+    assert query == Query("two  dogs", "two  dogs", {"dogs": 2}, {"beach": 1}, ("person",))
+    assert query.plain == "two  dogs beach"
+    assert query.words == ["dogs", "beach", "person"]
+    with pytest.raises(QueryError, match="'snow' is no mark: give"):
+        parse_query("two dogs", ["snow"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("two dogs -person,", "'-person,' at character 10 of the query is no mark"),
+        ("+hot-dog", r"'\+hot-dog' at character 1 .*must stand alone"),
+        ("dog^", "'dog\\^' at character 1 of the query needs a number from 0 to 100 after \\^, not ''"),
+        ("a dog^-2", "at character 3 of the query needs a number"),
+        ("dog^2x", "not '2x'"),
+        ("dog^1e9", "not '1e9'"),
+        ("dog^101", "from 0 to 100"),
+        ("+dog^", "needs a number"),
+        ("+dog^many", "not 'many'"),
+        ("-dog^2", "a word that is left out has no weight"),
+    ],
+)
+def test_a_wrong_mark_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        parse_query(text)

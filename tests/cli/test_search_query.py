@@ -1,0 +1,105 @@
+"""Marks, filters, pages and paths on the command line."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+ALL = "two dogs play with a white cat on the boat near the beach"
+
+
+@pytest.fixture
+def indexed(lexlip: Run, photos: Path) -> Run:
+    """The command line, where .lexlip has the six photos."""
+    lexlip("index", "photos")
+    return lexlip
+
+
+def search(lexlip: Run, *arguments: object) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(lexlip("search", "--json", *arguments).stdout)
+    return answer
+
+
+def refused(lexlip: Run, *arguments: object) -> str:
+    result = lexlip("search", *arguments, code=2)
+    assert result.stdout == ""
+    return str(result.stderr.splitlines()[-1])
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [hit["id"] for hit in answer["hits"]]
+
+
+def test_marks(indexed: Run) -> None:
+    plain = search(indexed, "two dogs", "--query-topk", "all")
+    marked = search(indexed, "two dogs^2 +beach -quokka", "--query-topk", "all")
+    assert marked["query"] == "two dogs^2 +beach -quokka"
+    assert (marked["without"], marked["unknown"]) == (["quokka"], ["quokka"])
+    other = next(word for word in plain["terms"] if word not in ("dogs", "beach"))
+    times = marked["terms"]["dogs"] / marked["terms"][other] * plain["terms"][other] / plain["terms"]["dogs"]
+    assert times == pytest.approx(2, rel=0.05)
+    assert search(indexed, "--query-topk", "all", "--", "-quokka two dogs")["terms"] == plain["terms"]
+    assert "quokka" in indexed("search", "two dogs -quokka").stderr
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("two dogs^-1", "'dogs^-1' at character 5 of the query needs a number from 0 to 100 after ^"),
+        ("dogs +hot-dog", "'+hot-dog' at character 6 of the query is no mark"),
+    ],
+)
+def test_a_wrong_mark_names_its_place(indexed: Run, query: str, says: str) -> None:
+    assert says in refused(indexed, query)
+
+
+def test_pages(indexed: Run) -> None:
+    first = search(indexed, ALL, "-k", 4)
+    second = search(indexed, ALL, "-k", 4, "--cursor", first["cursor"])
+    assert ids(first) + ids(second) == ids(search(indexed, ALL))
+    assert [hit["rank"] for hit in second["hits"]] == [5, 6]
+    assert second["cursor"] is None
+    assert "of another query" in refused(indexed, "two dogs", "--cursor", first["cursor"])
+    indexed("index", "photos", "--topk", 5)
+    assert "have changed since this page: search again" in refused(indexed, ALL, "--cursor", first["cursor"])
+
+
+def test_filters_and_the_lowest_score(indexed: Run) -> None:
+    every = search(indexed, ALL)
+    lowest = every["hits"][2]["score"]
+    assert ids(search(indexed, ALL, "--min-score", lowest)) == ids(every)[:3]
+    assert ids(search(indexed, ALL, "--folder", "nowhere")) == []
+    assert ids(search(indexed, ALL, "--after", "2014")) == []  # the drawn photos have no date
+    assert "there is no such date" in refused(indexed, ALL, "--after", "2014-13")
+    assert search(indexed, ALL, "--sort", "date")["hits"] == every["hits"]
+
+
+def test_similar_photos(indexed: Run) -> None:
+    similar = search(indexed, "--similar", "3.jpg")
+    assert similar["query"] == "3.jpg"
+    assert set(ids(similar)) == {"0.jpg", "1.jpg", "2.jpg", "4.jpg", "5.jpg"}
+    assert "no document with the id 'x.jpg'" in refused(indexed, "--similar", "x.jpg")
+    assert "only one" in refused(indexed, "two dogs", "--similar", "3.jpg")
+    assert "is for sentences" in refused(indexed, "--similar", "3.jpg", "--query-topk", 3)
+
+
+def test_paths_for_other_commands(indexed: Run, photos: Path) -> None:
+    expected = [str(photos / id) for id in ids(search(indexed, ALL))]
+    assert indexed("search", ALL, "-f", "paths").stdout.splitlines() == expected
+    ended = indexed("search", ALL, "-f", "paths", "-0").stdout
+    assert ended == "".join(f"{path}\0" for path in expected)
+    assert "give -f paths too" in refused(indexed, ALL, "-0")
+    assert "not both" in refused(indexed, ALL, "-f", "paths", "--json")
+
+
+def test_paths_in_a_pipe(lexlip: Run, photos: Path, model_folder: Path) -> None:
+    (photos / "a new\nline.jpg").write_bytes((photos / "0.jpg").read_bytes())
+    lexlip("index", "photos", "--model", model_folder)
+    command = f"{sys.executable} -m lexlip search '{ALL}' -f paths -0 | xargs -0 ls"
+    listed = subprocess.run(command, shell=True, capture_output=True, text=True, check=True).stdout
+    assert listed.count("line.jpg") == 1

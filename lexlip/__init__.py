@@ -2,16 +2,36 @@
 
 import os
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lexlip.errors import LexLIPError
+    from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.query_language import Query, parse_query
+    from lexlip.retrieval.answer import Answer, Hit
+    from lexlip.retrieval.filters import Filters
+    from lexlip.search.photo_search import PhotoSearch
+
+__all__ = ["Answer", "Filters", "Hit", "LexLIP", "LexLIPError", "PhotoSearch", "Query", "parse_query"]
 
 # Idle OpenMP threads sleep rather than spin. Spinning ones take the cores from the processes that
 # decode photos, and training on two cores becomes ten times slower. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-_EXPORTS = {"LexLIP": "lexlip.models.lexlip", "PhotoSearch": "lexlip.search.photo_search"}
+_MODULES = {
+    "Answer": "retrieval.answer",
+    "Filters": "retrieval.filters",
+    "Hit": "retrieval.answer",
+    "LexLIP": "models.lexlip",
+    "LexLIPError": "errors",
+    "PhotoSearch": "search.photo_search",
+    "Query": "queries.query_language",
+    "parse_query": "queries.query_language",
+}
 
 
 def __getattr__(name: str) -> object:
     """Load what is exported when it is asked for: `import lexlip` alone loads no torch."""
-    if name in _EXPORTS:
-        return getattr(import_module(_EXPORTS[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(f"lexlip.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'lexlip' has no attribute '{name}'")

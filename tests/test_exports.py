@@ -2,18 +2,30 @@
 
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 import lexlip
+from tests.conftest import ROOT
 
 
-def test_the_package_exports_the_model_and_the_search() -> None:
+def test_what_the_package_exports() -> None:
     from lexlip.models.lexlip import LexLIP
     from lexlip.search.photo_search import PhotoSearch
 
     assert lexlip.LexLIP is LexLIP
     assert lexlip.PhotoSearch is PhotoSearch
+    for name in lexlip.__all__:
+        assert getattr(lexlip, name).__name__ == name
+
+
+def test_the_packages_say_that_their_types_count() -> None:
+    """`tests/typed_use.py` says which; `make check` looks at it."""
+    for package in ("lexlip", "anserini_bridge"):
+        assert (ROOT / package / "py.typed").exists()
+        with (ROOT / "pyproject.toml").open("rb") as file:
+            assert "py.typed" in tomllib.load(file)["tool"]["setuptools"]["package-data"][package]
 
 
 def test_other_names_are_not_there() -> None:

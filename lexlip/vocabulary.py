@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -156,6 +156,12 @@ class Vocabulary:
                     f"no word occurs {config.min_count} times in the {len(captions)} training captions"
                 )
         return cls(tuple(kept), np.array([ids[word] for word in kept], dtype=np.int64))
+
+
+def is_held(column: int, vocabulary: Vocabulary, caption_tokens: Collection[int]) -> bool:
+    """Return whether captions with these tokenizer ids contain a word; function words never count."""
+    word = vocabulary.words[column].lower()
+    return int(vocabulary.token_ids[column]) in caption_tokens and word not in FUNCTION_WORDS
 
 
 def _count_whole_words(

@@ -7,7 +7,14 @@ from lexlip.config import VocabularyConfig
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ModelError
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.vocabulary import Vocabulary, entries_as_words, is_content_word, is_sign, tokenize_captions
+from lexlip.vocabulary import (
+    Vocabulary,
+    entries_as_words,
+    is_content_word,
+    is_held,
+    is_sign,
+    tokenize_captions,
+)
 from tests.tiny import CAPTIONS
 
 SPECIAL = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
@@ -146,3 +153,10 @@ def test_kinds_of_entries(entry: str, content: bool, sign: bool) -> None:
 
 def test_function_words_include_those_of_the_measure() -> None:
     assert set("a an the in on of with is are and its".split()) <= FUNCTION_WORDS
+
+
+def test_function_words_and_other_words_are_not_held(tokenizer) -> None:
+    words = ["the", "dog", "snow"]
+    lexicon = Vocabulary.from_words(words, tokenizer)
+    spoken = {int(id) for word, id in zip(words, lexicon.token_ids, strict=True) if word != "snow"}
+    assert [words[column] for column in range(3) if is_held(column, lexicon, spoken)] == ["dog"]

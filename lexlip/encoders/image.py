@@ -34,6 +34,22 @@ def square(photo: Image.Image, config: ImageEncoderConfig) -> Image.Image:
     return ImageOps.fit(photo, size, Image.Resampling.BICUBIC)
 
 
+def seen_part(size: tuple[int, int], config: ImageEncoderConfig) -> tuple[float, float, float, float]:
+    """Return where in a photo the square of `square` comes from.
+
+    Args:
+        size: width and height of the photo.
+        config: how the encoder takes photos.
+
+    Returns:
+        left, top, right and bottom, in fractions of width and height.
+    """
+    if config.resize == "squash":
+        return (0.0, 0.0, 1.0, 1.0)
+    cut_x, cut_y = ((1 - min(size) / side) / 2 for side in size)
+    return (cut_x, cut_y, 1 - cut_x, 1 - cut_y)
+
+
 def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
     """Return a photo as the encoder takes it: uint8 [3, size, size]."""
     return pil_to_tensor(square(photo, config))

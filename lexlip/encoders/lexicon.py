@@ -43,6 +43,18 @@ class LexiconHead(nn.Module):
         """
         return max_pooled_logits(self.hidden(states), self.decoder, mask) + self.bias.float()
 
+    def at_positions(self, states: Tensor, columns: Tensor) -> Tensor:
+        """Return the raw logits of some words at every position; `forward` gives their maximum.
+
+        Args:
+            states: [B, P, D_in].
+            columns: int64 [W], the words.
+
+        Returns:
+            float32 [B, P, W].
+        """
+        return self.hidden(states) @ self.decoder[columns].t() + self.bias[columns].float()
+
     @torch.no_grad()
     def copy_mlm_head(self, trained: dict[str, Tensor] | None, columns: Tensor) -> bool:
         """Copy a trained masked-language-model head, except its decoder.

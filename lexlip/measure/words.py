@@ -16,7 +16,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.contact_sheet import PhotoWords
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import Vocabulary, is_sign, tokenize_captions
+from lexlip.vocabulary import Vocabulary, is_held, is_sign, tokenize_captions
 
 
 def words_at_10(
@@ -86,12 +86,6 @@ def words_scale(vocabulary: Vocabulary, captions_of: Sequence[Sequence[Collectio
     ten = sum(number for _, number in photos.most_common(10))
     human = sum(shares) / len(shares) if shares else None
     return WordsScale(ten / max(1, 10 * len(captions_of)), human)
-
-
-def is_held(column: int, vocabulary: Vocabulary, caption_tokens: Collection[int]) -> bool:
-    """Return whether captions with these tokenizer ids contain a word; function words never count."""
-    word = vocabulary.words[column].lower()
-    return int(vocabulary.token_ids[column]) in caption_tokens and word not in FUNCTION_WORDS
 
 
 def caption_tokens(model: Encoder, captions: Sequence[str]) -> list[set[int]]:

@@ -10,7 +10,7 @@ from timm.models import beit, eva, vision_transformer
 from torch import Tensor, nn
 
 from lexlip.config import ImageEncoderConfig
-from lexlip.encoders.image import ImageEncoder, norm_after_pooling, square, to_pixels
+from lexlip.encoders.image import ImageEncoder, norm_after_pooling, seen_part, square, to_pixels
 from lexlip.errors import ModelError
 from tests.tiny import TINY, tiny_photos
 
@@ -389,3 +389,20 @@ def test_tokens_pass_the_last_norm(config: ImageEncoderConfig) -> None:
 def test_a_norm_of_the_classifier_is_not_applied_to_tokens() -> None:
     assert norm_after_pooling(timm.create_model("test_resnet", num_classes=0)) is None
     assert norm_after_pooling(timm.create_model("vit_tiny_patch16_224", num_classes=0, depth=1)) is None
+
+
+@pytest.mark.parametrize("size", [(64, 64), (128, 64), (64, 160), (100, 99), (1, 7)])
+def test_the_part_of_a_photo_that_is_seen(size: tuple[int, int]) -> None:
+    """Cut out by hand and resized, it is the square that the encoder takes."""
+    ramp = Image.linear_gradient("L").resize(size)
+    photo = Image.merge("RGB", (ramp, ramp.rotate(180), Image.radial_gradient("L").resize(size)))
+    for resize in ("squash", "crop"):
+        config = replace(TINY.image, resize=resize)
+        left, top, right, bottom = seen_part(size, config)
+        box = (left * size[0], top * size[1], right * size[0], bottom * size[1])
+        expected = photo.resize((32, 32), Image.Resampling.BICUBIC, box=box)
+        difference = torch.tensor(list(square(photo, config).tobytes())).sub(
+            torch.tensor(list(expected.tobytes()))
+        )
+        assert difference.abs().max() <= 1
+        assert (right - left) * size[0] == pytest.approx(size[0] if resize == "squash" else min(size))

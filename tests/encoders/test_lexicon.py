@@ -46,6 +46,17 @@ def test_the_head_is_bert_s(width_in: int) -> None:
     assert head.decoder.data_ptr() != embeddings.data_ptr()  # a copy, trained on its own
 
 
+def test_the_maximum_of_all_positions_is_the_head_s() -> None:
+    torch.manual_seed(0)
+    head, states = LexiconHead(6, torch.randn(11, 4)), torch.randn(3, 5, 6)
+    torch.nn.init.normal_(head.bias)
+    columns = torch.tensor([7, 0, 3])
+    at = head.at_positions(states, columns)
+    assert at.shape == (3, 5, 3)
+    whole = head(states, torch.ones(3, 5, dtype=torch.bool))
+    torch.testing.assert_close(at.amax(dim=1), whole[:, columns])
+
+
 def test_bag_of_words() -> None:
     bag = BagOfWords(4)
     present = torch.tensor([[True, False, True, False], [False] * 4])

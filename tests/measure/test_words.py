@@ -8,7 +8,7 @@ from lexlip.data import open_source
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import DataError
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.measure.words import caption_tokens, is_held, photo_words, words_at_10, words_scale
+from lexlip.measure.words import caption_tokens, photo_words, words_at_10, words_scale
 from lexlip.vocabulary import Vocabulary
 from tests.tiny import tiny_model
 
@@ -59,12 +59,6 @@ def test_words_at_10_is_a_mean_over_images(vocabulary: tuple[Vocabulary, list[in
     rows[:, WORDS.index("dog")] = 1
     dog = int(lexicon.token_ids[WORDS.index("dog")])
     assert words_at_10(csr_matrix(rows), lexicon, [{dog}, set()], special) == pytest.approx(0.05)
-
-
-def test_function_words_and_other_words_are_not_held(vocabulary: tuple[Vocabulary, list[int]]) -> None:
-    lexicon, _ = vocabulary
-    spoken = {int(lexicon.token_ids[WORDS.index(word)]) for word in ("the", "dog")}
-    assert [WORDS[column] for column in range(len(WORDS)) if is_held(column, lexicon, spoken)] == ["dog"]
 
 
 def test_the_heaviest_words_of_photos(photos: Path) -> None:

@@ -28,6 +28,7 @@ ROOMS = """
     lexlip.search.engines
     lexlip.search.stages
     lexlip.search
+    lexlip.explain
     lexlip.indexing
     lexlip.measure
     lexlip.training

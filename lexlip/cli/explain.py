@@ -1,0 +1,347 @@
+"""The command `lexlip explain`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.exit_codes import interruptible
+from lexlip.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL import Image
+    from scipy.sparse import csr_matrix
+
+    from lexlip.explain.drawing import Drawing
+    from lexlip.explain.score_table import ScoreTable
+    from lexlip.explain.weighted_words import WeightedWords
+    from lexlip.explain.word_places import WordPlaces
+    from lexlip.models.contract import QueryEncoder
+    from lexlip.models.lexlip import LexLIP
+    from lexlip.search.stages.impact import ImpactStage
+
+
+Row = tuple[str, ...]
+
+
+class _Model(NamedTuple):
+    """Which model explains; without an index the one named, or else the default."""
+
+    name: str | None
+    index_folder: str | None
+    device: str
+    query_encoder: QueryEncoder
+
+
+class _Wanted(NamedTuple):
+    """What is shown and written."""
+
+    topk: int
+    words: Sequence[str]
+    cloud: str | None
+    heat: str | None
+    as_json: bool
+
+
+@click.command()
+@click.argument("what", metavar="PICTURE|SENTENCE")
+@options.model_option(None, "Packaged name or folder of the model.  [default: the index's, or else mini]")
+@click.option(
+    "--index",
+    "index_folder",
+    metavar="DIR",
+    help="An index of words, whose model explains, and which holds the photo of --hit.  [default with --hit:"
+    f" {options.DEFAULT_INDEX}]",
+)
+@click.option("--hit", metavar="ID", help="Explain the score of this photo of the index, by id or path.")
+@click.option("--caption", multiple=True, metavar="TEXT", help="A caption of the picture; repeatable.")
+@click.option(
+    "--topk",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="K",
+    help="Number of words, the heaviest, that are shown and looked for in the picture.",
+)
+@click.option("--word", multiple=True, metavar="WORD", help="Look for this word instead; repeatable.")
+@click.option("--cloud", metavar="FILE", help="Write a figure with a cloud of the words: .png or .svg.")
+@click.option(
+    "--heat",
+    metavar="FOLDER|FILE",
+    help="Write where in the picture each word is: pictures into a folder, or one .png of all.",
+)
+@options.query_encoder_option
+@options.query_topk_option()
+@options.device_option
+@options.json_option
+@click.pass_context
+def explain(
+    context: click.Context,
+    what: str,
+    model: str | None,
+    index_folder: str | None,
+    hit: str | None,
+    caption: Sequence[str],
+    topk: int,
+    word: Sequence[str],
+    cloud: str | None,
+    heat: str | None,
+    query_encoder: QueryEncoder,
+    query_topk: int | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Show why: the words of a picture or a sentence, where they are seen, and the arithmetic of a score.
+
+    Words that the captions, or the sentence itself, contain are marked with a *.
+
+    \b
+        lexlip explain photo.jpg --cloud words.svg --heat heat
+        lexlip explain photo.jpg --caption "two dogs in snow" --cloud figure.png
+        lexlip explain "two dogs in snow" --hit photo.jpg --index .lexlip
+    """  # noqa: D301 (click's mark for lines that are not wrapped)
+    from lexlip.data.images import SUFFIXES
+
+    picture = Path(what).suffix.lower() in SUFFIXES or Path(what).is_file()
+    _check(context, what, picture)
+    if hit is not None and index_folder is None:
+        index_folder = options.DEFAULT_INDEX
+    if index_folder is not None:
+        from lexlip.explain.score_table import check_words
+
+        check_words(index_folder)
+    if cloud is not None:
+        from lexlip.explain.drawing import check_suffix
+
+        check_suffix(cloud, (".png", ".svg"))
+    if heat is not None:
+        from lexlip.explain.heat_map import check_heat
+
+        check_heat(heat)
+    by = _Model(model, index_folder, device, query_encoder)
+    wanted = _Wanted(topk, word, cloud, heat, as_json)
+    with interruptible("what is written is whole"):
+        if hit is not None:
+            _explain_hit(what, picture, hit, query_topk, by, wanted)
+        elif picture:
+            _explain_picture(what, caption, by, wanted)
+        else:
+            _explain_sentence(what, by, wanted)
+
+
+def _check(context: click.Context, what: str, picture: bool) -> None:
+    """Refuse options that have no effect."""
+    if not what.strip():
+        raise click.UsageError("the sentence is empty")
+    given = context.params
+    if given["hit"] is None:
+        options.refuse(context, ["query_topk"], "is for --hit")
+    if picture:
+        options.refuse(context, ["query_encoder"], "is for sentences")
+    if not picture and given["hit"] is None:
+        options.refuse(context, ["heat", "word", "device"], "is for a picture or --hit")
+    if given["caption"] and (not picture or given["hit"] is not None):
+        options.refuse(context, ["caption"], "is for a picture without --hit")
+    if given["hit"] is not None and not given["heat"]:
+        options.refuse(context, ["word"], "is for --heat")
+
+
+def _explain_sentence(text: str, by: _Model, wanted: _Wanted) -> None:
+    from lexlip.explain.figure import figure_of_text
+    from lexlip.explain.weighted_words import words_of_query
+    from lexlip.queries.text_queries import TextQueries
+
+    if by.index_folder is not None:
+        from anserini_bridge import read_metadata
+        from lexlip.search.stages.index_model import load_queries
+
+        queries = load_queries(
+            Path(by.index_folder), read_metadata(by.index_folder), by.name, by.query_encoder
+        )
+    else:
+        queries = TextQueries(by.name or options.DEFAULT_MODEL, by.query_encoder)
+    found, unknown = words_of_query(queries, text), queries.unknown(text)
+    files = _cloud(wanted, lambda: figure_of_text(text, found))
+    shown = found.heaviest(wanted.topk)
+    if unknown:
+        click.echo(f"note: not in the vocabulary: {', '.join(unknown)}", err=True)
+    plain = {"text": text, "model": queries.identity, "words": shown.weights, "held": shown.held}
+    rows = [(_marked(word, shown), f"{weight:6.3f}") for word, weight in shown.weights.items()]
+    _show(wanted, {**plain, "unknown": unknown}, ("word", "weight"), rows, files)
+
+
+def _explain_picture(location: str, captions: Sequence[str], by: _Model, wanted: _Wanted) -> None:
+    from lexlip.explain.figure import figure_of_picture
+    from lexlip.explain.heat_map import SHOWN
+    from lexlip.explain.weighted_words import columns_of, words_of_captions, words_of_picture
+    from lexlip.explain.word_places import places
+
+    data = _read(location)
+    shown = _decoded(data, location, SHOWN)
+    model = _load(by)
+    columns_of(model.vocabulary, wanted.words)
+    picture = _decoded(data, location, model.config.image.size)  # as it is indexed
+    seen = words_of_picture(model, picture, captions)
+    said = words_of_captions(model, captions) if captions else None
+    first = seen.heaviest(wanted.topk)
+    where = places(model, picture, wanted.words or list(first.weights))
+    files = _cloud(wanted, lambda: figure_of_picture(shown, Path(location).name, seen, captions, said))
+    files += _heat(wanted, shown, where, location)
+    plain = {
+        "picture": location,
+        "model": model.identity,
+        "words": first.weights,
+        "held": first.held,
+        "captions": list(captions),
+        "caption_words": {} if said is None else said.heaviest(wanted.topk).weights,
+        "places": where.to_dict(),
+    }
+    head = "word", "weight", f"where, of {where.rows} x {where.columns} places"
+    rows = [(_marked(word, seen), f"{where.weight(word):6.3f}", _place(where, word)) for word in where.words]
+    _show(wanted, plain, head, rows, files)
+
+
+def _marked(word: str, words: WeightedWords) -> str:
+    return word + "*" * (word in words.held)
+
+
+def _place(where: WordPlaces, word: str) -> str:
+    """Return in words where a word is."""
+    winner = where.winner(word)
+    if winner is not None:
+        return f"row {winner[0] + 1}, column {winner[1] + 1}"
+    return "nowhere in the picture" if where.weight(word) else "not here"
+
+
+def _explain_hit(
+    query: str, picture: bool, hit: str, query_topk: int | None, by: _Model, wanted: _Wanted
+) -> None:
+    from lexlip.explain.score_table import score_table
+    from lexlip.search.stages.impact import ImpactStage
+
+    stage = ImpactStage(Path(str(by.index_folder)), by.name, by.query_encoder, query_topk, by.device)
+    try:
+        encoded = _encoded(stage, query, picture)
+        table = score_table(stage, encoded, hit)
+        files, where = _draw_hit(stage, table, query, wanted)
+    finally:
+        stage.close()
+    plain = {"query": query, **table.to_dict(), **({} if where is None else {"places": where.to_dict()})}
+    if not wanted.as_json:
+        click.echo(f"{table.path}\n")
+    digits = table.digits
+    rows = [
+        (row.word, f"{row.query:5.{digits}f}", f"{row.photo:5.{digits}f}", f"{row.product:.{2 * digits}f}")
+        for row in table.rows
+    ]
+    rows.append(("score", "", "", f"{table.score:.{2 * digits}f}"))
+    _show(wanted, plain, ("word", "query", "photo", "product"), rows, files)
+
+
+def _encoded(stage: ImpactStage, query: str, picture: bool) -> csr_matrix:
+    """Return a query as a search encodes it."""
+    if not picture:
+        return stage.encode(query)
+    data = _read(query)
+    return stage.encoder.encode_image([_decoded(data, query, stage.encoder.config.image.size)])
+
+
+def _draw_hit(
+    stage: ImpactStage, table: ScoreTable, query: str, wanted: _Wanted
+) -> tuple[list[str], WordPlaces | None]:
+    """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
+    from lexlip.explain.figure import figure_of_hit
+    from lexlip.explain.heat_map import SHOWN
+    from lexlip.explain.word_places import places
+
+    if wanted.cloud is None and wanted.heat is None:
+        return [], None
+    try:
+        data = _read(table.path)
+        photo = _decoded(data, table.path, SHOWN)
+    except DataError:
+        if wanted.heat is not None:
+            raise
+        photo = None
+    shared = [row.word for row in table.rows]
+    title = f"{table.id}  {table.score:.3f}"
+    files = _cloud(wanted, lambda: figure_of_hit(photo, title, table.words, query, shared))
+    if wanted.heat is None or photo is None:
+        return files, None
+    encoder = stage.encoder
+    picture = _decoded(data, table.path, encoder.config.image.size)
+    where = places(encoder, picture, wanted.words or shared[: wanted.topk])
+    return files + _heat(wanted, photo, where, title), where
+
+
+def _load(by: _Model) -> LexLIP:
+    """Load the model that sees pictures."""
+    if by.index_folder is not None:
+        from anserini_bridge import read_metadata
+        from lexlip.search.stages.index_model import load_encoder
+
+        return load_encoder(Path(by.index_folder), read_metadata(by.index_folder), by.name, by.device)
+    from lexlip.device import pick_device
+    from lexlip.models.lexlip import LexLIP
+
+    place = pick_device(by.device)  # before the weights are read
+    return LexLIP.from_pretrained(by.name or options.DEFAULT_MODEL).to(place).fold_batch_norms()
+
+
+def _read(location: str) -> bytes:
+    """Return the bytes of a file, or of a tar's member as a search prints it."""
+    from lexlip.data import UnreadableImage
+    from lexlip.data.photo_location import read_location
+
+    try:
+        return read_location(location)
+    except UnreadableImage as error:
+        raise DataError(f"cannot read the picture {location}: {error.reason}") from error
+
+
+def _decoded(data: bytes, location: str, size: int) -> Image.Image:
+    """Return a picture of at least `size` pixels on its shorter side, unless it has fewer."""
+    from lexlip.data import UnreadableImage, decode
+
+    try:
+        return decode(data, size)
+    except UnreadableImage as error:
+        raise DataError(f"cannot read the picture {location}: {error.reason}") from error
+
+
+def _cloud(wanted: _Wanted, draw: Callable[[], Drawing]) -> list[str]:
+    """Write the cloud if it is wanted; return the files."""
+    if wanted.cloud is None:
+        return []
+    draw().save(wanted.cloud)
+    return [wanted.cloud]
+
+
+def _heat(wanted: _Wanted, picture: Image.Image, places: WordPlaces, title: str) -> list[str]:
+    """Write the heat maps if they are wanted; return the files."""
+    from lexlip.explain.heat_map import write_heat
+
+    return (
+        [] if wanted.heat is None else [str(file) for file in write_heat(wanted.heat, picture, places, title)]
+    )
+
+
+def _show(
+    wanted: _Wanted, plain: dict[str, Any], head: Row, rows: Sequence[Row], files: Sequence[str]
+) -> None:
+    """Print everything as JSON, or a table and the names of the files that were written."""
+    if wanted.as_json:
+        click.echo(json.dumps({**plain, "files": files}))
+        return
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        click.echo("  ".join(map(str.ljust, row, widths)).rstrip())
+    if files:
+        click.echo()
+    for file in files:
+        click.echo(file)

@@ -1,0 +1,81 @@
+"""The words of a picture or of texts with their weights, and which of them people said."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+from scipy.sparse import csr_matrix
+
+from lexlip.errors import DataError
+from lexlip.vocabulary import Vocabulary, is_held, tokenize_captions
+
+if TYPE_CHECKING:
+    from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.text_queries import TextQueries
+
+
+@dataclass(frozen=True)
+class WeightedWords:
+    """Words with their weights p > 0 (Eq. 3, 6), heaviest first.
+
+    Attributes:
+        weights: by word.
+        held: those of the words that the captions, or the text itself, contain.
+    """
+
+    weights: dict[str, float]
+    held: list[str]
+
+    def heaviest(self, number: int) -> WeightedWords:
+        """Return the first words alone."""
+        weights = dict(list(self.weights.items())[:number])
+        return WeightedWords(weights, [word for word in self.held if word in weights])
+
+
+def words_of_picture(model: LexLIP, picture: Image.Image, captions: Sequence[str] = ()) -> WeightedWords:
+    """Return the words that a model sees in a picture; held are those that its captions contain."""
+    return _weighted(model.encode_image([picture]), model.vocabulary, _tokens(model, captions))
+
+
+def words_of_captions(model: LexLIP, captions: Sequence[str]) -> WeightedWords:
+    """Return the words of captions, the mean of their vectors; held are those that they contain."""
+    mean = csr_matrix(model.encode_text(captions).mean(axis=0))
+    return _weighted(mean, model.vocabulary, _tokens(model, captions))
+
+
+def words_of_query(queries: TextQueries, text: str) -> WeightedWords:
+    """Return the words of a sentence, as it is searched with; held are those that it contains."""
+    tokens = queries.tokenizer.words(text)
+    return _weighted(queries.encode(text), queries.vocabulary, {int(token) for token in tokens})
+
+
+def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:
+    """Return the column of each word.
+
+    Raises:
+        DataError: the vocabulary lacks one.
+    """
+    known = {word: column for column, word in enumerate(vocabulary.words)}
+    for word in words:
+        if word not in known:
+            near = get_close_matches(word, known, n=3)
+            hint = f"; near it: {', '.join(near)}" if near else ""
+            raise DataError(f"the vocabulary has no word '{word}'{hint}")
+    return [known[word] for word in words]
+
+
+def _tokens(model: LexLIP, captions: Sequence[str]) -> set[int]:
+    return set().union(*tokenize_captions(model.tokenizer, captions))
+
+
+def _weighted(row: csr_matrix, vocabulary: Vocabulary, tokens: Collection[int]) -> WeightedWords:
+    order = np.lexsort((row.indices, -row.data))
+    columns = row.indices[order]
+    weights = {vocabulary.words[c]: float(weight) for c, weight in zip(columns, row.data[order], strict=True)}
+    held = [vocabulary.words[c] for c in columns if is_held(c, vocabulary, tokens)]
+    return WeightedWords(weights, held)

@@ -1,0 +1,119 @@
+"""Where in a picture a model sees each word: its weight at every position that max pooling chooses from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from lexlip.errors import ModelError
+from lexlip.explain.weighted_words import columns_of
+
+if TYPE_CHECKING:
+    from lexlip.models.lexlip import LexLIP
+
+
+@dataclass(frozen=True)
+class WordPlaces:
+    """The weights log(1 + relu(logit)) of W words at the positions of an image encoder.
+
+    The encoder's grid divides a part of the picture into rows and columns. A word's weight in the picture is
+    the maximum over all positions. What a position says is not of its cell alone: an encoder looks around it.
+
+    Attributes:
+        words: W different words.
+        rows, columns: of the grid.
+        box: the part of the picture that the grid covers: left, top, right and bottom in fractions of its
+            width and height; all of it if the model squashes pictures, a square if it crops them.
+        values: float32 [W, rows * columns], row by row.
+        special: float32 [W, S], the weights at pooled positions that lie nowhere in the picture, such as
+            [CLS]; S is 0 for models that do not pool these.
+    """
+
+    words: tuple[str, ...]
+    rows: int
+    columns: int
+    box: tuple[float, float, float, float]
+    values: NDArray[np.float32]
+    special: NDArray[np.float32]
+
+    def grid(self, word: str) -> NDArray[np.float32]:
+        """Return a word's weights as a grid, [rows, columns]."""
+        return self.values[self.words.index(word)].reshape(self.rows, self.columns)
+
+    def weight(self, word: str) -> float:
+        """Return a word's weight in the picture, p."""
+        row = self.words.index(word)
+        return float(max(np.max(self.values[row]), np.max(self.special[row], initial=0)))
+
+    def winner(self, word: str) -> tuple[int, int] | None:
+        """Return the row and column, from 0, of the position that max pooling took.
+
+        None if the word is not in the picture, or a special position won.
+        """
+        grid, weight = self.grid(word), self.weight(word)
+        if weight == 0 or np.max(grid) < weight:
+            return None
+        row, column = divmod(int(np.argmax(grid)), self.columns)
+        return row, column
+
+    def cell(self, row: int, column: int) -> tuple[float, float, float, float]:
+        """Return a position's part of the picture: left, top, right and bottom in fractions of it."""
+        left, top, right, bottom = self.box
+        wide, high = (right - left) / self.columns, (bottom - top) / self.rows
+        return (
+            left + column * wide,
+            top + row * high,
+            left + (column + 1) * wide,
+            top + (row + 1) * high,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists; a word's values are shares of its weight, 0 … 1."""
+        shares = self.values / np.maximum([[self.weight(word)] for word in self.words], 1e-12)
+        return {
+            "rows": self.rows,
+            "columns": self.columns,
+            "box": list(self.box),
+            "words": {word: row.round(4).tolist() for word, row in zip(self.words, shares, strict=True)},
+            "weights": {word: self.weight(word) for word in self.words},
+            "special": {word: row.tolist() for word, row in zip(self.words, self.special, strict=True)},
+        }
+
+
+def places(model: LexLIP, picture: Image.Image, words: Sequence[str]) -> WordPlaces:
+    """Return where in a picture a model sees words; their maxima are the vector of `LexLIP.encode_image`.
+
+    Args:
+        model: the encoder.
+        picture: upright, of any size and mode.
+        words: of the vocabulary.
+
+    Raises:
+        DataError: the vocabulary lacks a word.
+        ModelError: the positions of the image encoder form no square.
+    """
+    import torch
+
+    from lexlip.device import copied, encoding
+    from lexlip.encoders.image import seen_part, to_pixels
+
+    words = tuple(dict.fromkeys(words))
+    columns = torch.tensor(columns_of(model.vocabulary, words), dtype=torch.int64, device=model.device)
+    image, prefix = model.config.image, model.image_encoder.prefix_tokens
+    pixels = to_pixels(picture.convert("RGB"), image)[None]
+    model.eval()
+    with torch.inference_mode(), encoding(model.device):
+        states = model.image_encoder(copied(pixels, model.device))  # [1, P, D]
+        logits = model.image_head.at_positions(states, columns)  # [1, P, W]
+        values = model.vectors(logits)[0].t().float().cpu().numpy()  # [W, P]
+    side = math.isqrt(values.shape[1] - prefix)
+    if side * side != values.shape[1] - prefix:
+        raise ModelError(f"the positions of '{image.name}' form no square: it cannot be said where words are")
+    special = values[:, : prefix if model.config.special_positions else 0]
+    return WordPlaces(words, side, side, seen_part(picture.size, image), values[:, prefix:], special)

@@ -1,0 +1,3 @@
+from tests.search.conftest import indexed
+
+__all__ = ["indexed"]

@@ -1,0 +1,91 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from anserini_bridge import ImpactSearcher
+from lexlip.errors import DataError
+from lexlip.explain.score_table import check_words, score_table
+from lexlip.queries.text_queries import TextQueries
+from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.stages.impact import ImpactStage
+from lexlip.sparse.quantize import quantize, scale_of
+from tests.search.indexes import Indexed, index_words
+
+ALL = "two dogs play with a white cat on the boat near the beach"  # shares a word with every photo
+
+
+@pytest.mark.parametrize("scheme", ["unit", "paper"])
+def test_the_products_add_up_to_the_score_of_a_search(
+    indexed: Indexed, model_folder: Path, tmp_path: Path, scheme: Any
+) -> None:
+    index = index_words(model_folder, indexed.photos, tmp_path / "index", scheme=scheme)
+    with PhotoSearch(index) as search:
+        answer = search.text(ALL)
+        tables = [score_table(search.stage, search.stage.encode(ALL), hit.id) for hit in answer.hits]
+    with ImpactSearcher(index) as searcher:
+        stored, words = searcher.vectors([hit.id for hit in answer.hits]).toarray(), searcher.vocabulary
+    scale = scale_of(scheme)
+    assert len(tables) == 6
+    for hit, table, row in zip(answer.hits, tables, stored, strict=True):
+        assert (table.id, table.path, table.score) == (hit.id, hit.path, hit.score)  # not one bit differs
+        assert {shared.word: shared.product for shared in table.rows} == hit.words
+        assert [shared.word for shared in table.rows] == list(hit.words)
+        for shared in table.rows:
+            assert shared.query == answer.terms[shared.word]
+            assert shared.photo == row[words.index(shared.word)] / scale
+        assert table.words == {words[c]: row[c] / scale for c in np.flatnonzero(row)}
+        assert list(table.words.values()) == sorted(table.words.values(), reverse=True)
+        # as printed, with all digits, the sum is exact
+        products = [round(shared.product * 10 ** (2 * table.digits)) for shared in table.rows]
+        assert sum(products) == round(table.score * scale**2)
+        for shared in table.rows:
+            assert round(shared.query, table.digits) == shared.query
+
+
+def test_brute_force(indexed: Indexed, model_folder: Path) -> None:
+    query = quantize(TextQueries(model_folder).encode(ALL)).toarray()[0]
+    stage = ImpactStage(indexed.words, query_topk=None)
+    table = score_table(stage, stage.encode(ALL), "3.jpg")
+    (stored,) = stage.searcher.vectors(["3.jpg"]).toarray()
+    stage.close()
+    assert table.score == int(query.astype(np.int64) @ stored) / 1e6
+    assert len(table.rows) == np.count_nonzero(query * stored)
+
+
+def test_a_picture_as_query(indexed: Indexed) -> None:
+    path = indexed.photos / "2.jpg"
+    with PhotoSearch(indexed.words) as search:
+        hit = search.image(path).hits[0]
+        with Image.open(path) as picture:
+            encoded = search.stage.encoder.encode_image([picture.convert("RGB")])
+        assert score_table(search.stage, encoded, hit.id).score == pytest.approx(hit.score, abs=0.01)
+
+
+def test_a_photo_by_its_path_and_one_that_is_not_there(indexed: Indexed) -> None:
+    stage = ImpactStage(indexed.words)
+    query = stage.encode("a dog")
+    path = str((indexed.photos / "4.jpg").resolve())
+    assert score_table(stage, query, path) == score_table(stage, query, "4.jpg")
+    with pytest.raises(DataError, match=r"holds no photo with the id or path 'x\.jpg'"):
+        score_table(stage, query, "x.jpg")
+    stage.close()
+
+
+def test_nothing_shared(indexed: Indexed) -> None:
+    stage = ImpactStage(indexed.words, query_encoder="words")
+    table = score_table(stage, stage.encode("quokka"), "0.jpg")
+    stage.close()
+    assert (table.score, table.rows) == (0, [])
+    assert table.words
+    assert table.to_dict()["rows"] == []
+
+
+def test_other_kinds_of_index(indexed: Indexed) -> None:
+    check_words(indexed.words)
+    with pytest.raises(DataError, match=r"^there are no words .*dense, which was made with cls"):
+        check_words(indexed.dense)
+    with pytest.raises(DataError, match=r"^there are no words .*bm25, which was made with bm25"):
+        check_words(indexed.bm25)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
+from lexlip.cli.explain_options import Model, Wanted, check_explain, explain_options
 from lexlip.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,56 +30,9 @@ if TYPE_CHECKING:
 Row = tuple[str, ...]
 
 
-class _Model(NamedTuple):
-    """Which model explains; without an index the one named, or else the default."""
-
-    name: str | None
-    index_folder: str | None
-    device: str
-    query_encoder: QueryEncoder
-
-
-class _Wanted(NamedTuple):
-    """What is shown and written."""
-
-    topk: int
-    words: Sequence[str]
-    cloud: str | None
-    heat: str | None
-    as_json: bool
-
-
 @click.command()
 @click.argument("what", metavar="PICTURE|SENTENCE")
-@options.model_option(None, "Packaged name or folder of the model.  [default: the index's, or else mini]")
-@click.option(
-    "--index",
-    "index_folder",
-    metavar="DIR",
-    help="An index of words, whose model explains, and which holds the photo of --hit.  [default with --hit:"
-    f" {options.DEFAULT_INDEX}]",
-)
-@click.option("--hit", metavar="ID", help="Explain the score of this photo of the index, by id or path.")
-@click.option("--caption", multiple=True, metavar="TEXT", help="A caption of the picture; repeatable.")
-@click.option(
-    "--topk",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="K",
-    help="Number of words, the heaviest, that are shown and looked for in the picture.",
-)
-@click.option("--word", multiple=True, metavar="WORD", help="Look for this word instead; repeatable.")
-@click.option("--cloud", metavar="FILE", help="Write a figure with a cloud of the words: .png or .svg.")
-@click.option(
-    "--heat",
-    metavar="FOLDER|FILE",
-    help="Write where in the picture each word is: pictures into a folder, or one .png of all.",
-)
-@options.query_encoder_option
-@options.query_topk_option()
-@options.device_option
-@options.json_option
+@explain_options
 @click.pass_context
 def explain(
     context: click.Context,
@@ -108,7 +62,7 @@ def explain(
     from lexlip.data.images import SUFFIXES
 
     picture = Path(what).suffix.lower() in SUFFIXES or Path(what).is_file()
-    _check(context, what, picture)
+    check_explain(context, what, picture)
     if hit is not None and index_folder is None:
         index_folder = options.DEFAULT_INDEX
     if index_folder is not None:
@@ -123,8 +77,8 @@ def explain(
         from lexlip.explain.heat_map import check_heat
 
         check_heat(heat)
-    by = _Model(model, index_folder, device, query_encoder)
-    wanted = _Wanted(topk, word, cloud, heat, as_json)
+    by = Model(model, index_folder, device, query_encoder)
+    wanted = Wanted(topk, word, cloud, heat, as_json)
     with interruptible("what is written is whole"):
         if hit is not None:
             _explain_hit(what, picture, hit, query_topk, by, wanted)
@@ -134,24 +88,7 @@ def explain(
             _explain_sentence(what, by, wanted)
 
 
-def _check(context: click.Context, what: str, picture: bool) -> None:
-    """Refuse options that have no effect."""
-    if not what.strip():
-        raise click.UsageError("the sentence is empty")
-    given = context.params
-    if given["hit"] is None:
-        options.refuse(context, ["query_topk"], "is for --hit")
-    if picture:
-        options.refuse(context, ["query_encoder"], "is for sentences")
-    if not picture and given["hit"] is None:
-        options.refuse(context, ["heat", "word", "device"], "is for a picture or --hit")
-    if given["caption"] and (not picture or given["hit"] is not None):
-        options.refuse(context, ["caption"], "is for a picture without --hit")
-    if given["hit"] is not None and not given["heat"]:
-        options.refuse(context, ["word"], "is for --heat")
-
-
-def _explain_sentence(text: str, by: _Model, wanted: _Wanted) -> None:
+def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
     from lexlip.explain.figure import figure_of_text
     from lexlip.explain.weighted_words import words_of_query
     from lexlip.queries.text_queries import TextQueries
@@ -175,7 +112,7 @@ def _explain_sentence(text: str, by: _Model, wanted: _Wanted) -> None:
     _show(wanted, {**plain, "unknown": unknown}, ("word", "weight"), rows, files)
 
 
-def _explain_picture(location: str, captions: Sequence[str], by: _Model, wanted: _Wanted) -> None:
+def _explain_picture(location: str, captions: Sequence[str], by: Model, wanted: Wanted) -> None:
     from lexlip.explain.figure import figure_of_picture
     from lexlip.explain.heat_map import SHOWN
     from lexlip.explain.weighted_words import columns_of, words_of_captions, words_of_picture
@@ -215,11 +152,11 @@ def _place(where: WordPlaces, word: str) -> str:
     winner = where.winner(word)
     if winner is not None:
         return f"row {winner[0] + 1}, column {winner[1] + 1}"
-    return "nowhere in the picture" if where.weight(word) else "not here"
+    return "no place in it" if where.weight(word) else "not here"
 
 
 def _explain_hit(
-    query: str, picture: bool, hit: str, query_topk: int | None, by: _Model, wanted: _Wanted
+    query: str, picture: bool, hit: str, query_topk: int | None, by: Model, wanted: Wanted
 ) -> None:
     from lexlip.explain.score_table import score_table
     from lexlip.search.stages.impact import ImpactStage
@@ -252,7 +189,7 @@ def _encoded(stage: ImpactStage, query: str, picture: bool) -> csr_matrix:
 
 
 def _draw_hit(
-    stage: ImpactStage, table: ScoreTable, query: str, wanted: _Wanted
+    stage: ImpactStage, table: ScoreTable, query: str, wanted: Wanted
 ) -> tuple[list[str], WordPlaces | None]:
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
     from lexlip.explain.figure import figure_of_hit
@@ -279,7 +216,7 @@ def _draw_hit(
     return files + _heat(wanted, photo, where, title), where
 
 
-def _load(by: _Model) -> LexLIP:
+def _load(by: Model) -> LexLIP:
     """Load the model that sees pictures."""
     if by.index_folder is not None:
         from anserini_bridge import read_metadata
@@ -314,7 +251,7 @@ def _decoded(data: bytes, location: str, size: int) -> Image.Image:
         raise DataError(f"cannot read the picture {location}: {error.reason}") from error
 
 
-def _cloud(wanted: _Wanted, draw: Callable[[], Drawing]) -> list[str]:
+def _cloud(wanted: Wanted, draw: Callable[[], Drawing]) -> list[str]:
     """Write the cloud if it is wanted; return the files."""
     if wanted.cloud is None:
         return []
@@ -322,7 +259,7 @@ def _cloud(wanted: _Wanted, draw: Callable[[], Drawing]) -> list[str]:
     return [wanted.cloud]
 
 
-def _heat(wanted: _Wanted, picture: Image.Image, places: WordPlaces, title: str) -> list[str]:
+def _heat(wanted: Wanted, picture: Image.Image, places: WordPlaces, title: str) -> list[str]:
     """Write the heat maps if they are wanted; return the files."""
     from lexlip.explain.heat_map import write_heat
 
@@ -332,7 +269,7 @@ def _heat(wanted: _Wanted, picture: Image.Image, places: WordPlaces, title: str)
 
 
 def _show(
-    wanted: _Wanted, plain: dict[str, Any], head: Row, rows: Sequence[Row], files: Sequence[str]
+    wanted: Wanted, plain: dict[str, Any], head: Row, rows: Sequence[Row], files: Sequence[str]
 ) -> None:
     """Print everything as JSON, or a table and the names of the files that were written."""
     if wanted.as_json:

@@ -153,7 +153,7 @@ def _panel(
     weight = places.weight(word)
     says = f"{weight:.3f}" if weight else "not here"
     if weight and places.winner(word) is None:
-        says += ", most of it nowhere in the picture"
+        says += ", from no place in it"
     name = cut(word, room - 60, size, bold=True)
     right = x + width_of(name, size, bold=True) + 8
     says = cut(says, x + room - right, size)

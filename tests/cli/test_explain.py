@@ -187,12 +187,6 @@ def test_a_picture_as_the_query_of_a_hit(indexed: Run, photos: Path) -> None:
         (["photos/1.jpg", "--cloud", "c.jpg"], "cannot write c.jpg: give a name that ends with .png or .svg"),
         (["photos/1.jpg", "--cloud", "none/c.svg"], "cannot write none/c.svg: No such file or directory"),
         (["photos/1.jpg", "--heat", "c.svg"], "cannot write c.svg: give a folder, or a name that ends with"),
-        (["photos/1.jpg", "--query-encoder", "words"], "--query-encoder is for sentences: leave it out"),
-        (["photos/1.jpg", "--query-topk", "3"], "--query-topk is for --hit: leave it out"),
-        (["a dog", "--heat", "h"], "--heat is for a picture or --hit: leave it out"),
-        (["a dog", "--word", "dog"], "--word is for a picture or --hit: leave it out"),
-        (["a dog", "--caption", "a cat"], "--caption is for a picture without --hit: leave it out"),
-        (["a dog", "--hit", "1.jpg", "--word", "dog"], "--word is for --heat: leave it out"),
         (["a dog", "--hit", "none.jpg"], "holds no photo with the id or path 'none.jpg'"),
         (["a dog", "--hit", "1.jpg", "--index", "bm25"], "there are no words to explain in bm25"),
         (["a dog", "--index", "bm25"], "there are no words to explain in bm25"),
@@ -207,8 +201,3 @@ def test_errors(indexed: Run, photos: Path, tmp_path: Path, arguments: list[str]
         tiny_dense().save(tmp_path / "dense")
         indexed("index", "photos", "--model", "dense", "--index", "vectors")
     assert says in error(indexed("explain", *arguments, code=2))
-
-
-@pytest.mark.parametrize("nothing", ["", " \n"])
-def test_an_empty_sentence(lexlip: Run, nothing: str) -> None:
-    assert "the sentence is empty" in lexlip("explain", nothing, code=2).stderr

@@ -91,7 +91,7 @@ def test_headings() -> None:
     special = heat_sheet(picture, place(ONE, special=0.5), "a title").elements
     texts = {getattr(element, "text", "") for element in special}
     assert "a title" in texts
-    assert any(text.startswith("0.500, most of it nowhere") for text in texts)
+    assert any(text.startswith("0.500, from no place") for text in texts)
 
 
 def test_large_pictures_are_shrunk() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lexlip.explain.word_places import WordPlaces
     from lexlip.models.contract import QueryEncoder
     from lexlip.models.lexlip import LexLIP
-    from lexlip.search.stages.impact import ImpactStage
+    from lexlip.search.photo_search import PhotoSearch
 
 
 Row = tuple[str, ...]
@@ -91,8 +91,10 @@ def explain(
 def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
     from lexlip.explain.figure import figure_of_text
     from lexlip.explain.weighted_words import words_of_query
+    from lexlip.queries.query_language import parse_query
     from lexlip.queries.text_queries import TextQueries
 
+    query = parse_query(text)
     if by.index_folder is not None:
         from anserini_bridge import read_metadata
         from lexlip.search.stages.index_model import load_queries
@@ -102,7 +104,8 @@ def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
         )
     else:
         queries = TextQueries(by.name or options.DEFAULT_MODEL, by.query_encoder)
-    found, unknown = words_of_query(queries, text), queries.unknown(text)
+    found, unknown = words_of_query(queries, query), queries.unknown(query.sentence)
+    unknown += [word for word in query.words if queries.column(word) is None]
     files = _cloud(wanted, lambda: figure_of_text(text, found))
     shown = found.heaviest(wanted.topk)
     if unknown:
@@ -159,15 +162,12 @@ def _explain_hit(
     query: str, picture: bool, hit: str, query_topk: int | None, by: Model, wanted: Wanted
 ) -> None:
     from lexlip.explain.score_table import score_table
-    from lexlip.search.stages.impact import ImpactStage
+    from lexlip.search.photo_search import PhotoSearch
 
-    stage = ImpactStage(Path(str(by.index_folder)), by.name, by.query_encoder, query_topk, by.device)
-    try:
-        encoded = _encoded(stage, query, picture)
-        table = score_table(stage, encoded, hit)
-        files, where = _draw_hit(stage, table, query, wanted)
-    finally:
-        stage.close()
+    index = str(by.index_folder)
+    with PhotoSearch(index, by.name, by.query_encoder, query_topk, device=by.device) as search:
+        table = score_table(search, _encoded(search, query) if picture else query, hit)
+        files, where = _draw_hit(search, table, query, wanted)
     plain = {"query": query, **table.to_dict(), **({} if where is None else {"places": where.to_dict()})}
     if not wanted.as_json:
         click.echo(f"{table.path}\n")
@@ -180,18 +180,20 @@ def _explain_hit(
     _show(wanted, plain, ("word", "query", "photo", "product"), rows, files)
 
 
-def _encoded(stage: ImpactStage, query: str, picture: bool) -> csr_matrix:
-    """Return a query as a search encodes it."""
-    if not picture:
-        return stage.encode(query)
-    data = _read(query)
-    return stage.encoder.encode_image([_decoded(data, query, stage.encoder.config.image.size)])
+def _encoded(search: PhotoSearch, location: str) -> csr_matrix:
+    """Return a picture as a search encodes it."""
+    encoder = search.stage.encoder
+    vector: csr_matrix = encoder.encode_image(
+        [_decoded(_read(location), location, encoder.config.image.size)]
+    )
+    return vector
 
 
 def _draw_hit(
-    stage: ImpactStage, table: ScoreTable, query: str, wanted: Wanted
+    search: PhotoSearch, table: ScoreTable, query: str, wanted: Wanted
 ) -> tuple[list[str], WordPlaces | None]:
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
+    from lexlip.data import UnreadableImage
     from lexlip.explain.figure import figure_of_hit
     from lexlip.explain.heat_map import SHOWN
     from lexlip.explain.word_places import places
@@ -199,18 +201,20 @@ def _draw_hit(
     if wanted.cloud is None and wanted.heat is None:
         return [], None
     try:
-        data = _read(table.path)
+        with search.now() as (_, photos):
+            data = photos.read(table.id)
         photo = _decoded(data, table.path, SHOWN)
-    except DataError:
+    except DataError as error:
         if wanted.heat is not None:
-            raise
+            why = error.reason if isinstance(error, UnreadableImage) else str(error)
+            raise DataError(f"cannot read the picture {table.path}: {why}") from error
         photo = None
     shared = [row.word for row in table.rows]
     title = f"{table.id}  {table.score:.3f}"
     files = _cloud(wanted, lambda: figure_of_hit(photo, title, table.words, query, shared))
     if wanted.heat is None or photo is None:
         return files, None
-    encoder = stage.encoder
+    encoder: Any = search.stage.encoder
     picture = _decoded(data, table.path, encoder.config.image.size)
     where = places(encoder, picture, wanted.words or shared[: wanted.topk])
     return files + _heat(wanted, photo, where, title), where

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import UnknownId, read_header
 from lexlip.errors import DataError
-from lexlip.retrieval.collection import locate
-
-if TYPE_CHECKING:
-    from lexlip.search.stages.impact import ImpactStage
+from lexlip.queries.query_language import Query, parse_query
+from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.stages.impact import ImpactStage
 
 
 @dataclass(frozen=True)
@@ -53,55 +53,58 @@ def check_words(index: str | Path) -> None:
     """Raise DataError if an index is one of dense vectors or of captions."""
     header = read_header(index)
     if header.kind != "impact":
-        raise DataError(
-            f"there are no words to explain in {index}, which was made with {header.encoder}: give an index"
-            " of words (lexlip index --model mini)"
-        )
+        raise _no_words(index, header.encoder)
 
 
-def score_table(stage: ImpactStage, query: csr_matrix, photo: str) -> ScoreTable:
+def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str) -> ScoreTable:
     """Return the arithmetic of a photo's score.
 
     Args:
-        stage: an open index of words.
-        query: what `stage.encode` or `stage.encoder.encode_image` returned, [1, V].
+        search: in an index of words.
+        query: a sentence, or the vector of a picture, [1, V].
         photo: its id, or its path as a search prints it.
 
     Raises:
-        DataError: the index holds no such photo.
+        DataError: the index holds no such photo, or is of another kind.
+        QueryError: a mark in the sentence is wrong.
     """
-    with stage.hold() as held:
-        id, stored = _stored(held, photo)
-        impacts = held.engine.quantized(query)
-        unit, words = held.engine.unit, held.searcher.vocabulary
-        path = locate(id, held.metadata.extra, held.index)
-    scale = round(unit**0.5)
-    asked = dict(zip(impacts.indices.tolist(), impacts.data.tolist(), strict=True))
-    kept = sorted(
-        zip(stored.indices.tolist(), stored.data.tolist(), strict=True), key=lambda w: (-w[1], w[0])
-    )
-    shared = [(column, asked[column], weight) for column, weight in kept if column in asked]
-    shared.sort(key=lambda row: (-row[1] * row[2], row[0]))
+    with search.now() as (stage, photos):
+        if not isinstance(stage, ImpactStage):
+            raise _no_words(stage.index, stage.metadata.encoder)
+        if isinstance(query, str):
+            query = parse_query(query)
+        encoded = stage.encode(query) if isinstance(query, Query) else query
+        id, words = _stored(stage, photos, photo)
+        (found,) = photos.get([id])
+        terms, (products,) = stage.terms(encoded), stage.matches(encoded, [id])
+        scale = stage.metadata.quantization["scale"]
+    impacts = [round(product * scale**2) for product in products.values()]
     return ScoreTable(
         id=id,
-        path=path,
-        score=sum(mine * its for _, mine, its in shared) / unit,
-        rows=[ScoreRow(words[c], mine / scale, its / scale, mine * its / unit) for c, mine, its in shared],
-        words={words[column]: weight / scale for column, weight in kept},
+        path=id if found is None else found.path,
+        score=sum(impacts) / scale**2,
+        rows=[ScoreRow(word, terms[word], words[word], product) for word, product in products.items()],
+        words=words,
         digits=len(str(scale)) - 1,
     )
 
 
-def _stored(stage: ImpactStage, photo: str) -> tuple[str, csr_matrix]:
-    """Return the id of a photo, given its id or path, and its weights as they are stored, [1, V]."""
+def _stored(stage: ImpactStage, photos: PhotoTable, photo: str) -> tuple[str, dict[str, float]]:
+    """Return the id of a photo, given its id or path, and its words."""
     try:
-        return photo, stage.searcher.vectors([photo])
+        return photo, stage.weights(photo)
     except UnknownId:
-        extra = stage.metadata.extra
-        for id in stage.searcher.ids():
-            if locate(id, extra, stage.index) == photo:
-                return id, stage.searcher.vectors([id])
-    raise DataError(
-        f"the index {stage.index} holds no photo with the id or path '{photo}': give one that lexlip search"
-        " prints"
+        found = [one.id for one in photos.get(stage.searcher.ids()) if one and one.path == photo]
+    if not found:
+        raise DataError(
+            f"the index {stage.index} holds no photo with the id or path '{photo}': give one that"
+            " lexlip search prints"
+        )
+    return found[0], stage.weights(found[0])
+
+
+def _no_words(index: str | Path, encoder: str) -> DataError:
+    return DataError(
+        f"there are no words to explain in {index}, which was made with {encoder}: give an index of words"
+        " (lexlip index --model mini)"
     )

@@ -16,6 +16,7 @@ from lexlip.vocabulary import Vocabulary, is_held, tokenize_captions
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.query_language import Query
     from lexlip.queries.text_queries import TextQueries
 
 
@@ -48,10 +49,15 @@ def words_of_captions(model: LexLIP, captions: Sequence[str]) -> WeightedWords:
     return _weighted(mean, model.vocabulary, _tokens(model, captions))
 
 
-def words_of_query(queries: TextQueries, text: str) -> WeightedWords:
-    """Return the words of a sentence, as it is searched with; held are those that it contains."""
-    tokens = queries.tokenizer.words(text)
-    return _weighted(queries.encode(text), queries.vocabulary, {int(token) for token in tokens})
+def words_of_query(queries: TextQueries, query: Query) -> WeightedWords:
+    """Return the words of a query, as it is searched with; held are those that it contains."""
+    vector = csr_matrix((1, len(queries.vocabulary)), dtype=np.float32)
+    if query.sentence.strip() or not query.marked:
+        vector = queries.encode(query.sentence)
+    if query.marked:
+        vector = queries.adjust(vector, query)
+    tokens = queries.tokenizer.words(query.plain)
+    return _weighted(vector, queries.vocabulary, {int(token) for token in tokens})
 
 
 def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:

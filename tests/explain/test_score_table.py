@@ -10,7 +10,6 @@ from lexlip.errors import DataError
 from lexlip.explain.score_table import check_words, score_table
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.search.stages.impact import ImpactStage
 from lexlip.sparse.quantize import quantize, scale_of
 from tests.search.indexes import Indexed, index_words
 
@@ -24,7 +23,7 @@ def test_the_products_add_up_to_the_score_of_a_search(
     index = index_words(model_folder, indexed.photos, tmp_path / "index", scheme=scheme)
     with PhotoSearch(index) as search:
         answer = search.text(ALL)
-        tables = [score_table(search.stage, search.stage.encode(ALL), hit.id) for hit in answer.hits]
+        tables = [score_table(search, ALL, hit.id) for hit in answer.hits]
     with ImpactSearcher(index) as searcher:
         stored, words = searcher.vectors([hit.id for hit in answer.hits]).toarray(), searcher.vocabulary
     scale = scale_of(scheme)
@@ -47,10 +46,9 @@ def test_the_products_add_up_to_the_score_of_a_search(
 
 def test_brute_force(indexed: Indexed, model_folder: Path) -> None:
     query = quantize(TextQueries(model_folder).encode(ALL)).toarray()[0]
-    stage = ImpactStage(indexed.words, query_topk=None)
-    table = score_table(stage, stage.encode(ALL), "3.jpg")
-    (stored,) = stage.searcher.vectors(["3.jpg"]).toarray()
-    stage.close()
+    with PhotoSearch(indexed.words, query_topk=None) as search, ImpactSearcher(indexed.words) as searcher:
+        table = score_table(search, ALL, "3.jpg")
+        (stored,) = searcher.vectors(["3.jpg"]).toarray()
     assert table.score == int(query.astype(np.int64) @ stored) / 1e6
     assert len(table.rows) == np.count_nonzero(query * stored)
 
@@ -61,23 +59,31 @@ def test_a_picture_as_query(indexed: Indexed) -> None:
         hit = search.image(path).hits[0]
         with Image.open(path) as picture:
             encoded = search.stage.encoder.encode_image([picture.convert("RGB")])
-        assert score_table(search.stage, encoded, hit.id).score == pytest.approx(hit.score, abs=0.01)
+        assert score_table(search, encoded, hit.id).score == pytest.approx(hit.score, abs=0.01)
+
+
+def test_marks_count(indexed: Indexed) -> None:
+    query = "a dog +boat^2 cat^0 -beach"
+    with PhotoSearch(indexed.words) as search:
+        hit = search.text(query, 1).hits[0]
+        table = score_table(search, query, hit.id)
+        assert (table.score, {row.word: row.product for row in table.rows}) == (hit.score, hit.words)
+        assert [(row.word, row.query, row.photo, row.product) for row in table.rows] == search.explain(
+            query, hit.id
+        )
 
 
 def test_a_photo_by_its_path_and_one_that_is_not_there(indexed: Indexed) -> None:
-    stage = ImpactStage(indexed.words)
-    query = stage.encode("a dog")
     path = str((indexed.photos / "4.jpg").resolve())
-    assert score_table(stage, query, path) == score_table(stage, query, "4.jpg")
-    with pytest.raises(DataError, match=r"holds no photo with the id or path 'x\.jpg'"):
-        score_table(stage, query, "x.jpg")
-    stage.close()
+    with PhotoSearch(indexed.words) as search:
+        assert score_table(search, "a dog", path) == score_table(search, "a dog", "4.jpg")
+        with pytest.raises(DataError, match=r"holds no photo with the id or path 'x\.jpg'"):
+            score_table(search, "a dog", "x.jpg")
 
 
 def test_nothing_shared(indexed: Indexed) -> None:
-    stage = ImpactStage(indexed.words, query_encoder="words")
-    table = score_table(stage, stage.encode("quokka"), "0.jpg")
-    stage.close()
+    with PhotoSearch(indexed.words, query_encoder="words") as search:
+        table = score_table(search, "quokka", "0.jpg")
     assert (table.score, table.rows) == (0, [])
     assert table.words
     assert table.to_dict()["rows"] == []
@@ -89,3 +95,6 @@ def test_other_kinds_of_index(indexed: Indexed) -> None:
         check_words(indexed.dense)
     with pytest.raises(DataError, match=r"^there are no words .*bm25, which was made with bm25"):
         check_words(indexed.bm25)
+    for index in (indexed.dense, indexed.bm25):
+        with PhotoSearch(index) as search, pytest.raises(DataError, match="no words to explain"):
+            score_table(search, "a dog", "1.jpg")

@@ -12,6 +12,7 @@ from lexlip.explain.weighted_words import (
     words_of_picture,
     words_of_query,
 )
+from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from tests.tiny import CAPTIONS, tiny_model
 
@@ -52,13 +53,25 @@ def test_the_words_of_captions_are_their_mean() -> None:
 @pytest.mark.parametrize("encoder", ["network", "words"])
 def test_the_words_of_a_query_are_those_it_is_searched_with(model_folder: Path, encoder: str) -> None:
     queries = TextQueries(model_folder, encoder)
-    found = words_of_query(queries, "Two dogs, in the snow!")
+    found = words_of_query(queries, parse_query("Two dogs, in the snow!"))
     check(found, queries.encode("Two dogs, in the snow!").toarray()[0], queries.vocabulary.words)
     assert set(found.held) == {"two", "dogs", "snow"} & set(found.weights)
 
 
+def test_marks_change_the_words_of_a_query(model_folder: Path) -> None:
+    queries = TextQueries(model_folder)
+    whole = words_of_query(queries, parse_query("two dogs"))
+    found = words_of_query(queries, parse_query("two^0 dogs +sea^2 -beach"))
+    heaviest = max(whole.weights.values())
+    assert "two" not in found.weights
+    assert found.weights["sea"] == pytest.approx(2 * heaviest)
+    assert found.weights["dogs"] == whole.weights["dogs"]
+    assert set(found.held) == {"dogs", "sea"}
+    assert words_of_query(queries, parse_query("+sea")).weights == {"sea": 1}
+
+
 def test_nothing() -> None:
-    assert words_of_query(TextQueries("mini", "words"), "?") == WeightedWords({}, [])
+    assert words_of_query(TextQueries("mini", "words"), parse_query("?")) == WeightedWords({}, [])
 
 
 def test_the_heaviest() -> None:

@@ -349,21 +349,6 @@ class PhotoSearch:
         with self._state() as state:
             return state.stage.weights(id)
 
-    def explain(self, query: str | Query, id: str) -> list[tuple[str, float, float, float]]:
-        """Return the arithmetic of a photo's score: the products add up to it, but for rounding.
-
-        Returns:
-            Word, its weight in the query, its weight in the photo, and their product, largest first.
-
-        Raises:
-            UnknownId: the index does not hold the photo.
-        """
-        with self._state() as state:
-            asked = self._encode(state, query).encoded
-            terms, weights = state.stage.terms(asked), state.stage.weights(id)
-            (products,) = state.stage.matches(asked, [id])
-        return [(word, terms[word], weights[word], product) for word, product in products.items()]
-
     # ---- answering ----
 
     @contextmanager

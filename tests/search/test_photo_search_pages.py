@@ -209,15 +209,6 @@ def test_similar_photos(words: PhotoSearch) -> None:
         words.similar("nowhere.jpg")
 
 
-def test_a_score_is_the_sum_of_its_words(words: PhotoSearch) -> None:
-    hit = words.text(ALL).hits[0]
-    rows = words.explain(ALL, hit.id)
-    assert sum(product for *_, product in rows) == pytest.approx(hit.score)
-    assert {word: product for word, _, _, product in rows} == hit.words
-    for _, query, photo, product in rows:
-        assert query * photo == pytest.approx(product)
-
-
 def test_suggestions_are_new_words_of_the_hits(words: PhotoSearch) -> None:
     answer = words.text("two dogs -cat", suggest=4)
     held = [set(words.photo_words(id)) for id in ids(answer)]

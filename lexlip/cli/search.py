@@ -12,8 +12,8 @@ from lexlip.cli import options
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.retrieval.answer import Answer, Hit
+    from lexlip.search.answering import How, Sort
     from lexlip.search.fusion import Fusion, Hybrid
-    from lexlip.search.photo_search import How, Sort
 
 SUGGESTIONS = 8  # words to search on with, in JSON
 
@@ -34,6 +34,7 @@ SUGGESTIONS = 8  # words to search on with, in JSON
     show_default=True,
     help="Best first; or the first hits by date, newest first.",
 )
+@click.option("--group", is_flag=True, help="Show near-duplicates as one hit.")
 @click.option("--cursor", metavar="CURSOR", help="The next page, by the cursor that --json printed.")
 @options.index_option
 @options.model_option(None, "Model that encodes the query.  [default: the one that made the index]")
@@ -66,6 +67,7 @@ def search(
     caption: str | None,
     min_score: float | None,
     sort: Sort,
+    group: bool,
     cursor: str | None,
     index_folder: str,
     model: str | None,
@@ -145,6 +147,7 @@ def search(
             "min_score": min_score,
             "cursor": cursor,
             "sort": sort,
+            "group": group,
             "suggest": SUGGESTIONS if as_json else 0,
         }
         if image is not None:
@@ -188,7 +191,8 @@ def show(answer: Answer, of_words: bool = True) -> None:
         click.echo("no photo shares a word with the query; try other words")
     for hit in answer.hits:
         again = "" if reranking is None else _probability(hit)
-        click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {hit.path}")
+        same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
+        click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {hit.path}{same}")
         if of_words:
             click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6]))
     reranked = f", rerank {reranking:.0f} ms" if reranking is not None else ""

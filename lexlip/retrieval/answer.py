@@ -23,6 +23,7 @@ class Hit:
         probability: what a cross-encoder says, if one reranked the photo.
         width, height: in pixels, upright; 0: unknown.
         taken: when the photo was taken, "2019-07-01T12:30:00"; None: unknown.
+        duplicates: ids of near-duplicates with lower scores, if hits are grouped.
     """
 
     rank: int
@@ -34,6 +35,7 @@ class Hit:
     width: int = 0
     height: int = 0
     taken: str | None = None
+    duplicates: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> str:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 EngineName = Literal["lucene", "exact", "flat", "hnsw"]
@@ -16,6 +17,10 @@ Results = tuple[list[list[str]], list[np.ndarray]]
 
 With sparse vectors only documents that share a word with the query are hits.
 """
+
+
+Scores = Sequence[float] | NDArray[np.floating]
+"""Of the hits of one query."""
 
 
 class Engine(Protocol):

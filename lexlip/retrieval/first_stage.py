@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from anserini_bridge import IndexHeader
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query, QueryError
-from lexlip.retrieval.engine import Results
+from lexlip.retrieval.engine import Results, Scores
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
@@ -93,6 +93,24 @@ class FirstStage(Protocol):
         """Return words that an encoded query lacks, and that tell the photos that it found from others."""
         ...
 
+    @property
+    def seen(self) -> int:
+        """The number of hits whose scores `cut` looks at."""
+        ...
+
+    def cut(
+        self, query: Query, encoded: Any, ids: Sequence[str], scores: Scores, allowed: Any = None
+    ) -> float | None:
+        """Return the score below which hits are likely to have nothing to do with a sentence, if it is known.
+
+        Args:
+            query: the sentence.
+            encoded: the same, as `encode` returns it.
+            ids, scores: the best hits, `seen` or more unless there are fewer.
+            allowed: among which photos they were found; see `search`.
+        """
+        ...
+
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Any:
         """Return a set of photos for `search`.
 
@@ -157,6 +175,15 @@ class WithoutWords:
         self, query: Any, ids: Sequence[str], number: int, without: Sequence[str] = ()
     ) -> list[str]:
         return []
+
+    @property
+    def seen(self) -> int:
+        return 0
+
+    def cut(
+        self, query: Query, encoded: Any, ids: Sequence[str], scores: Scores, allowed: Any = None
+    ) -> float | None:
+        return None
 
     def sentence(self, query: str | Query) -> str:
         """Return a query without marks as a sentence.

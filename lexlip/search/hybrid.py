@@ -12,7 +12,7 @@ import numpy as np
 from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
-from lexlip.retrieval.engine import Results
+from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.fusion import DEPTH, Hybrid, fuse_two
 
@@ -113,6 +113,15 @@ class HybridStage:
         self, query: Pair, ids: Sequence[str], number: int, without: Sequence[str] = ()
     ) -> list[str]:
         return self.first.suggestions(query[0], ids, number, without)
+
+    @property
+    def seen(self) -> int:
+        return 0
+
+    def cut(
+        self, query: Query, encoded: Pair, ids: Sequence[str], scores: Scores, allowed: Any = None
+    ) -> float | None:
+        return None  # fused scores are not those that it was measured on
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Allowed | None:
         if ids is None and not without:

@@ -7,11 +7,9 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-import numpy as np
 from PIL import Image
 from scipy.sparse import csr_matrix
 
@@ -19,10 +17,10 @@ from anserini_bridge import BridgeError, read_header
 from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
 from lexlip.queries.query_language import Query, parse_query
-from lexlip.retrieval.answer import Answer, Hit
+from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
-from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
+from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, find, first_of_page, page_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
 from lexlip.search.paging import Cursor, StaleCursor, digest
@@ -33,99 +31,6 @@ if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.fusion import Hybrid
     from lexlip.search.rerank import Reranker
-
-Sort = Literal["match", "date"]
-"""The order of hits: best first, or newest first among those above the cut."""
-
-DATED = 100  # hits that are sorted by date if the answer has no cut
-
-
-class How(TypedDict, total=False):
-    """What every search takes besides the query and k.
-
-    Attributes:
-        filters: conditions that photos must meet.
-        min_score: the lowest score of a hit.
-        cursor: `Answer.cursor` of the page before; the query and everything else must be the same.
-        sort: the order of hits.
-        suggest: number of words to suggest.
-    """
-
-    filters: Filters | None
-    min_score: float | None
-    cursor: str | None
-    sort: Sort
-    suggest: int
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A query that is encoded.
-
-    Attributes:
-        text: as the answer shows it.
-        key: what tells it from other queries.
-        encoded: as the first stage takes it.
-        without, unknown: see `Answer`.
-        sentence: what a reranker reads, if there is a sentence.
-        itself: a photo that is not to be found.
-        ms: milliseconds that encoding it took.
-    """
-
-    text: str
-    key: str
-    encoded: Any
-    without: Sequence[str] = ()
-    unknown: Sequence[str] = ()
-    sentence: str | None = None
-    itself: str | None = None
-    ms: float = 0.0
-
-
-class _State:
-    """One state of an index, with its table of photos; open as long as somebody uses it."""
-
-    def __init__(self, stage: FirstStage) -> None:
-        with ExitStack() as opened:
-            self.stage = opened.enter_context(stage.hold())
-            tables = [open_photos(index, metadata) for index, metadata in self.stage.indexes()]
-            for table in tables:
-                opened.enter_context(table)
-            self.photos, *self._more = tables
-            self._opened = opened.pop_all()
-        self._users = 1
-        self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        """What cursors call it."""
-        return digest(self.stage.state)
-
-    def get(self, ids: Sequence[str]) -> list[Photo | None]:
-        """Return photos; of two indexes the first may lack some."""
-        found = self.photos.get(ids)
-        for table in self._more:
-            if None in found:
-                found = [one or other for one, other in zip(found, table.get(ids), strict=True)]
-        return found
-
-    @contextmanager
-    def used(self) -> Iterator[_State]:
-        """Keep it open during a `with` block."""
-        with self._lock:
-            self._users += 1
-        try:
-            yield self
-        finally:
-            self.release()
-
-    def release(self) -> None:
-        """Close it if this was the last user."""
-        with self._lock:
-            self._users -= 1
-            if self._users:
-                return
-        self._opened.close()
 
 
 class PhotoSearch:
@@ -186,7 +91,7 @@ class PhotoSearch:
         self._lock = threading.Lock()
         self._keep = keep_states
         try:
-            self._states = deque([_State(stage)])  # newest first
+            self._states = deque([IndexState(stage)])  # newest first
         except BaseException:
             stage.close()
             raise
@@ -213,7 +118,7 @@ class PhotoSearch:
         """
         if not self.stage.refresh():
             return False
-        newest = _State(self.stage)
+        newest = IndexState(self.stage)
         with self._lock:
             self._states.appendleft(newest)
             old = [self._states.pop() for _ in range(len(self._states) - 1 - self._keep)]
@@ -251,12 +156,16 @@ class PhotoSearch:
             if self.rerank is not None or any(one.without for one in asked):
                 return [self._answer(state, one, k, {}) for one in asked]
             started = time.perf_counter()
-            ids, scores = state.stage.search([one.encoded for one in asked], k + 1)
+            depth = max(k + 1, state.stage.seen)
+            ids, scores = state.stage.search([one.encoded for one in asked], depth)
             share = 1000 * (time.perf_counter() - started) / len(asked)
-            return [
-                self._page(state, one, hits, points, k, {}, share)
-                for one, hits, points in zip(asked, ids, scores, strict=True)
-            ]
+            answers = []
+            for one, hits, points in zip(asked, ids, scores, strict=True):
+                assert one.query is not None
+                cut = state.stage.cut(one.query, one.encoded, hits, points)
+                found = [FoundPhoto(id, float(score)) for id, score in zip(hits, points, strict=True)]
+                answers.append(page_of(state, one, found, k, {}, share, cut))
+            return answers
 
     def image(self, picture: str | Path | Image.Image, k: int = 10, **how: Unpack[How]) -> Answer:
         """Return the k photos that are most similar to a picture.
@@ -291,7 +200,7 @@ class PhotoSearch:
         self._check_no_reranker()
         key = digest(encoded.indices.tolist(), encoded.data.tolist())
         with self._state(how.get("cursor")) as state:
-            return self._answer(state, _Asked(name, key, encoded, ms=ms), k, how)
+            return self._answer(state, Asked(name, key, encoded, ms=ms), k, how)
 
     def similar(self, id: str, k: int = 10, **how: Unpack[How]) -> Answer:
         """Return the k photos that are most similar to one of the index, by what is stored of it.
@@ -309,7 +218,7 @@ class PhotoSearch:
             started = time.perf_counter()
             encoded = state.stage.like(id)
             ms = 1000 * (time.perf_counter() - started)
-            return self._answer(state, _Asked(id, f"like {id}", encoded, itself=id, ms=ms), k, how)
+            return self._answer(state, Asked(id, f"like {id}", encoded, itself=id, ms=ms), k, how)
 
     def words(
         self, terms: Mapping[str, float], k: int = 10, without: Sequence[str] = (), **how: Unpack[How]
@@ -352,7 +261,7 @@ class PhotoSearch:
     # ---- answering ----
 
     @contextmanager
-    def _state(self, cursor: str | None = None) -> Iterator[_State]:
+    def _state(self, cursor: str | None = None) -> Iterator[IndexState]:
         """Give the newest state, or the one that a cursor names."""
         wanted = None if cursor is None else Cursor.read(cursor).state
         with ExitStack() as stack:
@@ -366,112 +275,23 @@ class PhotoSearch:
                 raise StaleCursor("the photos have changed since this page: search again")
             yield found
 
-    def _encode(self, state: _State, query: str | Query) -> _Asked:
+    def _encode(self, state: IndexState, query: str | Query) -> Asked:
         asked = query if isinstance(query, Query) else parse_query(query)
         started = time.perf_counter()
         encoded = state.stage.encode(asked)
         ms = 1000 * (time.perf_counter() - started)
-        unknown = state.stage.unknown(asked)
-        return _Asked(asked.text, repr(asked), encoded, asked.without, unknown, asked.plain, ms=ms)
+        return Asked(asked.text, repr(asked), encoded, asked, state.stage.unknown(asked), ms=ms)
 
     def _check_no_reranker(self) -> None:
         if self.rerank is not None:
             raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
 
-    def _answer(self, state: _State, asked: _Asked, k: int, how: How) -> Answer:
-        """Return a page of hits."""
-        first = self._start(state, asked, how).first
+    def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
+        end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
-        depth = max(first + k + 1, self.rerank.k if self.rerank else 0)
-        ids, scores = self._found(state, asked, depth, how)
-        return self._page(state, asked, ids, scores, k, how, 1000 * (time.perf_counter() - started))
-
-    def _start(self, state: _State, asked: _Asked, how: How) -> Cursor:
-        """Return where the page begins."""
-        conditions = how.get("filters"), how.get("min_score"), how.get("sort", "match")
-        beginning = Cursor(0, state.name, digest(asked.key, *conditions))
-        given = how.get("cursor")
-        cursor = beginning if given is None else Cursor.read(given)
-        if cursor.asked != beginning.asked:
-            raise StaleCursor("the cursor is of another query: search again without it")
-        return cursor
-
-    def _page(
-        self,
-        state: _State,
-        asked: _Asked,
-        ids: Sequence[str],
-        scores: Sequence[float] | np.ndarray,
-        k: int,
-        how: How,
-        ms: float,
-    ) -> Answer:
-        """Return a page of the hits that were found from the first on, in `ms`."""
-        cursor = self._start(state, asked, how)
-        first, end = cursor.first, cursor.first + k
-        more = len(ids) > end
-        before = 0  # a reranker sees all from the first on
-        if self.rerank is None:
-            ids, scores, before = ids[first:end], scores[first:end], first
-        started = time.perf_counter()
-        terms, hits = state.stage.terms(asked.encoded), self._hits(state, asked, ids, scores, before)
-        times = {"encode": asked.ms, "search": ms + 1000 * (time.perf_counter() - started)}
-        if self.rerank is not None:
-            started = time.perf_counter()
-            hits = self.rerank(asked.sentence or "", hits)[first:end]
-            times["rerank"] = 1000 * (time.perf_counter() - started)
-        wanted = how.get("suggest", 0)
-        return Answer(
-            query=asked.text,
-            terms=terms,
-            hits=hits,
-            ms=times,
-            unknown=list(asked.unknown),
-            without=list(asked.without),
-            cursor=str(replace(cursor, first=end)) if more else None,
-            suggestions=state.stage.suggestions(asked.encoded, ids, wanted, asked.without) if wanted else [],
-        )
-
-    def _found(
-        self, state: _State, asked: _Asked, number: int, how: How
-    ) -> tuple[list[str], Sequence[float]]:
-        """Return the ids and scores of the first hits, in the order that is wanted."""
-        filters, lowest = how.get("filters"), how.get("min_score")
-        among = state.photos.select(filters) if filters else None
-        allowed = state.stage.allow(among, asked.without)
-        by_date = how.get("sort", "match") == "date"
-        depth = (max(DATED, number) if by_date else number) + (asked.itself is not None)
-        (ids,), (scores,) = state.stage.search([asked.encoded], depth, allowed)
-        pairs = [
-            (id, float(score))
-            for id, score in zip(ids, scores, strict=True)
-            if id != asked.itself and (lowest is None or score >= lowest)
-        ]
-        if by_date:
-            taken = state.photos.taken([id for id, _ in pairs])
-            newest = sorted(range(len(pairs)), key=lambda rank: taken[rank] or "", reverse=True)
-            pairs = [pairs[rank] for rank in newest]
-        return [id for id, _ in pairs], [score for _, score in pairs]
-
-    def _hits(
-        self,
-        state: _State,
-        asked: _Asked,
-        ids: Sequence[str],
-        scores: Sequence[float] | np.ndarray,
-        before: int,
-    ) -> list[Hit]:
-        """Return hits with what matched and where the photos are; so many are before them."""
-        hits = []
-        words = state.stage.matches(asked.encoded, ids)
-        rows = zip(ids, scores, words, state.get(ids), strict=True)
-        for rank, (id, score, shared, photo) in enumerate(rows, before + 1):
-            if photo is None:
-                hits.append(Hit(rank, id, id, float(score), shared))
-            else:
-                about = photo.width, photo.height, photo.taken
-                hits.append(Hit(rank, id, photo.path, float(score), shared, None, *about))
-        return hits
+        found, cut = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)
+        ms = 1000 * (time.perf_counter() - started)
+        return page_of(state, asked, found, k, how, ms, cut, self.rerank)
 
 
 def _read(path: str | Path, size: int) -> Image.Image:

@@ -49,7 +49,19 @@ def test_json(indexed: Run, photos: Path) -> None:
     assert scores == sorted(scores, reverse=True)
     for hit in answer["hits"]:
         assert list(hit) == [
-            *("rank", "id", "path", "score", "words", "probability", "width", "height", "taken", "key")
+            *(
+                "rank",
+                "id",
+                "path",
+                "score",
+                "words",
+                "probability",
+                "width",
+                "height",
+                "taken",
+                "duplicates",
+                "key",
+            )
         ]
         assert hit["path"] == str(photos / hit["id"])
         assert Path(hit["path"]).is_file()

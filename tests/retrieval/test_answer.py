@@ -8,7 +8,9 @@ from lexlip.retrieval.answer import Answer, Hit, id_of, key_of
 
 
 def test_an_answer_as_plain_values() -> None:
-    first = Hit(1, "a.jpg", "/photos/a.jpg", 0.5, {"dog": 0.5}, None, 640, 480, "2019-07-01T12:30:00")
+    first = Hit(
+        1, "a.jpg", "/photos/a.jpg", 0.5, {"dog": 0.5}, None, 640, 480, "2019-07-01T12:30:00", ["c.jpg"]
+    )
     hits = [first, Hit(2, "b.jpg", "b", 0.25, {}, 0.75)]
     answer = Answer(
         "a dog", {"dog": 1.0}, hits, {"encode": 1.0, "search": 2.0}, ["quokka"], ["cat"], "10.a.b"
@@ -27,6 +29,7 @@ def test_an_answer_as_plain_values() -> None:
                 "width": 640,
                 "height": 480,
                 "taken": "2019-07-01T12:30:00",
+                "duplicates": ["c.jpg"],
                 "key": "YS5qcGc",
             },
             {
@@ -39,6 +42,7 @@ def test_an_answer_as_plain_values() -> None:
                 "width": 0,
                 "height": 0,
                 "taken": None,
+                "duplicates": [],
                 "key": "Yi5qcGc",
             },
         ],

@@ -18,7 +18,7 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.engine import Results
 from lexlip.retrieval.first_stage import WithoutWords
-from lexlip.search import photo_search as module
+from lexlip.search import answering, photo_search
 from lexlip.search.open_index import open_index
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.rerank import Reranker
@@ -317,7 +317,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    for module in (answering, photo_search):
+        monkeypatch.setattr(module, "time", clock)
     return clock
 
 

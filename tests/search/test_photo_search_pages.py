@@ -1,6 +1,7 @@
 """Filters, pages, order, words and states of `PhotoSearch`, on drawn scenes."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -158,6 +159,27 @@ def test_size_and_date_of_hits(search: PhotoSearch, album: Path) -> None:
             assert (hit.width, hit.height) == picture.size
         assert (hit.taken is None) == hit.id.startswith("old/")
         assert hit.path == str(album / hit.id)
+
+
+def test_near_duplicates_are_one_hit(
+    album: Path, tmp_path: Path, model_folder: Path, indexed: Indexed
+) -> None:
+    photos = tmp_path / "photos"
+    shutil.copytree(album / "2019", photos)
+    for path in sorted(photos.rglob("*.jpg"))[:6]:
+        for quality in (40, 60):
+            Image.open(path).save(path.with_name(f"{path.stem}-{quality}.jpg"), quality=quality)
+    with PhotoSearch(index_words(model_folder, photos, tmp_path / "index")) as search:
+        every = ids(search.text(ALL, 100))
+        with search.now() as (_, table):
+            groups = table.group(every)
+        assert max(map(len, groups)) >= 3
+        whole = search.text(ALL, 100, group=True)
+        assert [[hit.id, *hit.duplicates] for hit in whole.hits] == groups
+        assert [hit.rank for hit in whole.hits] == list(range(1, len(groups) + 1))
+        first = search.text(ALL, 4, group=True)
+        second = search.text(ALL, 4, group=True, cursor=first.cursor)
+        assert ids(first) + ids(second) == [group[0] for group in groups][:8]
 
 
 # ---- words ----

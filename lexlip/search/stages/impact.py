@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import ImpactSearcher, IndexHeader, IndexMetadata, read_metadata
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query
-from lexlip.retrieval.engine import Results
+from lexlip.retrieval.engine import Results, Scores
 from lexlip.search.engines.lucene import LuceneEngine
 from lexlip.search.stages.index_model import load_encoder, load_queries
 from lexlip.search.stages.suggestions import HITS, suggest
@@ -111,6 +111,20 @@ class ImpactStage:
         if self._frequencies is None or self._frequencies[0] != self.state:
             self._frequencies = self.state, self.searcher.frequencies()
         return self._frequencies[1]
+
+    @property
+    def seen(self) -> int:
+        return 0
+
+    def cut(
+        self,
+        query: Query,
+        encoded: csr_matrix,
+        ids: Sequence[str],
+        scores: Scores,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> float | None:
+        return None
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> NDArray[np.bool_] | None:
         columns = [column for word in without if (column := self.queries.column(word)) is not None]

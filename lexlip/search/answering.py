@@ -1,0 +1,261 @@
+"""From an encoded query to a page of hits, within one state of an index."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from lexlip.queries.query_language import Query
+from lexlip.retrieval.answer import Answer, Hit
+from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.photo_table import Photo, open_photos
+from lexlip.search.paging import Cursor, StaleCursor, digest
+
+if TYPE_CHECKING:
+    from lexlip.retrieval.first_stage import FirstStage
+    from lexlip.search.rerank import Reranker
+
+Sort = Literal["match", "date"]
+"""The order of hits: best first, or newest first among those above the cut."""
+
+DATED = 100  # hits that are sorted by date if the answer has no cut
+
+
+class How(TypedDict, total=False):
+    """What every search takes besides the query and k.
+
+    Attributes:
+        filters: conditions that photos must meet.
+        min_score: the lowest score of a hit.
+        cursor: `Answer.cursor` of the page before; the query and everything else must be the same.
+        sort: the order of hits.
+        group: show near-duplicates as one hit.
+        suggest: number of words to suggest.
+    """
+
+    filters: Filters | None
+    min_score: float | None
+    cursor: str | None
+    sort: Sort
+    group: bool
+    suggest: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query that is encoded.
+
+    Attributes:
+        text: as the answer shows it.
+        key: what tells it from other queries.
+        encoded: as the first stage takes it.
+        query: the sentence with its marks, if there is one.
+        unknown: see `Answer`.
+        itself: a photo that is not to be found.
+        ms: milliseconds that encoding it took.
+    """
+
+    text: str
+    key: str
+    encoded: Any
+    query: Query | None = None
+    unknown: Sequence[str] = ()
+    itself: str | None = None
+    ms: float = 0.0
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """The words that photos must not hold."""
+        return self.query.without if self.query else ()
+
+
+class IndexState:
+    """One state of an index, with its tables of photos; open as long as somebody uses it."""
+
+    def __init__(self, stage: FirstStage) -> None:
+        with ExitStack() as opened:
+            self.stage = opened.enter_context(stage.hold())
+            tables = [open_photos(index, metadata) for index, metadata in self.stage.indexes()]
+            for table in tables:
+                opened.enter_context(table)
+            self.photos, *self._more = tables
+            self._opened = opened.pop_all()
+        self._users = 1
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """What cursors call it."""
+        return digest(self.stage.state)
+
+    def get(self, ids: Sequence[str]) -> list[Photo | None]:
+        """Return photos; of two indexes the first may lack some."""
+        found = self.photos.get(ids)
+        for table in self._more:
+            if None in found:
+                found = [one or other for one, other in zip(found, table.get(ids), strict=True)]
+        return found
+
+    @contextmanager
+    def used(self) -> Iterator[IndexState]:
+        """Keep it open during a `with` block."""
+        with self._lock:
+            self._users += 1
+        try:
+            yield self
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Close it if this was the last user."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+        self._opened.close()
+
+
+@dataclass
+class FoundPhoto:
+    """A photo that was found, with its score, and the near-duplicates that stand behind it."""
+
+    id: str
+    score: float
+    duplicates: Sequence[str] = ()
+
+
+def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
+    """Return where the page begins.
+
+    Raises:
+        DataError: the cursor is none, or of another query.
+    """
+    conditions = [how.get(name) for name in ("filters", "min_score", "sort", "group")]
+    beginning = Cursor(0, state.name, digest(asked.key, *conditions))
+    given = how.get("cursor")
+    cursor = beginning if given is None else Cursor.read(given)
+    if cursor.asked != beginning.asked:
+        raise StaleCursor("the cursor is of another query: search again without it")
+    return cursor
+
+
+def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], float | None]:
+    """Return the first hits, in the order that is wanted, and the cut.
+
+    Args:
+        state, asked, how: where, what and how to search.
+        number: of hits.
+    """
+    filters, by_date = how.get("filters"), how.get("sort") == "date"
+    among = state.photos.select(filters) if filters else None
+    allowed = state.stage.allow(among, asked.without)
+
+    def search(k: int) -> list[FoundPhoto]:
+        (ids,), (scores,) = state.stage.search([asked.encoded], k, allowed)
+        return [FoundPhoto(id, float(score)) for id, score in zip(ids, scores, strict=True)]
+
+    depth = max(
+        number + (asked.itself is not None), DATED if by_date else 0, state.stage.seen if asked.query else 0
+    )
+    found = search(depth)
+    scores = [photo.score for photo in found]
+    cut = None
+    if asked.query is not None:
+        best = [photo.id for photo in found]
+        cut = state.stage.cut(asked.query, asked.encoded, best, scores, allowed)
+    if by_date and cut is not None and scores and scores[-1] >= cut:
+        found = _deeper(search, found, depth, lambda all: all[-1].score < cut)
+    if how.get("group"):
+        found = _deeper(search, found, depth, lambda all: len(_grouped(state, all)) > number)
+    lowest = how.get("min_score")
+    found = [
+        photo for photo in found if photo.id != asked.itself and (lowest is None or photo.score >= lowest)
+    ]
+    if by_date:
+        found = [photo for photo in found if photo.score >= cut] if cut is not None else found[:DATED]
+    if how.get("group"):
+        found = _grouped(state, found)
+    if by_date:
+        dates = dict(zip([p.id for p in found], state.photos.taken([p.id for p in found]), strict=True))
+        found.sort(key=lambda photo: dates[photo.id] or "", reverse=True)
+    return found, cut
+
+
+def _deeper(
+    search: Callable[[int], list[FoundPhoto]],
+    found: list[FoundPhoto],
+    depth: int,
+    enough: Callable[[list[FoundPhoto]], bool],
+) -> list[FoundPhoto]:
+    """Search deeper until there is enough, or no more; return what was found."""
+    while len(found) >= depth and not enough(found):
+        depth *= 4
+        found = search(depth)
+    return found
+
+
+def _grouped(state: IndexState, found: list[FoundPhoto]) -> list[FoundPhoto]:
+    """Put near-duplicates behind the best of them."""
+    by_id = {photo.id: photo for photo in found}
+    groups = state.photos.group(list(by_id))
+    return [replace(by_id[first], duplicates=others) for first, *others in groups]
+
+
+def page_of(
+    state: IndexState,
+    asked: Asked,
+    found: Sequence[FoundPhoto],
+    k: int,
+    how: How,
+    ms: float,
+    cut: float | None = None,
+    rerank: Reranker | None = None,
+) -> Answer:
+    """Return k of the hits that were found from the first on.
+
+    Args:
+        state, asked, how: where, what and how to search.
+        found: all hits up to this page, and one more if there is one.
+        k: hits of a page.
+        ms: milliseconds that finding them took.
+        cut: see `Answer`.
+        rerank: a second stage.
+    """
+    cursor = first_of_page(state, asked, how)
+    first, end = cursor.first, cursor.first + k
+    page = found if rerank else found[first:end]
+    started = time.perf_counter()
+    terms, hits = state.stage.terms(asked.encoded), _hits(state, asked, page, 1 if rerank else first + 1)
+    times = {"encode": asked.ms, "search": ms + 1000 * (time.perf_counter() - started)}
+    if rerank is not None:
+        started = time.perf_counter()
+        hits = rerank(asked.query.plain if asked.query else "", hits)[first:end]
+        times["rerank"] = 1000 * (time.perf_counter() - started)
+    wanted, ids = how.get("suggest", 0), [photo.id for photo in page]
+    return Answer(
+        query=asked.text,
+        terms=terms,
+        hits=hits,
+        ms=times,
+        unknown=list(asked.unknown),
+        without=list(asked.without),
+        cursor=str(replace(cursor, first=end)) if len(found) > end else None,
+        cut=cut,
+        suggestions=state.stage.suggestions(asked.encoded, ids, wanted, asked.without) if wanted else [],
+    )
+
+
+def _hits(state: IndexState, asked: Asked, found: Sequence[FoundPhoto], first: int) -> list[Hit]:
+    """Return hits, counted from `first` on, with what matched and where the photos are."""
+    ids = [photo.id for photo in found]
+    hits = []
+    rows = zip(found, state.stage.matches(asked.encoded, ids), state.get(ids), strict=True)
+    for rank, (one, words, photo) in enumerate(rows, first):
+        known = photo or Photo(one.id, one.id, one.id)
+        about = known.width, known.height, known.taken
+        hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about, list(one.duplicates)))
+    return hits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -85,8 +86,9 @@ class ImpactSearcher:
         try:
             yield held
         finally:
-            with java_errors(self.path):
-                java.close()
+            if not sys.is_finalizing():  # a program that ends without closing: Java ends with it
+                with java_errors(self.path):
+                    java.close()
 
     def close(self) -> None:
         """Close the index; searches that run in other threads still finish."""

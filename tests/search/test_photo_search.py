@@ -213,6 +213,15 @@ def test_a_search_in_an_index_that_is_open_already(indexed: Indexed) -> None:
     assert not is_open(indexed.words)
 
 
+@pytest.mark.parametrize("kind", ["words", "dense", "bm25"])
+def test_a_program_that_ends_without_closing_ends_quietly(
+    indexed: Indexed, kind: str, run_python: Callable[..., Any]
+) -> None:
+    code = "import sys; from lexlip import PhotoSearch; s = PhotoSearch(sys.argv[1]); print(len(s.text('dogs').hits))"
+    ended = run_python("-c", code, getattr(indexed, kind))
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 # ---- an index that changes ----
 
 

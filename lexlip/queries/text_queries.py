@@ -88,18 +88,25 @@ class TextQueries:
         return csr_matrix(row, shape=vector.shape)
 
     def column(self, word: str) -> int | None:
-        """Return a word's column in the vectors; None if the vocabulary does not have it."""
-        ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins
-        found = self.vocabulary.lookup(ids)
-        return int(found[0]) if len(ids) == 1 and ids[0] != self.tokenizer.unknown and found[0] >= 0 else None
+        """Return a word's column in the vectors; None if it is no word of the vocabulary."""
+        columns = self._columns(word)
+        return columns[0] if len(columns) == 1 else None
+
+    def known(self, text: str) -> list[str]:
+        """Return the vocabulary's words that a sentence itself holds, in order, without function words."""
+        columns = [column for word in _content_words(text) for column in self._columns(word)]
+        return [self.vocabulary.words[column] for column in dict.fromkeys(columns)]
 
     def unknown(self, text: str) -> list[str]:
         """Return the content words of a sentence that the vocabulary does not have."""
-        words = re.findall(r"[^\W_]+", text)
-        return [word for word in words if is_content_word(word) and not self._knows(word)]
+        return [word for word in _content_words(text) if not self._columns(word)]
 
-    def _knows(self, word: str) -> bool:
-        """Return whether all pieces of a word are in the vocabulary; a part would mean something else."""
-        ids = self.tokenizer.words(f" {word}")
-        known = (self.vocabulary.lookup(ids) >= 0) & (ids != self.tokenizer.unknown)
-        return len(ids) > 0 and bool(known.all())
+    def _columns(self, word: str) -> list[int]:
+        """Return the columns of a word's pieces; none if one is missing: a part would mean something else."""
+        ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins
+        columns: list[int] = self.vocabulary.lookup(ids).tolist()
+        return [] if -1 in columns or self.tokenizer.unknown in ids else columns
+
+
+def _content_words(text: str) -> list[str]:
+    return [word for word in re.findall(r"[^\W_]+", text) if is_content_word(word)]

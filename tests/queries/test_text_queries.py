@@ -14,6 +14,12 @@ def test_unknown_words(tmp_path: Path) -> None:
     assert TextQueries(tmp_path).unknown("the Quokka and a dog of Zürich") == ["Quokka", "Zürich"]
 
 
+def test_known_words(tmp_path: Path) -> None:
+    saved(tmp_path)
+    assert TextQueries(tmp_path).known("the Quokka and a Dog, a dog of Zürich, a cat") == ["dog", "cat"]
+    assert TextQueries(tmp_path).known("the of") == []
+
+
 @pytest.mark.parametrize("encoder", ["network", "words"])
 def test_neither_torch_nor_transformers_is_loaded(run_python, tmp_path: Path, encoder: str) -> None:
     saved(tmp_path / "model")

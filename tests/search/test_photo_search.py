@@ -217,7 +217,7 @@ def test_a_search_in_an_index_that_is_open_already(indexed: Indexed) -> None:
 def test_a_program_that_ends_without_closing_ends_quietly(
     indexed: Indexed, kind: str, run_python: Callable[..., Any]
 ) -> None:
-    code = "import sys; from lexlip import PhotoSearch; search = PhotoSearch(sys.argv[1]); search.text('dogs')"
+    code = "import sys, lexlip; search = lexlip.PhotoSearch(sys.argv[1]); search.text('dogs')"
     ended = run_python("-c", code, getattr(indexed, kind))
     assert (ended.returncode, ended.stderr) == (0, "")
 

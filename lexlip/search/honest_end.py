@@ -1,0 +1,186 @@
+"""Where the hits of a sentence honestly end: a cut-off for each query, measured on captioned photos.
+
+Every photo that shares a word with a query gets a score, so the list of hits never ends by itself. A score
+says little alone: the best of a million photos has a higher one than the best of a hundred, and a model
+finds words for any sentence, even for "xyzzy". So the end depends on the query. It is found in two steps:
+
+1. **Is the query about these photos at all?** A logistic model looks at the `Signs` below: how well the
+   best photos match, and how many of the sentence's own words they have. If it says no, the end lies above
+   the best score: at the score that the best photo would need.
+2. **Where do the photos end?** Otherwise the end is a low quantile of the right photos' scores, which rises
+   with the best score, with the fiftieth, and with the number of the sentence's words.
+
+Both models are linear, so a `Calibration` is a dozen numbers, in the model's folder: `tools/honest_end.py`
+measures them (docs/honest_end.md). They hold for sentences in an index of words with ``unit`` quantisation,
+whose scores are cosines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lexlip.errors import ModelError
+from lexlip.models.model_folder import damaged, read_description
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FILE = "honest_end.json"
+FORMAT = 1
+DEPTH = 50  # hits whose scores are looked at, also if fewer are shown
+HEAD = 5  # hits whose words are looked at
+
+GATE = ("best", "own", "held", "number", "none", "size")
+TAIL = ("best", "last", "size", "words")
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What tells whether photos fit a query.
+
+    Attributes:
+        best: the best score.
+        last: the score of the 50th hit; 0 if there are fewer.
+        own: what the sentence's own words add to the best score; the model thought of the other words.
+        held: the share of the sentence's content words that a photo has; the mean of the five best photos.
+        number: how many they are, the mean of the five best photos.
+        none: 1 if the sentence holds no word of the vocabulary, otherwise 0.
+        size: log10 of the number of photos among which was searched.
+        words: log2 of 1 + the number of own words.
+    """
+
+    best: float
+    last: float
+    own: float
+    held: float
+    number: float
+    none: float
+    size: float
+    words: float
+
+    @classmethod
+    def of(
+        cls,
+        terms: Mapping[str, float],
+        scores: Sequence[float] | NDArray[np.floating],
+        words: Sequence[Mapping[str, float]],
+        known: Collection[str],
+        unknown: Collection[str],
+        photos: int,
+    ) -> Signs:
+        """Return the signs of a query with one hit or more; see `cut_off`."""
+        own = {word for word in known if word in terms}
+        held = [sum(word in photo for word in own) for photo in words[:HEAD]]
+        number = sum(held) / len(held)
+        return cls(
+            best=float(scores[0]),
+            last=float(scores[DEPTH - 1]) if len(scores) >= DEPTH else 0.0,
+            own=float(sum(words[0].get(word, 0.0) for word in own)),
+            held=number / max(len(known) + len(unknown), 1),
+            number=number,
+            none=0.0 if known else 1.0,
+            size=math.log10(max(photos, 1)),
+            words=math.log2(1 + len(known)),
+        )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured for a model.
+
+    Attributes:
+        model: the model's identity.
+        gate: the logistic model by sign, and its "constant": positive, if the query is about the photos.
+        tail: the lowest score of a right photo, by sign and "constant".
+    """
+
+    model: str
+    gate: Mapping[str, float]
+    tail: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for weights, signs in ((self.gate, GATE), (self.tail, TAIL)):
+            if set(weights) != {"constant", *signs}:
+                raise ValueError(f"weights of {', '.join(sorted(weights))}")
+            if not all(math.isfinite(weight) for weight in weights.values()):
+                raise ValueError("a weight is not a finite number")
+        if self.gate["best"] <= 0:
+            raise ValueError("a better best photo must speak for a query")
+
+    def save(self, folder: Path) -> None:
+        """Write the calibration into a model's folder."""
+        content = {"format": FORMAT, "model": self.model, "gate": dict(self.gate), "tail": dict(self.tail)}
+        (folder / FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def load_calibration(folder: Path) -> Calibration | None:
+    """Return the calibration of the model in a folder; None if none was measured for these weights.
+
+    Raises:
+        ModelError: the folder's files are damaged.
+    """
+    file = folder / FILE
+    if not file.is_file():
+        return None
+    identity = read_description(folder).get("identity")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise ModelError(f"{file} has format {content['format']}; this version reads {FORMAT}")
+        gate, tail = (
+            {name: float(value) for name, value in content[part].items()} for part in ("gate", "tail")
+        )
+        calibration = Calibration(str(content["model"]), gate, tail)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(folder, error) from error
+    return calibration if calibration.model == identity else None
+
+
+def cut_off(
+    terms: Mapping[str, float],
+    scores: Sequence[float] | NDArray[np.floating],
+    words: Sequence[Mapping[str, float]],
+    known: Collection[str],
+    unknown: Collection[str],
+    photos: int,
+    calibration: Calibration | None,
+) -> float | None:
+    """Return the score below which hits are beyond the honest end; None if nothing is known about it.
+
+    The photos with this score or a higher one are the answer: all of them, also beyond the 50th. If the query
+    is not about these photos, no photo has such a score.
+
+    Args:
+        terms: the query's words with their weights, as searched: `Found.terms`.
+        scores: of the 50 best hits, best first, however many are shown; of all hits, if there are fewer.
+        words: what each shared word added to the score, of the five best hits or more: `Found.words`.
+        known: the words of the vocabulary that the sentence itself holds: `TextQueries.known`.
+        unknown: content words that the vocabulary does not have: `TextQueries.unknown`.
+        photos: among which was searched: those that filters allow, if there are filters.
+        calibration: of the model that made the index; None if there is none.
+    """
+    if calibration is None or len(scores) == 0:
+        return None
+    return end_of(Signs.of(terms, scores, words, known, unknown, photos), calibration)
+
+
+def end_of(signs: Signs, calibration: Calibration) -> float:
+    """Return the cut-off for a query's signs; see `cut_off`."""
+    about = _linear(signs, calibration.gate)
+    if about < 0:
+        needed = signs.best - about / calibration.gate["best"]
+        return max(needed, math.nextafter(signs.best, math.inf))
+    return max(0.0, min(signs.best, _linear(signs, calibration.tail)))
+
+
+def _linear(signs: Signs, weights: Mapping[str, float]) -> float:
+    constant = weights["constant"]
+    return constant + sum(
+        weight * getattr(signs, sign) for sign, weight in weights.items() if sign != "constant"
+    )

@@ -1,0 +1,172 @@
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lexlip.errors import ModelError
+from lexlip.models.model_folder import PACKAGED, read_description
+from lexlip.search.honest_end import DEPTH, FILE, Calibration, Signs, cut_off, end_of, load_calibration
+from lexlip.search.photo_search import PhotoSearch
+from tests.search.indexes import Indexed, index_words
+
+SIGNS = Signs(best=0.5, last=0.2, own=0.3, held=0.6, number=1.5, none=0, size=3, words=2)
+GATE = {"constant": -1.0, "best": 8.0, "own": 1.0, "held": 6.0, "number": 1.0, "none": -3.0, "size": -1.5}
+TAIL = {"constant": 0.05, "best": 0.2, "last": 0.5, "size": -0.01, "words": 0.02}
+CALIBRATION = Calibration("mini@1", GATE, TAIL)
+
+TERMS = {"dog": 0.8, "beach": 0.4, "sand": 0.4, "sea": 0.2}
+SCORES = [0.6, 0.4, 0.3]
+WORDS = [{"dog": 0.4, "sand": 0.2}, {"dog": 0.3, "beach": 0.1}, {"sea": 0.3}]
+
+
+def test_signs_are_these_formulas() -> None:
+    signs = Signs.of(TERMS, SCORES, WORDS, ["dog", "beach", "small"], ["quokka"], 1000)
+    assert signs.best == 0.6
+    assert signs.last == 0  # fewer than 50 hits
+    assert signs.own == 0.4  # of dog alone: the sand is the model's
+    assert signs.number == pytest.approx((1 + 2 + 0) / 3)
+    assert signs.held == pytest.approx(1 / 4)  # of dog, beach, small and quokka
+    assert (signs.none, signs.size, signs.words) == (0, 3, 2)
+
+
+def test_signs_of_a_query_without_words_of_its_own() -> None:
+    signs = Signs.of(TERMS, SCORES, WORDS, [], ["xyzzy"], 20)
+    assert (signs.own, signs.held, signs.number, signs.none, signs.words) == (0, 0, 0, 1, 0)
+
+
+def test_the_last_is_the_fiftieth() -> None:
+    scores = [1 - rank / 100 for rank in range(60)]
+    assert Signs.of(TERMS, scores, WORDS, ["dog"], [], 100).last == scores[DEPTH - 1]
+
+
+def test_the_end_of_a_query_about_the_photos_is_the_tail() -> None:
+    assert end_of(SIGNS, CALIBRATION) == pytest.approx(0.05 + 0.2 * 0.5 + 0.5 * 0.2 - 0.01 * 3 + 0.02 * 2)
+
+
+def test_the_end_of_another_is_the_score_that_the_best_would_need() -> None:
+    signs = replace(SIGNS, held=0, number=0, own=0, none=1)
+    end = end_of(signs, CALIBRATION)
+    assert end == pytest.approx((1 + 3 + 1.5 * 3) / 8)
+    assert end > signs.best
+    assert end_of(replace(signs, best=end + 1e-9), CALIBRATION) <= end  # then it is shown
+
+
+def test_the_best_photo_stands_above_the_end_or_nothing_does() -> None:
+    steep = replace(CALIBRATION, tail={**TAIL, "constant": 5.0})
+    assert end_of(SIGNS, steep) == SIGNS.best
+    assert end_of(SIGNS, replace(CALIBRATION, tail={**TAIL, "constant": -5.0})) == 0
+    barely = replace(CALIBRATION, gate={**dict.fromkeys(GATE, 0.0), "best": 1e9, "constant": -5e8 - 1e-7})
+    assert end_of(SIGNS, barely) > SIGNS.best  # though the difference is lost in rounding
+
+
+@pytest.mark.parametrize("sign", ["best", "held", "number", "own"])
+def test_what_speaks_for_a_query_never_silences_it(sign: str) -> None:
+    values = [step / 20 for step in range(21)]
+    start = replace(SIGNS, none=1, size=5, held=0.3, number=0.5)
+    signs = [replace(start, **{sign: 2 * value}) for value in values]
+    shown = [end_of(some, CALIBRATION) <= some.best for some in signs]
+    assert shown == sorted(shown)
+
+
+def test_among_more_photos_the_best_must_be_better() -> None:
+    needed = [end_of(replace(SIGNS, best=0.1, held=0, size=size), CALIBRATION) for size in range(2, 7)]
+    assert needed == sorted(needed)
+
+
+def test_nothing_is_known_without_a_calibration_or_hits() -> None:
+    assert cut_off(TERMS, SCORES, WORDS, ["dog"], [], 100, None) is None
+    assert cut_off({}, [], [], [], [], 100, CALIBRATION) is None
+    assert cut_off(TERMS, SCORES, WORDS, ["dog"], [], 100, CALIBRATION) is not None
+
+
+def test_unknown_words_alone_and_function_words_alone() -> None:
+    for unknown in (["xyzzy", "qwrt"], []):
+        end = cut_off(TERMS, [0.3, 0.2], WORDS[:2], [], unknown, 1000, CALIBRATION)
+        assert end is not None
+        assert end > 0.3
+
+
+def saved(folder: Path, model: str = "mini@1") -> Path:
+    (folder / "config.json").write_text(json.dumps({"format": 1, "kind": "lexlip", "identity": "mini@1"}))
+    replace(CALIBRATION, model=model).save(folder)
+    return folder
+
+
+def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert load_calibration(saved(tmp_path)) == CALIBRATION
+
+
+def test_a_model_without_one_has_none(tmp_path: Path, model_folder: Path) -> None:
+    assert load_calibration(model_folder) is None
+    assert load_calibration(saved(tmp_path, "mini@2")) is None  # of other weights
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content.pop("gate"),
+        lambda content: content.update(format=99),
+        lambda content: content["tail"].pop("last"),
+        lambda content: content["tail"].update(last=None),
+        lambda content: content["tail"].update(last=math.nan),
+        lambda content: content["gate"].update(best=-1),
+        lambda content: content.update(tail=[]),
+    ],
+)
+def test_a_damaged_one_is_reported(tmp_path: Path, damage) -> None:
+    file = saved(tmp_path) / FILE
+    content = json.loads(file.read_text())
+    damage(content)
+    file.write_text(json.dumps(content))
+    with pytest.raises(ModelError):
+        load_calibration(tmp_path)
+    file.write_text("{")
+    with pytest.raises(ModelError, match="is damaged"):
+        load_calibration(tmp_path)
+
+
+def test_the_packaged_model_has_one() -> None:
+    calibration = load_calibration(PACKAGED / "mini")
+    assert calibration is not None
+    assert calibration.model == read_description(PACKAGED / "mini")["identity"]
+
+
+def test_of_what_an_index_finds(indexed: Indexed) -> None:
+    """`find` with fifty hits gives all that it needs."""
+    with PhotoSearch(indexed.words) as search:
+        (found,) = search.stage.find([search.stage.encode("a red circle")], DEPTH)
+        queries = search.stage.queries
+        known, unknown = queries.known("a red circle"), queries.unknown("a red circle")
+    end = cut_off(found.terms, found.scores, found.words, known, unknown, 6, CALIBRATION)
+    assert end == cut_off(found.terms, found.scores, found.words, known, unknown, 6, CALIBRATION)
+    signs = Signs.of(found.terms, found.scores, found.words, known, unknown, 6)
+    assert signs.own == pytest.approx(sum(found.words[0].get(word, 0) for word in known))
+    assert signs.own <= signs.best + 1e-9
+
+
+QUERIES = {
+    "a man riding a wave": True,
+    "a plate of food on a table": True,
+    "a street with cars": True,
+    "airplane": True,
+    "xyzzy qwrt": False,
+    "the of": False,
+    "quarterly tax return spreadsheet": False,
+    "thermodynamics": False,
+    "the senate rejected the amendment": False,
+}
+
+
+def test_real_photos(shared: Path, tmp_path: Path) -> None:
+    index = index_words(PACKAGED / "mini", shared / "distractors" / "images-0001.tar", tmp_path / "index")
+    calibration = load_calibration(PACKAGED / "mini")
+    with PhotoSearch(index) as search:
+        queries, photos = search.stage.queries, search.stage.metadata.documents
+        for query, sense in QUERIES.items():
+            (found,) = search.stage.find([search.stage.encode(query)], DEPTH)
+            known, unknown = queries.known(query), queries.unknown(query)
+            end = cut_off(found.terms, found.scores, found.words, known, unknown, photos, calibration)
+            assert end is not None
+            assert (found.scores[0] >= end) == sense, query

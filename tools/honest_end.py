@@ -1,0 +1,269 @@
+"""Measure where the hits of a sentence end, and store it in the model's folder.
+
+    python tools/honest_end.py MODEL SOURCE [SOURCE ...] [--on SOURCE ...] [--among SOURCE ...]
+
+Captions of each SOURCE, words of captions, and queries that no photo answers search among collections of
+several sizes. The numbers of lexlip/search/honest_end.py are fitted to what they find and written to
+MODEL's honest_end.json. `--on` names other captioned photos, which are not fitted to, to measure on;
+`--among` names photos that fill up large collections. `--out DIR` gets the table (honest_end.txt) and the
+picture (honest_end.svg), `--vectors DIR` keeps encoded photos for the next time, and `--dry-run` writes no
+honest_end.json. docs/honest_end.md explains all of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import random
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from cut_off_fit import Observation, fit
+from cut_off_report import draw, table
+from nonsense import Half, nonsense
+from scipy.sparse import csr_matrix, vstack
+from tqdm import tqdm
+
+from lexlip.data import open_source
+from lexlip.errors import DataError, LexLIPError
+from lexlip.models.load import load_model
+from lexlip.models.model_folder import model_folder
+from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.text_queries import TextQueries
+from lexlip.search.honest_end import DEPTH, HEAD, Signs
+from lexlip.sparse.quantize import UNIT_SCALE, quantize
+from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse.topk import topk
+
+TOPK = 32  # words that a document keeps
+SIZES = {20: 25, 100: 5, 1_000: 1, 7_000: 1, 28_549: 1, 100_000: 1, 1_000_000: 1}  # photos, collections
+QUERIES = {"caption": 1_000, "keywords": 500}  # of a source in a collection, at most
+FAR = 1_000  # hits whose scores are kept
+AT_ONCE = 128  # queries
+
+
+@dataclass(frozen=True)
+class Photos:
+    """The photos of a source: n ids, their captions, and int32 [n, V] of impacts, as an index has them."""
+
+    name: str
+    captions: list[tuple[str, ...]]
+    impacts: csr_matrix
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query as an index takes it: int32 [1, V], the length before, and the sentence's own words.
+
+    `right` are rows of the source's photos.
+    """
+
+    kind: str
+    text: str
+    row: csr_matrix
+    length: float
+    known: list[str]
+    unknown: list[str]
+    right: frozenset[int] = frozenset()
+
+
+def read(model: str, source: str, vectors: Path | None) -> Photos:
+    """Return the photos of a source, encoded or as they were kept."""
+    file = None if vectors is None else vectors / (re.sub(r"\W+", "-", source).strip("-") + ".pickle")
+    if file is not None and file.is_file():
+        captions, impacts = pickle.loads(file.read_bytes())
+        return Photos(source, captions, impacts)
+    photos = open_source(source)
+    of = {item.id: item.captions for item in photos.items}
+    ids: list[str] = []
+    rows: list[csr_matrix] = []
+    for some, encoded in PhotoVectors(load_model(model), photos, progress=source):
+        ids += some
+        rows.append(quantize(topk(encoded, TOPK)))
+    result = Photos(source, [of[id] for id in ids], vstack(rows, format="csr"))
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(pickle.dumps((result.captions, result.impacts)))
+    return result
+
+
+def encode(queries: TextQueries, kind: str, text: str, right: frozenset[int] = frozenset()) -> Query:
+    """Return a query as `lexlip search` searches with it."""
+    vector = topk(queries.encode(text), SENTENCE_TOPK)
+    length = float(np.sqrt((vector.data.astype(float) ** 2).sum()))
+    return Query(kind, text, quantize(vector), length, queries.known(text), queries.unknown(text), right)
+
+
+def ask(queries: TextQueries, photos: Photos, rng: random.Random) -> list[Query]:
+    """Return a caption of each photo, and one to three words in a row of it that the vocabulary has.
+
+    Right for a caption is its photo, and for words every photo that has them all in its captions.
+    """
+    held: dict[str, set[int]] = {}
+    for row, captions in enumerate(photos.captions):
+        for word in {word for caption in captions for word in queries.known(caption)}:
+            held.setdefault(word, set()).add(row)
+    asked = []
+    rows = [row for row, captions in enumerate(photos.captions) if captions]
+    rng.shuffle(rows)
+    for row in tqdm(rows[: 3 * QUERIES["caption"]], desc=f"queries of {photos.name}", disable=None):
+        caption = rng.choice(photos.captions[row])
+        asked.append(encode(queries, "caption", caption, frozenset([row])))
+        words = queries.known(caption)
+        if words:
+            first = rng.randrange(len(words))
+            some = words[first : first + rng.randint(1, 3)]
+            asked.append(
+                encode(
+                    queries,
+                    "keywords",
+                    " ".join(some),
+                    frozenset.intersection(*(frozenset(held[w]) for w in some)),
+                )
+            )
+    return asked
+
+
+def observe(
+    queries: Sequence[Query],
+    impacts: csr_matrix,
+    rows: dict[int, int],
+    group: tuple[str, int],
+    words: Sequence[str],
+) -> Iterator[Observation]:
+    """Search with queries by brute force.
+
+    Args:
+        queries: to search with.
+        impacts: of the photos, [n, V].
+        rows: by row of the source a photo's row among them.
+        group, words: see `Observation`, and the V words.
+    """
+    documents = impacts.T.tocsr().astype(np.float32)
+    for start in range(0, len(queries), AT_ONCE):
+        some = queries[start : start + AT_ONCE]
+        found = (
+            vstack([query.row for query in some]).astype(np.float32) @ documents
+        ).toarray() / UNIT_SCALE**2
+        for query, scores in zip(some, found.astype(np.float64), strict=True):
+            right = np.array([rows[row] for row in query.right if row in rows], dtype=int)
+            yield _observed(query, scores, right, impacts, group, words)
+            if query.kind == "caption" and len(right):
+                without = scores.copy()
+                without[right] = 0
+                removed = replace(query, kind="removed")
+                yield _observed(removed, without, right[:0], impacts, group, words)
+
+
+def _observed(
+    query: Query,
+    scores: np.ndarray,
+    right: np.ndarray,
+    impacts: csr_matrix,
+    group: tuple[str, int],
+    words: Sequence[str],
+) -> Observation:
+    order = np.argsort(-scores, kind="stable")[:FAR]
+    order = order[scores[order] > 0]
+    terms = {
+        words[column]: weight / UNIT_SCALE
+        for column, weight in zip(query.row.indices, query.row.data, strict=True)
+    }
+    shared = [
+        {
+            words[c]: terms[words[c]] * w / UNIT_SCALE
+            for c, w in zip(row.indices, row.data, strict=True)
+            if words[c] in terms
+        }
+        for row in (impacts[photo] for photo in order[:HEAD])
+    ]
+    best = scores[order]
+    nothing = Signs(0, 0, 0, 0, 0, 1, np.log10(len(scores)), 0)
+    known, unknown = query.known, query.unknown
+    signs = Signs.of(terms, best[:DEPTH], shared, known, unknown, len(scores)) if len(best) else nothing
+    among = scores[np.intersect1d(right, order[:DEPTH])]
+    mean, deviation = float(scores.mean()), float(scores.std())
+    return Observation(group, query.kind, query.text, signs, best, among, query.length, mean, deviation)
+
+
+def collections(
+    photos: Photos, others: csr_matrix, sizes: Sequence[int], rng: np.random.Generator
+) -> Iterator[tuple[int, csr_matrix, dict[int, int]]]:
+    """Yield collections of each size: photos of a source, filled up with others."""
+    number = photos.impacts.shape[0]
+    for size in sizes:
+        for _ in range(SIZES[size]):
+            own = rng.choice(number, min(size, number), replace=False)
+            filled = rng.choice(others.shape[0], size - len(own), replace=False)
+            impacts = vstack([photos.impacts[own], others[filled]], format="csr")
+            yield size, impacts, {int(row): place for place, row in enumerate(own)}
+
+
+def measure(
+    queries: TextQueries, sources: Sequence[Photos], others: Sequence[Photos], half: Half
+) -> list[Observation]:
+    """Return what captions and nonsense find in collections of all sizes that there are photos for."""
+    absurd = [encode(queries, kind, text) for kind, text in nonsense(queries, half)]
+    observations: list[Observation] = []
+    for photos in sources:
+        asked, rng = ask(queries, photos, random.Random(half)), np.random.default_rng(0)
+        more = vstack(
+            [other.impacts for other in (*sources, *others) if other is not photos] or [photos.impacts[:0]]
+        )
+        most = photos.impacts.shape[0] + more.shape[0]
+        sizes = [size for size in SIZES if size <= most]
+        for size, impacts, rows in collections(photos, more.tocsr(), sizes, rng):
+            chosen = [
+                query
+                for kind, number in QUERIES.items()
+                for query in [q for q in asked if q.kind == kind and not q.right.isdisjoint(rows)][:number]
+            ]
+            group = (photos.name, size)
+            observations += observe([*chosen, *absurd], impacts, rows, group, queries.vocabulary.words)
+            print(f"{photos.name}: {size} photos, {len(chosen)} queries", file=sys.stderr)
+    return observations
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE")
+    parser.add_argument("--on", nargs="+", default=[], metavar="SOURCE")
+    parser.add_argument("--among", nargs="+", default=[], metavar="SOURCE")
+    parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--dry-run", action="store_true")
+    given = parser.parse_args(arguments)
+    queries = TextQueries(given.model)
+    sources, held_out, among = (
+        [read(given.model, name, given.vectors) for name in names]
+        for names in (given.sources, given.on, given.among)
+    )
+    for photos in (*sources, *held_out):
+        if not any(photos.captions):
+            raise DataError(f"{photos.name} has no captions")
+    fitted_on = measure(queries, sources, [], "fit")
+    calibration = fit(fitted_on, queries.identity)
+    if not given.dry_run:
+        calibration.save(model_folder(given.model))
+    tested_on = measure(queries, held_out, [*among, *sources], "test") if held_out else []
+    text = table(fitted_on, tested_on, calibration)
+    print(text)
+    if given.out is not None:
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / "honest_end.txt").write_text(text, encoding="utf-8")
+        draw(tested_on or fitted_on, calibration, given.out / "honest_end.svg")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except LexLIPError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

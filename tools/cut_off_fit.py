@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, eye, hstack
 from scipy.special import expit
 
 from lexlip.errors import ModelError
-from lexlip.search.honest_end import GATE, TAIL, Calibration, Signs, end_of
+from lexlip.search.stages.honest_end import GATE, TAIL, Calibration, Signs, end_of
 
 SENSE = ("caption", "keywords")
 KEYWORDS = 0.3  # what keyword queries weigh beside captions

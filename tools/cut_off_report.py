@@ -10,7 +10,7 @@ import numpy as np
 from cut_off_fit import GATE, LOSS, Floats, Observation, by_group, highest, kept, matrix, mean_kept
 from nonsense import KINDS
 
-from lexlip.search.honest_end import Calibration, end_of
+from lexlip.search.stages.honest_end import Calibration, end_of
 
 End = Callable[[Observation, float], float]
 """The cut-off of a query for a threshold; it grows with the threshold."""

@@ -3,7 +3,7 @@
     python tools/honest_end.py MODEL SOURCE [SOURCE ...] [--on SOURCE ...] [--among SOURCE ...]
 
 Captions of each SOURCE, words of captions, and queries that no photo answers search among collections of
-several sizes. The numbers of lexlip/search/honest_end.py are fitted to what they find and written to
+several sizes. The numbers of lexlip/search/stages/honest_end.py are fitted to what they find and written to
 MODEL's honest_end.json. `--on` names other captioned photos, which are not fitted to, to measure on;
 `--among` names photos that fill up large collections. `--out DIR` gets the table (honest_end.txt) and the
 picture (honest_end.svg), `--vectors DIR` keeps encoded photos for the next time, and `--dry-run` writes no
@@ -34,7 +34,7 @@ from lexlip.models.load import load_model
 from lexlip.models.model_folder import model_folder
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.queries.text_queries import TextQueries
-from lexlip.search.honest_end import DEPTH, HEAD, Signs
+from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk

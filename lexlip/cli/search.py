@@ -189,7 +189,11 @@ def show(answer: Answer, of_words: bool = True) -> None:
         )
     if not answer.hits:
         click.echo("no photo shares a word with the query; try other words")
+    ended = False
     for hit in answer.hits:
+        if not ended and answer.cut is not None and hit.score < answer.cut:
+            ended = True
+            click.echo(f"---  {_end(answer)}")
         again = "" if reranking is None else _probability(hit)
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
         click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {hit.path}{same}")
@@ -204,3 +208,11 @@ def show(answer: Answer, of_words: bool = True) -> None:
 def _probability(hit: Hit) -> str:
     """Return a hit's second score as a column."""
     return "      -" if hit.probability is None else f"  {hit.probability:.3f}"
+
+
+def _end(answer: Answer) -> str:
+    """Return the line above the first hit below the cut."""
+    words = ", ".join(f"'{word}'" for word in answer.below())
+    if answer.hits[0].rank == 1 and not answer.above:
+        return f"no photo seems to fit; these share only {words} and the like"
+    return f"from here on, photos share only {words} and the like"

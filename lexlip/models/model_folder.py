@@ -4,7 +4,7 @@ config.json        kind, name and identity, the ModelConfig, the text encoder's 
 vocabulary.txt     the words, one per line; a dense model has none
 model.safetensors  the weights, possibly compressed (see lexlip.models.compression)
 tokenizer.json and tokenizer_config.json, as transformers writes them
-honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.honest_end)
+honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)
 
 A CLIP model's folder is as transformers writes it, and a CLIP model may also be named as on the hub.
 """

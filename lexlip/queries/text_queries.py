@@ -36,7 +36,7 @@ class TextQueries:
     """
 
     def __init__(self, name: str | Path, encoder: QueryEncoder = "network") -> None:
-        folder = model_folder(name)
+        self.folder = folder = model_folder(name)
         description = read_description(folder)
         check_kind(folder, description, "lexlip")
         try:

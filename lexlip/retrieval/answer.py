@@ -69,6 +69,20 @@ class Answer:
     cut: float | None = None
     suggestions: list[str] = field(default_factory=list)
 
+    @property
+    def above(self) -> int:
+        """The number of hits above the cut."""
+        return sum(self.cut is None or hit.score >= self.cut for hit in self.hits)
+
+    def below(self, number: int = 3) -> list[str]:
+        """Return the words that the hits below the cut share with the query, those that add most first."""
+        sums: dict[str, float] = {}
+        for hit in self.hits:
+            if self.cut is not None and hit.score < self.cut:
+                for word, share in hit.words.items():
+                    sums[word] = sums.get(word, 0.0) + share
+        return sorted(sums, key=lambda word: -sums[word])[:number]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain dictionaries and lists, as `lexlip search --json` prints it."""
         return {**asdict(self), "hits": [{**asdict(hit), "key": hit.key} for hit in self.hits]}

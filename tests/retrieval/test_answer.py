@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -71,3 +72,15 @@ def test_a_key_stands_for_an_id_in_an_address(id: str) -> None:
 def test_what_is_no_key(key: str) -> None:
     with pytest.raises(DataError, match="is not the key of a photo"):
         id_of(key)
+
+
+def test_what_hits_below_the_cut_share() -> None:
+    hits = [
+        Hit(1, "a", "a", 0.8, {"dog": 0.8}),
+        Hit(2, "b", "b", 0.4, {"two": 0.3, "dog": 0.1}),
+        Hit(3, "c", "c", 0.3, {"snow": 0.2, "two": 0.1}),
+    ]
+    answer = Answer("two dogs", {}, hits, {}, [], cut=0.5)
+    assert (answer.above, answer.below(), answer.below(1)) == (1, ["two", "snow", "dog"], ["two"])
+    assert (replace(answer, cut=None).above, replace(answer, cut=None).below()) == (3, [])
+    assert (replace(answer, cut=0.3).above, replace(answer, cut=0.3).below()) == (3, [])

@@ -17,7 +17,7 @@ from cut_off_fit import (
 from scipy.optimize import minimize
 
 from lexlip.errors import ModelError
-from lexlip.search.honest_end import Signs, end_of
+from lexlip.search.stages.honest_end import Signs, end_of
 
 
 def test_logistic_regression_is_the_minimum_of_its_loss() -> None:

@@ -5,7 +5,7 @@ import pytest
 from cut_off_fit import LOSS, fit, kept
 from cut_off_report import CONSTANTS, draw, methods, shown, silent, table, threshold_of
 
-from lexlip.search.honest_end import end_of
+from lexlip.search.stages.honest_end import end_of
 from tests.tools.test_cut_off_fit import made, observation
 
 

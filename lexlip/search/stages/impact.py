@@ -18,6 +18,7 @@ from lexlip.machine import cores
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.search.engines.lucene import LuceneEngine
+from lexlip.search.stages.honest_end import DEPTH, HEAD, cut_off, load_calibration
 from lexlip.search.stages.index_model import load_encoder, load_queries
 from lexlip.search.stages.suggestions import HITS, suggest
 from lexlip.sparse.query_topk import PICTURE_TOPK, SENTENCE_TOPK
@@ -47,6 +48,8 @@ class ImpactStage:
         self.queries = load_queries(index, read_metadata(index), model, query_encoder)
         self.searcher = ImpactSearcher(index, self.queries.vocabulary.words)
         self.engine, self.query_topk = LuceneEngine(self.searcher, PICTURE_TOPK), query_topk
+        unit = self.engine.scheme == "unit"  # the scores that it was measured on
+        self.calibration = load_calibration(self.queries.folder) if unit else None
         self._frequencies: tuple[str, NDArray[np.int64]] | None = None  # with the state that has them
 
     @property
@@ -114,7 +117,7 @@ class ImpactStage:
 
     @property
     def seen(self) -> int:
-        return 0
+        return 0 if self.calibration is None else DEPTH
 
     def cut(
         self,
@@ -124,7 +127,10 @@ class ImpactStage:
         scores: Scores,
         allowed: NDArray[np.bool_] | None = None,
     ) -> float | None:
-        return None
+        photos = len(self.searcher) if allowed is None else int(allowed.sum())
+        words = self.matches(encoded, ids[:HEAD])
+        known, unknown = self.queries.known(query.plain), self.queries.unknown(query.plain)
+        return cut_off(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> NDArray[np.bool_] | None:
         columns = [column for word in without if (column := self.queries.column(word)) is not None]

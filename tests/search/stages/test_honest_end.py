@@ -7,7 +7,7 @@ import pytest
 
 from lexlip.errors import ModelError
 from lexlip.models.model_folder import PACKAGED, read_description
-from lexlip.search.honest_end import DEPTH, FILE, Calibration, Signs, cut_off, end_of, load_calibration
+from lexlip.search.stages.honest_end import DEPTH, FILE, Calibration, Signs, cut_off, end_of, load_calibration
 from lexlip.search.photo_search import PhotoSearch
 from tests.search.indexes import Indexed, index_words
 

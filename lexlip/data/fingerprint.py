@@ -8,21 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-SIDE = 8  # differences in a row, and rows
-_WEIGHTS = (1 << np.arange(63, -1, -1, dtype=np.uint64)).astype(np.uint64)
+SIDE = 32  # fields of a row or column, of which the DCT is taken
+KEPT = 8  # its lowest frequencies, in each direction
+_DCT = np.cos(np.pi / SIDE * np.outer(np.arange(KEPT), np.arange(SIDE) + 0.5))
+_WEIGHTS = np.uint64(1) << np.arange(63, -1, -1, dtype=np.uint64)
 _BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 
 
 def fingerprint(image: Image.Image) -> int:
-    """Return the difference hash of a picture, 64 bits: which of 8 x 9 grey fields are darker than the next.
+    """Return the perceptual hash of a picture, 64 bits.
+
+    They say which of the 8 x 8 lowest frequencies of the picture's discrete cosine transform, in grey, are
+    above their median; the mean is not among those. Of 52,000 photos it tells more copies from others than
+    difference hashes do (docs/library.md).
 
     Args:
         image: in RGB.
     """
-    small = image.resize((SIDE + 1, SIDE), Image.Resampling.BOX).convert("L")
-    grey = np.asarray(small, dtype=np.int16)
-    darker = (grey[:, :-1] < grey[:, 1:]).ravel()
-    return int(_WEIGHTS[darker].sum(dtype=np.uint64))
+    grey = np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BOX).convert("L"), dtype=np.float64)
+    frequencies = (_DCT @ grey @ _DCT.T).ravel()
+    above = frequencies > np.median(frequencies[1:])
+    return int(_WEIGHTS[above].sum(dtype=np.uint64))
 
 
 def distances(one: int, others: Sequence[int] | NDArray[np.uint64]) -> NDArray[np.int64]:

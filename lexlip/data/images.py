@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import BinaryIO
 
 import numpy as np
@@ -13,8 +14,11 @@ from PIL import Image
 
 from lexlip.errors import DataError
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif")
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
+SUFFIXES = (
+    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(".avif", ".heic", ".heif", ".hif"),
+)
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")  # HEIF is added when the first one comes
 MAX_PIXELS = 178_956_970  # Pillow's own limit
 MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take
 MAX_SCANNED = 2_000_000_000  # pixels of a progressive JPEG times its scans: ten scans of MAX_PIXELS
@@ -22,7 +26,7 @@ MAX_SCANNED = 2_000_000_000  # pixels of a progressive JPEG times its scans: ten
 # bytes of memory per pixel while an image of a mode is decoded and becomes RGB; measured
 _BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
 _OPAQUE_BYTES, _TRANSPARENT_BYTES = 6, 16
-_WEBP_BYTES = 12  # more, for the canvas of its decoder
+_MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4}  # for what their decoders hold besides
 
 TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
 _ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
@@ -109,7 +113,7 @@ def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
 
 def _open(file: BinaryIO) -> Image.Image:
     try:
-        return Image.open(file, formats=FORMATS)
+        return Image.open(file, formats=_formats(file))
     except Image.DecompressionBombError as error:
         pixels = re.search(r"\d+", str(error))
         raise _too_large(int(pixels.group()) if pixels else MAX_PIXELS + 1) from error
@@ -117,6 +121,23 @@ def _open(file: BinaryIO) -> Image.Image:
         raise UnreadableImage("not an image") from error
     except Exception as error:
         raise _damaged(error) from error
+
+
+def _formats(file: BinaryIO) -> tuple[str, ...]:
+    """Return the formats that a file may have; pi-heif is loaded only for those that it may know."""
+    start = file.read(8)
+    file.seek(0)
+    if start[4:] != b"ftyp":
+        return FORMATS
+    _register_heif()
+    return (*FORMATS, "HEIF")
+
+
+@cache
+def _register_heif() -> None:
+    import pi_heif
+
+    pi_heif.register_heif_opener(depth_images=False, aux_images=False)
 
 
 def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
@@ -129,7 +150,7 @@ def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
     """
     transparent = image.mode in TRANSPARENT or "transparency" in image.info
     per_pixel = _TRANSPARENT_BYTES if transparent else _BYTES.get(image.mode, _OPAQUE_BYTES)
-    per_pixel += _WEBP_BYTES if image.format == "WEBP" else 0
+    per_pixel += _MORE_BYTES.get(image.format or "", 0)
     needed = image.width * image.height * per_pixel
     if needed > MAX_BYTES:
         raise UnreadableImage(

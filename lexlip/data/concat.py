@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -52,6 +53,10 @@ class Concat(Source):
         number, index = self._photos.locate(index)
         return self.sources[number].place(index)
 
+    def side(self, index: int) -> str | None:
+        number, index = self._photos.locate(index)
+        return self.sources[number].side(index)
+
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         number, index = self._photos.locate(index)
         return self.sources[number].photo(index, size)
@@ -80,7 +85,7 @@ class _ConcatItems(LazyItems):
 
 
 def _prefixes(sources: list[Source]) -> list[str]:
-    names = [PurePath(source.name).name or source.name for source in sources]
+    names = [PurePath(os.path.abspath(source.name)).name or source.name for source in sources]  # noqa: PTH100
     if len(set(names)) < len(names):
         names = [f"{number}-{name}" for number, name in enumerate(names, start=1)]
     return [f"{name}/" for name in names]

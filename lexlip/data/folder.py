@@ -1,28 +1,46 @@
 """Photos in a folder and the folders below it."""
 
 import os
+import re
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from lexlip.data.images import SUFFIXES, UnreadableImage
 from lexlip.data.source import Item, Skipped, Source, caption_lines, read_file
 
+UNDECODED = (
+    *(".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mts", ".m2ts", ".3gp", ".mpg", ".mpeg", ".wmv"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".nrw", ".arw", ".raf", ".orf", ".rw2", ".pef", ".srw", ".x3f"),
+    *(".psd", ".psb", ".xcf", ".svg", ".eps", ".ai", ".jp2", ".jxl", ".exr", ".hdr", ".tga"),
+)
+"""Suffixes of pictures and videos that cannot be decoded: these are counted."""
+
+_DATA_FOLDER = re.compile(r"data-[1-9][0-9]*")
+
+Excluded = Callable[[str], bool]
+"""Whether a path below the folder is left out; the path of a folder ends with a slash."""
+
 
 class Listing(NamedTuple):
-    """Files below a folder, as sorted POSIX paths relative to it."""
+    """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files."""
 
     photos: list[str]
     tars: list[str]
     texts: set[str]
     skipped: list[Skipped]
+    sides: frozenset[str] | set[str] = frozenset()
 
 
-def walk(root: Path) -> Listing:
-    """Return the photos, tars and texts below a folder.
+def walk(root: Path, excluded: Excluded | None = None) -> Listing:
+    """Return the photos, tars, texts and XMP files below a folder.
 
-    Hidden files and folders are left out. Each folder is visited once, so that loops of links end.
+    Hidden files and folders are left out, and folders that hold an index. A link to a folder is followed, but
+    each folder is visited once, so that loops of links end.
     """
-    found = Listing([], [], set(), [])
+    found = Listing([], [], set(), [], set())
+    undecoded: Counter[str] = Counter()
     folders = [""]
     links: list[str] = []  # visited last, so that a file is named by its real folder if that is below too
     visited = set()
@@ -33,22 +51,54 @@ def walk(root: Path) -> Listing:
             if (status.st_dev, status.st_ino) in visited:
                 continue
             visited.add((status.st_dev, status.st_ino))
-            with os.scandir(root / folder) as entries:
-                for entry in entries:
-                    _sort_in(entry, f"{folder}/{entry.name}" if folder else entry.name, found, folders, links)
+            with os.scandir(root / folder) as scanned:
+                entries = list(scanned)
+            if _is_index({entry.name for entry in entries}):
+                continue
+            for entry in entries:
+                name = f"{folder}/{entry.name}" if folder else entry.name
+                _sort_in(entry, name, found, folders, links, undecoded, excluded)
         except OSError as error:
             found.skipped.append(Skipped(folder or str(root), error.strerror or str(error)))
     for names in (found.photos, found.tars, found.skipped):
         names.sort()
+    if undecoded:
+        found.skipped.append(Skipped(".", _kinds(undecoded)))
     return found
 
 
+def holds_index(folder: Path) -> bool:
+    """Return whether a folder holds an index, whose files and thumbnails are no photos to search."""
+    try:
+        return _is_index(set(os.listdir(folder)))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _kinds(kinds: Counter[str]) -> str:
+    """Return in words how many files of which suffixes cannot be decoded."""
+    named = ", ".join(f"{number} {suffix}" for suffix, number in kinds.most_common())
+    return f"files of kinds that cannot be decoded: {named}"
+
+
+def _is_index(names: set[str]) -> bool:
+    return "index.json" in names and any(map(_DATA_FOLDER.fullmatch, names))
+
+
 def _sort_in(
-    entry: os.DirEntry[str], name: str, found: Listing, folders: list[str], links: list[str]
+    entry: os.DirEntry[str],
+    name: str,
+    found: Listing,
+    folders: list[str],
+    links: list[str],
+    undecoded: Counter[str],
+    excluded: Excluded | None,
 ) -> None:
     if entry.name.startswith("."):
         return
     suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 (a Path per file is slow)
+    if excluded is not None and excluded(f"{name}/" if entry.is_dir() else name):
+        return
     if not _is_utf8(name):
         if entry.is_dir() or suffix in SUFFIXES:
             readable = os.fsencode(name).decode("utf-8", "backslashreplace")
@@ -64,6 +114,11 @@ def _sort_in(
         found.tars.append(name)
     elif suffix == ".txt":
         found.texts.add(name)
+    elif suffix == ".xmp":
+        assert isinstance(found.sides, set)
+        found.sides.add(name)
+    elif suffix in UNDECODED:
+        undecoded[suffix] += 1
 
 
 def _is_utf8(name: str) -> bool:
@@ -75,9 +130,10 @@ def _is_utf8(name: str) -> bool:
 
 
 class FolderSource(Source):
-    """Photos below a folder; `NAME.txt` beside a photo holds its captions, one per line.
+    """Photos below a folder, with files beside them.
 
-    The id of a photo is its path relative to the folder.
+    `NAME.txt` beside a photo holds its captions, one per line; `NAME.xmp` or `NAME.jpg.xmp` what photo
+    programs write about it. The id of a photo is its path relative to the folder.
 
     Args:
         root: the folder.
@@ -94,6 +150,7 @@ class FolderSource(Source):
             Skipped(tar, "a tar among photos: give it by itself to read it") for tar in listing.tars
         ]
         self.items = [Item(photo, self._captions(photo, listing.texts)) for photo in listing.photos]
+        self._sides = listing.sides
 
     def _captions(self, photo: str, texts: set[str]) -> tuple[str, ...]:
         text = photo.rpartition(".")[0] + ".txt"
@@ -108,3 +165,10 @@ class FolderSource(Source):
 
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"
+
+    def side(self, index: int) -> str | None:
+        photo = self.items[index].id
+        stems = (photo, photo.rpartition(".")[0])
+        names = (stem + suffix for stem in stems for suffix in (".xmp", ".XMP"))
+        found = next((name for name in names if name in self._sides), None)
+        return None if found is None else f"{self.root}/{found}"

@@ -75,6 +75,9 @@ class FurtherCaptions(Source):
     def place(self, index: int) -> Place:
         return self.source.place(index)
 
+    def side(self, index: int) -> str | None:
+        return self.source.side(index)
+
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         return self.source.photo(index, size)
 

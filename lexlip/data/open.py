@@ -9,7 +9,7 @@ from pathlib import Path
 from lexlip.config import SourceConfig
 from lexlip.data import caption_table
 from lexlip.data.concat import Concat
-from lexlip.data.folder import FolderSource, Listing, walk
+from lexlip.data.folder import Excluded, FolderSource, Listing, walk
 from lexlip.data.further_captions import FurtherCaptions
 from lexlip.data.images import SUFFIXES
 from lexlip.data.karpathy import KarpathySource
@@ -34,7 +34,12 @@ def _open_one(config: SourceConfig) -> Source:
     return FurtherCaptions(source, config.captions) if config.captions else source
 
 
-def open_source(spec: str | Path, images: str | Path | None = None, split: str | None = None) -> Source:
+def open_source(
+    spec: str | Path,
+    images: str | Path | None = None,
+    split: str | None = None,
+    excluded: Excluded | None = None,
+) -> Source:
     """List photos and their captions.
 
     Args:
@@ -48,6 +53,7 @@ def open_source(spec: str | Path, images: str | Path | None = None, split: str |
         images: for tables and split files: where the photos are (a folder of photos or of tars, a tar, or a
             pattern of tars); the default is the folder of the file.
         split: for tables and split files: which photos to take; the default is all.
+        excluded: for folders: which files and folders to leave out.
 
     Raises:
         DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
@@ -63,7 +69,7 @@ def open_source(spec: str | Path, images: str | Path | None = None, split: str |
     if path.exists():
         _refuse(f"{name} holds its photos itself", images, split)
     if path.is_dir():
-        return _open_folder(path, name)
+        return _open_folder(path, name, excluded)
     if path.is_file() and suffix == ".tar":
         return WebDatasetSource([path], name)
     if path.is_file() and suffix in SUFFIXES:
@@ -93,8 +99,8 @@ def _draw_scenes(name: str) -> Source:
     return Scenes(int(numbers[1]), int(numbers[2]))
 
 
-def _open_folder(path: Path, name: str) -> Source:
-    listing = walk(path)
+def _open_folder(path: Path, name: str, excluded: Excluded | None) -> Source:
+    listing = walk(path, excluded)
     if listing.tars and not listing.photos:
         source = WebDatasetSource([path / tar for tar in listing.tars], name)
         source.skipped += listing.skipped

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from lexlip.data.embedded import LONGEST_XMP
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
 from lexlip.data.images import UnreadableImage, decode
 
@@ -37,6 +38,22 @@ class Place(NamedTuple):
     size: int | None = None
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a user names as the photos of an index.
+
+    Attributes:
+        sources: see `lexlip.data.open.open_source`; with several, an id begins with the name of its source.
+        images, split: see there.
+        exclude: patterns as in a .gitignore, of paths below each source.
+    """
+
+    sources: tuple[str, ...]
+    images: str | None = None
+    split: str | None = None
+    exclude: tuple[str, ...] = ()
+
+
 class Source(ABC):
     """Photos with captions, listed at once and read one by one.
 
@@ -47,12 +64,14 @@ class Source(ABC):
         items: the photos, in a fixed order; large sources make each one on demand.
         skipped: what was found unusable while listing.
         roots: the folders that paths of its photos begin with; there may be none.
+        given: what the user named, if `open_library` opened it.
     """
 
     name: str
     items: Sequence[Item]
     skipped: list[Skipped]
     roots: Sequence[str] = ()
+    given: Given | None = None
 
     @abstractmethod
     def read(self, index: int) -> bytes:
@@ -90,7 +109,7 @@ class Source(ABC):
         """
         data = self.read(index)
         try:
-            return decode_with_facts(data, size)
+            return decode_with_facts(data, size, self._side(index))
         except UnreadableImage as error:
             raise UnreadableImage(error.reason, self.path(index)) from error
 
@@ -99,11 +118,26 @@ class Source(ABC):
         place = self.place(index)
         try:
             if place.offset is not None:
-                return facts_of_header(io.BytesIO(read_place(place)))
+                return facts_of_header(io.BytesIO(read_place(place)), self._side(index))
             with Path(place.file).open("rb") as file:
-                return facts_of_header(file)
+                return facts_of_header(file, self._side(index))
         except (OSError, UnreadableImage):
             return Facts()
+
+    def side(self, index: int) -> str | None:
+        """Return the path of the XMP file beside a photo, if there is one."""
+        return None
+
+    def _side(self, index: int) -> bytes:
+        """Return the XMP file beside a photo; one that cannot be read, or is too large, is as none."""
+        path = self.side(index)
+        if path is None:
+            return b""
+        try:
+            with Path(path).open("rb") as file:
+                return file.read(LONGEST_XMP + 1)
+        except OSError:
+            return b""
 
     def place(self, index: int) -> Place:
         """Return where the bytes of a photo are."""

@@ -38,6 +38,9 @@ class Subset(Source):
     def place(self, index: int) -> Place:
         return self.source.place(self.indices[index])
 
+    def side(self, index: int) -> str | None:
+        return self.source.side(self.indices[index])
+
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         return self.source.photo(self.indices[index], size)
 

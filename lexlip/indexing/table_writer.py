@@ -13,13 +13,14 @@ from typing import Any, Self
 
 from lexlip.data import Source
 from lexlip.data.facts import Facts
+from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
 from lexlip.retrieval.photo_table import SCHEMA
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
-_OF_SOURCE = ("root", "file", "member", "start", "captions")  # columns that a listing tells
+_OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells
 _OF_PHOTO = ("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint")
-_COLUMNS = ("id", *_OF_SOURCE, *_OF_PHOTO, "side", "words")
+_COLUMNS = ("id", *_OF_SOURCE, *_OF_PHOTO, "words")
 
 
 class TableWriter:
@@ -83,7 +84,7 @@ class TableWriter:
         for number in numbers:
             id, captions = self.source.items[number].id, self.source.items[number].captions
             *was, embedded, keywords = stored.get(id, (None,) * len(columns[1:]))
-            now = [*self._place(number), _json(captions)]
+            now = [*self._place(number), _json(captions), side_name(self.source, number)]
             if embedded is None:  # an older version made the index
                 self.add([(number, Facts())])
             elif was != now:
@@ -111,13 +112,12 @@ class TableWriter:
 
     def _set_roots(self) -> None:
         """Store the source's folders; those of the old table keep their numbers."""
-        index = self.index.resolve()
         for root in self.source.roots:
-            relative = os.path.relpath(os.path.realpath(root), index)
+            absolute, relative = store_place(root, self.index)
             self._connection.execute(
                 "INSERT INTO roots (absolute, relative) VALUES (?, ?)"
                 " ON CONFLICT (absolute) DO UPDATE SET relative = excluded.relative",
-                (root.rstrip("/"), relative),
+                (absolute, relative),
             )
         numbers = dict(self._connection.execute("SELECT absolute, number FROM roots"))
         roots = [root.rstrip("/") for root in self.source.roots]
@@ -131,6 +131,7 @@ class TableWriter:
             id,
             *self._place(number),
             _json(captions),
+            side_name(self.source, number),
             self._size(number, facts),
             facts.width,
             facts.height,
@@ -140,7 +141,6 @@ class TableWriter:
             _json(facts.keywords),
             facts.digest,
             signed,
-            "",
             _words([*captions, *facts.captions, *facts.keywords]),
         )
 
@@ -156,6 +156,11 @@ class TableWriter:
 
     def _size(self, number: int, facts: Facts) -> int | None:
         return self.source.place(number).size if facts.size is None else facts.size
+
+
+def side_name(source: Source, number: int) -> str:
+    """Return the name of the XMP file beside a photo; "" if there is none."""
+    return os.path.basename(source.side(number) or "")  # noqa: PTH119
 
 
 def remove_old_tables(folder: Path, keep: str | None) -> None:

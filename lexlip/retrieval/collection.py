@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lexlip.data import Source
+from lexlip.data import Given, Source
 from lexlip.errors import DataError
 
 
@@ -32,12 +32,83 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
         "".join([root, given, str(index.absolute()), *source.roots]).encode()
     except UnicodeEncodeError:
         raise DataError(f"a folder above {source.name} or {index} has a name that is not UTF-8") from None
+    named = {} if source.given is None else {"given": _store(source.given, index)}
     if any(source.path(number) != root + item.id for number, item in enumerate(source.items)):
-        return {"listed": listed, "source": given}
+        return {"listed": listed, "source": given, **named}
     relative = bool(root) and index.resolve().is_relative_to(Path(root).resolve())
     if relative:
         given, root = (os.path.relpath(Path(path).resolve(), index.resolve()) for path in (given, root))
-    return {"listed": listed, "source": given, "root": root, "relative": relative}
+    return {"listed": listed, "source": given, "root": root, "relative": relative, **named}
+
+
+def store_place(path: str, index: Path) -> tuple[str, str]:
+    """Return a path as an index stores it: as it is, absolute, and relative to the index."""
+    absolute = str(Path(path).expanduser().absolute())
+    return absolute, os.path.relpath(os.path.realpath(absolute), index.resolve())
+
+
+def place_now(absolute: str, relative: str, index: Path) -> str:
+    """Return where a path that an index stores is now.
+
+    If there is something at the place relative to the index, that counts, so that an index can be moved with
+    its photos; otherwise the absolute path does, so that it can be moved alone.
+    """
+    beside = os.path.normpath(index.resolve() / relative)
+    try:
+        moved = os.path.exists(beside) and not (  # noqa: PTH110
+            os.path.exists(absolute) and os.path.samefile(beside, absolute)  # noqa: PTH110, PTH121
+        )
+    except OSError:
+        moved = False
+    return beside if moved else absolute
+
+
+def given_again(extra: dict[str, Any], index: Path) -> Given:
+    """Return what an index was made of, given what `describe_collection` returned.
+
+    Raises:
+        DataError: the index is too old to tell.
+    """
+    if "given" in extra:
+        stored = extra["given"]
+        images = stored["images"]
+        return Given(
+            tuple(_named_now(place, index) for place in stored["sources"]),
+            None if images is None else _named_now(images, index),
+            stored["split"],
+            tuple(stored["exclude"]),
+        )
+    if "source" not in extra:
+        raise DataError(f"the index {index} is too old to say what it was made of: give its SOURCE")
+    return Given((str(_place(extra, "source", index)),))
+
+
+def _store(given: Given, index: Path) -> dict[str, Any]:
+    return {
+        "sources": [_store_name(source, index) for source in given.sources],
+        "images": None if given.images is None else _store_name(given.images, index),
+        "split": given.split,
+        "exclude": list(given.exclude),
+    }
+
+
+def _store_name(name: str, index: Path) -> list[str]:
+    """Return a source as an index stores it: a folder and what of it, as patterns name no file."""
+    path = Path(name).expanduser()
+    if not path.exists() and not path.parent.is_dir():  # a pattern of folders
+        return [str(path.absolute())]
+    if not path.exists() and name.startswith("scenes:"):
+        return [name]
+    folder, rest = (path, "") if path.is_dir() else (path.parent, path.name)
+    return [*store_place(str(folder), index), rest]
+
+
+def _named_now(stored: list[str], index: Path) -> str:
+    if len(stored) == 1:
+        return stored[0]
+    absolute, relative, rest = stored
+    folder = place_now(absolute, relative, index)
+    return str(Path(folder) / rest) if rest else folder
 
 
 def locate(id: str, extra: dict[str, Any], index: Path) -> str:
@@ -58,6 +129,9 @@ def check_same_collection(extra: dict[str, Any], described: dict[str, Any], inde
         raise DataError(
             f"the index {index} is too old to say when its photos were listed: index once without --update"
         )
+    if "given" in extra and "given" in described:
+        _check_same_given(extra, described, index)
+        return
     for name in ("source", "root"):
         was, now = (_place(place, name, index) for place in (extra, described))
         if was != now:
@@ -65,6 +139,20 @@ def check_same_collection(extra: dict[str, Any], described: dict[str, Any], inde
                 f"the index {index} was made from {was}, not from {now}: update it from there,"
                 " or index without --update"
             )
+
+
+def _check_same_given(extra: dict[str, Any], described: dict[str, Any], index: Path) -> None:
+    was, now = (given_again(one, index) for one in (extra, described))
+    for one, other in ((was.sources, now.sources), (_images(was), _images(now))):
+        if [os.path.realpath(path) for path in one] != [os.path.realpath(path) for path in other]:
+            raise DataError(
+                f"the index {index} was made from {' '.join(one)}, not from {' '.join(other)}: update it from"
+                " there, or index without --update"
+            )
+
+
+def _images(given: Given) -> tuple[str, ...]:
+    return () if given.images is None else (given.images,)
 
 
 def check_same_photos(first: dict[str, Any], second: dict[str, Any], index: Path, other: Path) -> None:

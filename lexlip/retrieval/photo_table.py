@@ -3,9 +3,7 @@
 They are in one SQLite file in the index's data folder, DIR/data-<n>/photos-<m>.sqlite, which index.json
 names (`extra["photos"]`). It never changes: an update writes a new one, and the next update deletes the old.
 
-A root is a folder that many paths begin with. It is stored as an absolute path, and relative to the index:
-if there is something at the relative place, that counts, so that an index can be moved with its photos;
-otherwise the absolute path does, so that it can be moved alone.
+A root is a folder that many paths begin with; `lexlip.retrieval.collection.place_now` says where it is now.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from lexlip.data.fingerprint import distances
 from lexlip.data.photo_location import read_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
-from lexlip.retrieval.collection import locate
+from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 
 FORMAT = 1  # of the table; another one is of another version of this program
@@ -144,7 +142,7 @@ class PhotoTable:
             raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
         folder = index.resolve()
         self._roots = {
-            number: _root(absolute, relative, folder)
+            number: place_now(absolute, relative, folder).rstrip("/")
             for number, absolute, relative in self._rows("SELECT number, absolute, relative FROM roots")
         }
 
@@ -347,18 +345,6 @@ def connect(file: Path) -> sqlite3.Connection:
     """
     address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
     return sqlite3.connect(address, uri=True, check_same_thread=False)
-
-
-def _root(absolute: str, relative: str, index: Path) -> str:
-    """Return where a root is now; see the head of this file."""
-    beside = os.path.normpath(index / relative)
-    try:
-        moved = os.path.exists(beside) and not (  # noqa: PTH110
-            os.path.exists(absolute) and os.path.samefile(beside, absolute)  # noqa: PTH110, PTH121
-        )
-    except OSError:
-        moved = False
-    return (beside if moved else absolute).rstrip("/")
 
 
 def _conditions(filters: Filters) -> tuple[list[str], list[str]]:

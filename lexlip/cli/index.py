@@ -12,7 +12,7 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 
 if TYPE_CHECKING:
-    from lexlip.data import Skipped, Source
+    from lexlip.data import Given, Skipped, Source
     from lexlip.indexing.report import Indexed, Updated
     from lexlip.search.engines.faiss_index import Ann
     from lexlip.sparse.quantize import Scheme
@@ -22,7 +22,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 
 
 @click.command()
-@click.argument("source", default=".")
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @options.topk_option
 @options.index_option
 @options.model_option(options.DEFAULT_MODEL, options.FIRST_STAGES)
@@ -41,6 +41,18 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     help="Update an index of words: encode only new and changed photos, and delete those that are gone.",
 )
 @click.option(
+    "--prune",
+    is_flag=True,
+    help="With --update: delete photos that are gone though they are more than a fifth of the index.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Leave out files and folders, by a pattern as in a .gitignore, such as 'screenshots/' or '*.gif';"
+    " may be repeated.",
+)
+@click.option(
     "--pseudo-documents",
     metavar="FILE",
     help="Also write the documents for Anserini, as a JsonVectorCollection.",
@@ -54,13 +66,15 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 @click.pass_context
 def index(
     context: click.Context,
-    source: str,
+    sources: tuple[str, ...],
     topk: int,
     index_folder: str,
     model: str,
     quantization: Scheme,
     ann: Ann,
     update: bool,
+    prune: bool,
+    exclude: tuple[str, ...],
     pseudo_documents: str | None,
     language: str,
     images: str | None,
@@ -72,22 +86,27 @@ def index(
     """Make photos searchable.
 
     SOURCE is a folder (with all its sub-folders), a tar or a pattern of tars in img2dataset's layout, a
-    Karpathy JSON, or a TSV or CSV table. An existing index keeps answering until the new one is complete.
+    Karpathy JSON, or a TSV or CSV table; without one, the folder that you are in. Several of them make one
+    index. Hidden files and folders are left out, and links to folders are followed. An existing index keeps
+    answering until the new one is complete.
 
     A model of words makes a Lucene index, a dense model one of vectors in Faiss. With --model bm25 photos are
     found by the words of their captions, in one --language; photos without captions are left out.
 
-    With --update an existing index of words is updated from its SOURCE, with the model and the settings it
-    was made with. A photo has changed if its file, or the tar that contains it, was modified (mtime or ctime)
-    after the last indexing began.
+    With --update an existing index of words is updated from its SOURCE, which need not be given, with the
+    model and the settings it was made with. A photo has changed if its file, or the tar that contains it, was
+    modified (mtime or ctime) after the last indexing began. Photos with another name or place but the same
+    content are not encoded again.
     """
     import time
 
     from anserini_bridge import find_jar, find_java
-    from lexlip.data import open_source
+    from lexlip.data import open_library
     from lexlip.models.model_folder import kind_of
     from lexlip.registry import BM25
 
+    if prune and not update:
+        raise click.UsageError("--prune is for --update: leave it out")
     if update and pseudo_documents is not None:
         raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
     with interruptible(
@@ -97,8 +116,9 @@ def index(
         _check_options(context, kind, model)
         if kind == BM25 or _has_words(kind):
             find_java(), find_jar()  # fail before the work, and before the seconds that loading torch takes
+        given = _given(sources, images, split, exclude, index_folder if update else None)
         listed = time.time()  # before the listing: a photo that changes from now on is taken next time
-        photos = open_source(source, images, split)
+        photos = open_library(given)
         done: Indexed | Updated
         if update:
             from lexlip.indexing.update import update_photos
@@ -113,6 +133,7 @@ def index(
                 workers=workers,
                 device=device,
                 progress=not as_json,
+                prune=prune,
             )
         elif kind == BM25:
             from lexlip.indexing.bm25 import index_captions
@@ -125,6 +146,35 @@ def index(
         return
     show_skipped(done.skipped, " (--json lists all)")
     click.echo(_summary(done))
+
+
+def _given(
+    sources: tuple[str, ...],
+    images: str | None,
+    split: str | None,
+    exclude: tuple[str, ...],
+    updated: str | None,
+) -> Given:
+    """Return what is indexed: what the user gave and, for an update, the rest as it was."""
+    from pathlib import Path
+
+    from anserini_bridge import IndexNotFound, read_header
+    from lexlip.data import Given
+    from lexlip.errors import DataError
+    from lexlip.retrieval.collection import given_again
+
+    if updated is None:
+        return Given(sources or (".",), images, split, exclude)
+    try:
+        extra = read_header(updated).extra
+    except IndexNotFound:
+        raise DataError(f"there is no index {updated} to update: index once without --update") from None
+    if sources and "given" not in extra:
+        return Given(sources, images, split, exclude)
+    before = given_again(extra, Path(updated))
+    return Given(
+        sources or before.sources, images or before.images, split or before.split, exclude or before.exclude
+    )
 
 
 def _has_words(kind: str) -> bool:
@@ -178,12 +228,17 @@ def _summary(done: Indexed | Updated) -> str:
         what = (
             f"{done.added} added, {done.changed} changed, {done.deleted} deleted, {done.unchanged} unchanged"
         )
+        what += "".join(f", {number} {name}" for number, name in _also(done) if number)
     else:
         encoded = done.photos
         what = f"{done.photos} photos" + ("" if done.postings is None else f", {done.postings} postings")
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"
+
+
+def _also(done: Updated) -> list[tuple[int, str]]:
+    return [(done.moved, "moved"), (done.described, "with other captions")]
 
 
 def show_skipped(skipped: Sequence[Skipped], hint: str = "") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,16 +27,23 @@ class Changes:
     unchanged: int
 
 
-def find_changes(source: Source, held: Iterable[str], extra: dict[str, Any]) -> Changes:
+def find_changes(
+    source: Source,
+    held: Iterable[str],
+    extra: dict[str, Any],
+    sides: Mapping[str, str] | None = None,
+) -> Changes:
     """Compare a source with the ids that an index holds.
 
-    A photo counts as changed if its file, or the tar that it is in, was modified since the listing for the
-    index began. No photo is opened.
+    A photo counts as changed if its file, or the tar that it is in, or the XMP file beside it, was modified
+    since the listing for the index began. No photo is opened.
 
     Args:
         source: the photos now.
         held: the ids in the index.
-        extra: what the index stores about its source (see `describe_collection`).
+        extra: what the index stores about its source (see `describe_collection`); with "paths", where each
+            photo was, by id.
+        sides: name of the XMP file beside each photo then, by id, "" if there was none; None is unknown.
     """
     newer = cache(lambda file: _changed_after(file, extra["listed"]))
     paths = extra.get("paths", {})
@@ -48,7 +55,9 @@ def find_changes(source: Source, held: Iterable[str], extra: dict[str, Any]) -> 
             continue
         gone.remove(item.id)
         moved = item.id in paths and paths[item.id] != source.path(number)
-        if moved or newer(source.file(number)):
+        side = source.side(number)
+        other_side = sides is not None and sides.get(item.id, "") != os.path.basename(side or "")  # noqa: PTH119
+        if moved or other_side or newer(source.file(number)) or (side is not None and newer(side)):
             changed.append(number)
         else:
             unchanged += 1

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Source
 from lexlip.errors import DataError
+from lexlip.indexing.caption_index import write_caption_index
 from lexlip.indexing.report import Indexed, writing_to
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
@@ -76,7 +77,8 @@ def index_photos(
                 if pseudo_documents is not None:
                     documents.append(batch)
                 batch = next(batches, None)
-        writer.set_extra({**extra, "photos": table.name})
+        extra["photos"] = table.name
+        writer.set_extra(write_caption_index(writer.folder, index, extra, {}))
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, model.vocabulary.words)
     written = read_metadata(index)

@@ -43,7 +43,13 @@ class Indexed(_Report):
 
 @dataclass(frozen=True)
 class Updated(_Report):
-    """An updated index: numbers of photos, and its size now, as in `Indexed`."""
+    """An updated index: numbers of photos, and its size now, as in `Indexed`.
+
+    Attributes:
+        moved: photos that have another name or place now, with the same content; they are neither added nor
+            deleted.
+        described: unchanged photos that have other captions now.
+    """
 
     index: str
     added: int
@@ -53,6 +59,8 @@ class Updated(_Report):
     megabytes: float
     seconds: float
     skipped: list[Skipped]
+    moved: int = 0
+    described: int = 0
 
 
 @contextmanager

@@ -102,26 +102,17 @@ class TableWriter:
         """Delete photos; ids that are not there are ignored."""
         self._connection.executemany("DELETE FROM photos WHERE id = ?", ((id,) for id in ids))
 
-    def texts(self) -> tuple[list[str], list[str]]:
-        """Return the ids of the photos that have captions or keywords, and these as one text each."""
-        rows = self._connection.execute(
-            "SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id"
-        ).fetchall()
-        texts = [" ".join(text for part in parts for text in json.loads(part)) for _, *parts in rows]
-        return [row[0] for row in rows], texts
-
     def _set_roots(self) -> None:
         """Store the source's folders; those of the old table keep their numbers."""
-        for root in self.source.roots:
-            absolute, relative = store_place(root, self.index)
-            self._connection.execute(
-                "INSERT INTO roots (absolute, relative) VALUES (?, ?)"
-                " ON CONFLICT (absolute) DO UPDATE SET relative = excluded.relative",
-                (absolute, relative),
-            )
+        roots = [store_place(root, self.index) for root in self.source.roots]
+        self._connection.executemany(
+            "INSERT INTO roots (absolute, relative) VALUES (?, ?)"
+            " ON CONFLICT (absolute) DO UPDATE SET relative = excluded.relative",
+            roots,
+        )
         numbers = dict(self._connection.execute("SELECT absolute, number FROM roots"))
-        roots = [root.rstrip("/") for root in self.source.roots]
-        self._roots = [(f"{root}/", numbers[root]) for root in sorted(roots, key=len, reverse=True)]
+        longest_first = sorted((absolute for absolute, _ in roots), key=len, reverse=True)
+        self._roots = [(f"{absolute.rstrip('/')}/", numbers[absolute]) for absolute in longest_first]
 
     def _row(self, number: int, facts: Facts) -> tuple[Any, ...]:
         id, captions = self.source.items[number].id, self.source.items[number].captions

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from scipy.sparse import csr_matrix
 
 from anserini_bridge import (
     ImpactSearcher,
@@ -21,13 +24,18 @@ from anserini_bridge import (
 )
 from lexlip.data import Source
 from lexlip.errors import ConfigError, DataError
+from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
 from lexlip.indexing.changes import Changes, find_changes
+from lexlip.indexing.known_again import Known, find_known
 from lexlip.indexing.report import Updated, writing_to
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, describe_collection
-from lexlip.retrieval.photo_table import open_photos
+from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.sparse.quantize import Scheme
+
+FEWEST_DELETED = 5  # photos that an update deletes without being asked to, whatever their share is
+LARGEST_SHARE = 0.2  # of an index that it deletes so
 
 if TYPE_CHECKING:
     from lexlip.indexing.impact import Impacts
@@ -44,6 +52,7 @@ def update_photos(
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
+    prune: bool = False,
 ) -> Updated:
     """Make an index of words match its source again, in one commit.
 
@@ -53,9 +62,11 @@ def update_photos(
         source, listed, index, workers, progress: see `lexlip.indexing.impact.index_photos`.
         model_name: where the model is now; None is where it was.
         topk_words, scheme: None takes those that the index was made with; others are refused.
+        prune: delete photos that are gone, however many they are.
 
     Raises:
-        DataError: there is no index, it is of another source, or the folder cannot be written.
+        DataError: there is no index, it is of another source, too many photos are gone (see
+            `check_deletions`), or the folder cannot be written.
         ConfigError: the index was made with other settings.
         ModelError: the model that made the index does not exist, or another one is named.
         BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
@@ -68,43 +79,131 @@ def update_photos(
     model = metadata.extra.get("model") if model_name is None else lasting_name(model_name)
     extra = {"model": model, **described}
     writer = update_index(index)
-    with ImpactSearcher(index) as searcher:
-        changes = find_changes(source, searcher.ids(), _with_paths(index, metadata))
+    with ImpactSearcher(index) as searcher, open_photos(index, metadata) as old_table:
+        plan = _plan(source, searcher, old_table, metadata)
+    if not prune:
+        check_deletions(len(plan.deleted), plan.held, index)
 
     photos: PhotoVectors | None = None
     batches: Iterator[Impacts] = iter(())
-    if changes.new or changes.changed or model_name is not None:
-        photos, batches = _encode(index, metadata, model_name, source, changes, workers, device, progress)
+    if plan.to_encode or model_name is not None:
+        photos, batches = _encode(
+            index, metadata, model_name, source, plan.to_encode, workers, device, progress
+        )
     batch = next(batches, None)  # before anything is written
     encoded: set[str] = set()
-    changed = {source.items[number].id for number in changes.changed}
-    gone = set(changes.gone)
-    if batch is not None or changed or gone or model != metadata.extra.get("model"):
+    changed = {source.items[number].id for number in plan.changes.changed}
+    lost: set[str] = set()
+    if batch is not None or plan.writes or changed or model != metadata.extra.get("model"):
         with writing_to(index), writer:
-            held = read_metadata(index).extra.get("photos")
-            remove_old_tables(writer.folder, keep=held)
-            with TableWriter(writer.folder, index, source, held) as table:
+            held = read_metadata(index).extra
+            remove_old_tables(writer.folder, keep=held.get("photos"))
+            remove_old_captions(writer.folder, keep=held.get("captions", {}).get("folder"))
+            with TableWriter(writer.folder, index, source, held.get("photos")) as table:
+                writer.delete(plan.changes.gone)
+                table.delete(plan.changes.gone)
+                if plan.known:
+                    writer.upsert([source.items[number].id for number in plan.known], plan.vectors)
+                    table.add((number, facts) for number, (_, facts) in plan.known.items())
                 while batch is not None and photos is not None:
                     writer.upsert(*batch)
                     encoded.update(batch[0])
                     table.add(photos.take_facts(batch[0]))
                     batch = next(batches, None)
-                gone |= changed - encoded  # those that cannot be read any more
-                writer.delete(sorted(gone))
-                table.delete(gone)
-                opened = {*changes.new, *changes.changed}
-                table.refresh(number for number in range(len(source)) if number not in opened)
-            writer.set_extra({**extra, "photos": table.name})
+                lost = changed - encoded - plan.known_ids(source)  # those that cannot be read any more
+                if not prune:
+                    check_deletions(len(plan.deleted) + len(lost), plan.held, index)
+                writer.delete(sorted(lost))
+                table.delete(lost)
+                table.refresh(plan.unchanged)
+            extra["photos"] = table.name
+            writer.set_extra(write_caption_index(writer.folder, index, extra, held))
     return Updated(
         index=str(index),
         added=len(encoded - changed),
-        changed=len(encoded & changed),
-        deleted=len(gone),
-        unchanged=changes.unchanged,
+        changed=len(changed - lost),
+        deleted=len(plan.deleted) + len(lost),
+        unchanged=plan.changes.unchanged,
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *(photos.skipped if photos else ())],
+        moved=len(plan.moved),
+        described=plan.described,
     )
+
+
+def check_deletions(deleted: int, held: int, index: Path) -> None:
+    """Refuse to delete many photos at once, which may only be out of reach.
+
+    Args:
+        deleted: photos that an update would delete.
+        held: photos of the index.
+        index: its folder.
+
+    Raises:
+        DataError: these are more than a fifth, and at least FEWEST_DELETED.
+    """
+    if deleted >= FEWEST_DELETED and deleted > LARGEST_SHARE * held:
+        raise DataError(
+            f"{deleted} of the {held} photos of {index} are gone, as if a disk were not mounted: nothing was"
+            " changed; give --prune to delete them"
+        )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What an update does.
+
+    Attributes:
+        changes: of the source since the index was written.
+        held: photos of the index.
+        known: new and changed photos whose content the index has.
+        vectors: theirs, [n, V].
+        unchanged: indices in the source.
+        described: how many of these have other captions.
+    """
+
+    changes: Changes
+    held: int
+    known: Known
+    vectors: csr_matrix | None
+    unchanged: list[int]
+    described: int
+
+    @property
+    def moved(self) -> set[str]:
+        """Former ids of photos that have another one now."""
+        return {id for id, _ in self.known.values()}.intersection(self.changes.gone)
+
+    @property
+    def deleted(self) -> set[str]:
+        return set(self.changes.gone) - self.moved
+
+    @property
+    def to_encode(self) -> list[int]:
+        return sorted({*self.changes.new, *self.changes.changed} - self.known.keys())
+
+    @property
+    def writes(self) -> bool:
+        return bool(self.changes.gone or self.known or self.described)
+
+    def known_ids(self, source: Source) -> set[str]:
+        return {source.items[number].id for number in self.known}
+
+
+def _plan(source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata) -> _Plan:
+    held = searcher.ids()
+    listed = table.listed()
+    extra = metadata.extra if "root" in metadata.extra else {**metadata.extra, "paths": table.paths()}
+    sides = {id: side for id, (_, side) in listed.items()}
+    changes = find_changes(source, held, extra, sides if listed else None)
+    known = find_known(source, changes, table)
+    vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
+    opened = {*changes.new, *changes.changed}
+    unchanged = [number for number in range(len(source)) if number not in opened]
+    items = (source.items[number] for number in unchanged)
+    described = sum(item.id in listed and listed[item.id][0] != item.captions for item in items)
+    return _Plan(changes, len(held), known, vectors, unchanged, described)
 
 
 def _encode(
@@ -112,7 +211,7 @@ def _encode(
     metadata: IndexMetadata,
     model_name: str | None,
     source: Source,
-    changes: Changes,
+    to_encode: list[int],
     workers: int,
     device: str,
     progress: bool,
@@ -127,19 +226,10 @@ def _encode(
         source,
         workers=workers,
         progress="index" if progress else None,
-        indices=sorted([*changes.new, *changes.changed]),
+        indices=to_encode,
         facts=True,
     )
     return photos, impacts(photos, metadata.topk, metadata.quantization["scheme"])
-
-
-def _with_paths(index: Path, metadata: IndexMetadata) -> dict[str, Any]:
-    """Return what an index stores about its source, with where photos are, unless their ids say it."""
-    extra = metadata.extra
-    if "paths" in extra or "root" in extra:
-        return extra
-    with open_photos(index, metadata) as table:
-        return {**extra, "paths": table.paths()}
 
 
 def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> IndexMetadata:

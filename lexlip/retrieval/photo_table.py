@@ -173,6 +173,17 @@ class PhotoTable:
         rows = self._rows("SELECT id, root, file, member FROM photos")
         return {id: self._path(root, file, member) for id, root, file, member in rows}
 
+    def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
+        """Return the captions of the source, and the name of the XMP file, of every photo by id."""
+        rows = self._rows("SELECT id, captions, side FROM photos")
+        return {id: (tuple(json.loads(captions)), side) for id, captions, side in rows}
+
+    def texts(self) -> tuple[list[str], list[str]]:
+        """Return the ids of the photos that have captions or keywords, and these as one text each."""
+        rows = self._rows("SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id")
+        texts = [" ".join(text for part in parts for text in json.loads(part)) for _, *parts in rows]
+        return [row[0] for row in rows], texts
+
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         """Return when photos were taken; None is unknown."""
         found = dict(self._of("id, taken", ids))
@@ -305,8 +316,18 @@ class OldPhotoTable(PhotoTable):
     def close(self) -> None:
         pass
 
+    def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
+        return {}
+
+    def texts(self) -> tuple[list[str], list[str]]:
+        return [], []
+
     def __len__(self) -> int:
         return self.metadata.documents
+
+    def paths(self) -> dict[str, str]:
+        paths: dict[str, str] = self.metadata.extra.get("paths", {})
+        return paths
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         extra = self.metadata.extra

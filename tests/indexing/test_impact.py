@@ -56,6 +56,7 @@ def test_what_is_stored_and_reported(model: LexLIP, photos: Path, tmp_path: Path
         "root": f"{photos}/",
         "relative": False,
         "photos": "photos-1.sqlite",
+        "captions": {"folder": "captions-1", "language": "en", "documents": 6},
     }
     assert (done.index, done.photos, done.postings) == (str(folder), 6, found.postings)
     assert done.megabytes == folder_megabytes(folder)

@@ -42,17 +42,11 @@ def test_an_update_is_a_new_file_and_the_old_one_stays(photos: Path, folder: Pat
         assert [photo and photo.width for photo in table.get(ids)] == [0, 10, None, 3, 4, 50]
         assert table.select(Filters(caption="whale sea")) == ["4.jpg"]
         assert table.get(["4.jpg"])[0].captions == ("a whale",)  # type: ignore[union-attr]
-        found, texts = table_texts(folder, second.name)
+        found, texts = table.texts()
         assert found == ["0.jpg", "1.jpg", "3.jpg", "4.jpg", "5.jpg"]
         assert texts[3] == "a whale sea"
     remove_old_tables(folder, keep=second.name)
     assert [path.name for path in folder.iterdir()] == ["photos-2.sqlite"]
-
-
-def table_texts(folder: Path, name: str) -> tuple[list[str], list[str]]:
-    writer = TableWriter(folder, folder.parent, open_source(folder.parents[1] / "photos"), name)
-    with writer:
-        return writer.texts()
 
 
 def test_a_table_of_an_older_index_begins_with_what_the_listing_tells(photos: Path, folder: Path) -> None:

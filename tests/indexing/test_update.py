@@ -1,6 +1,7 @@
 import os
 import shutil
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,18 @@ from typing import Any
 import pytest
 
 from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
+from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.data import Scenes, open_source
 from lexlip.data.facts import digest
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter
-from lexlip.indexing.update import update_photos
+from lexlip.indexing.update import check_deletions, update_photos
 from lexlip.models.lexlip import LexLIP
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
+from tests.data.test_embedded import xmp
 from tests.search.indexes import index_bm25, index_words
 
 IDS = [f"{number}.jpg" for number in range(6)]
@@ -223,3 +226,104 @@ def test_a_failed_update_leaves_the_table(index: Path, photos: Path, monkeypatch
     with table(index) as made:
         assert sorted(made.select(Filters())) == IDS
     assert len(list(index.glob("data-*/photos-*"))) == 1
+
+
+# ---- photos that are known again ----
+
+
+def test_a_moved_photo_is_not_encoded_again(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ImpactSearcher(index) as searcher:
+        before = searcher.vectors(IDS)
+    (photos / "deep").mkdir()
+    for number in range(6):
+        (photos / f"{number}.jpg").rename(photos / "deep" / f"{5 - number}.jpg")
+    (photos / "5.txt").rename(photos / "deep" / "0.txt")
+    monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
+    done = update(photos, index)
+    assert counts(done) == (0, 0, 0, 0)
+    assert done.moved == 6
+    with ImpactSearcher(index) as searcher:
+        assert sorted(searcher.ids()) == [f"deep/{number}.jpg" for number in range(6)]
+        moved = searcher.vectors([f"deep/{5 - number}.jpg" for number in range(6)])
+        assert (moved != before).nnz == 0
+    with table(index) as made:
+        assert made.paths()["deep/0.jpg"] == str(photos / "deep" / "0.jpg")
+        (photo,) = made.get(["deep/0.jpg"])
+        assert photo is not None
+        assert photo.captions
+        assert photo.width == 96
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+
+
+def test_other_captions_are_stored_without_encoding(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "1.txt").write_text("a whale\n")
+    monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
+    done = update(photos, index)
+    assert (counts(done), done.described) == ((0, 0, 0, 6), 1)
+    with table(index) as made:
+        assert made.select(Filters(caption="whale")) == ["1.jpg"]
+    metadata = read_metadata(index)
+    captions = metadata.extra["captions"]
+    with Bm25Searcher(index / metadata.directory / captions["folder"]) as searcher:
+        assert searcher.search(["whales"])[0][0] == ["1.jpg"]
+    assert update(photos, index).described == 0
+
+
+def test_an_xmp_file_that_comes_changes_and_goes(index: Path, photos: Path) -> None:
+    def keywords() -> tuple[str, ...]:
+        with table(index) as made:
+            return made.get(["1.jpg"])[0].keywords  # type: ignore[union-attr]
+
+    (photos / "1.xmp").write_bytes(xmp())
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert keywords() == ("sea", "holidays 2019")
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+    (photos / "1.xmp").write_bytes(xmp().replace(b"sea", b"lake"))
+    future = time.time() + 120
+    os.utime(photos / "1.xmp", (future, future))
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert keywords() == ("lake", "holidays 2019")
+    (photos / "1.xmp").unlink()
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert keywords() == ()
+
+
+# ---- many photos that are gone ----
+
+
+@pytest.mark.parametrize(
+    ("deleted", "held", "fine"), [(4, 6, True), (5, 25, True), (5, 24, False), (6, 25, False)]
+)
+def test_a_fifth_of_an_index_may_be_deleted(deleted: int, held: int, fine: bool, tmp_path: Path) -> None:
+    with nullcontext() if fine else pytest.raises(DataError, match=r"give --prune to delete them"):
+        check_deletions(deleted, held, tmp_path)
+
+
+def test_more_than_that_needs_prune(index: Path, photos: Path) -> None:
+    before = state(index)
+    for number in range(5):
+        (photos / f"{number}.jpg").rename(photos / f"{number}.away")
+    with pytest.raises(DataError) as caught:
+        update(photos, index)
+    assert str(caught.value) == (
+        f"5 of the 6 photos of {index} are gone, as if a disk were not mounted: nothing was changed; give"
+        " --prune to delete them"
+    )
+    assert state(index) == before
+    assert counts(update(photos, index, prune=True)) == (0, 0, 5, 1)
+
+
+def test_photos_that_cannot_be_read_any_more_count_too(index: Path, photos: Path) -> None:
+    before = read_metadata(index)
+    future = time.time() + 120
+    for number in range(5):
+        (photos / f"{number}.jpg").write_bytes(b"")
+        os.utime(photos / f"{number}.jpg", (future, future))
+    with pytest.raises(DataError, match="give --prune to delete them"):
+        update(photos, index)
+    assert read_metadata(index) == before
+    assert counts(update(photos, index, prune=True)) == (0, 0, 5, 1)

@@ -1,0 +1,55 @@
+"""The captions and keywords of an index's photos in BM25, to be searched along with the photos' words.
+
+DIR/data-<n>/captions-<m>/, a plain Lucene index; `extra["captions"]` of index.json says which:
+{"folder": "captions-1", "language": "en", "documents": 12}. Without captions and keywords there is none.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from anserini_bridge.bm25 import write_bm25_index
+from lexlip.retrieval.photo_table import PhotoTable
+
+LANGUAGE = "en"
+_FOLDER = re.compile(r"captions-([1-9][0-9]*)")
+
+
+def write_caption_index(
+    folder: Path, index: Path, extra: dict[str, Any], old: dict[str, Any]
+) -> dict[str, Any]:
+    """Index captions and keywords as a new table of photos has them.
+
+    Args:
+        folder: the index's data folder.
+        index: the index's folder.
+        extra: what index.json will say, the table's name included.
+        old: what it says now; if no text has changed since then, its index of captions stays.
+
+    Returns:
+        What index.json will say, with "captions" if there are any.
+    """
+    ids, texts = _texts(folder, index, extra)
+    if not ids:
+        return extra
+    if {"captions", "photos"} <= old.keys() and (ids, texts) == _texts(folder, index, old):
+        return {**extra, "captions": old["captions"]}
+    found = [_FOLDER.fullmatch(path.name) for path in folder.glob("captions-*")]
+    name = f"captions-{max((int(match[1]) for match in found if match), default=0) + 1}"
+    write_bm25_index(folder / name, ids, texts, LANGUAGE)
+    return {**extra, "captions": {"folder": name, "language": LANGUAGE, "documents": len(ids)}}
+
+
+def remove_old_captions(folder: Path, keep: str | None) -> None:
+    """Delete the indexes of captions that index.json does not name; the caller holds the index's lock."""
+    for path in folder.glob("captions-*"):
+        if _FOLDER.fullmatch(path.name) and path.name != keep:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _texts(folder: Path, index: Path, extra: dict[str, Any]) -> tuple[list[str], list[str]]:
+    with PhotoTable(index, folder / extra["photos"]) as table:
+        return table.texts()

@@ -1,0 +1,74 @@
+"""Photos that an index holds already, under their own or another name: they are not encoded again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lexlip.data import Source, UnreadableImage
+from lexlip.data.facts import Facts, digest
+from lexlip.indexing.changes import Changes
+from lexlip.retrieval.photo_table import Photo, PhotoTable
+
+Known = dict[int, tuple[str, Facts]]
+"""By the photo's index in the source: its id in the index, and the facts about it."""
+
+
+def find_known(source: Source, changes: Changes, table: PhotoTable) -> Known:
+    """Find new and changed photos whose content is that of an indexed one.
+
+    A new photo is compared with those that are gone, and a changed one with itself: by the size of the file,
+    then by its digest. Only files of a size that fits are read. Each photo that is gone is found once.
+    """
+    gone = _by_content(photo for photo in table.get(changes.gone) if photo)
+    known: Known = {}
+    for number in changes.new:
+        if found := _find(source, number, gone):
+            known[number] = (found.id, _facts(source, number, found))
+    changed = [source.items[number].id for number in changes.changed]
+    for number, photo in zip(changes.changed, table.get(changed), strict=True):
+        if photo and (found := _find(source, number, _by_content([photo]))):
+            known[number] = (found.id, _facts(source, number, found))
+    return known
+
+
+ByContent = dict[int, dict[str, list[Photo]]]
+"""Photos by size, then by digest."""
+
+
+def _by_content(photos: Iterable[Photo]) -> ByContent:
+    found: ByContent = {}
+    for photo in photos:
+        if photo.digest and photo.size is not None:
+            found.setdefault(photo.size, {}).setdefault(photo.digest, []).append(photo)
+    return found
+
+
+def _find(source: Source, number: int, photos: ByContent) -> Photo | None:
+    """Return the photo with the same content, which is taken away from the others."""
+    sized = photos.get(_size(source, number))
+    if not sized:
+        return None
+    try:
+        same = sized.get(digest(source.read(number)))
+    except UnreadableImage:
+        return None
+    return same.pop(0) if same else None
+
+
+def _size(source: Source, number: int) -> int:
+    """Return the bytes of a photo's file, or of its part of a tar; -1 if it is not there."""
+    place = source.place(number)
+    if place.size is not None:
+        return place.size
+    try:
+        return os.stat(place.file).st_size  # noqa: PTH116
+    except OSError:
+        return -1
+
+
+def _facts(source: Source, number: int, photo: Photo) -> Facts:
+    """Return the facts about a photo, of which what lies beside it may have changed."""
+    facts = source.header(number)
+    return replace(facts, size=photo.size, digest=photo.digest, fingerprint=photo.fingerprint)

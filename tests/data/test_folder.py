@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import Item, Skipped, UnreadableImage, open_source
+from lexlip.data.folder import holds_index, walk
 from lexlip.errors import DataError
 
 from .pictures import jpeg, write
@@ -172,3 +173,35 @@ def test_a_relative_folder_has_absolute_paths(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir("/")
     assert source.path(0) == f"{tmp_path}/photos/a.jpg"
     source.read(0)
+
+
+# ---- what is not listed ----
+
+
+def test_folders_that_hold_an_index_are_left_out(tmp_path: Path) -> None:
+    for name in ("a.jpg", "ix/thumbnails/t.jpg", "ix/data-1/b.jpg", "no/index.json.d/c.jpg", "data-1/d.jpg"):
+        write(tmp_path / name, jpeg())
+    write(tmp_path / "ix" / "index.json", "{}")
+    write(tmp_path / "no" / "index.json", "{}")
+    assert walk(tmp_path).photos == ["a.jpg", "data-1/d.jpg", "no/index.json.d/c.jpg"]
+    assert [holds_index(tmp_path / name) for name in ("ix", "no", "", "none")] == [True, False, False, False]
+
+
+def test_kinds_that_cannot_be_decoded_are_counted(tmp_path: Path) -> None:
+    for name in ("a.jpg", "b.MOV", "c.mov", "d/e.cr2", ".f.mov", "g.docx"):
+        write(tmp_path / name, jpeg())
+    assert walk(tmp_path).skipped == [Skipped(".", "files of kinds that cannot be decoded: 2 .mov, 1 .cr2")]
+    assert walk(tmp_path, lambda name: name == "d/").skipped[0].reason.endswith(": 2 .mov")
+
+
+def test_an_xmp_file_is_beside_its_photo(tmp_path: Path) -> None:
+    for name in ("a.jpg", "a.png", "b.jpg", "c.jpg", "d/a.jpg"):
+        write(tmp_path / name, jpeg())
+    for name in ("a.xmp", "a.jpg.xmp", "b.XMP", "d.xmp"):
+        write(tmp_path / name, "")
+    source = open_source(tmp_path)
+    sides = {item.id: source.side(number) for number, item in enumerate(source.items)}
+    expected = {"a.jpg": "a.jpg.xmp", "a.png": "a.xmp", "b.jpg": "b.XMP"}
+    assert sides == {item.id: None for item in source.items} | {
+        photo: f"{tmp_path}/{side}" for photo, side in expected.items()
+    }

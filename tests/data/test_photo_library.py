@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from lexlip.data import Given, open_library
+from lexlip.errors import DataError
+from tests.conftest import write_photos
+from tests.data.pictures import jpeg, write, write_tar
+
+
+def ids(*sources: object, **options: object) -> list[str]:
+    given = Given(tuple(map(str, sources)), **options)  # type: ignore[arg-type]
+    found = open_library(given)
+    assert found.given == given
+    return [item.id for item in found.items]
+
+
+ALL = ["a.jpg", "b.gif.jpg", "keep/c.jpg", "keep/screenshots/e.jpg", "screenshots/d.jpg", "ä b/f.jpg"]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in (
+        "a.jpg",
+        "b.gif.jpg",
+        "keep/c.jpg",
+        "screenshots/d.jpg",
+        "keep/screenshots/e.jpg",
+        "ä b/f.jpg",
+    ):
+        write(tmp_path / "tree" / name, jpeg())
+    return tmp_path / "tree"
+
+
+def test_one_folder(photos: Path) -> None:
+    assert ids(photos) == [f"{number}.jpg" for number in range(6)]
+
+
+def test_several_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = write_photos(tmp_path / "one", 1), write_photos(tmp_path / "two", 2)
+    assert ids(one, two) == ["one/0.jpg", "two/0.jpg", "two/1.jpg"]
+    same = write_photos(tmp_path / "deep" / "one", 1)
+    assert ids(one, same) == ["1-one/0.jpg", "2-one/0.jpg"]
+    monkeypatch.chdir(one)
+    assert ids(".", "../two") == ["one/0.jpg", "two/0.jpg", "two/1.jpg"]
+    source = open_library(Given((str(one), str(two))))
+    assert source.path(2) == str(two / "1.jpg")
+    assert source.roots == [str(one), str(two)]
+
+
+def test_a_folder_in_another_one(tree: Path) -> None:
+    for sources in ((tree, tree / "keep"), (tree / "keep", tree), (tree, tree)):
+        with pytest.raises(DataError, match=r"lies in .*tree.*, whose photos include it: leave it out"):
+            ids(*sources)
+    assert len(ids(tree / "keep", tree / "screenshots")) == 3
+
+
+@pytest.mark.parametrize(
+    ("patterns", "left"),
+    [
+        (
+            (),
+            ["a.jpg", "b.gif.jpg", "keep/c.jpg", "keep/screenshots/e.jpg", "screenshots/d.jpg", "ä b/f.jpg"],
+        ),
+        (("screenshots/",), ["a.jpg", "b.gif.jpg", "keep/c.jpg", "ä b/f.jpg"]),
+        (("/screenshots",), ["a.jpg", "b.gif.jpg", "keep/c.jpg", "keep/screenshots/e.jpg", "ä b/f.jpg"]),
+        (("*.jpg", "!a.jpg"), ["a.jpg"]),
+        (("*.gif*", "keep/**"), ["a.jpg", "screenshots/d.jpg", "ä b/f.jpg"]),
+        (
+            ("# nothing", "ä b"),
+            ["a.jpg", "b.gif.jpg", "keep/c.jpg", "keep/screenshots/e.jpg", "screenshots/d.jpg"],
+        ),
+    ],
+)
+def test_patterns(tree: Path, patterns: tuple[str, ...], left: list[str]) -> None:
+    assert ids(tree, exclude=patterns) == left
+
+
+def test_patterns_for_tars_and_tables(photos: Path, tmp_path: Path) -> None:
+    tar = write_tar(tmp_path / "a.tar", {f"{n}.jpg": (photos / f"{n}.jpg").read_bytes() for n in range(3)})
+    assert ids(tar, exclude=("1.jpg",)) == ["a.tar/0.jpg", "a.tar/2.jpg"]
+    table = write(tmp_path / "table.tsv", "image\tcaption\n0.jpg\ta dog\n1.jpg\ta cat\n")
+    assert ids(table, images=str(photos), exclude=("0.*",)) == ["1.jpg"]
+    with pytest.raises(DataError, match=r"all photos of .*a.tar are excluded: \*.jpg"):
+        ids(tar, exclude=("*.jpg",))
+    with pytest.raises(DataError, match="no photos below"):
+        ids(photos, exclude=("*.jpg",))

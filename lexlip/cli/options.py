@@ -197,10 +197,9 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_second_stage(context: click.Context) -> None:
-    """Refuse the options of --rerank or --also without these."""
-    for main in ("rerank", "also"):
-        if context.params[main] is None:
-            prefix = "rerank_" if main == "rerank" else "hybrid"
+    """Refuse the options of --rerank or --also (or --captions) without these."""
+    for main, prefix in (("rerank", "rerank_"), ("also", "hybrid")):
+        if context.params[main] is None and not (main == "also" and context.params.get("captions")):
             names = [name for name in context.params if name.startswith(prefix)]
             refuse(context, names, f"is for --{main}")
 

@@ -41,6 +41,11 @@ SUGGESTIONS = 8  # words to search on with, in JSON
 @options.query_encoder_option
 @options.query_topk_option()
 @options.second_stage_options("DIR", "A second index of the same photos")
+@click.option(
+    "--captions",
+    is_flag=True,
+    help="Also search the captions and keywords that the index has; the hits of both are fused.",
+)
 @click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
 @click.option(
     "-f",
@@ -80,6 +85,7 @@ def search(
     also: str | None,
     hybrid: Hybrid,
     hybrid_weight: float,
+    captions: bool,
     html: str | None,
     shape: str,
     null: bool,
@@ -99,10 +105,12 @@ def search(
     if sum(asked is not None for asked in (query, image, similar)) != 1:
         raise click.UsageError('give a sentence ("two dogs in snow"), --image FILE or --similar ID: only one')
     if image is not None:
-        options.refuse(context, ["rerank", "also"], "is for sentences, not for --image")
+        options.refuse(context, ["rerank", "also", "captions"], "is for sentences, not for --image")
     if similar is not None:
         options.refuse(
-            context, ["rerank", "query_topk", "query_encoder"], "is for sentences, not for --similar"
+            context,
+            ["rerank", "captions", "query_topk", "query_encoder"],
+            "is for sentences, not for --similar",
         )
     if null and shape != "paths":
         raise click.UsageError("-0 is for paths: give -f paths too")
@@ -140,7 +148,17 @@ def search(
 
         second = Reranker(rerank, rerank_k, rerank_fusion, rerank_weight, device)
     with PhotoSearch(
-        index_folder, model, query_encoder, query_topk, second, also, hybrid, hybrid_weight, device
+        index_folder,
+        model,
+        query_encoder,
+        query_topk,
+        second,
+        also,
+        hybrid,
+        hybrid_weight,
+        device,
+        0,
+        captions,
     ) as photos:
         how: How = {
             "filters": filters,

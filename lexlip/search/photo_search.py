@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import BridgeError, read_header
 from lexlip.data import decode
-from lexlip.errors import DataError, ModelError
+from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
@@ -24,6 +24,7 @@ from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, find, fi
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
 from lexlip.search.paging import Cursor, StaleCursor, digest
+from lexlip.search.stages.captions import CaptionsStage
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class PhotoSearch:
         model, query_encoder, query_topk: see `lexlip.search.open_index.open_index`.
         rerank: a second stage, which looks at the first photos again.
         also: the folder of a second index of the same photos, whose answers are fused with the first's.
+        captions: fuse with the captions and keywords that the index itself has (see docs/library.md).
         hybrid, hybrid_weight: how they are fused; see `lexlip.search.fusion.fuse_two`.
         device: see `lexlip.search.open_index.open_index`.
         keep_states: states before a refresh whose cursors still work.
@@ -66,14 +68,18 @@ class PhotoSearch:
         hybrid_weight: float = 0.5,
         device: str = "auto",
         keep_states: int = 0,
+        captions: bool = False,
     ) -> None:
+        if also is not None and captions:
+            raise ConfigError("two are fused, not three: leave out --also or --captions")
         if also is not None:
             first, second = read_header(index).extra, read_header(also).extra
             check_same_photos(first, second, Path(index), Path(also))
         stage: FirstStage = open_index(index, model, query_encoder, query_topk, device)
-        if also is not None:
+        if also is not None or captions:
             try:
-                stage = HybridStage(stage, open_index(also, device=device), hybrid, hybrid_weight)
+                other = open_index(also, device=device) if also else CaptionsStage(Path(index))
+                stage = HybridStage(stage, other, hybrid, hybrid_weight)
             except BaseException:
                 stage.close()
                 raise

@@ -13,8 +13,8 @@ from lexlip.data import open_source
 from lexlip.errors import DataError
 from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.text_queries import TextQueries
-from lexlip.search.stages.honest_end import DEPTH, FILE, Signs, end_of, load_calibration
 from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.stages.honest_end import DEPTH, FILE, Signs, end_of, load_calibration
 from tests.search.indexes import index_words
 
 

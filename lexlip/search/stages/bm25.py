@@ -44,18 +44,12 @@ class BM25Metadata(IndexHeader):
 
 
 @dataclass
-class _Opened:
+class Opened:
     """One state of an index; the stage itself, and each who holds it, is a user."""
 
     metadata: BM25Metadata
     searcher: Bm25Searcher
     users: int = 1
-
-    @classmethod
-    def at(cls, index: Path) -> _Opened:
-        metadata = read_metadata_as(BM25Metadata, index)
-        folder = index / metadata.directory / "lucene"
-        return cls(metadata, Bm25Searcher(folder, language=metadata.language))
 
 
 class BM25Stage(WithoutWords):
@@ -75,10 +69,22 @@ class BM25Stage(WithoutWords):
         query_topk: int | None = None,
         device: str = "auto",
     ) -> None:
-        self.index = index
         check_no_model(index, read_metadata_as(BM25Metadata, index), model)
+        self._start(index)
+
+    def _start(self, index: Path) -> None:
+        self.index = index
         self._lock = threading.Lock()
-        self._opened = _Opened.at(index)
+        self._opened = self._open()
+
+    def _open(self) -> Opened:
+        """Open the newest state."""
+        metadata = self._newest()
+        folder = self.index / metadata.directory / "lucene"
+        return Opened(metadata, Bm25Searcher(folder, language=metadata.language))
+
+    def _newest(self) -> BM25Metadata:
+        return read_metadata_as(BM25Metadata, self.index)
 
     @property
     def metadata(self) -> BM25Metadata:  # type: ignore[override]
@@ -124,9 +130,9 @@ class BM25Stage(WithoutWords):
         raise no_stored_query(self.index, "captions (BM25)")
 
     def refresh(self) -> bool:
-        if read_metadata_as(BM25Metadata, self.index) == self.metadata:
+        if self._newest() == self.metadata:
             return False
-        newer = _Opened.at(self.index)
+        newer = self._open()
         with self._lock:
             before, self._opened = self._opened, newer
         self._release(before)
@@ -145,7 +151,7 @@ class BM25Stage(WithoutWords):
     def close(self) -> None:
         self._release(self._opened)
 
-    def _release(self, opened: _Opened) -> None:
+    def _release(self, opened: Opened) -> None:
         """Close a state of the index that nobody uses any more."""
         with self._lock:
             opened.users -= 1

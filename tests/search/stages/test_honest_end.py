@@ -7,8 +7,8 @@ import pytest
 
 from lexlip.errors import ModelError
 from lexlip.models.model_folder import PACKAGED, read_description
-from lexlip.search.stages.honest_end import DEPTH, FILE, Calibration, Signs, cut_off, end_of, load_calibration
 from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.stages.honest_end import DEPTH, FILE, Calibration, Signs, cut_off, end_of, load_calibration
 from tests.search.indexes import Indexed, index_words
 
 SIGNS = Signs(best=0.5, last=0.2, own=0.3, held=0.6, number=1.5, none=0, size=3, words=2)

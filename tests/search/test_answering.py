@@ -1,0 +1,106 @@
+"""What `find` and `page_of` do beyond the tests of `PhotoSearch`, with a stage that has a cut."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lexlip.queries.query_language import parse_query
+from lexlip.retrieval.engine import Results, Scores
+from lexlip.retrieval.first_stage import WithoutWords
+from lexlip.search import answering
+from lexlip.search.answering import DATED, Asked, IndexState, find
+
+NUMBER = 1000
+
+
+class Stage(WithoutWords):
+    """Photos "0", "1" … with falling scores 1000, 999 …; the cut lies at a score."""
+
+    state = "one"
+    seen = 50
+
+    def __init__(self, end: float | None) -> None:
+        self.end = end
+        self.depths: list[int] = []
+
+    @contextmanager
+    def hold(self) -> Iterator["Stage"]:
+        yield self
+
+    def indexes(self) -> list[Any]:
+        return [("index", None)]
+
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> None:
+        assert ids is None
+
+    def search(self, queries: Sequence[Any], k: int, allowed: None = None) -> Results:
+        self.depths.append(k)
+        number = min(k, NUMBER)
+        return [[str(rank) for rank in range(number)]], [NUMBER - np.arange(float(number))]
+
+    def cut(self, query: Any, encoded: Any, ids: Any, scores: Scores, allowed: Any = None) -> float | None:
+        assert len(scores) >= self.seen
+        return self.end
+
+
+class Table:
+    """Photos whose dates are their numbers backwards; two neighbours are near-duplicates."""
+
+    def __enter__(self) -> "Table":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def taken(self, ids: Sequence[str]) -> list[str]:
+        return [f"{int(id):04d}" for id in ids]
+
+    def group(self, ids: Sequence[str]) -> list[list[str]]:
+        groups: dict[int, list[str]] = {}
+        for id in ids:
+            groups.setdefault(int(id) // 2, []).append(id)
+        return list(groups.values())
+
+
+@pytest.fixture
+def state_of(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(answering, "open_photos", lambda index, metadata: Table())
+    return lambda end: IndexState(Stage(end))  # type: ignore[arg-type]
+
+
+SENTENCE = Asked("dogs", "dogs", "dogs", parse_query("dogs"))
+
+
+def test_the_cut_looks_at_more_hits_than_are_wanted(state_of: Any) -> None:
+    state = state_of(990.0)
+    found, cut = find(state, SENTENCE, 11, {})
+    assert cut == 990
+    assert len(found) == 50
+    assert state.stage.depths == [50]
+    picture = Asked("picture", "picture", "picture")
+    assert find(state_of(990.0), picture, 11, {})[1] is None
+
+
+@pytest.mark.parametrize("end", [995.0, 600.0, 0.0, 2000.0])
+def test_by_date_all_hits_above_the_cut_are_sorted(state_of: Any, end: float) -> None:
+    found, _ = find(state_of(end), SENTENCE, 5, {"sort": "date"})
+    above = [number for number in range(NUMBER) if NUMBER - number >= end]
+    assert [photo.id for photo in found] == [str(number) for number in reversed(above)]
+
+
+def test_by_date_without_a_cut_the_first_hits_are_sorted(state_of: Any) -> None:
+    for number in (5, 500):
+        found, _ = find(state_of(None), SENTENCE, number, {"sort": "date"})
+        assert [photo.id for photo in found] == [str(rank) for rank in reversed(range(DATED))]
+
+
+def test_groups_go_as_deep_as_is_needed(state_of: Any) -> None:
+    for number in (5, 60, 500, 2000):
+        found, _ = find(state_of(None), SENTENCE, number, {"group": True})
+        assert len(found) >= min(number, NUMBER // 2)
+        assert [(photo.id, list(photo.duplicates)) for photo in found[:number]] == [
+            (str(2 * row), [str(2 * row + 1)]) for row in range(min(number, NUMBER // 2))
+        ][: len(found)]

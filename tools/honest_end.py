@@ -105,7 +105,7 @@ def ask(queries: TextQueries, photos: Photos, rng: random.Random) -> list[Query]
     """
     held: dict[str, set[int]] = {}
     for row, captions in enumerate(photos.captions):
-        for word in {word for caption in captions for word in queries.known(caption)}:
+        for word in {word for caption in captions for word in whole_words(queries, caption)}:
             held.setdefault(word, set()).add(row)
     asked = []
     rows = [row for row, captions in enumerate(photos.captions) if captions]
@@ -113,7 +113,7 @@ def ask(queries: TextQueries, photos: Photos, rng: random.Random) -> list[Query]
     for row in tqdm(rows[: 3 * QUERIES["caption"]], desc=f"queries of {photos.name}", disable=None):
         caption = rng.choice(photos.captions[row])
         asked.append(encode(queries, "caption", caption, frozenset([row])))
-        words = queries.known(caption)
+        words = whole_words(queries, caption)
         if words:
             first = rng.randrange(len(words))
             some = words[first : first + rng.randint(1, 3)]
@@ -126,6 +126,12 @@ def ask(queries: TextQueries, photos: Photos, rng: random.Random) -> list[Query]
                 )
             )
     return asked
+
+
+def whole_words(queries: TextQueries, caption: str) -> list[str]:
+    """Return the vocabulary's words that a caption holds, without those that are pieces of others."""
+    spoken = {word for text in (caption, caption.lower()) for word in re.findall(r"[^\W_]+", text)}
+    return [word for word in queries.known(caption) if word in spoken]
 
 
 def observe(

@@ -93,19 +93,25 @@ class TextQueries:
         return columns[0] if len(columns) == 1 else None
 
     def known(self, text: str) -> list[str]:
-        """Return the vocabulary's words that a sentence itself holds, in order, without function words."""
-        columns = [column for word in _content_words(text) for column in self._columns(word)]
-        return [self.vocabulary.words[column] for column in dict.fromkeys(columns)]
+        """Return the vocabulary's words that a sentence itself holds, in order, without function words.
+
+        Of a word that the vocabulary does not have, a piece may be one: "gi" of "giraffe". A model may have
+        learned what it stands for.
+        """
+        columns = [column for word in _content_words(text) for column in self._columns(word) if column >= 0]
+        words = [self.vocabulary.words[column] for column in dict.fromkeys(columns)]
+        return [word for word in words if is_content_word(word)]
 
     def unknown(self, text: str) -> list[str]:
         """Return the content words of a sentence that the vocabulary does not have."""
-        return [word for word in _content_words(text) if not self._columns(word)]
+        return [word for word in _content_words(text) if min(self._columns(word), default=-1) < 0]
 
     def _columns(self, word: str) -> list[int]:
-        """Return the columns of a word's pieces; none if one is missing: a part would mean something else."""
+        """Return the columns of a word's pieces; -1 is a piece that the vocabulary does not have."""
         ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins
-        columns: list[int] = self.vocabulary.lookup(ids).tolist()
-        return [] if -1 in columns or self.tokenizer.unknown in ids else columns
+        known = np.where(ids == self.tokenizer.unknown, -1, self.vocabulary.lookup(ids))
+        columns: list[int] = known.tolist()
+        return columns
 
 
 def _content_words(text: str) -> list[str]:

@@ -20,6 +20,12 @@ def test_known_words(tmp_path: Path) -> None:
     assert TextQueries(tmp_path).known("the of") == []
 
 
+def test_pieces_of_an_unknown_word_are_known() -> None:
+    queries = TextQueries("mini")
+    assert queries.known("a giraffe eats") == ["gi", "eats"]
+    assert queries.unknown("a giraffe eats") == ["giraffe"]
+
+
 @pytest.mark.parametrize("encoder", ["network", "words"])
 def test_neither_torch_nor_transformers_is_loaded(run_python, tmp_path: Path, encoder: str) -> None:
     saved(tmp_path / "model")

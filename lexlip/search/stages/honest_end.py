@@ -48,7 +48,8 @@ class Signs:
         best: the best score.
         last: the score of the 50th hit; 0 if there are fewer.
         own: what the sentence's own words add to the best score; the model thought of the other words.
-        held: the share of the sentence's content words that a photo has; the mean of the five best photos.
+        held: the share of the sentence's content words that a photo has; the mean of the five best photos. A
+            word of which the vocabulary has a piece only counts as two, of which one can be had.
         number: how many they are, the mean of the five best photos.
         none: 1 if the sentence holds no word of the vocabulary, otherwise 0.
         size: log10 of the number of photos among which was searched.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -98,6 +98,7 @@ class ImpactWriter:
         self._reorder = reorder
         self._java: Any = None
         self._old: IndexMetadata | None = None  # of the index that is updated
+        self._failed = False
         self._added: set[str] = set()
         self._deleted: set[str] = set()
 
@@ -191,7 +192,7 @@ class ImpactWriter:
         """
         java = self._opened()
         ids = check_ids(ids)
-        with java_errors(self.path):
+        with self._whole():
             if not self._added.isdisjoint(ids):
                 java.flush()
             java.delete(*pack_strings(ids))
@@ -205,7 +206,7 @@ class ImpactWriter:
         the result after `ImpactSearcher.refresh`.
         """
         java = self._opened()
-        with java_errors(self.path):
+        with self._whole():
             java.optimize()
 
     def _open_folder(self, stack: contextlib.ExitStack) -> Path:
@@ -234,7 +235,7 @@ class ImpactWriter:
         vectors = check_vectors(vectors, len(self.vocabulary))
         ids = check_ids(ids, vectors.shape[0])
         check_document_lengths(vectors)
-        with java_errors(self.path):
+        with self._whole():
             if not replace:
                 self._check_new(ids)
             elif not self._added.isdisjoint(ids):
@@ -252,10 +253,26 @@ class ImpactWriter:
         for name in held:
             raise BadVectors(f"the index at {self.path} holds the id {name!r} already: use upsert")
 
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Let Java change the index; if that fails, nothing of this session can be committed any more.
+
+        Java writes what was accepted later, in threads, so the documents of earlier calls may be lost too.
+        """
+        try:
+            with java_errors(self.path):
+                yield
+        except BadVectors:
+            raise
+        except BaseException:
+            self._failed = True
+            raise
+
     def _commit(self) -> None:
         """Commit beside what is searched, then name the new commit in `index.json`: the one moment."""
-        with java_errors(self.path):
-            commit, documents, postings = self._java.commit().split()
+        java = self._opened()
+        with self._whole():
+            commit, documents, postings = java.commit().split()
         write_metadata(self.path, self._metadata(commit, int(documents), int(postings)))
         with java_errors(self.path):
             self._java.finish()
@@ -286,11 +303,16 @@ class ImpactWriter:
         """Return the Java writer.
 
         Raises:
-            BridgeError: the `with` block was not entered, or was left.
+            BridgeError: the `with` block was not entered, or was left; or an earlier call failed.
         """
         if self._java is None:
             raise BridgeError(
                 f"the index at {self.path} is not open for writing: use `with ImpactWriter(...)`"
+            )
+        if self._failed:
+            raise BridgeError(
+                f"an earlier error has lost documents for the index at {self.path}, which stays as it was:"
+                " write them again, in a new `with ImpactWriter(...)`"
             )
         return self._java
 

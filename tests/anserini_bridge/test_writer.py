@@ -2,6 +2,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -284,3 +285,52 @@ def test_the_layout_on_disk(small: Path) -> None:
     assert (found["format_version"], found["directory"], found["documents"]) == (2, "data-1", 3)
     assert (small / "data-1" / "vocabulary.txt").read_text() == "a\nb\nc\n"
     assert list((small / "data-1" / "lucene").glob("segments_*"))
+
+
+_FULL_DISK = """
+import resource, sys
+import numpy as np
+from scipy.sparse import csr_matrix
+from anserini_bridge import BridgeError, ImpactSearcher, read_metadata, update_index
+words = 200
+rng = np.random.default_rng(0)
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+errors = []
+def batch(number):
+    ids = [f"{number}-{row}" for row in range(500)]
+    return ids, csr_matrix((rng.random((500, 3)) * 9).astype(np.int64) + 1)
+try:
+    with update_index(sys.argv[1], memory_mb=0.05) as writer:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, most))  # as a full disk
+        for number in range(20):
+            ids, rows = batch(number)
+            while True:
+                try:
+                    writer.add(ids, rows)
+                    break
+                except BridgeError as error:
+                    errors.append(str(error))
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))  # who mends the disk, and goes on
+                    if len(errors) > 1:
+                        break
+except BridgeError as error:
+    errors.append(str(error))
+print(len(errors), "Lucene failed" in errors[0], all("has lost documents" in error for error in errors[1:]))
+print(read_metadata(sys.argv[1]).documents, end="")
+"""
+
+
+def test_after_a_failure_nothing_can_be_committed(
+    small: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Or documents that were accepted earlier would be missing without a word."""
+    done = run_python(_FULL_DISK, small)
+    assert done.returncode == 0, done.stderr
+    number, lucene_first, others = done.stdout.splitlines()[0].split()
+    assert int(number) >= 3
+    assert (lucene_first, others) == ("True", "True")
+    assert done.stdout.splitlines()[1] == "3"
+    assert hits(small) == {"x": 3, "z": 1}
+    with update(small) as writer:
+        writer.add(["new"], A)
+    assert hits(small) == {"x": 3, "z": 1, "new": 1}

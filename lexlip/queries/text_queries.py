@@ -90,7 +90,7 @@ class TextQueries:
     def column(self, word: str) -> int | None:
         """Return a word's column in the vectors; None if it is no word of the vocabulary."""
         columns = self._columns(word)
-        return columns[0] if len(columns) == 1 else None
+        return columns[0] if len(columns) == 1 and columns[0] >= 0 else None
 
     def known(self, text: str) -> list[str]:
         """Return the vocabulary's words that a sentence itself holds, in order, without function words.

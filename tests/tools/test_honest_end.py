@@ -27,9 +27,11 @@ def test_what_is_observed_is_what_an_index_finds(model_folder: Path, photos: Pat
     seen, removed = tool.observe([query], source.impacts, rows, ("here", 6), queries.vocabulary.words)
     index = index_words(model_folder, photos, tmp_path / "index", topk_words=tool.TOPK)
     with PhotoSearch(index) as search:
-        (found,) = search.stage.find([search.stage.encode(text)], DEPTH)
-    np.testing.assert_allclose(seen.scores, found.scores, rtol=1e-6)
-    signs = Signs.of(found.terms, found.scores, found.words, query.known, query.unknown, 6)
+        encoded = search.stage.encode(text)
+        ((ids,), (scores,)) = search.stage.search([encoded], DEPTH)
+        terms, words = search.stage.terms(encoded), search.stage.matches(encoded, ids)
+    np.testing.assert_allclose(seen.scores, scores, rtol=1e-6)
+    signs = Signs.of(terms, scores, words, query.known, query.unknown, 6)
     assert [getattr(seen.signs, name) for name in vars(signs)] == pytest.approx(list(vars(signs).values()))
     assert removed.kind == "removed"
     assert len(removed.scores) == len(seen.scores) - 1

@@ -1,5 +1,6 @@
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,16 +134,22 @@ def test_the_packaged_model_has_one() -> None:
     assert calibration.model == read_description(PACKAGED / "mini")["identity"]
 
 
-def test_of_what_an_index_finds(indexed: Indexed) -> None:
-    """`find` with fifty hits gives all that it needs."""
+def test_of_what_an_index_finds(indexed: Indexed, model_folder: Path, tmp_path: Path) -> None:
+    """However many hits are asked for, the end is that of the first fifty."""
     with PhotoSearch(indexed.words) as search:
-        (found,) = search.stage.find([search.stage.encode("a red circle")], DEPTH)
-        queries = search.stage.queries
+        assert search.text("a red circle").cut is None  # the tiny model has no calibration
+    model = shutil.copytree(model_folder, tmp_path / "tiny")
+    replace(CALIBRATION, model=read_description(model)["identity"]).save(model)
+    with PhotoSearch(indexed.words, str(model)) as search:
+        stage = search.stage
+        encoded = stage.encode("a red circle")
+        ((ids,), (scores,)) = stage.search([encoded], DEPTH)
+        words, queries = stage.matches(encoded, ids), stage.queries
         known, unknown = queries.known("a red circle"), queries.unknown("a red circle")
-    end = cut_off(found.terms, found.scores, found.words, known, unknown, 6, CALIBRATION)
-    assert end == cut_off(found.terms, found.scores, found.words, known, unknown, 6, CALIBRATION)
-    signs = Signs.of(found.terms, found.scores, found.words, known, unknown, 6)
-    assert signs.own == pytest.approx(sum(found.words[0].get(word, 0) for word in known))
+        end = cut_off(stage.terms(encoded), scores, words, known, unknown, 6, CALIBRATION)
+        assert [search.text("a red circle", k).cut for k in (1, 6)] == [end, end]
+    signs = Signs.of(stage.terms(encoded), scores, words, known, unknown, 6)
+    assert signs.own == pytest.approx(sum(words[0].get(word, 0) for word in known))
     assert signs.own <= signs.best + 1e-9
 
 
@@ -161,12 +168,8 @@ QUERIES = {
 
 def test_real_photos(shared: Path, tmp_path: Path) -> None:
     index = index_words(PACKAGED / "mini", shared / "distractors" / "images-0001.tar", tmp_path / "index")
-    calibration = load_calibration(PACKAGED / "mini")
     with PhotoSearch(index) as search:
-        queries, photos = search.stage.queries, search.stage.metadata.documents
         for query, sense in QUERIES.items():
-            (found,) = search.stage.find([search.stage.encode(query)], DEPTH)
-            known, unknown = queries.known(query), queries.unknown(query)
-            end = cut_off(found.terms, found.scores, found.words, known, unknown, photos, calibration)
-            assert end is not None
-            assert (found.scores[0] >= end) == sense, query
+            answer = search.text(query, 3)
+            assert answer.cut is not None
+            assert (answer.hits[0].score >= answer.cut) == sense, query

@@ -26,6 +26,14 @@ def test_pieces_of_an_unknown_word_are_known() -> None:
     assert queries.unknown("a giraffe eats") == ["giraffe"]
 
 
+def test_only_a_word_of_the_vocabulary_has_a_column() -> None:
+    queries = TextQueries("mini")
+    assert queries.vocabulary.words[queries.column("dog")] == "dog"
+    assert queries.column("treaty") is None  # one token, which is not in the vocabulary
+    assert queries.column("giraffe") is None  # several
+    assert queries.column("") is None
+
+
 @pytest.mark.parametrize("encoder", ["network", "words"])
 def test_neither_torch_nor_transformers_is_loaded(run_python, tmp_path: Path, encoder: str) -> None:
     saved(tmp_path / "model")

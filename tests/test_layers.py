@@ -37,6 +37,7 @@ ROOMS = """
     lexlip.bench
     lexlip.bench.engine
     lexlip.bench.tables
+    lexlip.mcp
     lexlip
     lexlip.cli
     lexlip.__main__

@@ -12,6 +12,7 @@ from lexlip.cli.evaluate import evaluate
 from lexlip.cli.exit_codes import UserError, is_for_the_user
 from lexlip.cli.explain import explain
 from lexlip.cli.index import index
+from lexlip.cli.mcp import mcp
 from lexlip.cli.optimize import optimize
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
@@ -53,5 +54,5 @@ def main() -> None:
     """  # noqa: D301 (click's mark for lines that are not wrapped)
 
 
-for command in (index, optimize, search, explain, words, evaluate, table, pretrain, bench, doctor):
+for command in (index, optimize, search, explain, mcp, words, evaluate, table, pretrain, bench, doctor):
     main.add_command(command)

@@ -1,0 +1,45 @@
+"""The command `lexlip mcp`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from lexlip.cli import options
+from lexlip.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lexlip.models.contract import QueryEncoder
+
+
+@click.command()
+@options.index_option
+@options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
+@options.query_encoder_option
+def mcp(index_folder: str, model: str | None, query_encoder: QueryEncoder) -> None:
+    """Let an agent search photos, by the Model Context Protocol over stdin and stdout.
+
+    An agent starts this command itself; docs/mcp.md says how to tell it. It ends when stdin does.
+    """
+    from lexlip.mcp.protocol_output import take_stdout
+
+    output = take_stdout()  # before anything prints
+    try:
+        from mcp.server import MCPServer  # noqa: F401  (older versions have none)
+    except ImportError as error:
+        raise ConfigError(
+            "lexlip mcp needs the package mcp, version 2 or newer: pip install 'lexlip[mcp]'"
+        ) from error
+
+    from lexlip.mcp.agent_server import serve
+    from lexlip.mcp.photo_tools import PhotoTools
+
+    photos = PhotoTools(index_folder, model=model, query_encoder=query_encoder)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is written, and who reads stdin cannot be woken
+    if sys.stdin.isatty():
+        click.echo("waiting for an agent, which starts this command itself; Ctrl-C ends", err=True)
+    serve(photos, output)
+    photos.close()

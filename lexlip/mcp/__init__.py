@@ -1,0 +1,1 @@
+"""Photos as tools of an agent, by the Model Context Protocol over stdin and stdout."""

@@ -37,9 +37,10 @@ def mcp(index_folder: str, model: str | None, query_encoder: QueryEncoder) -> No
     from lexlip.mcp.agent_server import serve
     from lexlip.mcp.photo_tools import PhotoTools
 
-    photos = PhotoTools(index_folder, model=model, query_encoder=query_encoder)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is written, and who reads stdin cannot be woken
-    if sys.stdin.isatty():
-        click.echo("waiting for an agent, which starts this command itself; Ctrl-C ends", err=True)
-    serve(photos, output)
-    photos.close()
+    with PhotoTools(index_folder, model=model, query_encoder=query_encoder) as photos:
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # nothing is written, and a read of stdin cannot be woken
+        if sys.stdin.isatty():
+            click.echo("waiting for an agent, which starts this command itself; Ctrl-C ends", err=True)
+        serve(photos, output)

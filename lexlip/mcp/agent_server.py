@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import logging
+import os
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Annotated, Any, BinaryIO
@@ -163,12 +164,15 @@ def serve(photos: PhotoTools, output: BinaryIO) -> None:
         async with stdio_server(stdout=text) as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
-    anyio.run(run)
+    try:
+        anyio.run(run)
+    except* BrokenPipeError:  # the agent is gone, and nobody reads what is in the buffer
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
 
 
 def _how(after: str, before: str, folder: str, caption: str, min_score: float | None, cursor: str) -> How:
     filters = Filters(after, before, folder, caption)
-    return {"filters": filters, "min_score": min_score, "cursor": cursor or None}
+    return {"filters": filters or None, "min_score": min_score, "cursor": cursor or None}
 
 
 def _found(answer: Answer) -> CallToolResult:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from PIL import Image
 
@@ -40,6 +40,12 @@ class PhotoTools:
     def __init__(self, index: str | Path, **options: Any) -> None:
         self._search = PhotoSearch(index, keep_states=STATES, **options)
         self._refreshing = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the index."""

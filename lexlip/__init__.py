@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lexlip.errors import LexLIPError
+    from lexlip.indexing.api import index, update
     from lexlip.models.lexlip import LexLIP
     from lexlip.queries.query_language import Query, parse_query
     from lexlip.retrieval.answer import Answer, Hit
     from lexlip.retrieval.filters import Filters
     from lexlip.search.photo_search import PhotoSearch
 
-__all__ = ["Answer", "Filters", "Hit", "LexLIP", "LexLIPError", "PhotoSearch", "Query", "parse_query"]
+__all__ = [
+    "Answer",
+    "Filters",
+    "Hit",
+    "LexLIP",
+    "LexLIPError",
+    "PhotoSearch",
+    "Query",
+    "index",
+    "parse_query",
+    "update",
+]
 
 # Idle OpenMP threads sleep rather than spin. Spinning ones take the cores from the processes that
 # decode photos, and training on two cores becomes ten times slower. Read when torch is loaded.
@@ -26,7 +38,9 @@ _MODULES = {
     "LexLIPError": "errors",
     "PhotoSearch": "search.photo_search",
     "Query": "queries.query_language",
+    "index": "indexing.api",
     "parse_query": "queries.query_language",
+    "update": "indexing.api",
 }
 
 

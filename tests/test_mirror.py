@@ -22,7 +22,7 @@ THEMES = {
     },
     "tests/tools": {"find_python"},
     "tests/net": {"net"},
-    "tests": {"contributing", "exports", "layers", "mirror"},
+    "tests": {"contributing", "examples", "exports", "layers", "mirror"},
 }
 """By folder what is tested there that is not one module."""
 

@@ -2,7 +2,7 @@
 
 from typing import assert_type
 
-from lexlip import Answer, Filters, Hit, LexLIP, PhotoSearch, Query, parse_query
+from lexlip import Answer, Filters, Hit, LexLIP, PhotoSearch, Query, index, parse_query, update
 
 with PhotoSearch("index") as photos:
     answer = photos.text("two dogs", k=3, filters=Filters(after="2014"), sort="date")
@@ -13,4 +13,6 @@ with PhotoSearch("index") as photos:
     photos.text(3)  # type: ignore[arg-type]
     photos.text("two dogs", sort="size")  # type: ignore[arg-type]
 assert_type(parse_query("two dogs"), Query)
+assert_type(index("photos", topk=16).photos, int)
+assert_type(update("index").added, int)
 assert_type(LexLIP.from_pretrained("mini"), LexLIP)

@@ -33,7 +33,7 @@ from lexlip.mcp.photo_tools import PhotoTools
 from lexlip.mcp.readable import text_of_answer, text_of_photo, text_of_reasons, text_of_status
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
-from lexlip.search.photo_search import How
+from lexlip.search.answering import How
 
 INSTRUCTIONS = """\
 Finds photos by what they show. Photos have weighted words, and so have queries: say plainly what is to be \

@@ -17,7 +17,8 @@ from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.first_stage import FirstStage
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
-from lexlip.search.photo_search import How, PhotoSearch
+from lexlip.search.answering import How
+from lexlip.search.photo_search import PhotoSearch
 
 SUGGESTED = 8  # words of an answer
 STATES = 2  # of the index before the newest, whose cursors still work

@@ -1,0 +1,154 @@
+"""Indexes photos and updates indexes by the names of things, as the command line does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lexlip.registry import BM25, MODELS
+
+if TYPE_CHECKING:
+    from lexlip.indexing.report import Indexed, Updated
+    from lexlip.search.engines.faiss_index import Ann
+    from lexlip.sparse.quantize import Scheme
+
+Names = str | Path | Sequence[str | Path]
+
+
+def index(
+    source: Names,
+    index: str | Path = ".lexlip",
+    model: str | Path = "mini",
+    *,
+    topk: int | None = 32,
+    quantization: Scheme = "unit",
+    ann: Ann = "flat",
+    language: str = "en",
+    images: str | Path | None = None,
+    split: str | None = None,
+    exclude: Sequence[str] = (),
+    pseudo_documents: str | Path | None = None,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool = False,
+) -> Indexed:
+    """Make photos searchable; an index that exists already answers until the new one is complete.
+
+    Args:
+        source: a folder, tars or a table, see `lexlip.data.open_source`; or several, which make one index.
+        index: the index's folder.
+        model: packaged name or folder of a model, folder or hub name of a CLIP, or "bm25" for the words of
+            captions.
+        topk, quantization, pseudo_documents: for models of words, see `lexlip.indexing.impact.index_photos`.
+        ann: for dense models, see `lexlip.search.engines.faiss_index.make_faiss`.
+        language: for bm25, see `lexlip.indexing.bm25.index_captions`.
+        images, split: for tables and split files, see `lexlip.data.open_source`.
+        exclude: files and folders to leave out, by patterns as in a .gitignore.
+        workers: threads that decode photos.
+        device: see `lexlip.device.pick_device`.
+        progress: show a progress bar.
+
+    Raises:
+        DataError: there are no photos, none could be read, or the folder cannot be written.
+        ModelError: there is no such model.
+        BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
+    """
+    from anserini_bridge import find_jar, find_java
+    from lexlip.data import Given, open_library
+    from lexlip.models.model_folder import kind_of, lasting_name
+
+    kind = kind_of(model)
+    if kind == BM25 or (kind in MODELS and MODELS[kind].words):
+        find_java(), find_jar()  # fail before the seconds that loading torch takes
+    listed = time.time()  # before the listing: an update takes a photo that changes from now on
+    given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
+    photos = open_library(given)
+    if kind == BM25:
+        from lexlip.indexing.bm25 import index_captions
+
+        return index_captions(photos, listed, index, language)
+
+    from lexlip.models.load import load_model
+
+    encoder: Any = load_model(model, device).fold_batch_norms()
+    name = lasting_name(str(model))
+    if encoder.vocabulary is None:
+        from lexlip.indexing.dense import index_vectors
+
+        return index_vectors(encoder, name, photos, listed, index, ann, workers, progress)
+    from lexlip.indexing.impact import index_photos
+
+    of_words = topk, quantization, pseudo_documents
+    return index_photos(encoder, name, photos, listed, index, *of_words, workers, progress)
+
+
+def update(
+    index: str | Path = ".lexlip",
+    source: Names = (),
+    model: str | Path | None = None,
+    *,
+    topk: int | None = None,
+    quantization: Scheme | None = None,
+    images: str | Path | None = None,
+    split: str | None = None,
+    exclude: Sequence[str] = (),
+    prune: bool = False,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool = False,
+) -> Updated:
+    """Make an index of words match its photos again; open searches see it after `PhotoSearch.refresh`.
+
+    Args:
+        index: the index's folder.
+        source, images, split, exclude: see `index`; by default as the index was made.
+        model: where the model is now; None is where it was.
+        topk, quantization: None takes those that the index was made with; others are refused.
+        prune: delete photos that are gone, however many they are.
+        workers, device, progress: see `index`.
+
+    Raises:
+        DataError: there is no index, it is of another source, or too many photos are gone.
+        ConfigError: the index was made with other settings.
+        ModelError: the model that made the index does not exist, or another one is named.
+        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
+    """
+    from anserini_bridge import IndexNotFound, find_jar, find_java, read_header
+    from lexlip.data import Given, open_library
+    from lexlip.errors import DataError
+    from lexlip.indexing.update import update_photos
+    from lexlip.retrieval.collection import given_again
+
+    find_java(), find_jar()
+    try:
+        extra = read_header(index).extra
+    except IndexNotFound:
+        raise DataError(f"there is no index {index} to update: index once before") from None
+    given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
+    if not given.sources or "given" in extra:
+        before = given_again(extra, Path(index))
+        given = Given(
+            given.sources or before.sources,
+            given.images or before.images,
+            given.split or before.split,
+            given.exclude or before.exclude,
+        )
+    listed = time.time()
+    return update_photos(
+        open_library(given),
+        listed,
+        index,
+        model_name=None if model is None else str(model),
+        topk_words=topk,
+        scheme=quantization,
+        workers=workers,
+        device=device,
+        progress=progress,
+        prune=prune,
+    )
+
+
+def _names(source: Names) -> tuple[str, ...]:
+    return (str(source),) if isinstance(source, str | Path) else tuple(map(str, source))

@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from anserini_bridge import read_header, read_metadata
+from lexlip import PhotoSearch, index, update
+from lexlip.errors import ConfigError, DataError, ModelError
+from tests.cli.test_index import Run
+from tests.conftest import write_photos
+from tests.search.indexes import index_words
+from tests.tiny import CAPTIONS, tiny_dense
+
+
+def test_words(photos: Path, model_folder: Path, tmp_path: Path) -> None:
+    """As with the functions that it calls."""
+    done = index(photos, tmp_path / "index", model_folder, topk=4, quantization="paper", workers=0)
+    index_words(model_folder, photos, tmp_path / "other", topk_words=4, scheme="paper")
+    assert (done.photos, done.index, done.skipped) == (6, str(tmp_path / "index"), [])
+    metadata, other = read_metadata(tmp_path / "index"), read_metadata(tmp_path / "other")
+    assert (metadata.topk, metadata.quantization) == (other.topk, other.quantization)
+    with PhotoSearch(tmp_path / "index") as one, PhotoSearch(tmp_path / "other") as two:
+        for caption in CAPTIONS:
+            assert one.text(caption).hits == two.text(caption).hits
+
+
+def test_as_the_command_line(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    """The same index by both, with the names that both have by default."""
+    by_command = json.loads(lexlip("index", "photos", "--json").stdout)
+    command = read_metadata(".lexlip")
+    done = index("photos")
+    assert (done.photos, done.postings) == (by_command["photos"], by_command["postings"])
+    function = read_metadata(".lexlip")
+    for name in ("encoder", "topk", "quantization", "documents", "postings"):
+        assert getattr(function, name) == getattr(command, name)
+    assert set(function.extra) == set(command.extra)
+
+
+def test_other_kinds(photos: Path, tmp_path: Path) -> None:
+    tiny_dense().save(tmp_path / "dense-model")
+    assert index(photos, tmp_path / "dense", tmp_path / "dense-model", ann="hnsw").postings is None
+    assert read_header(tmp_path / "dense").kind == "dense"
+    assert index(photos, tmp_path / "bm25", "bm25").photos == 6
+    assert read_header(tmp_path / "bm25").kind == "bm25"
+    with pytest.raises(ConfigError, match="only an index of words can be updated"):
+        update(tmp_path / "bm25")
+
+
+def test_several_folders_and_exclusions(photos: Path, model_folder: Path, tmp_path: Path) -> None:
+    write_photos(tmp_path / "more", 2)
+    index([photos, tmp_path / "more"], tmp_path / "index", model_folder, exclude=["1.jpg"])
+    with PhotoSearch(tmp_path / "index") as search, search.now() as (stage, _):
+        assert stage.allow(["photos/0.jpg", "more/0.jpg"]).sum() == 2
+        assert stage.metadata.documents == 6
+    write_photos(tmp_path / "more", 3)
+    done = update(tmp_path / "index")
+    assert (done.added, done.deleted) == (1, 0)
+
+
+def test_an_update(photos: Path, model_folder: Path, tmp_path: Path) -> None:
+    index(photos, tmp_path / "index", model_folder)
+    write_photos(photos, 8)
+    (photos / "1.jpg").unlink()
+    with PhotoSearch(tmp_path / "index") as search:
+        done = update(tmp_path / "index")
+        assert (done.added, done.deleted) == (2, 1)
+        assert search.refresh()
+        assert search.photo_words("7.jpg")
+    with pytest.raises(ConfigError, match="--topk 32, not 8"):
+        update(tmp_path / "index", topk=8)
+    with pytest.raises(DataError, match="was made from"):
+        update(tmp_path / "index", tmp_path / "photos" / "2.jpg")
+
+
+def test_an_update_that_deletes_much(photos: Path, model_folder: Path, tmp_path: Path) -> None:
+    write_photos(photos, 8)
+    index(photos, tmp_path / "index", model_folder)
+    for number in range(6):
+        (photos / f"{number}.jpg").unlink()
+    with pytest.raises(DataError, match="--prune"):
+        update(tmp_path / "index")
+    assert update(tmp_path / "index", prune=True).deleted == 6
+
+
+def test_what_is_not_there(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no index .*nothing to update: index once before"):
+        update(tmp_path / "nothing")
+    with pytest.raises(DataError, match="does not exist"):
+        index(tmp_path / "nothing", tmp_path / "index")
+    with pytest.raises(ModelError):
+        index(photos, tmp_path / "index", "nothing")
+    assert not (tmp_path / "index").exists()

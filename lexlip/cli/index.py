@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,7 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 
 if TYPE_CHECKING:
-    from lexlip.data import Given, Skipped, Source
+    from lexlip.data import Skipped
     from lexlip.indexing.report import Indexed, Updated
     from lexlip.search.engines.faiss_index import Ann
     from lexlip.sparse.quantize import Scheme
@@ -98,12 +98,8 @@ def index(
     modified (mtime or ctime) after the last indexing began. Photos with another name or place but the same
     content are not encoded again.
     """
-    import time
-
-    from anserini_bridge import find_jar, find_java
-    from lexlip.data import open_library
+    from lexlip.indexing import api
     from lexlip.models.model_folder import kind_of
-    from lexlip.registry import BM25
 
     if prune and not update:
         raise click.UsageError("--prune is for --update: leave it out")
@@ -114,33 +110,39 @@ def index(
     ):
         kind = "lexlip" if update else kind_of(model)  # only an index of words can be updated
         _check_options(context, kind, model)
-        if kind == BM25 or _has_words(kind):
-            find_java(), find_jar()  # fail before the work, and before the seconds that loading torch takes
-        given = _given(sources, images, split, exclude, index_folder if update else None)
-        listed = time.time()  # before the listing: a photo that changes from now on is taken next time
-        photos = open_library(given)
         done: Indexed | Updated
         if update:
-            from lexlip.indexing.update import update_photos
-
-            done = update_photos(
-                photos,
-                listed,
+            done = api.update(
                 index_folder,
-                model_name=options.given(context, "model"),
-                topk_words=options.given(context, "topk"),
-                scheme=options.given(context, "quantization"),
+                sources,
+                options.given(context, "model"),
+                topk=options.given(context, "topk"),
+                quantization=options.given(context, "quantization"),
+                images=images,
+                split=split,
+                exclude=exclude,
+                prune=prune,
                 workers=workers,
                 device=device,
                 progress=not as_json,
-                prune=prune,
             )
-        elif kind == BM25:
-            from lexlip.indexing.bm25 import index_captions
-
-            done = index_captions(photos, listed, index_folder, language)
         else:
-            done = _encode(model, photos, listed, context.params)
+            done = api.index(
+                sources or ".",
+                index_folder,
+                model,
+                topk=topk,
+                quantization=quantization,
+                ann=ann,
+                language=language,
+                images=images,
+                split=split,
+                exclude=exclude,
+                pseudo_documents=pseudo_documents,
+                workers=workers,
+                device=device,
+                progress=not as_json,
+            )
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return
@@ -148,45 +150,9 @@ def index(
     click.echo(_summary(done))
 
 
-def _given(
-    sources: tuple[str, ...],
-    images: str | None,
-    split: str | None,
-    exclude: tuple[str, ...],
-    updated: str | None,
-) -> Given:
-    """Return what is indexed: what the user gave and, for an update, the rest as it was."""
-    from pathlib import Path
-
-    from anserini_bridge import IndexNotFound, read_header
-    from lexlip.data import Given
-    from lexlip.errors import DataError
-    from lexlip.retrieval.collection import given_again
-
-    if updated is None:
-        return Given(sources or (".",), images, split, exclude)
-    try:
-        extra = read_header(updated).extra
-    except IndexNotFound:
-        raise DataError(f"there is no index {updated} to update: index once without --update") from None
-    if sources and "given" not in extra:
-        return Given(sources, images, split, exclude)
-    before = given_again(extra, Path(updated))
-    return Given(
-        sources or before.sources, images or before.images, split or before.split, exclude or before.exclude
-    )
-
-
-def _has_words(kind: str) -> bool:
-    """Return whether a kind of model makes an index of words, in Lucene; bm25 has no model."""
-    from lexlip.registry import MODELS
-
-    return kind in MODELS and MODELS[kind].words
-
-
 def _check_options(context: click.Context, kind: str, model: str) -> None:
     """Refuse options that are for another kind of model."""
-    from lexlip.registry import BM25
+    from lexlip.registry import BM25, MODELS
 
     if kind != BM25:
         options.refuse(context, ["language"], "is for bm25")
@@ -196,28 +162,10 @@ def _check_options(context: click.Context, kind: str, model: str) -> None:
         options.refuse(
             context, [*OF_WORDS, "ann", "device"], "is for models, and bm25 takes captions as they are"
         )
-    elif _has_words(kind):
+    elif kind in MODELS and MODELS[kind].words:
         options.refuse(context, ["ann"], f"is for dense models, and '{model}' is one of words")
     else:
         options.refuse(context, OF_WORDS, f"is for models of words, and '{model}' is a dense one")
-
-
-def _encode(model: str, photos: Source, listed: float, chosen: dict[str, Any]) -> Indexed:
-    """Index photos by what a model makes of them: words, or dense vectors."""
-    from lexlip.models.load import load_model
-    from lexlip.models.model_folder import lasting_name
-
-    encoder: Any = load_model(model, chosen["device"]).fold_batch_norms()
-    name, index, workers = lasting_name(model), chosen["index_folder"], chosen["workers"]
-    progress = not chosen["as_json"]
-    if encoder.vocabulary is None:
-        from lexlip.indexing.dense import index_vectors
-
-        return index_vectors(encoder, name, photos, listed, index, chosen["ann"], workers, progress)
-    from lexlip.indexing.impact import index_photos
-
-    of_words = chosen["topk"], chosen["quantization"], chosen["pseudo_documents"]
-    return index_photos(encoder, name, photos, listed, index, *of_words, workers, progress)
 
 
 def _summary(done: Indexed | Updated) -> str:

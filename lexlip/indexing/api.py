@@ -125,7 +125,7 @@ def update(
     try:
         extra = read_header(index).extra
     except IndexNotFound:
-        raise DataError(f"there is no index {index} to update: index once before") from None
+        raise DataError(f"there is no index {index} to update: index once without --update") from None
     given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -333,7 +333,12 @@ class OldPhotoTable(PhotoTable):
         extra = self.metadata.extra
         if "paths" not in extra and "root" not in extra:
             return [Photo(id, id, id) for id in ids]
-        return [Photo(id, path, path) for id in ids for path in [locate(id, extra, self.index)]]
+        return [self._at(id, locate(id, extra, self.index)) for id in ids]
+
+    def _at(self, id: str, path: str) -> Photo | None:
+        """Return a photo; None if no index can hold its id, which leads out of the folder of photos."""
+        there = id in self.paths() if self.paths() else ".." not in PurePath(id).parts and id[:1] != "/"
+        return Photo(id, path, path) if there else None
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         return [None] * len(ids)
@@ -351,7 +356,8 @@ class OldPhotoTable(PhotoTable):
 
     def read(self, id: str) -> bytes:
         (photo,) = self.get([id])
-        assert photo is not None
+        if photo is None:
+            raise UnreadableImage("not in the index", id)
         return read_location(photo.path)
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:

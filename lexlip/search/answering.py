@@ -134,8 +134,9 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
     Raises:
         DataError: the cursor is none, or of another query.
     """
-    conditions = [how.get(name) for name in ("filters", "min_score", "sort", "group")]
-    beginning = Cursor(0, state.name, digest(asked.key, *conditions))
+    filters, by_date, grouped = how.get("filters") or None, how.get("sort") == "date", bool(how.get("group"))
+    conditions = digest(asked.key, filters, how.get("min_score"), by_date, grouped)
+    beginning = Cursor(0, state.name, conditions)
     given = how.get("cursor")
     cursor = beginning if given is None else Cursor.read(given)
     if cursor.asked != beginning.asked:

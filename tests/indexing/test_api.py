@@ -83,7 +83,7 @@ def test_an_update_that_deletes_much(photos: Path, model_folder: Path, tmp_path:
 
 
 def test_what_is_not_there(photos: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"there is no index .*nothing to update: index once before"):
+    with pytest.raises(DataError, match=r"there is no index .*nothing to update: index once without"):
         update(tmp_path / "nothing")
     with pytest.raises(DataError, match="does not exist"):
         index(tmp_path / "nothing", tmp_path / "index")

@@ -5,6 +5,7 @@ import random
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -306,3 +307,21 @@ def test_an_index_without_a_table(photos: Path, tmp_path: Path) -> None:
             assert old.facets()["folders"] == []
             with pytest.raises(DataError, match="is too old to be filtered: index again without --update"):
                 old.select(Filters(after="2014"))
+
+
+def test_an_older_index_leads_to_its_own_photos_only(tmp_path: Path) -> None:
+    (tmp_path / "secret.jpg").write_bytes(b"secret")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").write_bytes(b"a")
+    extras: list[dict[str, Any]] = [
+        {"root": f"{tmp_path}/photos/", "relative": False},
+        {"paths": {"a.jpg": f"{tmp_path}/photos/a.jpg"}},
+    ]
+    for extra in extras:
+        metadata = IndexHeader(kind="impact", directory="data-1", documents=1, encoder="e", extra=extra)
+        with open_photos(tmp_path / "index", metadata) as photos:
+            assert photos.read("a.jpg") == b"a"
+            for id in ("../secret.jpg", f"{tmp_path}/secret.jpg", "photos/../../secret.jpg"):
+                assert photos.get([id]) == [None]
+                with pytest.raises(UnreadableImage, match="not in the index"):
+                    photos.read(id)

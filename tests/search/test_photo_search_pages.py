@@ -131,6 +131,8 @@ def test_a_cursor_is_of_its_query(search: PhotoSearch) -> None:
     for query, how in ((CAPTIONS[0], {}), (ALL, {"min_score": 0.1}), (ALL, {"filters": Filters(folder="a")})):
         with pytest.raises(StaleCursor, match="the cursor is of another query"):
             search.text(query, 5, cursor=cursor, **how)  # type: ignore[arg-type]
+    same = search.text(ALL, 5, cursor=cursor, filters=Filters(), sort="match", group=False, min_score=None)
+    assert same.hits == search.text(ALL, 5, cursor=cursor).hits
     with pytest.raises(DataError, match="is no cursor"):
         search.text(ALL, 5, cursor="5")
 

@@ -38,6 +38,7 @@ ROOMS = """
     lexlip.bench.engine
     lexlip.bench.tables
     lexlip
+    lexlip.server
     lexlip.cli
     lexlip.__main__
 """.split()

@@ -15,6 +15,7 @@ from lexlip.cli.index import index
 from lexlip.cli.optimize import optimize
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
+from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.words import words
 
@@ -53,5 +54,5 @@ def main() -> None:
     """  # noqa: D301 (click's mark for lines that are not wrapped)
 
 
-for command in (index, optimize, search, explain, words, evaluate, table, pretrain, bench, doctor):
+for command in (index, optimize, search, explain, serve, words, evaluate, table, pretrain, bench, doctor):
     main.add_command(command)

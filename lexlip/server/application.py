@@ -2,78 +2,85 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import mimetypes
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
-from lexlip.data import decode
-from lexlip.errors import LexLIPError
-from lexlip.server.photo_keys import id_of
-from lexlip.server.served_index import ServedIndex
+from lexlip.server.bodies import ProblemBody
+from lexlip.server.guard import Guard
+from lexlip.server.index_calls import index_calls
+from lexlip.server.pages import add_pages
+from lexlip.server.photo_calls import photo_calls
+from lexlip.server.search_calls import search_calls
 
-PAGE = Path(__file__).parent / "page"
-CSP = (
-    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self';"
-    " frame-ancestors 'none'"
-)
+if TYPE_CHECKING:
+    from fastapi import Response
+
+    from lexlip.server.access import Access
+    from lexlip.server.served_index import ServedIndex
+
+_ABOUT = "Searches photos by words. Errors are problem documents (RFC 9457)."
 
 
-def make_application(served: ServedIndex) -> FastAPI:
-    """Return the application that serves an index."""
-    app = FastAPI(title="LexLIP", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+def make_application(served: ServedIndex, access: Access, watch: bool = False) -> FastAPI:
+    """Return the application that serves an index; it closes the index when it ends.
 
-    @app.exception_handler(LexLIPError)
-    async def for_the_user(request: Request, error: LexLIPError) -> JSONResponse:
-        body = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": str(error)}
-        return JSONResponse(body, 400, media_type="application/problem+json")
+    Args:
+        served: the index.
+        access: who may ask.
+        watch: update the index when photos change.
+    """
 
-    @app.middleware("http")
-    async def headers(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        response = await call(request)
-        response.headers["Content-Security-Policy"] = CSP
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["Referrer-Policy"] = "no-referrer"
-        return response
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        served.follow(watch)
+        try:
+            yield
+        finally:
+            await served.follower.close()
+            served.close()
 
-    @app.get("/api/search")
-    def search(q: str, k: int = 50) -> dict[str, Any]:
-        return served.text(q, k)
-
-    @app.get("/api/health")
-    def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @app.get("/api/status")
-    def status() -> dict[str, Any]:
-        return served.status()
-
-    @app.get("/api/photos/{key}")
-    def photo(key: str) -> dict[str, Any]:
-        return served.photo(id_of(key))
-
-    @app.get("/api/photos/{key}/thumbnail")
-    def thumbnail(key: str, width: int = 320) -> Response:
-        picture = decode(served.read(id_of(key)), width)
-        picture.thumbnail((width, width * 3))
-        buffer = io.BytesIO()
-        picture.save(buffer, "WEBP", quality=80)
-        data = buffer.getvalue()
-        tag = hashlib.sha256(data).hexdigest()[:32]
-        caching = {"ETag": f'"{tag}"', "Cache-Control": "private, max-age=31536000, immutable"}
-        return Response(data, media_type="image/webp", headers=caching)
-
-    @app.get("/api/photos/{key}/original")
-    def original(key: str) -> Response:
-        id = id_of(key)
-        kind = mimetypes.guess_type(id)[0] or "application/octet-stream"
-        return Response(served.read(id), media_type=kind)
-
-    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    app = FastAPI(
+        title="LexLIP",
+        version=version("lexlip"),
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
+        separate_input_output_schemas=False,
+    )
+    app.add_middleware(Guard, access=access)
+    for error in (HTTPException, RequestValidationError):
+        app.add_exception_handler(error, _pass_on)
+    for calls in (search_calls(served), photo_calls(served), index_calls(served)):
+        app.include_router(calls, prefix="/api")
+    add_pages(app)
+    _describe(app)
     return app
+
+
+async def _pass_on(request: Request, error: Exception) -> Response:
+    """Leave an error to the guard, which makes a problem document of it."""
+    raise error
+
+
+def _describe(app: FastAPI) -> None:
+    """Put problem documents into the API's description, and take out what FastAPI says instead of them."""
+    plain = app.openapi
+
+    def described() -> dict[str, object]:
+        if app.openapi_schema is None:
+            schemas = plain()["components"]["schemas"]
+            schemas["ProblemBody"] = ProblemBody.model_json_schema()
+            for name in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(name, None)
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]

@@ -203,6 +203,8 @@ def _sendable(error: Exception) -> Exception:
 
     if isinstance(error, UnreadableImage):
         return UnreadableImage(str(error))
+    if isinstance(error, Problem):
+        return error
     if isinstance(error, LexLIPError | BridgeError):
         return type(error)(str(error))
     return RuntimeError(f"{type(error).__name__}: {error}")

@@ -30,6 +30,10 @@ class Problem(Exception):
         super().__init__(detail)
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
 
+    def __reduce__(self) -> tuple[type[Problem], tuple[int, str, dict[str, str]]]:
+        """Say how it is sent to another process."""
+        return Problem, (self.status, self.detail, self.headers)
+
     @property
     def body(self) -> dict[str, Any]:
         """The document."""

@@ -1,79 +1,299 @@
-"""The open index, as the calls of the API see it."""
+"""The open index, as the calls of the API ask it."""
 
 from __future__ import annotations
 
-import io
-from functools import lru_cache
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from PIL import Image
+from fastapi import Response
 
-from lexlip.data.photo_location import read_location
-from lexlip.errors import DataError
-from lexlip.retrieval.answer import Answer
-from lexlip.retrieval.collection import locate
+from anserini_bridge import read_header
+from lexlip.machine import cores
+from lexlip.queries.query_language import Query, parse_query
+from lexlip.retrieval.answer import id_of, key_of
+from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.photo_table import Photo
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.server.photo_keys import key_of
+from lexlip.server.file_kinds import file_kind
+from lexlip.server.follower import Follower
+from lexlip.server.indexed_source import is_ignored, watched_places
+from lexlip.server.known_words import KnownWords
+from lexlip.server.limits import Limits
+from lexlip.server.model_process import ModelProcess
+from lexlip.server.model_tasks import make_tasks
+from lexlip.server.problems import Problem
+from lexlip.server.threads import Threads
+from lexlip.server.thumbnails import FOLDER, Thumbnails, name_of
+
+if TYPE_CHECKING:
+    from lexlip.retrieval.answer import Answer
+    from lexlip.server.bodies import Page
+
+SUGGESTED = 8  # words of an answer
+STATES = 3  # of the index before the newest, whose cursors still work
+PLACED = 64  # words of a photo that are looked for in it
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ServedIndex:
-    """An index with what answers for it."""
+    """An index with the threads, the process and the thumbnails that answer for it.
 
-    def __init__(self, index: str | Path, model: str | None = None, device: str = "auto") -> None:
-        self.index = Path(index)
-        self.photos = PhotoSearch(index, model, device=device)
-        self.ids = set(self.photos.stage.searcher.ids())
+    Args:
+        index: its folder.
+        model, device: see `lexlip.search.open_index.open_index`.
+        limits: what callers may ask for.
+
+    Raises:
+        ModelError, BridgeError, DataError: see `PhotoSearch`.
+    """
+
+    def __init__(
+        self, index: Path, model: str | None = None, device: str = "auto", limits: Limits | None = None
+    ) -> None:
+        self.index, self.limits = index, limits or Limits()
+        self.search = PhotoSearch(index, model, device=device, keep_states=STATES)
+        self.model = ModelProcess(
+            make_tasks, (str(index.absolute()), model, device, self.limits.upload_pixels), self.limits.idle
+        )
+        self.thumbnails = Thumbnails(index / FOLDER, self.limits.thumbnail_bytes)
+        self.known = KnownWords(self.search)
+        self.follower = Follower(index, self._update, self._refresh)
+        self._searching = Threads("searches", 2 * cores(), self.limits.requests)
+        self._seeing = Threads("pictures", cores(), 4 * self.limits.requests)
+        self._waiting = Threads("the image model", 4, 16)
+        self._updating = Threads("updates", 1, 2)
 
     def close(self) -> None:
-        self.photos.close()
+        """End the process, and close the index."""
+        self.model.close()
+        for threads in (self._searching, self._seeing, self._waiting, self._updating):
+            threads.close()
+        self.search.close()
 
-    def text(self, query: str, k: int) -> dict[str, Any]:
-        return self.body(self.photos.text(query, k))
+    # ---- on the event loop ----
 
-    def body(self, answer: Answer) -> dict[str, Any]:
-        body = answer.to_dict()
-        for hit in body["hits"]:
-            width, height = _size(hit["path"])
-            hit.update(key=key_of(hit["id"]), width=width, height=height, taken=None)
-        return {**body, "cursor": None, "cut": None, "suggestions": [], "without": []}
+    async def reply(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Response:
+        """Answer with the JSON of what a function returns, which runs in a thread."""
+        return await self._searching.run(_json, partial(function, *args, **kwargs))
 
-    def photo(self, id: str) -> dict[str, Any]:
-        path = self.path(id)
-        width, height = _size(path)
-        stage = self.photos.stage
-        words = stage._named(stage.searcher.vectors([id]), stage.engine.unit**0.5)
-        return {
-            **{"key": key_of(id), "id": id, "path": path, "width": width, "height": height, "taken": None},
-            **{"camera": None, "captions": [], "keywords": [], "words": words},
-        }
+    async def reply_slowly(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Response:
+        """Do the same for a function that needs the image model."""
+        return await self._waiting.run(_json, partial(function, *args, **kwargs))
 
-    def path(self, id: str) -> str:
-        if id not in self.ids:
-            raise DataError("the index holds no such photo")
-        return locate(id, self.photos.stage.metadata.extra, self.index)
+    async def run_slowly(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a function returns that needs the image model."""
+        return await self._waiting.run(function, *args, **kwargs)
 
-    def read(self, id: str) -> bytes:
-        return read_location(self.path(id))
+    async def run_picture(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a function returns that reads a photo."""
+        return await self._seeing.run(function, *args, **kwargs)
+
+    def follow(self, watch: bool) -> None:
+        """Begin to follow the index, and its photos too if these are watched."""
+        self.follower.follow()
+        if watch:
+            self._check_updatable()
+            self.follower.watch(self._places, lambda path: is_ignored(path, self.index.resolve()))
+
+    def _places(self) -> list[Path]:
+        return watched_places(self.index, read_header(self.index).extra)
+
+    async def _update(self, prune: bool, progress: Callable[[tuple[int, int]], None]) -> str:
+        message: str = await self._updating.run(self.model.call, "update", prune, progress=progress)
+        return message
+
+    async def _refresh(self) -> None:
+        await self._updating.run(self.search.refresh)
+
+    def start_update(self, prune: bool) -> None:
+        """Begin an update of the index.
+
+        Raises:
+            Problem: 409, the index cannot be updated.
+        """
+        self._check_updatable()
+        self.follower.start(prune)
+
+    def _check_updatable(self) -> None:
+        with self.search.now() as (stage, _):
+            if stage.metadata.kind != "impact":
+                made = f"the index was made with {stage.metadata.encoder}"
+                raise Problem(409, f"{made}, and only an index of words can be updated: index again")
 
     def status(self) -> dict[str, Any]:
-        metadata = self.photos.stage.metadata
+        """Return what `StatusBody` has."""
+        with self.search.now() as (stage, _):
+            metadata, state = stage.metadata, stage.state
         return {
             "index": str(self.index),
             "documents": metadata.documents,
             "kind": metadata.kind,
             "model": metadata.encoder,
-            "snapshot": "1",
+            "snapshot": hashlib.sha256(str(state).encode()).hexdigest()[:16],
             "words": metadata.kind == "impact",
-            "update": {"running": False, "done": 0, "total": 0, "message": ""},
-            "limits": {},
+            "update": self.follower.status.to_dict(),
+            "limits": self.limits.to_dict(),
         }
 
+    # ---- searches, in threads ----
 
-@lru_cache(maxsize=100_000)
-def _size(path: str) -> tuple[int, int]:
-    try:
-        with Image.open(io.BytesIO(read_location(path))) as image:
-            return image.size
-    except Exception:
-        return 0, 0
+    def by_sentence(self, text: str, adjust: Sequence[str], page: Page) -> dict[str, Any]:
+        """Return what a sentence finds."""
+        query = self._query(text, adjust)
+        return self._answer(page, lambda how: self.search.text(query, page.k, **how))
+
+    def by_words(self, terms: dict[str, float], without: Sequence[str], page: Page) -> dict[str, Any]:
+        """Return what weighted words find."""
+        return self._answer(page, lambda how: self.search.words(terms, page.k, without, **how))
+
+    def by_photo(self, key: str, page: Page) -> dict[str, Any]:
+        """Return what is similar to a photo of the index."""
+        id = id_of(key)
+        return self._answer(page, lambda how: self.search.similar(id, page.k, **how))
+
+    def by_picture(self, data: bytes, page: Page) -> dict[str, Any]:
+        """Return what is similar to a picture."""
+        with self.search.now() as (stage, _):
+            if stage.metadata.kind == "bm25":
+                _ = stage.encoder  # raises what a user can read
+        encoded = self.model.call("encode", data, seconds=self.limits.seconds)
+        return self._answer(page, lambda how: self.search.vector(encoded, page.k, **how))
+
+    def explain(self, key: str, text: str, adjust: Sequence[str]) -> dict[str, Any]:
+        """Return the arithmetic of a photo's score."""
+        rows = self.search.explain(self._query(text, adjust), self._known(key).id)
+        names = ("word", "query", "photo", "product")
+        return {
+            "score": sum(row[3] for row in rows),
+            "rows": [dict(zip(names, row, strict=True)) for row in rows],
+        }
+
+    def words(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
+        """Return words of the vocabulary."""
+        return {"words": self.known.find(prefix, near, limit)}
+
+    def telling(self, limit: int) -> dict[str, Any]:
+        """Return words of the collection with a photo each."""
+        return {"words": self.known.telling(limit)}
+
+    def facets(self) -> dict[str, Any]:
+        """Return what can be filtered by."""
+        with self.search.now() as (_, photos):
+            return photos.facets()
+
+    def _query(self, text: str, adjust: Sequence[str]) -> Query:
+        length = len(text) + sum(map(len, adjust))
+        if length > self.limits.query:
+            raise Problem(422, f"the query has {length:,} characters: give at most {self.limits.query:,}")
+        if not text.strip():
+            raise Problem(422, "the query is empty: give a sentence")
+        return parse_query(text, adjust)
+
+    def _answer(self, page: Page, ask: Callable[[Any], Answer]) -> dict[str, Any]:
+        if page.k > self.limits.k:
+            raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
+        filters = Filters(page.after, page.before, page.folder, page.caption)
+        how = {
+            "filters": filters if filters else None,
+            "min_score": page.min_score,
+            "cursor": page.cursor,
+            "sort": page.sort,
+            "suggest": 0 if page.cursor else SUGGESTED,
+        }
+        return ask(how).to_dict()
+
+    # ---- photos, in threads ----
+
+    def photo(self, key: str) -> dict[str, Any]:
+        """Return what is known about a photo."""
+        photo = self._known(key)
+        return {
+            **{"key": key_of(photo.id), "id": photo.id, "path": photo.path},
+            **{"width": photo.width, "height": photo.height, "taken": photo.taken, "camera": photo.camera},
+            **{"captions": list(photo.captions), "keywords": list(photo.keywords)},
+            "words": self.search.photo_words(photo.id),
+        }
+
+    def tag(self, key: str, width: int) -> str:
+        """Return what names a photo's bytes, and a width of its thumbnail."""
+        return name_of(_digest(self._known(key)), width)
+
+    def thumbnail(self, key: str, width: int) -> bytes:
+        """Return a photo as WebP of a width."""
+        photo = self._known(key)
+        with self._reading(photo.id) as read:
+            return self.thumbnails.get(_digest(photo), width, read)
+
+    def original(self, key: str) -> tuple[bytes, str, dict[str, str]]:
+        """Return a photo's file, its media type, and further headers."""
+        photo = self._known(key)
+        with self._reading(photo.id) as read:
+            data = read()
+        return data, *file_kind(photo.path, data)
+
+    def places(self, key: str, words: str) -> dict[str, Any]:
+        """Return where words are in a photo; by default its own."""
+        photo = self._known(key)
+        self._check_words()
+        wanted = [word for word in words.split(",") if word] or list(self.search.photo_words(photo.id))
+        with self._reading(photo.id) as read:
+            data = read()
+        found: dict[str, Any] = self.model.call("places", data, wanted[:PLACED], seconds=self.limits.seconds)
+        return found
+
+    def heat(self, key: str, word: str) -> bytes:
+        """Return where a word is in a photo, as a PNG."""
+        photo = self._known(key)
+        self._check_words()
+        with self._reading(photo.id) as read:
+            data = read()
+        png: bytes = self.model.call("heat", data, word, seconds=self.limits.seconds)
+        return png
+
+    def _known(self, key: str) -> Photo:
+        """Return the photo that a key names, if the index holds it.
+
+        Raises:
+            Problem: 404.
+        """
+        id = id_of(key)
+        with self.search.now() as (_, photos):
+            (photo,) = photos.get([id])
+        if photo is None:
+            raise Problem(404, "the index holds no such photo: it may be gone since the answer")
+        return photo
+
+    @contextmanager
+    def _reading(self, id: str) -> Iterator[Callable[[], bytes]]:
+        with self.search.now() as (_, photos):
+            yield lambda: photos.read(id)
+
+    def _check_words(self) -> None:
+        with self.search.now() as (stage, _):
+            if stage.metadata.kind != "impact":
+                raise Problem(
+                    409, f"the index was made with {stage.metadata.encoder}, which does not know words"
+                )
+
+
+def _json(function: Callable[[], Any]) -> Response:
+    data = json.dumps(function(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(data.encode(), media_type="application/json")
+
+
+def _digest(photo: Photo) -> str:
+    """Return the digest of a photo's bytes; what stands for it where the index does not know it."""
+    if photo.digest:
+        return photo.digest
+    for place in (Path(photo.file), *Path(photo.file).parents):
+        if place.is_file():
+            status = place.stat()
+            return f"{photo.path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
+    return photo.path

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from anserini_bridge.errors import BadVectors, BridgeError, IndexLocked, UnknownId
 from lexlip.data import UnreadableImage
 from lexlip.errors import LexLIPError
+from lexlip.search.paging import StaleCursor
 
 KIND = "application/problem+json"
 
@@ -66,6 +67,8 @@ def problem_of(error: Exception) -> Problem | None:
 def _status(error: LexLIPError | BridgeError) -> int:
     if isinstance(error, UnknownId):
         return 404
+    if isinstance(error, StaleCursor):
+        return 410
     if isinstance(error, UnreadableImage):
         return 422
     if isinstance(error, IndexLocked):

@@ -8,11 +8,16 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anserini_bridge import find_jar, find_java, read_header, start_jvm
 from lexlip.errors import ConfigError
 from lexlip.server.access import Access
 from lexlip.server.limits import Limits
+
+if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
 
 GRACE = 5  # seconds that running requests have when the server ends
 
@@ -47,27 +52,32 @@ def serve_index(
     if read_header(index).kind != "dense":  # fail before the work; Java starts while Python imports
         find_java(), find_jar()
         threading.Thread(target=_start_java, daemon=True).start()
-    listening = _listen(host, port)
-    import uvicorn
-
+    listening = listen(host, port)
     from lexlip.server.application import make_application
     from lexlip.server.served_index import ServedIndex
 
     served = ServedIndex(index, model, device, limits)
-    with served.search.now() as (stage, _):
-        photos = stage.metadata.documents
+    served.warm_up()
+    photos = served.status()["documents"]
+    name = f"[{host}]" if ":" in host else host
+    say(f"{photos:,} photos at http://{name}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn sends it again when all has ended
+    make_server(make_application(served, access, watch)).run(sockets=[listening])
+
+
+def make_server(application: FastAPI) -> uvicorn.Server:
+    """Return what speaks HTTP for the application."""
+    import uvicorn
+
     config = uvicorn.Config(
-        make_application(served, access, watch),
+        application,
         log_level="error",
         access_log=False,
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
-    name = f"[{host}]" if ":" in host else host
-    say(f"{photos:,} photos at http://{name}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
-    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn sends it again when all has ended
-    uvicorn.Server(config).run(sockets=[listening])
+    return uvicorn.Server(config)
 
 
 def _start_java() -> None:
@@ -78,7 +88,7 @@ def _start_java() -> None:
         print(f"note: {error}", file=sys.stderr)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Return a socket at an address; callers wait in its queue until the server is ready.
 
     Raises:

@@ -77,6 +77,10 @@ class ServedIndex:
             threads.close()
         self.search.close()
 
+    def warm_up(self) -> None:
+        """Search once, so that the first caller does not wait for what is loaded on demand."""
+        self.search.text("a photo", 50, suggest=SUGGESTED)
+
     # ---- on the event loop ----
 
     async def reply(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Response:

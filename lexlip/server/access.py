@@ -39,8 +39,8 @@ class Access:
             raise ConfigError(
                 f"with --host {host} other machines reach the photos: give a --token, or set LEXLIP_TOKEN"
             )
-        if token is not None and len(token) < MIN_TOKEN:
-            raise ConfigError(f"the token is too short to be safe: give at least {MIN_TOKEN} characters")
+        if token is not None and (len(token) < MIN_TOKEN or not token.isascii()):
+            raise ConfigError(f"the token is not safe: give at least {MIN_TOKEN} ASCII characters")
         self.names = {name.lower() for name in (*LOCAL, host, *names)}
         self._digest = None if token is None else _digest(token)
         self._cookie = "" if self._digest is None else f"lexlip-{self._digest[:8]}"
@@ -135,7 +135,7 @@ def _name(host: str) -> str:
 
 
 def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def _same(one: str, other: str) -> bool:

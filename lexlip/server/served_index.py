@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from fastapi import Response
 
 from anserini_bridge import read_header
+from lexlip.data import UnreadableImage
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import Photo
+from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.file_kinds import file_kind
 from lexlip.server.follower import Follower
@@ -268,8 +269,12 @@ class ServedIndex:
             Problem: 404.
         """
         id = id_of(key)
-        with self.search.now() as (_, photos):
+        with self.search.now() as (stage, photos):
             (photo,) = photos.get([id])
+            if isinstance(photos, OldPhotoTable):  # it has a place for any id, even ../../etc/passwd
+                if stage.metadata.kind == "bm25":
+                    raise Problem(409, "the index is too old to show its photos: index again")
+                stage.like(id)  # raises UnknownId
         if photo is None:
             raise Problem(404, "the index holds no such photo: it may be gone since the answer")
         return photo
@@ -277,7 +282,7 @@ class ServedIndex:
     @contextmanager
     def _reading(self, id: str) -> Iterator[Callable[[], bytes]]:
         with self.search.now() as (_, photos):
-            yield lambda: photos.read(id)
+            yield partial(_read, photos, id)
 
     def _check_words(self) -> None:
         with self.search.now() as (stage, _):
@@ -290,6 +295,13 @@ class ServedIndex:
 def _json(function: Callable[[], Any]) -> Response:
     data = json.dumps(function(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(data.encode(), media_type="application/json")
+
+
+def _read(photos: PhotoTable, id: str) -> bytes:
+    try:
+        return photos.read(id)
+    except UnreadableImage as error:
+        raise Problem(410, f"the photo cannot be read any more: {error}") from None
 
 
 def _digest(photo: Photo) -> str:

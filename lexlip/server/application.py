@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -67,7 +68,18 @@ def make_application(served: ServedIndex, access: Access, watch: bool = False) -
 
 async def _pass_on(request: Request, error: Exception) -> Response:
     """Leave an error to the guard, which makes a problem document of it."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        methods = _methods(request.app.openapi()["paths"], request.scope["path"])
+        raise HTTPException(405, headers={"Allow": ", ".join(methods)} if methods else error.headers)
     raise error
+
+
+def _methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
+    """Return the methods of all calls at an address, given the API's description."""
+    for template, calls in paths.items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            return sorted(method.upper() for method in calls)
+    return []
 
 
 def _describe(app: FastAPI) -> None:

@@ -40,11 +40,11 @@ class Files(StaticFiles):
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add the page at / and the API's page at /docs; the last to be added, as / is everything else."""
+    """Add the page at /, which is all that nothing else answers, and the API's page at /docs."""
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
         return HTMLResponse(_DOCS, headers={"Cache-Control": "no-cache"})
 
     app.mount("/docs/assets", Files(directory=ASSETS))
-    app.mount("/", Files(directory=PAGE, html=True))
+    app.router.default = Files(directory=PAGE, html=True)  # a mount at / would answer for wrong methods too

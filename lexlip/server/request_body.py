@@ -55,6 +55,6 @@ async def read_json(request: Request, model: type[Body], most: int, seconds: flo
         raise Problem(415, "send JSON, with Content-Type: application/json")
     data = await read_body(request, most, seconds)
     try:
-        return model.model_validate_json(data or b"{}")
+        return model.model_validate_json(data or b"{}", strict=True)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False)) from None

@@ -14,12 +14,13 @@ from fastapi import Response
 
 from anserini_bridge import read_header
 from lexlip.data import UnreadableImage
+from lexlip.errors import DataError
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
-from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.photo_search import How, PhotoSearch
 from lexlip.server.file_kinds import file_kind
 from lexlip.server.follower import Follower
 from lexlip.server.indexed_source import is_ignored, watched_places
@@ -32,7 +33,6 @@ from lexlip.server.threads import Threads
 from lexlip.server.thumbnails import FOLDER, Thumbnails, name_of
 
 if TYPE_CHECKING:
-    from lexlip.retrieval.answer import Answer
     from lexlip.server.bodies import Page
 
 SUGGESTED = 8  # words of an answer
@@ -152,24 +152,24 @@ class ServedIndex:
     def by_sentence(self, text: str, adjust: Sequence[str], page: Page) -> dict[str, Any]:
         """Return what a sentence finds."""
         query = self._query(text, adjust)
-        return self._answer(page, lambda how: self.search.text(query, page.k, **how))
+        return self.search.text(query, page.k, **self._how(page)).to_dict()
 
     def by_words(self, terms: dict[str, float], without: Sequence[str], page: Page) -> dict[str, Any]:
         """Return what weighted words find."""
-        return self._answer(page, lambda how: self.search.words(terms, page.k, without, **how))
+        return self.search.words(terms, page.k, without, **self._how(page)).to_dict()
 
     def by_photo(self, key: str, page: Page) -> dict[str, Any]:
         """Return what is similar to a photo of the index."""
-        id = id_of(key)
-        return self._answer(page, lambda how: self.search.similar(id, page.k, **how))
+        return self.search.similar(_id_of(key), page.k, **self._how(page)).to_dict()
 
     def by_picture(self, data: bytes, page: Page) -> dict[str, Any]:
         """Return what is similar to a picture."""
         with self.search.now() as (stage, _):
             if stage.metadata.kind == "bm25":
                 _ = stage.encoder  # raises what a user can read
+        how = self._how(page)  # refuses what is wrong before the model works
         encoded = self.model.call("encode", data, seconds=self.limits.seconds)
-        return self._answer(page, lambda how: self.search.vector(encoded, page.k, **how))
+        return self.search.vector(encoded, page.k, **how).to_dict()
 
     def explain(self, key: str, text: str, adjust: Sequence[str]) -> dict[str, Any]:
         """Return the arithmetic of a photo's score."""
@@ -201,18 +201,17 @@ class ServedIndex:
             raise Problem(422, "the query is empty: give a sentence")
         return parse_query(text, adjust)
 
-    def _answer(self, page: Page, ask: Callable[[Any], Answer]) -> dict[str, Any]:
+    def _how(self, page: Page) -> How:
         if page.k > self.limits.k:
             raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
         filters = Filters(page.after, page.before, page.folder, page.caption)
-        how = {
+        return {
             "filters": filters if filters else None,
             "min_score": page.min_score,
             "cursor": page.cursor,
             "sort": page.sort,
             "suggest": 0 if page.cursor else SUGGESTED,
         }
-        return ask(how).to_dict()
 
     # ---- photos, in threads ----
 
@@ -268,7 +267,7 @@ class ServedIndex:
         Raises:
             Problem: 404.
         """
-        id = id_of(key)
+        id = _id_of(key)
         with self.search.now() as (stage, photos):
             (photo,) = photos.get([id])
             if isinstance(photos, OldPhotoTable):  # it has a place for any id, even ../../etc/passwd
@@ -295,6 +294,13 @@ class ServedIndex:
 def _json(function: Callable[[], Any]) -> Response:
     data = json.dumps(function(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(data.encode(), media_type="application/json")
+
+
+def _id_of(key: str) -> str:
+    try:
+        return id_of(key)
+    except DataError as error:
+        raise Problem(404, str(error)) from None
 
 
 def _read(photos: PhotoTable, id: str) -> bytes:

@@ -163,7 +163,7 @@ def test_a_sentence_of_the_command_line_comes_as_it_is(
         ('{"terms": {"dog": NaN}}', 422, ""),
         ('{"terms": {"dog": -1}}', 400, "give a number above 0"),
         ('{"q": "\\ud800"}', 422, "invalid JSON"),
-        ('{"like": "//"}', 400, "is not the key of a photo"),
+        ('{"like": "//"}', 404, "is not the key of a photo"),
         ('{"like": "bm8"}', 404, "no document with the id"),
         ('{"q": ' + "[" * 100_000 + "}", 422, ""),
         ('{"q": "' + "x" * 400_000 + '"}', 413, "at most 300,000 bytes"),

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from lexlip.errors import DataError
+from lexlip.server.indexed_source import is_ignored, open_indexed, watched_places
+from tests.conftest import write_photos
+
+
+def test_a_source_is_found_where_it_is_now(tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "photos")
+    index = photos / "index"
+    index.mkdir()
+    extra = {"source": "..", "relative": True}
+    moved = tmp_path / "moved"
+    photos.rename(moved)
+    assert len(open_indexed(moved / "index", extra)) == 6
+    assert watched_places(moved / "index", extra) == [moved]
+
+
+@pytest.mark.parametrize("name", ["a.tar", "train-{000..002}.tar", "*.tar", "deeper*/*.tar", "table.tsv"])
+def test_the_folder_of_a_file_is_watched(tmp_path: Path, name: str) -> None:
+    assert watched_places(tmp_path, {"source": f"{tmp_path}/{name}"}) == [tmp_path]
+
+
+def test_an_old_index_does_not_say(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="too old to say which photos it is of"):
+        open_indexed(tmp_path, {})
+
+
+def test_changes_of_indexes_and_hidden_files_are_ignored(tmp_path: Path) -> None:
+    index, other = tmp_path / "index", tmp_path / "other"
+    for folder in (index, other):
+        (folder / "data-1").mkdir(parents=True)
+        (folder / "index.json").touch()
+        (folder / "writer.lock").touch()
+    ignored = [
+        *(index / "index.json", index / "thumbnails" / "ab" / "x.webp", other / "data-1" / "x", other / "y"),
+        *(tmp_path / ".hidden", tmp_path / ".git" / "photo.jpg", tmp_path / "photo.jpg.tmp"),
+    ]
+    assert [path for path in ignored if not is_ignored(path, index)] == []
+    for path in (tmp_path / "photo.jpg", tmp_path / "folder", tmp_path / "a" / "b" / "photo.txt"):
+        assert not is_ignored(path, index)

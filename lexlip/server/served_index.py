@@ -173,12 +173,10 @@ class ServedIndex:
 
     def explain(self, key: str, text: str, adjust: Sequence[str]) -> dict[str, Any]:
         """Return the arithmetic of a photo's score."""
-        rows = self.search.explain(self._query(text, adjust), self._known(key).id)
-        names = ("word", "query", "photo", "product")
-        return {
-            "score": sum(row[3] for row in rows),
-            "rows": [dict(zip(names, row, strict=True)) for row in rows],
-        }
+        from lexlip.explain.score_table import score_table
+
+        table = score_table(self.search, self._query(text, adjust), self._known(key).id).to_dict()
+        return {"score": table["score"], "rows": table["rows"]}
 
     def words(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
         """Return words of the vocabulary."""

@@ -30,6 +30,7 @@ class Page(_Strict):
     caption: str | None = Field(
         None, max_length=1000, description="Words of captions or keywords, all of them."
     )
+    group: bool = Field(False, description="Show near-duplicates as one hit.")
     sort: Literal["match", "date"] = Field("match", description="By date: hits above the cut, newest first.")
 
 
@@ -77,6 +78,8 @@ class HitBody(BaseModel):
     width: int
     height: int
     taken: str | None
+    duplicates: list[str] = Field(description="Ids of near-duplicates, if hits are grouped.")
+    version: str = Field(description="Changes with the photo's file: `v` of a thumbnail's address.")
 
 
 class AnswerBody(BaseModel):
@@ -101,6 +104,7 @@ class PhotoBody(BaseModel):
     path: str
     width: int
     height: int
+    version: str
     taken: str | None
     camera: str | None
     captions: list[str]

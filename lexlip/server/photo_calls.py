@@ -14,6 +14,7 @@ Key = Annotated[str, Path(description="The photo's key, from an answer.")]
 Responses = dict[int | str, dict[str, Any]]
 
 FOREVER = "private, max-age=31536000, immutable"
+A_WHILE = "private, max-age=60"
 _WEBP: Responses = {
     200: {"content": {"image/webp": {}}, "description": "The thumbnail"},
     304: {"description": "As before"},
@@ -37,10 +38,13 @@ def photo_calls(served: ServedIndex) -> APIRouter:
 
     @calls.get("/thumbnail", summary="A small copy", response_class=Response, responses=_WEBP)
     async def thumbnail(
-        request: Request, key: Key, width: Annotated[Literal["320", "960"], Query()] = "320"
+        request: Request,
+        key: Key,
+        width: Annotated[Literal["320", "960"], Query()] = "320",
+        v: Annotated[str, Query(max_length=64, description="A hit's `version`: a browser may keep it.")] = "",
     ) -> Response:
         tag = await served.run_picture(served.tag, key, int(width))
-        headers = {"ETag": f'"{tag}"', "Cache-Control": FOREVER}
+        headers = {"ETag": f'"{tag}"', "Cache-Control": FOREVER if v else A_WHILE}
         if _has(request, tag):
             return Response(status_code=304, headers=headers)
         data = await served.run_picture(served.thumbnail, key, int(width))

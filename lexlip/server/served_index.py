@@ -20,7 +20,8 @@ from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
-from lexlip.search.photo_search import How, PhotoSearch
+from lexlip.search.answering import VERSION, How
+from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.file_kinds import file_kind
 from lexlip.server.follower import Follower
 from lexlip.server.indexed_source import is_ignored, watched_places
@@ -203,13 +204,14 @@ class ServedIndex:
         if page.k > self.limits.k:
             raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
         filters = Filters(page.after, page.before, page.folder, page.caption)
-        return {
+        how: How = {
             "filters": filters if filters else None,
             "min_score": page.min_score,
             "cursor": page.cursor,
             "sort": page.sort,
             "suggest": 0 if page.cursor else SUGGESTED,
         }
+        return {**how, "group": True} if page.group else how
 
     # ---- photos, in threads ----
 
@@ -220,6 +222,7 @@ class ServedIndex:
             **{"key": key_of(photo.id), "id": photo.id, "path": photo.path},
             **{"width": photo.width, "height": photo.height, "taken": photo.taken, "camera": photo.camera},
             **{"captions": list(photo.captions), "keywords": list(photo.keywords)},
+            "version": photo.digest[:VERSION],
             "words": self.search.photo_words(photo.id),
         }
 

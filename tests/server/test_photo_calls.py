@@ -3,6 +3,7 @@ import os
 import signal
 from pathlib import Path
 
+import httpx2
 import pytest
 from PIL import Image
 
@@ -43,7 +44,7 @@ def test_no_name_gets_into_the_headers_of_a_photo(server: Serving, library: Inde
 def test_a_thumbnail_is_the_photo_made_smaller(server: Serving, library: Indexed, width: int) -> None:
     answer = server.client.get(f"{PHOTO}/thumbnail", params={"width": width})
     assert answer.headers["content-type"] == "image/webp"
-    assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert answer.headers["cache-control"] == "private, max-age=60"
     with Image.open(io.BytesIO(answer.content)) as small:
         assert small.format == "WEBP"
         assert small.size == (width, width * 3 // 4)
@@ -52,6 +53,26 @@ def test_a_thumbnail_is_the_photo_made_smaller(server: Serving, library: Indexed
     )
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["etag"] == answer.headers["etag"]
+
+
+def test_a_browser_keeps_a_version_of_a_thumbnail(tmp_path: Path, model_folder: Path) -> None:
+    photos = write_photos(tmp_path / "photos")
+    with serving(index_words(model_folder, photos, tmp_path / "index")) as server:
+
+        def shown() -> httpx2.Response:
+            about = server.get(f"/photos/{key_of('0.jpg')}")
+            (hit,) = [hit for hit in server.search("dog snow man", k=100)["hits"] if hit["id"] == "0.jpg"]
+            assert hit["version"] == about["version"] != ""
+            return server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail", params={"v": hit["version"]})
+
+        before = shown()
+        assert before.headers["cache-control"] == "private, max-age=31536000, immutable"
+        Image.open(photos / "0.jpg").rotate(30).save(photos / "0.jpg")
+        server.post("/update", 202, json={})
+        server.updated()
+        after = shown()
+        assert after.url != before.url
+        assert after.headers["etag"] != before.headers["etag"]
 
 
 def test_thumbnails_have_two_widths(server: Serving) -> None:

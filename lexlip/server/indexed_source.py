@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge.storage import LOCK_FILE, METADATA_FILE
-from lexlip.data import Source, open_source
-from lexlip.errors import DataError
+from anserini_bridge.storage import METADATA_FILE
+from lexlip.data import Source, open_library
+from lexlip.data.folder import holds_index
+from lexlip.retrieval.collection import given_again
 
 
-def source_name(index: Path, extra: Mapping[str, Any]) -> str:
-    """Return what the user gave when an index was made, as it is found now.
-
-    Raises:
-        DataError: the index is too old to say.
-    """
-    if "source" not in extra:
-        raise DataError(f"the index {index} is too old to say which photos it is of: index again")
-    name = str(extra["source"])
-    return str((index.resolve() / name).resolve()) if extra.get("relative") else name
-
-
-def open_indexed(index: Path, extra: Mapping[str, Any]) -> Source:
+def open_indexed(index: Path, extra: dict[str, Any]) -> Source:
     """List the photos of an index as they are now.
 
     Raises:
-        DataError: see `open_source`.
+        DataError: the index is too old to say which these are; see `open_source` for the rest.
     """
-    return open_source(source_name(index, extra))
+    return open_library(given_again(extra, index))
 
 
-def watched_places(index: Path, extra: Mapping[str, Any]) -> list[Path]:
-    """Return the folders in which something may happen to the photos of an index."""
-    place = Path(source_name(index, extra))
-    while re.search(r"[*?\[{]", place.name) or (place.suffix and not place.is_dir()):
+def watched_places(index: Path, extra: dict[str, Any]) -> list[Path]:
+    """Return the folders in which something may happen to the photos of an index.
+
+    Raises:
+        DataError: the index is too old to say which photos these are.
+    """
+    given = given_again(extra, index)
+    names = (*given.sources, *(() if given.images is None else (given.images,)))
+    return list(dict.fromkeys(map(_folder, names)))
+
+
+def _folder(name: str) -> Path:
+    """Return the folder that a source is, or is in; what it is in may be patterns too."""
+    place = Path(name).expanduser()
+    while not place.is_dir() and (place.suffix or re.search(r"[*?\[{]", place.name)):
         place = place.parent
-    return [place]
+    return place
 
 
 def is_ignored(path: Path, index: Path) -> bool:
@@ -46,6 +45,6 @@ def is_ignored(path: Path, index: Path) -> bool:
     if path.name.startswith(".") or path.suffix == ".tmp" or path.is_relative_to(index):
         return True
     return any(
-        folder.name.startswith(".") or ((folder / METADATA_FILE).is_file() and (folder / LOCK_FILE).exists())
+        folder.name.startswith(".") or ((folder / METADATA_FILE).is_file() and holds_index(folder))
         for folder in path.parents
     )

@@ -27,7 +27,13 @@ def make_tasks(index: str, model: str | None, device: str, pixels: int) -> dict[
         pixels: of a picture that somebody sends, at most.
     """
     tasks = ModelTasks(Path(index), model, device, pixels)
-    return {"encode": tasks.encode, "places": tasks.places, "heat": tasks.heat, "update": tasks.update}
+    return {
+        "load": tasks.load,
+        "encode": tasks.encode,
+        "places": tasks.places,
+        "heat": tasks.heat,
+        "update": tasks.update,
+    }
 
 
 class ModelTasks:
@@ -53,6 +59,10 @@ class ModelTasks:
                     encoder = load_encoder(self.index, read_metadata(self.index), self.model, self.device)
                 self._loaded = header.encoder, encoder
             return self._loaded[1]
+
+    def load(self, progress: Progress) -> None:
+        """Load the model, which takes a few seconds."""
+        self._encoder()
 
     def encode(self, data: bytes, progress: Progress) -> Any:
         """Return a picture as a query of the index.
@@ -95,12 +105,21 @@ class ModelTasks:
 
         listed = time.time()  # before the listing: what changes from now on is taken next time
         source = open_indexed(self.index, read_metadata(self.index).extra)
-        done = update_photos(source, listed, self.index, self.model, device=self.device)
-        skipped = f", {len(done.skipped)} skipped" if done.skipped else ""
-        return (
-            f"{done.added} added, {done.changed} changed, {done.deleted} deleted, {done.unchanged} unchanged"
-            f"{skipped}, {done.seconds:.1f} s"
+        done = update_photos(
+            source,
+            listed,
+            self.index,
+            self.model,
+            device=self.device,
+            progress=lambda done, total: progress((done, total)),
+            prune=prune,
         )
+        numbers = {
+            **{"added": done.added, "changed": done.changed, "moved": done.moved, "deleted": done.deleted},
+            **{"unchanged": done.unchanged, "skipped": len(done.skipped)},
+        }
+        said = [f"{number:,} {what}" for what, number in numbers.items() if number]
+        return ", ".join([*said, f"{done.seconds:.1f} s"])
 
     def _places(self, data: bytes, words: list[str]) -> tuple[Image.Image, Any]:
         from lexlip.data import decode

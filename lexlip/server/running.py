@@ -45,11 +45,16 @@ def serve_index(
         say: is told the address, once the server answers.
 
     Raises:
-        ConfigError: it cannot listen there.
+        ConfigError: it cannot listen there, or cannot update the index.
         ModelError, BridgeError, DataError: the index cannot be opened.
         KeyboardInterrupt: Ctrl-C, after all has ended.
     """
-    if read_header(index).kind != "dense":  # fail before the work; Java starts while Python imports
+    header = read_header(index)
+    if watch and header.kind != "impact":
+        raise ConfigError(
+            f"--watch is for an index of words, and {index} was made with {header.encoder}: leave it out"
+        )
+    if header.kind != "dense":  # fail before the work; Java starts while Python imports
         find_java(), find_jar()
         threading.Thread(target=_start_java, daemon=True).start()
     listening = listen(host, port)

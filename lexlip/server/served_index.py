@@ -13,22 +13,21 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from fastapi import Response
 
 from anserini_bridge import read_header
-from lexlip.data import UnreadableImage
 from lexlip.errors import DataError
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
+from lexlip.retrieval.photo_table import OldPhotoTable, Photo
 from lexlip.search.answering import VERSION, How
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.server.file_kinds import file_kind
 from lexlip.server.follower import Follower
 from lexlip.server.indexed_source import is_ignored, watched_places
 from lexlip.server.known_words import KnownWords
 from lexlip.server.limits import Limits
 from lexlip.server.model_process import ModelProcess
 from lexlip.server.model_tasks import make_tasks
+from lexlip.server.photo_files import digest_of, file_kind, read_photo
 from lexlip.server.problems import Problem
 from lexlip.server.threads import Threads
 from lexlip.server.thumbnails import FOLDER, Thumbnails, name_of
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 SUGGESTED = 8  # words of an answer
 STATES = 3  # of the index before the newest, whose cursors still work
+LOADING = 300.0  # seconds that the process with the image model has to start
 PLACED = 64  # words of a photo that are looked for in it
 
 P = ParamSpec("P")
@@ -105,11 +105,10 @@ class ServedIndex:
         """Begin to follow the index, and its photos too if these are watched."""
         self.follower.follow()
         if watch:
-            self._check_updatable()
-            self.follower.watch(self._places, lambda path: is_ignored(path, self.index.resolve()))
-
-    def _places(self) -> list[Path]:
-        return watched_places(self.index, read_header(self.index).extra)
+            self.follower.watch(
+                lambda: watched_places(self.index, read_header(self.index).extra),
+                lambda path: is_ignored(path, self.index.resolve()),
+            )
 
     async def _update(self, prune: bool, progress: Callable[[tuple[int, int]], None]) -> str:
         message: str = await self._updating.run(self.model.call, "update", prune, progress=progress)
@@ -169,7 +168,7 @@ class ServedIndex:
             if stage.metadata.kind == "bm25":
                 _ = stage.encoder  # raises what a user can read
         how = self._how(page)  # refuses what is wrong before the model works
-        encoded = self.model.call("encode", data, seconds=self.limits.seconds)
+        encoded = self._ask_model("encode", data)
         return self.search.vector(encoded, page.k, **how).to_dict()
 
     def explain(self, key: str, text: str, adjust: Sequence[str]) -> dict[str, Any]:
@@ -204,14 +203,18 @@ class ServedIndex:
         if page.k > self.limits.k:
             raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
         filters = Filters(page.after, page.before, page.folder, page.caption)
-        how: How = {
-            "filters": filters if filters else None,
-            "min_score": page.min_score,
-            "cursor": page.cursor,
-            "sort": page.sort,
-            "suggest": 0 if page.cursor else SUGGESTED,
-        }
-        return {**how, "group": True} if page.group else how
+        how: How = {"suggest": 0 if page.cursor else SUGGESTED}
+        if filters:
+            how["filters"] = filters
+        if page.min_score is not None:
+            how["min_score"] = page.min_score
+        if page.cursor is not None:
+            how["cursor"] = page.cursor
+        if page.sort != "match":
+            how["sort"] = page.sort
+        if page.group:
+            how["group"] = True
+        return how
 
     # ---- photos, in threads ----
 
@@ -228,13 +231,13 @@ class ServedIndex:
 
     def tag(self, key: str, width: int) -> str:
         """Return what names a photo's bytes, and a width of its thumbnail."""
-        return name_of(_digest(self._known(key)), width)
+        return name_of(digest_of(self._known(key)), width)
 
     def thumbnail(self, key: str, width: int) -> bytes:
         """Return a photo as WebP of a width."""
         photo = self._known(key)
         with self._reading(photo.id) as read:
-            return self.thumbnails.get(_digest(photo), width, read)
+            return self.thumbnails.get(digest_of(photo), width, read)
 
     def original(self, key: str) -> tuple[bytes, str, dict[str, str]]:
         """Return a photo's file, its media type, and further headers."""
@@ -250,7 +253,7 @@ class ServedIndex:
         wanted = [word for word in words.split(",") if word] or list(self.search.photo_words(photo.id))
         with self._reading(photo.id) as read:
             data = read()
-        found: dict[str, Any] = self.model.call("places", data, wanted[:PLACED], seconds=self.limits.seconds)
+        found: dict[str, Any] = self._ask_model("places", data, wanted[:PLACED])
         return found
 
     def heat(self, key: str, word: str) -> bytes:
@@ -259,8 +262,13 @@ class ServedIndex:
         self._check_words()
         with self._reading(photo.id) as read:
             data = read()
-        png: bytes = self.model.call("heat", data, word, seconds=self.limits.seconds)
+        png: bytes = self._ask_model("heat", data, word)
         return png
+
+    def _ask_model(self, task: str, *arguments: Any) -> Any:
+        """Return what a task returns; the time that it may take begins when the model is loaded."""
+        self.model.call("load", seconds=LOADING)
+        return self.model.call(task, *arguments, seconds=self.limits.seconds)
 
     def _known(self, key: str) -> Photo:
         """Return the photo that a key names, if the index holds it.
@@ -282,7 +290,7 @@ class ServedIndex:
     @contextmanager
     def _reading(self, id: str) -> Iterator[Callable[[], bytes]]:
         with self.search.now() as (_, photos):
-            yield partial(_read, photos, id)
+            yield partial(read_photo, photos, id)
 
     def _check_words(self) -> None:
         with self.search.now() as (stage, _):
@@ -302,21 +310,3 @@ def _id_of(key: str) -> str:
         return id_of(key)
     except DataError as error:
         raise Problem(404, str(error)) from None
-
-
-def _read(photos: PhotoTable, id: str) -> bytes:
-    try:
-        return photos.read(id)
-    except UnreadableImage as error:
-        raise Problem(410, f"the photo cannot be read any more: {error}") from None
-
-
-def _digest(photo: Photo) -> str:
-    """Return the digest of a photo's bytes; what stands for it where the index does not know it."""
-    if photo.digest:
-        return photo.digest
-    for place in (Path(photo.file), *Path(photo.file).parents):
-        if place.is_file():
-            status = place.stat()
-            return f"{photo.path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
-    return photo.path

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from tests.conftest import ROOT, write_photos
-from tests.search.indexes import index_words
+from tests.search.indexes import index_bm25, index_words
 from tests.server.serving import until
 
 
@@ -138,6 +138,12 @@ def test_a_port_that_is_taken_is_an_error_for_the_user(index: Path, lexlip: Call
         port = taken.getsockname()[1]
         said = lexlip("serve", "--index", index, "--port", port, code=2).output
     assert f"cannot listen at 127.0.0.1, port {port} (Address already in use" in said
+
+
+def test_only_an_index_of_words_is_watched(tmp_path: Path, lexlip: Callable[..., Any]) -> None:
+    index = index_bm25(write_photos(tmp_path / "captioned"), tmp_path / "captions")
+    said = lexlip("serve", "--index", index, "--watch", code=2).output
+    assert "--watch is for an index of words" in said
 
 
 def test_no_index_is_an_error_for_the_user(tmp_path: Path, lexlip: Callable[..., Any]) -> None:

@@ -1,9 +1,13 @@
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from lexlip.data import Given, open_library
+from lexlip.indexing.impact import index_photos
+from lexlip.models.lexlip import LexLIP
 from tests.conftest import write_photos
 from tests.search.indexes import Indexed, index_bm25, index_dense, index_words
 from tests.server.serving import Serving, serving
@@ -17,6 +21,14 @@ HOSTILE = {
     "100% #1?q=2&k=3;.jpg": "javascript:alert(4)",
     "größe 東京 🐕.jpg": "a dog 🐕",
 }
+
+
+def indexed_now(model: Path, photos: Path, index: Path) -> Path:
+    """Index a folder as `lexlip index` does: photos that are there have not changed since."""
+    listed = time.time()
+    encoder = LexLIP.from_pretrained(model).fold_batch_norms()
+    index_photos(encoder, str(model), open_library(Given((str(photos),))), listed, index, workers=0)
+    return index
 
 
 @pytest.fixture(scope="session")

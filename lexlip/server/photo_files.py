@@ -1,9 +1,13 @@
-"""How a photo's file is sent: as a picture that a browser shows, or as a file to save."""
+"""The files of photos: read, told apart, and sent as pictures that a browser shows or as files to save."""
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
+
+from lexlip.data import UnreadableImage
+from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.server.problems import Problem
 
 SHOWN = {
     b"\xff\xd8\xff": "image/jpeg",
@@ -43,3 +47,26 @@ def _kind(data: bytes) -> str:
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], _UNKNOWN)
     return next((kind for begin, kind in SHOWN.items() if data.startswith(begin)), _UNKNOWN)
+
+
+def read_photo(photos: PhotoTable, id: str) -> bytes:
+    """Return the bytes of a photo's file.
+
+    Raises:
+        Problem: 410, it cannot be read any more.
+    """
+    try:
+        return photos.read(id)
+    except UnreadableImage as error:
+        raise Problem(410, f"the photo cannot be read any more: {error}") from None
+
+
+def digest_of(photo: Photo) -> str:
+    """Return the digest of a photo's bytes; what stands for it where the index does not know it."""
+    if photo.digest:
+        return photo.digest
+    for place in (Path(photo.file), *Path(photo.file).parents):
+        if place.is_file():
+            status = place.stat()
+            return f"{photo.path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
+    return photo.path

@@ -3,7 +3,7 @@ import io
 import pytest
 from PIL import Image
 
-from lexlip.server.file_kinds import file_kind
+from lexlip.server.photo_files import file_kind
 
 
 @pytest.mark.parametrize(

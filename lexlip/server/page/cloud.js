@@ -32,9 +32,9 @@ export function layCloud(words, width, rem, family) {
     const size = rem * (SMALL + (LARGE - SMALL) * Math.max(weight / heaviest, 0));
     const box = { word, weight, size, height: Math.max(size * LINE, 24) };
     box.width = Math.min(widthOf(word, `600 ${size}px ${family}`) + 0.7 * rem, width);
-    for (let turn = 0; ; turn += 0.22) {
-      box.x = Math.cos(turn) * turn * 4.5;
-      box.y = Math.sin(turn) * turn * 2.2;
+    for (let turn = 0; ; turn += 0.15) {
+      box.x = Math.cos(turn) * turn * 3.2;
+      box.y = Math.sin(turn) * turn * 1.5;
       const inside = Math.abs(box.x) * 2 + box.width <= width + 0.5;
       if (inside && !placed.some((other) => overlap(box, other))) break;
     }
@@ -84,7 +84,7 @@ export class Cloud extends Component {
         aria-pressed=${pinned === word ? "true" : "false"}
         aria-label=${`${word}, weight ${weight.toFixed(2)}${ask ? ", in your query" : ""}`}
         title=${`weight ${weight.toFixed(2)}`}
-        onPointerEnter=${(event) => event.pointerType !== "touch" && onPoint(word)}
+        onPointerMove=${(event) => event.pointerType !== "touch" && lit !== word && onPoint(word)}
         onPointerLeave=${() => onPoint(null)}
         onFocus=${() => onPoint(word)}
         onBlur=${() => onPoint(null)}

@@ -34,7 +34,6 @@ class Dates extends Component {
           pattern="\\s*\\d{4}(-\\d{1,2}){0,2}\\s*"
           title="a year, a month or a day: 2014, 2014-05, 2014-05-03"
           autocomplete="off"
-          size="11"
           onInput=${(event) => this.setState({ [name]: event.target.value })}
         />
       </label>
@@ -48,7 +47,7 @@ class Dates extends Component {
             <button
               type="button"
               key=${each}
-              aria-pressed=${after === each && before === each ? "true" : "false"}
+              aria-pressed=${after && after.slice(0, 4) <= each && each <= before ? "true" : "false"}
               onClick=${() => this.choose(each, each)}
             >
               ${each}
@@ -150,17 +149,18 @@ export function Filters({ query, facets, found, onChange }) {
   return html`
     <div class="filters">
       <p class="found">${found}</p>
-      ${facets?.dated > 0 && menu("dates", dateLabel(query, facets), query.after || query.before, Dates)}
-      ${facets?.folders.length > 1 && menu("folders", query.folder || "all folders", query.folder, Folders)}
-      ${facets?.captioned > 0 &&
-      menu("captions", query.caption ? `caption: ${query.caption}` : "captions", query.caption, CaptionWords)}
       ${facets?.dated > 0 &&
-      html`<label class="sort"><span class="hidden">order</span>
+      html`<label class="filter">
+        <span class="hidden">order</span>
         <select value=${query.sort} onChange=${(event) => onChange({ sort: event.target.value })}>
           <option value="match">by match</option>
           <option value="date">by date</option>
         </select>
       </label>`}
+      ${facets?.dated > 0 && menu("dates", dateLabel(query, facets), query.after || query.before, Dates)}
+      ${facets?.folders.length > 1 && menu("folders", query.folder || "all folders", query.folder, Folders)}
+      ${facets?.captioned > 0 &&
+      menu("captions", query.caption ? `caption: ${query.caption}` : "captions", query.caption, CaptionWords)}
     </div>
   `;
 }

@@ -20,14 +20,14 @@ const nameOf = (id) => id.slice(id.lastIndexOf("/") + 1);
 
 function belowText(results) {
   const words = results.wordsBelow();
-  const what = results.query.q && results.answer ? `“${results.query.q}”` : "this";
-  const share = !words.length
-    ? "match your query less"
-    : words.length <= 3
-      ? `share only ${quoted(words)} with your query`
-      : `share little with your query, mostly ${quoted(words.slice(0, 3))}`;
+  const joined = results.together > 1 ? "and" : "or";
+  const all = Object.keys(results.answer.terms).length;
+  let share = "fit your query less";
+  if (words.length > 3) share = `share little with your query, mostly ${quoted(words.slice(0, 3))}`;
+  else if (results.together < all) share = `share only ${quoted(words, joined)} with your query`;
+  else if (words.length) share = `show less of ${quoted(words)}`;
   if (results.cut > 0) return `from here on, photos ${share}`;
-  return `Nothing fits ${what} well. These photos ${share}.`;
+  return `Nothing fits ${results.query.q ? `“${results.query.q}”` : "this"} well. These photos ${share}.`;
 }
 
 export class Grid extends Component {

@@ -13,8 +13,8 @@ export function paintPlaces(canvas, { rows, columns }, values) {
   small.getContext("2d").putImageData(pixels, 0, 0);
   [canvas.width, canvas.height] = [columns * 32, rows * 32];
   const context = canvas.getContext("2d");
-  context.imageSmoothingQuality = "high";
-  context.drawImage(small, 0, 0, canvas.width, canvas.height);
+  context.filter = "blur(8px)";
+  context.drawImage(small, -8, -8, canvas.width + 16, canvas.height + 16); // the blur's pale edge is outside
 }
 
 /** Where the grid of places lies on the picture, as style. */

@@ -13,8 +13,10 @@ export const count = (value) => number.format(value);
 /** "1 photo", "28,549 photos". */
 export const photos = (n) => `${count(n)} ${n === 1 ? "photo" : "photos"}`;
 
-/** ["a", "b", "c"] as "a, b and c". */
-export const listed = (words) =>
-  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+const list = {
+  and: new Intl.ListFormat("en-GB", { type: "conjunction" }),
+  or: new Intl.ListFormat("en-GB", { type: "disjunction" }),
+};
 
-export const quoted = (words) => listed(words.map((word) => `“${word}”`));
+/** ["a", "b", "c"] as "“a”, “b” and “c”". */
+export const quoted = (words, joined = "and") => list[joined].format(words.map((word) => `“${word}”`));

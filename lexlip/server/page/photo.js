@@ -129,7 +129,7 @@ export class PhotoView extends Component {
   };
 
   over = (event) => {
-    this.find();
+    if (!this.state.places) this.linger();
     const box = event.currentTarget.getBoundingClientRect();
     const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
     const { places, photo } = this.state;
@@ -149,16 +149,19 @@ export class PhotoView extends Component {
     return scrollHeight > clientHeight || this.dialog.current.scrollHeight > this.dialog.current.clientHeight;
   }
 
+  ratio(photo) {
+    if (photo?.width && photo.height) return photo.width / photo.height;
+    return this.props.ratio || this.state.ratio || 4 / 3;
+  }
+
   picture(photo) {
     const { places, word, pinned, names, at, sharp } = this.state;
     const lit = word ?? pinned;
     const values = places?.words[lit];
-    const ratio = photo?.width && photo.height ? photo.width / photo.height : this.props.ratio || this.state.ratio || 4 / 3;
     const mark = values && strongest(places, values);
     const alt = photo?.captions[0] ?? Object.keys(photo?.words ?? {}).slice(0, 6).join(", ");
     return html`
       <figure
-        style=${{ "--ratio": ratio }}
         onPointerMove=${photo && this.props.hasWords ? this.over : undefined}
         onPointerLeave=${() => this.setState({ names: [] })}
       >
@@ -253,7 +256,7 @@ export class PhotoView extends Component {
         onKeyDown=${this.keys}
         onCancel=${(event) => (event.preventDefault(), onClose())}
       >
-        <div class="stage">
+        <div class="stage" style=${{ "--ratio": this.ratio(photo) }}>
           ${this.picture(photo)}
           <button type="button" class="round close" aria-label="close" title="close (Escape)" onClick=${onClose} autofocus>×</button>
           <button type="button" class="round previous" aria-label="previous photo" disabled=${!previous} onClick=${() => onStep(-1)}>‹</button>

@@ -20,6 +20,7 @@ export class Results {
     this.ratios = [];
     this.cut = null; // the number of hits that fit; null: all so far
     this.below = new Map(); // by word the hits beyond the cut that share it
+    this.together = 0; // the most words that one of them shares
     this.done = false;
     this.pages = []; // {start, end, hits | packed}
     this.loading = null;
@@ -58,7 +59,9 @@ export class Results {
     for (const hit of hits) {
       if (cut !== null && cut !== undefined && hit.score < cut) {
         this.cut ??= this.keys.length;
-        for (const [word, share] of Object.entries(hit.words ?? {}))
+        const words = Object.entries(hit.words ?? {});
+        this.together = Math.max(this.together, words.length);
+        for (const [word, share] of words)
           this.below.set(word, (this.below.get(word) ?? 0) + share);
       }
       this.keys.push(hit.key);

@@ -37,11 +37,11 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onHome }) {
         ${unknown.length > 0 && html`<li>No photo has the ${unknown.length > 1 ? "words" : "word"} ${quoted(unknown)}: try another word for it.</li>`}
         ${without.map(
           (word) => html`<li key=${word}>
-            Photos that show “${word}” are left out.
+            Photos that show “${word}” are left out.${" "}
             <button type="button" class="link" onClick=${() => onPutBack(word)}>Let them in</button>
           </li>`,
         )}
-        ${filtered && html`<li>Dates, a folder or captions narrow the search.
+        ${filtered && html`<li>Dates, a folder or captions narrow the search.${" "}
           <button type="button" class="link" onClick=${onUnfilter}>Search all photos</button>
         </li>`}
         ${!unknown.length && !without.length && !filtered && html`<li>Try other words, or fewer.</li>`}
@@ -59,7 +59,7 @@ export function Lines({ gone, problem, update, changed, onAgain }) {
       ${problem && html`<p class="wrong">${problem}</p>`}
       ${update?.running && html`<p>${updateText(update)}</p>`}
       ${changed && !update?.running && html`<p>
-        The photos have changed. <button type="button" class="link" onClick=${onAgain}>Search again</button>
+        The photos have changed.${" "}<button type="button" class="link" onClick=${onAgain}>Search again</button>
       </p>`}
     </div>
   `;

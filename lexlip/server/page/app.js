@@ -81,6 +81,12 @@ class App extends Component {
     this.go(asked(this.state.query, { picture: number }));
   };
 
+  /** Chips change a query's words; those of a photo or picture are named first. */
+  adjust = (next) => {
+    const named = next.like && !next.terms ? { terms: writeTerms(this.state.results.answer.terms) } : {};
+    this.go({ ...next, ...named });
+  };
+
   // -- answers ------------------------------------------------------------------------------------------------
 
   async search(scroll = 0, query = this.state.query) {
@@ -107,7 +113,7 @@ class App extends Component {
     }
     const fresh = results !== this.state.results;
     this.setState({ results, waiting: false, problem: "", said: this.saying(results), snapshot: this.state.status?.snapshot }, () => {
-      if (fresh) scrollTo(0, scroll);
+      if (fresh) requestAnimationFrame(() => scrollTo(0, scroll)); // once the rows are laid
       this.words(query, results);
     });
   }
@@ -153,7 +159,8 @@ class App extends Component {
       this.again = again ?? this.again;
       this.setState({ gone: true });
       this.wake(1);
-    } else if (error instanceof Problem) this.setState({ problem: error.message });
+    } else if (error instanceof Problem && error.status === 410) this.setState({ stale: true });
+    else if (error instanceof Problem) this.setState({ problem: error.message });
     else throw error;
   };
 
@@ -223,7 +230,7 @@ class App extends Component {
 
   refresh = () => {
     this.kept.clear();
-    this.setState({ snapshot: this.state.status.snapshot, problem: "" });
+    this.setState({ snapshot: this.state.status?.snapshot, stale: false, problem: "" });
     this.search();
   };
 
@@ -305,7 +312,7 @@ class App extends Component {
   // -- the page -----------------------------------------------------------------------------------------------
 
   body() {
-    const { query, results, status, facets, telling, waiting, said } = this.state;
+    const { query, results, status, facets, telling, said } = this.state;
     if (!asks(query) && !results)
       return html`<${Welcome}
         words=${telling}
@@ -320,7 +327,7 @@ class App extends Component {
       <${Fragment}>
         <div class="tools">
           ${(chips || (answer.without ?? []).length > 0) &&
-          html`<${Chips} key="chips" answer=${answer} query=${query} busy=${waiting} onChange=${(next) => this.go({ ...next, photo: "" })} />`}
+          html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`}
           <${Filters}
             query=${query}
             facets=${facets}
@@ -341,15 +348,15 @@ class App extends Component {
               answer=${answer}
               filtered=${isFiltered(query)}
               onUnfilter=${() => this.go({ ...query, ...FILTERS })}
-              onPutBack=${(word) => this.go(multiplied(query, word, 1))}
+              onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
               onHome=${() => this.go(asked(query, FILTERS))}
             />`}
       <//>
     `;
   }
 
-  render(_, { query, waiting, gone, problem, status, snapshot, said, dropping }) {
-    const changed = Boolean(status && snapshot !== undefined && status.snapshot !== snapshot);
+  render(_, { query, waiting, gone, problem, status, snapshot, stale, said, dropping }) {
+    const changed = stale || Boolean(status && snapshot !== undefined && status.snapshot !== snapshot);
     return html`
       <header>
         <${SearchBar}

@@ -205,9 +205,9 @@ export class Chips extends Component {
   state = { all: false };
   root = createRef();
 
-  componentDidUpdate() {
-    const { focus } = this; // a change may have moved the chip, or put another in its place
-    if (focus === undefined || this.props.busy) return;
+  componentDidUpdate({ answer }) {
+    const { focus } = this; // an answer may move the chip that was changed, or put another in its place
+    if (focus === undefined || (focus && answer === this.props.answer)) return;
     this.focus = undefined;
     const chips = [...this.root.current.querySelectorAll("[data-word]")];
     (chips.find((chip) => chip.dataset.word === focus) ?? this.root.current.querySelector(".add"))?.focus();
@@ -218,8 +218,8 @@ export class Chips extends Component {
     this.props.onChange(query);
   };
 
-  render({ answer, query }, { all }) {
-    const chips = chipsOf(answer, query);
+  render({ answer, of, query }, { all }) {
+    const chips = chipsOf(answer, of); // `query` may be one whose answer is still to come
     const heaviest = Math.max(...chips.map((chip) => chip.weight ?? 0), 1e-9);
     const marked = (chip) => !chip.weight || chip.factor !== 1;
     const few = chips.filter((chip, place) => place < SHOWN || marked(chip));

@@ -68,6 +68,20 @@ export function replaced(query, old, word) {
   };
 }
 
+/** Words and their weights as marks change them, as {terms, without}: what the server does for a sentence. */
+export function adjusted(terms, adjust) {
+  const heaviest = Math.max(...Object.values(terms));
+  const result = { ...terms };
+  const without = [];
+  for (const { sign, word, factor } of adjust.map(readMark).filter(Boolean)) {
+    if (sign === "-") without.push(word);
+    else if (sign === "+") result[word] = heaviest * factor;
+    else if (word in result) result[word] *= factor;
+    if (sign === "-" || !result[word]) delete result[word];
+  }
+  return { terms: result, without };
+}
+
 /** One step up or down: excluded, weaker, normal, boost. */
 export function stepped(query, word, up) {
   const mark = marksOf(query).get(word);

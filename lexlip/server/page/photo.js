@@ -98,7 +98,7 @@ export class PhotoView extends Component {
     const { signal } = this.abort;
     this.setState({ note: "looking where the words are …" });
     try {
-      const words = Object.keys(answer?.terms ?? {}).join(",");
+      const words = Object.keys({ ...this.state.photo.words, ...answer?.terms }).join(",");
       const places = await get(`photos/${photoKey}/places`, { words }, signal);
       this.setState({ places, note: "" });
     } catch (error) {

@@ -1,6 +1,7 @@
 // The hits of one query, page after page. Pages far from the screen are kept as one string each.
 import { get, post, postPicture } from "./api.js";
 import { readTerms } from "./address.js";
+import { adjusted } from "./marks.js";
 
 const PAGES = [60, 120, 240, 480]; // first hits come fast, later pages are few
 const OPEN = 12; // pages that are kept unpacked
@@ -46,10 +47,12 @@ export class Results {
     const { q, adjust, like, terms, after, before, folder, caption, sort } = this.query;
     const cursor = this.cursor ?? "";
     const how = { k, cursor, after, before, folder, caption, sort };
-    if (this.picture && !(terms && adjust.length)) return postPicture("search", this.picture, how, signal);
-    if (!like && !terms) return get("search", { q, adjust, ...how }, signal);
-    const body = Object.fromEntries(Object.entries({ ...how, adjust, like }).filter(([, value]) => value && value.length !== 0));
-    return post("search", terms ? { ...body, terms: readTerms(terms) } : body, signal);
+    if (adjust.length || !this.picture) {
+      if (!like && !terms) return get("search", q ? { q, adjust, ...how } : { q: adjust.join(" "), ...how }, signal);
+      const body = Object.fromEntries(Object.entries(how).filter(([, value]) => value));
+      return post("search", terms ? { ...body, ...adjusted(readTerms(terms), adjust) } : { ...body, like }, signal);
+    }
+    return postPicture("search", this.picture, how, signal);
   }
 
   add(hits) {

@@ -116,11 +116,12 @@ class Collection:
         return dict(sorted(terms.items(), key=lambda pair: -pair[1])), without, unknown
 
     def search(self, given: dict[str, Any]) -> dict[str, Any]:
-        adjust = given.get("adjust", [])
-        base = given.get("terms")
+        """Answer as the server does: with `terms` or `like`, `adjust` is not read."""
+        base, adjust = given.get("terms"), [] if "q" not in given else given.get("adjust", [])
         if given.get("like"):
             base = self.by_id[id_of(given["like"])].words
         terms, without, unknown = self.query(given.get("q", ""), adjust, base)
+        without = [*without, *given.get("without", [])]
         scores: dict[int, dict[str, float]] = {}
         for word, weight in terms.items():
             for place, other in self.postings.get(word, []):
@@ -248,6 +249,29 @@ class Collection:
         }
 
 
+SHAPES = [(1200, 800), (800, 1200), (1200, 900), (1600, 900), (1000, 1000), (900, 1200), (2400, 800), (0, 0)]
+
+
+def drawn_photos(number: int, *words: str) -> list[Photo]:
+    """Photos of all shapes. Each word is on every photo, or on every second, third … one; heavier on the first."""
+    words = words or ("dog", "snow", "play", "sled", "beach", "person")
+    return [
+        Photo(
+            f"{('garden', 'holidays/2014', 'holidays/2019')[place % 3]}/{place:05}.jpg",
+            {
+                word: round(0.9 - 0.08 * step - 0.4 * place / number, 4)
+                for step, word in enumerate(words)
+                if place % (step + 1) == 0
+            },
+            *SHAPES[place % len(SHAPES)],
+            taken=f"{2014 + place % 8}-0{1 + place % 9}-11T12:30:00" if place % 5 else None,
+            camera="Pixel 8" if place % 2 else None,
+            captions=[f"a caption of photo {place}"] if place % 4 == 0 else [],
+        )
+        for place in range(number)
+    ]
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     collection: Collection
@@ -326,6 +350,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def search(self, given: dict[str, Any]) -> None:
         time.sleep(self.collection.delay)
+        if int(given.get("k", 50)) > self.collection.limit or given.get("q", "-") == "":
+            return self.problem(422, "k is too large, or the query is empty")
         if self.collection.busy:
             self.collection.busy -= 1
             return self.problem(503, "the server is busy with searches: try again in a second", Retry_After="1")

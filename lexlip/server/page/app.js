@@ -71,7 +71,7 @@ class App extends Component {
   /** A photo was left: the focus returns to its place among the hits. */
   left(key) {
     const at = this.state.results?.keys.indexOf(key) ?? -1;
-    if (at >= 0) requestAnimationFrame(() => this.grid.current?.show(at));
+    if (at >= 0) requestAnimationFrame(() => this.grid.current.show(at));
   }
 
   picture = (blob) => {
@@ -337,7 +337,7 @@ class App extends Component {
         </div>
         ${results.length
           ? html`<${Grid}
-              ref=${this.grid}
+              self=${this.grid}
               results=${results}
               length=${results.length}
               addressOf=${(key) => writeAddress({ ...query, photo: key })}
@@ -360,7 +360,7 @@ class App extends Component {
     return html`
       <header>
         <${SearchBar}
-          ref=${this.bar}
+          self=${this.bar}
           query=${query}
           pictureUrl=${pictures.get(query.picture)?.url}
           onSearch=${(q) => q && this.go(asked(query, { q }))}

@@ -30,12 +30,34 @@ function belowText(results) {
   return `Nothing fits ${results.query.q ? `“${results.query.q}”` : "this"} well. These photos ${share}.`;
 }
 
+/** A picture that is not asked for any longer once it has left the document. */
+class Thumbnail extends Component {
+  image = createRef();
+
+  componentWillUnmount() {
+    const image = this.image.current;
+    if (image && !image.complete) image.removeAttribute("src");
+  }
+
+  render({ address, alt }) {
+    return html`<img
+      ref=${this.image}
+      src=${address}
+      alt=${alt}
+      decoding="async"
+      onLoad=${(event) => event.target.classList.add("loaded")}
+      onError=${(event) => event.target.classList.add("broken")}
+    />`;
+  }
+}
+
 export class Grid extends Component {
   root = createRef();
   state = { width: 0, first: 0, last: 0, fast: false };
   pictures = new Set(); // hits whose picture was asked for
 
   componentDidMount() {
+    this.props.self.current = this;
     this.resizes = new ResizeObserver(() => this.measure());
     this.resizes.observe(this.root.current);
     addEventListener("scroll", this.scrolled, { passive: true });
@@ -73,7 +95,7 @@ export class Grid extends Component {
     const fast = Math.abs(scrollY - (this.lastY ?? scrollY)) / Math.max(now - (this.lastTime ?? 0), 8) > FAST;
     [this.lastY, this.lastTime] = [scrollY, now];
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.setState({ fast: false }), 90);
+    this.settling = setTimeout(() => this.setState({ fast: false }), 120);
     if (fast !== this.state.fast && fast) this.setState({ fast });
     this.look();
   };
@@ -184,14 +206,7 @@ export class Grid extends Component {
           onFocus=${() => (this.kept = index)}
         >
           ${shown
-            ? html`<img
-                src=${thumbnail(key, box.width)}
-                alt=${date ? `${date}, ${alt}` : alt}
-                loading="lazy"
-                decoding="async"
-                onLoad=${(event) => event.target.classList.add("loaded")}
-                onError=${(event) => event.target.classList.add("broken")}
-              />`
+            ? html`<${Thumbnail} address=${thumbnail(key, box.width)} alt=${date ? `${date}, ${alt}` : alt} />`
             : html`<span class="hidden">${alt}</span>`}
           <span class="why" aria-hidden="true">
             ${date && html`<span>${date}</span>`}

@@ -48,6 +48,7 @@ export class PhotoView extends Component {
 
   componentDidUpdate(before, { word, pinned, places }) {
     if (before.photoKey !== this.props.photoKey) this.load();
+    else if (before.answer !== this.props.answer) this.explain(this.abort.signal);
     const { state } = this;
     if (state.word !== word || state.pinned !== pinned || state.places !== places) this.paint();
   }
@@ -58,7 +59,7 @@ export class PhotoView extends Component {
   }
 
   async load() {
-    const { photoKey, query, answer } = this.props;
+    const { photoKey } = this.props;
     this.abort?.abort();
     this.abort = new AbortController();
     const { signal } = this.abort;
@@ -68,15 +69,21 @@ export class PhotoView extends Component {
       const photo = await get(`photos/${photoKey}`, {}, signal);
       this.setState({ photo });
       this.sharpen(photo, signal);
-      const { q, adjust, like, terms } = query;
-      if (!answer || !Object.keys(photo.words).length || like || terms) return;
-      const why = await get(`explain/${photoKey}`, { q, adjust }, signal);
-      this.setState({ why });
+      await this.explain(signal);
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (!this.state.photo) this.setState({ note: error.message });
+      this.setState({ note: error.message });
       this.props.onProblem(error);
     }
+  }
+
+  /** Ask for the score's table; without a sentence it is made here, of the words that are known. */
+  async explain(signal) {
+    const { photoKey, query, answer } = this.props;
+    const { q, adjust, like, terms } = query;
+    if (!answer || !this.props.hasWords || !this.state.photo || like || terms) return;
+    const why = await get(`explain/${photoKey}`, q ? { q, adjust } : { q: adjust.join(" ") }, signal).catch(() => null);
+    if (!signal.aborted) this.setState({ why });
   }
 
   /** Replace the thumbnail by the photo itself where that has more to show. */

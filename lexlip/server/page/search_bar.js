@@ -13,6 +13,10 @@ export class SearchBar extends Component {
     return query.q === of ? null : { text: query.q, of: query.q };
   }
 
+  componentDidMount() {
+    this.props.self.current = this;
+  }
+
   focus() {
     this.field.current.focus();
     this.field.current.select();

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import mimetypes
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -367,6 +368,15 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
+    connections: set[socket.socket]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
     request_queue_size = 64
 
     def handle_error(self, *_: object) -> None:
@@ -378,9 +388,13 @@ def serving(collection: Collection, port: int = 0) -> Iterator[str]:
     """Serve a collection; gives the page's address."""
     handler = type("Handler", (Handler,), {"collection": collection})
     server = Server(("127.0.0.1", port), handler)
+    server.connections = set()
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/"
     finally:
         server.shutdown()
         server.server_close()
+        for connection in list(server.connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)

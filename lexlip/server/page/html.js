@@ -14,8 +14,8 @@ export const count = (value) => number.format(value);
 export const photos = (n) => `${count(n)} ${n === 1 ? "photo" : "photos"}`;
 
 const list = {
-  and: new Intl.ListFormat("en-GB", { type: "conjunction" }),
-  or: new Intl.ListFormat("en-GB", { type: "disjunction" }),
+	and: new Intl.ListFormat("en-GB", { type: "conjunction" }),
+	or: new Intl.ListFormat("en-GB", { type: "disjunction" }),
 };
 
 /** ["a", "b", "c"] as "“a”, “b” and “c”". */

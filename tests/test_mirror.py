@@ -24,6 +24,7 @@ THEMES = {
     },
     "tests/tools": {"find_python"},
     "tests/net": {"net"},
+    "tests/server/page": {"accessibility", "chips", "grid", "photo", "real", "search", "states"},
     "tests": {"contributing", "exports", "layers", "mirror"},
 }
 """By folder what is tested there that is not one module."""

@@ -314,12 +314,9 @@ class App extends Component {
 	body() {
 		const { query, results, status, facets, telling, said } = this.state;
 		if (!asks(query) && !results)
-			return html`<${Welcome}
-				words=${telling}
-				status=${status}
+			return html`<${Welcome} words=${telling} status=${status}
 				addressOf=${(word) => writeAddress(asked(query, { q: word }))}
-				onWord=${(event, word) => this.follow(event, asked(query, { q: word }))}
-			/>`;
+				onWord=${(event, word) => this.follow(event, asked(query, { q: word }))} />`;
 		if (!results) return null;
 		const { answer } = results;
 		const chips = status?.words !== false && Object.keys(answer.terms).length + (answer.unknown ?? []).length > 0;
@@ -328,29 +325,16 @@ class App extends Component {
 				<div class="tools">
 					${(chips || (answer.without ?? []).length > 0) &&
 					html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`}
-					<${Filters}
-						query=${query}
-						facets=${facets}
-						found=${said}
-						onChange=${(change) => this.go({ ...query, ...change })}
-					/>
+					<${Filters} query=${query} facets=${facets} found=${said}
+						onChange=${(change) => this.go({ ...query, ...change })} />
 				</div>
 				${results.length
-					? html`<${Grid}
-							self=${this.grid}
-							results=${results}
-							length=${results.length}
-							addressOf=${(key) => writeAddress({ ...query, photo: key })}
-							onOpen=${this.open}
-							onEnd=${this.more}
-						/>`
-					: html`<${NoHits}
-							answer=${answer}
-							filtered=${isFiltered(query)}
-							onUnfilter=${() => this.go({ ...query, ...FILTERS })}
-							onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
-							onHome=${() => this.go(asked(query, FILTERS))}
-						/>`}
+					? html`<${Grid} self=${this.grid} results=${results} length=${results.length}
+						addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more} />`
+					: html`<${NoHits} answer=${answer} filtered=${isFiltered(query)}
+						onUnfilter=${() => this.go({ ...query, ...FILTERS })}
+						onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
+						onHome=${() => this.go(asked(query, FILTERS))} />`}
 			<//>
 		`;
 	}
@@ -359,14 +343,9 @@ class App extends Component {
 		const changed = stale || Boolean(status && snapshot !== undefined && status.snapshot !== snapshot);
 		return html`
 			<header>
-				<${SearchBar}
-					self=${this.bar}
-					query=${query}
-					pictureUrl=${pictures.get(query.picture)?.url}
-					onSearch=${(q) => q && this.go(asked(query, { q }))}
-					onPicture=${this.picture}
-					onHome=${(event) => this.follow(event, asked(query, FILTERS))}
-				/>
+				<${SearchBar} self=${this.bar} query=${query} pictureUrl=${pictures.get(query.picture)?.url}
+					onSearch=${(q) => q && this.go(asked(query, { q }))} onPicture=${this.picture}
+					onHome=${(event) => this.follow(event, asked(query, FILTERS))} />
 				${waiting && html`<div class="waiting" aria-hidden="true"></div>`}
 			</header>
 			<main>

@@ -66,19 +66,15 @@ function Chip({ chip, heaviest, query, onChange }) {
 	const label = html`
 		<span class="text" dir="auto">${chip.excluded && "− "}${word}</span>
 		${FACTOR[chip.factor] && html`<span class="factor">${FACTOR[chip.factor]}</span>`}
-		<span class="bar" style=${{ width: `${share * 100}%` }}></span>
+		<span class="bar" style=${{ width: `${share * 2.5}rem` }}></span>
 	`;
 	return html`
 		<${Menu} label=${label} role="menu" name=${`what “${word}” counts`} panelClass="choices" button=${button}>
 			${(close) =>
 				CHOICES.map(
 					([name, make, what]) => html`
-						<button
-							type="button"
-							role="menuitemradio"
-							aria-checked=${name === now ? "true" : "false"}
-							onClick=${() => change(make(query, word), close)}
-						>
+						<button type="button" role="menuitemradio" aria-checked=${name === now}
+							onClick=${() => change(make(query, word), close)}>
 							<span>${name}</span><small>${what}</small>
 						</button>
 					`,
@@ -165,7 +161,7 @@ export class AddWord extends Component {
 					ref=${this.field}
 					role="combobox"
 					aria-label="add a word; with - before it, leave it out"
-					aria-expanded=${words.length ? "true" : "false"}
+					aria-expanded=${words.length > 0}
 					aria-controls="known-words"
 					aria-autocomplete="list"
 					aria-activedescendant=${at >= 0 ? `known-${at}` : undefined}
@@ -185,7 +181,7 @@ export class AddWord extends Component {
 								role="option"
 								id=${`known-${place}`}
 								key=${word}
-								aria-selected=${place === at ? "true" : "false"}
+								aria-selected=${place === at}
 								onPointerDown=${(event) => {
 									event.preventDefault();
 									this.choose(word);

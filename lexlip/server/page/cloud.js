@@ -76,20 +76,14 @@ export class Cloud extends Component {
 		const ask = word in terms;
 		const state = `${ask ? "asked" : ""} ${lit === word ? "lit" : ""} ${named?.includes(word) ? "named" : ""}`;
 		return html`
-			<button
-				type="button"
-				key=${word}
-				class=${state}
+			<button type="button" key=${word} class=${state}
 				style=${{ left: `${x - width / 2}px`, top: `${y - height / 2}px`, width: `${width}px`, height: `${height}px`, fontSize: `${size}px` }}
-				aria-pressed=${pinned === word ? "true" : "false"}
+				aria-pressed=${pinned === word}
 				aria-label=${`${word}, weight ${weight.toFixed(2)}${ask ? ", in your query" : ""}`}
 				title=${`weight ${weight.toFixed(2)}`}
 				onPointerMove=${(event) => event.pointerType !== "touch" && lit !== word && onPoint(word)}
-				onPointerLeave=${() => onPoint(null)}
-				onFocus=${() => onPoint(word)}
-				onBlur=${() => onPoint(null)}
-				onClick=${() => onPin(pinned === word ? null : word)}
-			>
+				onPointerLeave=${() => onPoint(null)} onFocus=${() => onPoint(word)} onBlur=${() => onPoint(null)}
+				onClick=${() => onPin(pinned === word ? null : word)}>
 				${word}
 			</button>
 		`;
@@ -98,13 +92,8 @@ export class Cloud extends Component {
 	render({ words }, { width }) {
 		const laid = width ? this.layout(words, width) : { words: [], height: 0 };
 		return html`
-			<div
-				class="cloud"
-				role="group"
-				aria-label="the photo's words; each shows where in the picture it is"
-				ref=${this.root}
-				style=${{ height: `${laid.height}px` }}
-			>
+			<div class="cloud" role="group" aria-label="the photo's words; each shows where in the picture it is"
+				ref=${this.root} style=${{ height: `${laid.height}px` }}>
 				${laid.words.map((box) => this.word(box))}
 			</div>
 		`;

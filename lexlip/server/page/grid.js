@@ -40,14 +40,9 @@ class Thumbnail extends Component {
 	}
 
 	render({ address, alt }) {
-		return html`<img
-			ref=${this.image}
-			src=${address}
-			alt=${alt}
-			decoding="async"
+		return html`<img ref=${this.image} src=${address} alt=${alt} decoding="async"
 			onLoad=${(event) => event.target.classList.add("loaded")}
-			onError=${(event) => event.target.classList.add("broken")}
-		/>`;
+			onError=${(event) => event.target.classList.add("broken")} />`;
 	}
 }
 
@@ -194,7 +189,7 @@ export class Grid extends Component {
 		const place = { top: `${row.top}px`, left: `${box.left}px`, width: `${box.width}px`, height: `${row.height}px` };
 		const below = results.cut !== null && results.cut <= index;
 		return html`
-			<li key=${index} style=${place} class=${below ? "hit below" : "hit"}>
+			<li key=${key} style=${place} class=${below ? "hit below" : "hit"}>
 				<a
 					href=${addressOf(key)}
 					data-index=${index}
@@ -222,11 +217,8 @@ export class Grid extends Component {
 	line({ top, height }) {
 		const { results } = this.props;
 		return html`
-			<li
-				key="line"
-				class=${results.cut ? "line" : "line nothing"}
-				style=${{ top: `${top}px`, height: `${height - this.rows.gap}px` }}
-			>
+			<li key="line" class=${results.cut ? "line" : "line nothing"}
+				style=${{ top: `${top}px`, height: `${height - this.rows.gap}px` }}>
 				<span dir="auto">${belowText(results)}</span>
 			</li>
 		`;
@@ -250,13 +242,8 @@ export class Grid extends Component {
 		for (const index of this.pictures) if (!inside.has(index)) this.pictures.delete(index);
 		const line = lines[0];
 		return html`
-			<ul
-				class="grid"
-				ref=${this.root}
-				style=${{ height: `${this.rows.height}px` }}
-				aria-label="photos"
-				onKeyDown=${this.keys}
-			>
+			<ul class="grid" ref=${this.root} style=${{ height: `${this.rows.height}px` }} aria-label="photos"
+				onKeyDown=${this.keys}>
 				${items.filter(([index]) => !line || index < line.index).map((item) => this.hit(...item))}
 				${line && this.line(line)}
 				${items.filter(([index]) => line && index >= line.index).map((item) => this.hit(...item))}

@@ -82,7 +82,7 @@ export class PhotoView extends Component {
 		const { photoKey, query, answer } = this.props;
 		const { q, adjust, like, terms } = query;
 		if (!answer || !this.props.hasWords || !this.state.photo || like || terms) return;
-		const why = await get(`explain/${photoKey}`, q ? { q, adjust } : { q: adjust.join(" ") }, signal).catch(() => null);
+		const why = await get(`explain/${photoKey}`, q ? { q, adjust } : { q: adjust.join(" ") }, signal).catch(() => ({}));
 		if (!signal.aborted) this.setState({ why });
 	}
 
@@ -168,16 +168,10 @@ export class PhotoView extends Component {
 		const mark = values && strongest(places, values);
 		const alt = photo?.captions[0] ?? Object.keys(photo?.words ?? {}).slice(0, 6).join(", ");
 		return html`
-			<figure
-				onPointerMove=${photo && this.props.hasWords ? this.over : undefined}
-				onPointerLeave=${() => this.setState({ names: [] })}
-			>
-				<img
-					key=${this.props.photoKey}
-					src=${sharp || thumbnail(this.props.photoKey, 960)}
-					alt=${alt}
-					onLoad=${({ target }) => this.setState({ ratio: target.naturalWidth / target.naturalHeight })}
-				/>
+			<figure onPointerMove=${photo && this.props.hasWords ? this.over : undefined}
+				onPointerLeave=${() => this.setState({ names: [] })}>
+				<img key=${this.props.photoKey} src=${sharp || thumbnail(this.props.photoKey, 960)} alt=${alt}
+					onLoad=${({ target }) => this.setState({ ratio: target.naturalWidth / target.naturalHeight })} />
 				<div class=${values ? "heat on" : "heat"} style=${places && placeOf(places)} aria-hidden="true">
 					<canvas ref=${this.canvas}></canvas>
 				</div>
@@ -256,13 +250,8 @@ export class PhotoView extends Component {
 		const { photo, note, word, pinned, names } = this.state;
 		const words = this.words(photo);
 		return html`
-			<dialog
-				ref=${this.dialog}
-				class="photo"
-				aria-label=${photo ? `photo ${photo.id}` : "photo"}
-				onKeyDown=${this.keys}
-				onCancel=${(event) => (event.preventDefault(), onClose())}
-			>
+			<dialog ref=${this.dialog} class="photo" aria-label=${photo ? `photo ${photo.id}` : "photo"}
+				onKeyDown=${this.keys} onCancel=${(event) => (event.preventDefault(), onClose())}>
 				<div class="stage" style=${{ "--ratio": this.ratio(photo) }}>
 					${this.picture(photo)}
 					<button type="button" class="round close" aria-label="close" title="close (Escape)" onClick=${onClose} autofocus>×</button>
@@ -274,15 +263,8 @@ export class PhotoView extends Component {
 					${photo &&
 					html`
 						${hasWords && words.length > 0 &&
-						html`<${Cloud}
-							words=${words}
-							terms=${answer?.terms ?? {}}
-							lit=${word ?? pinned}
-							pinned=${pinned}
-							named=${names}
-							onPoint=${this.point}
-							onPin=${this.pin}
-						/>`}
+						html`<${Cloud} words=${words} terms=${answer?.terms ?? {}} lit=${word ?? pinned} pinned=${pinned}
+							named=${names} onPoint=${this.point} onPin=${this.pin} />`}
 						<p class="actions">
 							<a class="button" href=${likeAddress} onClick=${onLike}>similar photos</a>
 							<button type="button" onClick=${async () => this.setState({ note: (await copy(photo.path, this.path.current)) ? "path copied" : "select the path below to copy it" })}>copy path</button>

@@ -40,17 +40,10 @@ export class SearchBar extends Component {
 						${given.url && html`<img src=${given.url} alt="" />`}<span>${given.what}</span>
 						<button type="button" class="close" aria-label="search without it" onClick=${onHome}>×</button>
 					</span>`}
-					<input
-						ref=${this.field}
-						type="search"
-						name="q"
-						aria-label="what to find"
-						placeholder=${given ? "or a sentence" : "what is on the photo"}
-						autocomplete="off"
-						enterkeyhint="search"
-						value=${text}
-						onInput=${(event) => this.setState({ text: event.target.value })}
-					/>
+					<input ref=${this.field} type="search" name="q" aria-label="what to find"
+						placeholder=${given ? "or a sentence" : "what is on the photo"} autocomplete="off"
+						enterkeyhint="search" value=${text}
+						onInput=${(event) => this.setState({ text: event.target.value })} />
 					<button type="submit" class="icon" aria-label="search" title="search">${LENS}</button>
 					<label class="icon" title="search with a picture: choose one here, drop it anywhere, or paste it">
 						${PICTURE}

@@ -76,6 +76,7 @@ class Collection:
     """So many searches are refused with 503."""
     update: dict[str, Any] = field(default_factory=lambda: dict(running=False, done=0, total=0, message=""))
     snapshot: str = "1"
+    last: tuple = (None, [])
     asked: list[str] = field(default_factory=list)
     """What was asked, as "METHOD path"."""
 
@@ -123,20 +124,7 @@ class Collection:
             base = self.by_id[id_of(given["like"])].words
         terms, without, unknown = self.query(given.get("q", ""), adjust, base)
         without = [*without, *given.get("without", [])]
-        scores: dict[int, dict[str, float]] = {}
-        for word, weight in terms.items():
-            for place, other in self.postings.get(word, []):
-                scores.setdefault(place, {})[word] = weight * other
-        banned = {place for word in without for place, _ in self.postings.get(word, [])}
-        found = [
-            (sum(words.values()), place, words)
-            for place, words in scores.items()
-            if place not in banned and self.allowed(self.photos[place], given)
-        ]
-        found.sort(key=lambda hit: (-hit[0], hit[1]))
-        if given.get("sort") == "date":
-            found = [hit for hit in found if self.cut is None or hit[0] >= self.cut]
-            found.sort(key=lambda hit: self.photos[hit[1]].taken or "", reverse=True)
+        found = self.found(terms, without, given)
         start, k = int(given.get("cursor") or 0), int(given.get("k") or 50)
         page = found[start : start + k]
         often: dict[str, int] = {}
@@ -155,6 +143,32 @@ class Collection:
             "cut": self.cut,
             "suggestions": sorted(often, key=lambda word: -often[word])[:6] if self.words else [],
         }
+
+    def found(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
+        """Score, place and words of all hits; those of the last question are kept for its further pages."""
+        names = ("after", "before", "folder", "caption", "sort")
+        question = terms, without, [given.get(name) for name in names], self.cut, self.snapshot
+        if self.last[0] != question:
+            self.last = question, self.find(terms, without, given)
+        return self.last[1]
+
+    def find(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
+        """All hits, by brute force."""
+        scores: dict[int, dict[str, float]] = {}
+        for word, weight in terms.items():
+            for place, other in self.postings.get(word, []):
+                scores.setdefault(place, {})[word] = weight * other
+        banned = {place for word in without for place, _ in self.postings.get(word, [])}
+        found = [
+            (sum(words.values()), place, words)
+            for place, words in scores.items()
+            if place not in banned and self.allowed(self.photos[place], given)
+        ]
+        found.sort(key=lambda hit: (-hit[0], hit[1]))
+        if given.get("sort") == "date":
+            found = [hit for hit in found if self.cut is None or hit[0] >= self.cut]
+            found.sort(key=lambda hit: self.photos[hit[1]].taken or "", reverse=True)
+        return found
 
     def allowed(self, photo: Photo, given: dict[str, Any]) -> bool:
         taken = photo.taken or ""

@@ -10,11 +10,12 @@ const FACTOR = { [BOOST]: "×2", [WEAKER]: "×½" };
 /** What stands in the row of chips: words that count, heaviest first, then those that were taken out. */
 export function chipsOf(answer, query) {
 	const marks = marksOf(query);
+	const without = new Set(answer.without ?? []);
 	const chips = Object.entries(answer.terms)
+		.filter(([word]) => !without.has(word))
 		.sort((a, b) => b[1] - a[1])
 		.map(([word, weight]) => ({ word, weight, factor: marks.get(word)?.factor ?? 1 }));
 	const weights = new Set(chips.map((chip) => chip.word));
-	const without = new Set(answer.without ?? []);
 	for (const word of without) chips.push({ word, excluded: true });
 	for (const [word, mark] of marks)
 		if (mark.sign !== "-" && mark.factor === 0 && !weights.has(word)) chips.push({ word, removed: true });

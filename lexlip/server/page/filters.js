@@ -86,7 +86,7 @@ export function Filters({ query, facets, found, onChange }) {
 				button=${{ class: `filter ${query.after || query.before ? "active" : ""}`, "data-filter": "dates" }}>
 				${(close) => html`<${Dates} query=${query} facets=${facets} close=${close} onChange=${onChange} />`}
 			<//>`}
-			${folders.length > 1 && choice("folder", query.folder, [["", "all folders"], ...folders], onChange)}
+			${folders.length > 0 && choice("folder", query.folder, [["", "all folders"], ...folders], onChange)}
 			${facets?.captioned > 0 &&
 			html`<input class="filter captions" aria-label="words of captions or keywords"
 				placeholder="words in captions" autocomplete="off" value=${query.caption}

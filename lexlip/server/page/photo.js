@@ -46,10 +46,10 @@ export class PhotoView extends Component {
 		this.load();
 	}
 
-	componentDidUpdate(before, { word, pinned, places }) {
+	componentDidUpdate(before, { photo, word, pinned, places }) {
 		if (before.photoKey !== this.props.photoKey) this.load();
-		else if (before.answer !== this.props.answer) this.explain(this.abort.signal);
 		const { state } = this;
+		if (state.photo !== photo || before.answer !== this.props.answer) this.explain(this.abort.signal);
 		if (state.word !== word || state.pinned !== pinned || state.places !== places) this.paint();
 	}
 
@@ -69,7 +69,6 @@ export class PhotoView extends Component {
 			const photo = await get(`photos/${photoKey}`, {}, signal);
 			this.setState({ photo });
 			this.sharpen(photo, signal);
-			await this.explain(signal);
 		} catch (error) {
 			if (error.name === "AbortError") return;
 			this.setState({ note: error.message });

@@ -58,7 +58,9 @@ class Photo:
         image = Image.new("RGB", size, f"hsl({hue}, 30%, 72%)")
         draw = ImageDraw.Draw(image)
         draw.rectangle((0, size[1] * 0.6, *size), fill=f"hsl({hue}, 35%, 38%)")
-        draw.ellipse((size[0] * 0.6, size[1] * 0.2, size[0] * 0.8, size[1] * 0.6), fill=f"hsl({hue}, 60%, 88%)")
+        draw.ellipse(
+            (size[0] * 0.6, size[1] * 0.2, size[0] * 0.8, size[1] * 0.6), fill=f"hsl({hue}, 60%, 88%)"
+        )
         return image
 
 
@@ -95,7 +97,9 @@ class Collection:
     def frequencies(self) -> dict[str, int]:
         return {word: len(found) for word, found in self.postings.items()}
 
-    def query(self, q: str, adjust: list[str], terms: dict[str, float] | None = None) -> tuple[dict, list, list]:
+    def query(
+        self, q: str, adjust: list[str], terms: dict[str, float] | None = None
+    ) -> tuple[dict, list, list]:
         """Terms, words left out, unknown words: each word of the sentence weighs less than the one before."""
         sentence, marks = [], []
         for token in q.split():
@@ -114,7 +118,7 @@ class Collection:
                 terms[name] = heaviest * float(factor or 1)
             elif name in terms:
                 terms[name] *= float(factor or 1)
-        terms = {word: weight for word, weight in terms.items() if weight > 0 and word not in without}
+        terms = {word: weight for word, weight in terms.items() if weight > 0}
         return dict(sorted(terms.items(), key=lambda pair: -pair[1])), without, unknown
 
     def search(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +206,12 @@ class Collection:
     def explain(self, key: str, q: str, adjust: list[str]) -> dict[str, Any]:
         photo, terms = self.by_id[id_of(key)], self.query(q, adjust)[0]
         rows = [
-            {"word": word, "query": terms[word], "photo": photo.words[word], "product": terms[word] * photo.words[word]}
+            {
+                "word": word,
+                "query": terms[word],
+                "photo": photo.words[word],
+                "product": terms[word] * photo.words[word],
+            }
             for word in terms
             if word in photo.words
         ]
@@ -226,9 +235,13 @@ class Collection:
     def vocabulary(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
         counts = self.frequencies()
         if near:
-            found = sorted(counts, key=lambda word: (-len(set(word) & set(near)) + abs(len(word) - len(near)), word))
+            found = sorted(
+                counts, key=lambda word: (-len(set(word) & set(near)) + abs(len(word) - len(near)), word)
+            )
         else:
-            found = sorted((word for word in counts if word.startswith(prefix)), key=lambda word: -counts[word])
+            found = sorted(
+                (word for word in counts if word.startswith(prefix)), key=lambda word: -counts[word]
+            )
         return {"words": [{"word": word, "photos": counts[word]} for word in found[:limit]]}
 
     def telling(self, limit: int) -> dict[str, Any]:
@@ -258,7 +271,11 @@ class Collection:
 
     def status(self) -> dict[str, Any]:
         return {
-            **{"index": ".lexlip", "documents": len(self.photos), "kind": "impact" if self.words else "dense"},
+            **{
+                "index": ".lexlip",
+                "documents": len(self.photos),
+                "kind": "impact" if self.words else "dense",
+            },
             **{"model": "mini", "snapshot": self.snapshot, "words": self.words, "update": self.update},
             "limits": {"k": self.limit},
         }
@@ -309,7 +326,9 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(status, kind, json.dumps(value).encode(), **headers)
 
     def problem(self, status: int, detail: str, **headers: str) -> None:
-        self.json({"type": "about:blank", "title": "error", "status": status, "detail": detail}, status, **headers)
+        self.json(
+            {"type": "about:blank", "title": "error", "status": status, "detail": detail}, status, **headers
+        )
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
@@ -332,7 +351,9 @@ class Handler(BaseHTTPRequestHandler):
                 collection.by_id[id_of(key)].picture(width if what == "original" or width > 320 else 64).save(
                     body, "WEBP", method=0
                 )
-                self.reply(200, "image/webp", body.getvalue(), Cache_Control="private, max-age=31536000, immutable")
+                self.reply(
+                    200, "image/webp", body.getvalue(), Cache_Control="private, max-age=31536000, immutable"
+                )
             case ["photos", key, "places"] if id_of(key) in collection.by_id:
                 self.json(collection.places(key, given.get("words", "").split(",")))
             case ["explain", key]:
@@ -369,7 +390,9 @@ class Handler(BaseHTTPRequestHandler):
             return self.problem(422, "k is too large, or the query is empty")
         if self.collection.busy:
             self.collection.busy -= 1
-            return self.problem(503, "the server is busy with searches: try again in a second", Retry_After="1")
+            return self.problem(
+                503, "the server is busy with searches: try again in a second", Retry_After="1"
+            )
         self.json(self.collection.search(given))
 
     def file(self, path: str) -> None:
@@ -391,6 +414,7 @@ class Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         self.connections.discard(request)
         super().shutdown_request(request)
+
     request_queue_size = 64
 
     def handle_error(self, *_: object) -> None:

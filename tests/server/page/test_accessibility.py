@@ -94,7 +94,9 @@ def test_by_keyboard_alone(visit: Visit, site: str) -> None:
     seen = []
     for _ in range(30):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate("document.activeElement.dataset.word ?? document.activeElement.textContent"))
+        seen.append(
+            page.evaluate("document.activeElement.dataset.word ?? document.activeElement.textContent")
+        )
         if page.evaluate("document.activeElement.dataset.index === '0'"):
             break
     assert {"dog", "snow", "+ word", "sled"} <= set(seen)
@@ -102,7 +104,9 @@ def test_by_keyboard_alone(visit: Visit, site: str) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
     for _ in range(40):  # the focus stays in the dialog
         page.keyboard.press("Tab")
-        inside = "!document.activeElement.closest('body > #app') || !!document.activeElement.closest('dialog')"
+        inside = (
+            "!document.activeElement.closest('body > #app') || !!document.activeElement.closest('dialog')"
+        )
         assert page.evaluate(inside) or page.evaluate("document.activeElement === document.body")
     page.keyboard.press("Escape")
     expect(page.locator("[data-index='0']")).to_be_focused()
@@ -112,7 +116,9 @@ def test_by_keyboard_alone(visit: Visit, site: str) -> None:
 def test_motion_is_reduced(visit: Visit, site: str, collection: Collection) -> None:
     page = visit(f"{site}?q=dog", reduced_motion="reduce")
     ready(page)
-    assert page.locator(".hit img").first.evaluate("image => getComputedStyle(image).transitionDuration") == "0s"
+    assert (
+        page.locator(".hit img").first.evaluate("image => getComputedStyle(image).transitionDuration") == "0s"
+    )
 
 
 def test_what_a_screen_reader_hears(visit: Visit, site: str) -> None:

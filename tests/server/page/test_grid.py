@@ -12,6 +12,7 @@ from tests.server.page.test_search import expect_hits, ids, until
 
 Visit = Callable[..., Page]
 
+
 def heap(session: CDPSession) -> float:
     """Bytes of live JavaScript objects."""
     session.send("HeapProfiler.collectGarbage")

@@ -119,13 +119,18 @@ def test_the_index_is_updated(visit: Visit, site: str, collection: Collection) -
 
 def test_no_script_in_a_name_runs(visit: Visit) -> None:
     photos = [
-        Photo(f"{name.replace('/', '∕') if place % 2 else name}", {"dog": 0.9 - place / 100, name.split(".")[0]: 0.5})
+        Photo(
+            f"{name.replace('/', '∕') if place % 2 else name}",
+            {"dog": 0.9 - place / 100, name.split(".")[0]: 0.5},
+        )
         for place, name in enumerate(HOSTILE)
     ]
     for photo in photos:
         photo.captions, photo.keywords, photo.camera = [photo.id], [photo.id], photo.id
     with serving(Collection(photos)) as address:
-        page = visit(f"{address}?q={quote('dog ' + HOSTILE[0])}&folder={quote(HOSTILE[0])}&caption={quote(HOSTILE[4])}")
+        page = visit(
+            f"{address}?q={quote('dog ' + HOSTILE[0])}&folder={quote(HOSTILE[0])}&caption={quote(HOSTILE[4])}"
+        )
         page.on("dialog", lambda dialog: (_ for _ in ()).throw(AssertionError(dialog.message)))
         expect(page.locator(".filters, .none").first).to_be_visible()
         page.goto(f"{address}?q=dog")
@@ -134,6 +139,8 @@ def test_no_script_in_a_name_runs(visit: Visit) -> None:
             page.goto(f"{address}?q=dog&photo={key_of(photo.id)}")
             expect(page.locator(".path bdi")).to_have_text(f"/photos/{photo.id}", use_inner_text=False)
             assert page.locator(".path bdi").evaluate("node => node.textContent") == f"/photos/{photo.id}"
-            names = page.locator(".cloud button").evaluate_all("words => words.map((word) => word.textContent)")
+            names = page.locator(".cloud button").evaluate_all(
+                "words => words.map((word) => word.textContent)"
+            )
             assert set(names) == set(photo.words)
         assert page.locator("img[src=x], b b").count() == 0

@@ -76,7 +76,9 @@ class Collection:
     """Seconds before a search answers."""
     busy: int = 0
     """So many searches are refused with 503."""
-    update: dict[str, Any] = field(default_factory=lambda: dict(running=False, done=0, total=0, message=""))
+    update: dict[str, Any] = field(
+        default_factory=lambda: {"running": False, "done": 0, "total": 0, "message": ""}
+    )
     snapshot: str = "1"
     last: tuple = (None, [])
     asked: list[str] = field(default_factory=list)
@@ -285,7 +287,7 @@ SHAPES = [(1200, 800), (800, 1200), (1200, 900), (1600, 900), (1000, 1000), (900
 
 
 def drawn_photos(number: int, *words: str) -> list[Photo]:
-    """Photos of all shapes. Each word is on every photo, or on every second, third … one; heavier on the first."""
+    """Photos of all shapes. A word is on every photo, or every second, third … one; heavier on the first."""
     words = words or ("dog", "snow", "play", "sled", "beach", "person")
     return [
         Photo(

@@ -19,7 +19,8 @@ from tests.server.page.stand_in import Collection, key_of
 Visit = Callable[..., Page]
 
 DROP = """([kind, data, event]) => {
-    const file = new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], "picture.png", { type: kind });
+    const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+    const file = new File([bytes], "picture.png", { type: kind });
     const transfer = new DataTransfer();
     transfer.items.add(file);
     const options = { bubbles: true, cancelable: true };
@@ -116,7 +117,13 @@ def test_the_first_visit_shows_telling_words(visit: Visit, site: str, collection
 def test_a_shared_address_opened_anew_shows_the_same(visit: Visit, site: str, collection: Collection) -> None:
     address = "?q=dog+snow&folder=garden&after=2015&adjust=-sled&adjust=play%5E2&sort=date"
     page = visit(site + address)
-    given = dict(q="dog snow", folder="garden", after="2015", adjust=["-sled", "play^2"], sort="date")
+    given = {
+        "q": "dog snow",
+        "folder": "garden",
+        "after": "2015",
+        "adjust": ["-sled", "play^2"],
+        "sort": "date",
+    }
     expect_hits(page, ids(collection, **given))
     expect(page.get_by_role("searchbox")).to_have_value("dog snow")
     expect(page.locator("[data-filter=dates]")).to_have_text("since 2015")

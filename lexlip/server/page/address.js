@@ -17,7 +17,6 @@ const TEXTS = Object.keys(NOTHING).filter((name) => name !== "adjust");
 
 export const FILTERS = { after: "", before: "", folder: "", caption: "" };
 
-/** What the part of an address after "?" asks for. */
 export function readAddress(search) {
 	const given = new URLSearchParams(search);
 	const query = { ...NOTHING, adjust: given.getAll("adjust") };
@@ -26,7 +25,6 @@ export function readAddress(search) {
 	return query;
 }
 
-/** The address of a query, relative to the page. */
 export function writeAddress(query) {
 	const given = new URLSearchParams();
 	for (const name of TEXTS) if (query[name] && query[name] !== NOTHING[name]) given.set(name, query[name]);
@@ -35,20 +33,15 @@ export function writeAddress(query) {
 	return text ? `?${text}` : "./";
 }
 
-/** Whether a query asks for anything. */
 export const asks = (query) =>
 	Boolean(query.q.trim() || query.like || query.picture || query.terms || query.adjust.length);
 
 export const isFiltered = (query) => Object.keys(FILTERS).some((name) => query[name]);
 
-/** A new question: its own words and no more; the filters and the order stay. */
+/** A new question; filters and order stay. */
 export const asked = (query, question) => ({
-	...NOTHING,
-	after: query.after,
-	before: query.before,
-	folder: query.folder,
-	caption: query.caption,
-	sort: query.sort,
+	...query,
+	...{ q: "", adjust: [], like: "", picture: "", terms: "", photo: "" },
 	...question,
 });
 

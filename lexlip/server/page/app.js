@@ -11,7 +11,7 @@ import { Results } from "./results.js";
 import { SearchBar } from "./search_bar.js";
 import { Lines, NoHits, Welcome } from "./states.js";
 
-const KEPT = 4; // answers that Back shows at once
+const KEPT = 4; // answers, for Back
 const TELLING = 24; // words of a first visit
 const [IDLE, UPDATING] = [20, 1.5]; // seconds between questions for the status
 
@@ -47,11 +47,9 @@ class App extends Component {
 		this.search(history.state?.scroll ?? 0);
 	}
 
-	// -- what is asked ------------------------------------------------------------------------------------------
+		remember = () => history.replaceState({ ...history.state, scroll: scrollY }, "");
 
-	remember = () => history.replaceState({ ...history.state, scroll: scrollY }, "");
-
-	/** Ask something else: a new entry of the history unless `replace`. */
+	/** Ask something else. */
 	go(query, { replace = false, state = {} } = {}) {
 		this.remember();
 		if (writeAddress(query) === writeAddress(this.state.query)) replace = true;
@@ -87,9 +85,7 @@ class App extends Component {
 		this.go({ ...next, ...named });
 	};
 
-	// -- answers ------------------------------------------------------------------------------------------------
-
-	async search(scroll = 0, query = this.state.query) {
+		async search(scroll = 0, query = this.state.query) {
 		this.abort?.abort();
 		this.abort = new AbortController();
 		const { signal } = this.abort;
@@ -141,7 +137,7 @@ class App extends Component {
 		else this.stuck = results;
 	};
 
-	/** Do what needs the server; if it is gone, wait until it is back and do `again`. */
+	/** Do what needs the server; `again` once it is back, if it is gone. */
 	async attempt(work, again) {
 		try {
 			await work();
@@ -164,7 +160,6 @@ class App extends Component {
 		else throw error;
 	};
 
-	/** Ask a server that is gone whether it is back, every few seconds. */
 	wake(seconds) {
 		if (this.waking) return;
 		this.waking = setTimeout(async () => {
@@ -195,9 +190,6 @@ class App extends Component {
 		return answer.cut === null || answer.cut === undefined ? `the first ${photos(length)}` : `more than ${photos(length)} fit`;
 	}
 
-	// -- the server's state -------------------------------------------------------------------------------------
-
-	/** What is asked once: folders and dates. */
 	async start() {
 		const facets = await get("facets").catch(() => null);
 		if (facets) this.setState({ facets });
@@ -210,7 +202,6 @@ class App extends Component {
 		if (found && !signal.aborted) this.setState({ telling: found.words });
 	}
 
-	/** Ask for the status, now and every few seconds. */
 	watch = async () => {
 		clearTimeout(this.watching);
 		let status = null;
@@ -233,8 +224,6 @@ class App extends Component {
 		this.setState({ snapshot: this.state.status?.snapshot, stale: false, problem: "" });
 		this.search();
 	};
-
-	// -- pictures from outside, keys ----------------------------------------------------------------------------
 
 	dragged = (event) => {
 		if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
@@ -261,8 +250,6 @@ class App extends Component {
 		scrollTo(0, 0);
 		this.bar.current.focus();
 	};
-
-	// -- the photo that is shown large --------------------------------------------------------------------------
 
 	open = (key) => this.go({ ...this.state.query, photo: key }, { state: { opened: true } });
 
@@ -302,14 +289,11 @@ class App extends Component {
 		/>`;
 	}
 
-	/** A link to another query, without loading the page anew. */
 	follow = (event, query) => {
 		if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
 		event.preventDefault();
 		this.go(query);
 	};
-
-	// -- the page -----------------------------------------------------------------------------------------------
 
 	body() {
 		const { query, results, status, facets, telling, said } = this.state;

@@ -74,7 +74,7 @@ function Chip({ chip, heaviest, query, onChange }) {
 			${(close) =>
 				CHOICES.map(
 					([name, make, what]) => html`
-						<button type="button" role="menuitemradio" aria-checked=${name === now}
+						<button role="menuitemradio" aria-checked=${name === now}
 							onClick=${() => change(make(query, word), close)}>
 							<span>${name}</span><small>${what}</small>
 						</button>
@@ -100,7 +100,7 @@ class Unknown extends Component {
 				<span class="hidden"> is not known${near.length > 0 && "; did you mean"}</span>
 				${near.map(
 					(other) => html`
-						<button type="button" class="link" key=${other} onClick=${() => onChange(replaced(query, word, other), other)}>
+						<button class="link" key=${other} onClick=${() => onChange(replaced(query, word, other), other)}>
 							${other}?
 						</button>
 					`,
@@ -155,7 +155,7 @@ export class AddWord extends Component {
 
 	render(_, { open, text, words, at }) {
 		if (!open)
-			return html`<button type="button" class="chip add" onClick=${() => this.setState({ open: true })}>+ word</button>`;
+			return html`<button class="chip add" onClick=${() => this.setState({ open: true })}>+ word</button>`;
 		return html`
 			<span class="menu adding">
 				<input
@@ -239,7 +239,7 @@ export class Chips extends Component {
 					)}
 					${shown.length < chips.length &&
 					html`<li key="more words">
-						<button type="button" class="chip more" onClick=${() => this.setState({ all: true })}>
+						<button class="chip more" onClick=${() => this.setState({ all: true })}>
 							${chips.length - shown.length} more
 						</button>
 					</li>`}
@@ -252,7 +252,7 @@ export class Chips extends Component {
 					<span>often in these photos</span>
 					${suggestions.map(
 						(word) => html`
-							<button type="button" class="link" key=${word} onClick=${() => this.change(added(query, word), word)}>
+							<button class="link" key=${word} onClick=${() => this.change(added(query, word), word)}>
 								${word}
 							</button>
 						`,

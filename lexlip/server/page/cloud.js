@@ -16,15 +16,7 @@ function widthOf(text, font) {
 const overlap = (a, b) =>
 	Math.abs(a.x - b.x) * 2 < a.width + b.width && Math.abs(a.y - b.y) * 2 < a.height + b.height;
 
-/**
- * Place words without overlap: each at the first free place of a spiral around the middle.
- *
- * @param words [[word, weight]], heaviest first
- * @param width of the cloud in pixels
- * @param rem pixels of a rem
- * @param family of the font
- * @returns {words: [{word, weight, size, x, y, width, height}], height}; x and y are middles, y from the top
- */
+/** Place [[word, weight]], heaviest first: each at the first free place of a spiral. x and y are middles, in pixels. */
 export function layCloud(words, width, rem, family) {
 	const heaviest = words[0]?.[1] || 1;
 	const placed = [];
@@ -76,7 +68,7 @@ export class Cloud extends Component {
 		const ask = word in terms;
 		const state = `${ask ? "asked" : ""} ${lit === word ? "lit" : ""} ${named?.includes(word) ? "named" : ""}`;
 		return html`
-			<button type="button" key=${word} class=${state}
+			<button key=${word} class=${state}
 				style=${{ left: `${x - width / 2}px`, top: `${y - height / 2}px`, width: `${width}px`, height: `${height}px`, fontSize: `${size}px` }}
 				aria-pressed=${pinned === word}
 				aria-label=${`${word}, weight ${weight.toFixed(2)}${ask ? ", in your query" : ""}`}

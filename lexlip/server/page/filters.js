@@ -38,7 +38,7 @@ class Dates extends Component {
 			html`<div class="years">
 				${years.map(
 					(each) => html`
-						<button type="button" key=${each}
+						<button key=${each}
 							aria-pressed=${after !== "" && after.slice(0, 4) <= each && each <= before}
 							onClick=${() => this.choose(each, each)}>
 							${each}
@@ -57,7 +57,7 @@ class Dates extends Component {
 				<button type="submit" class="solid">show</button>
 			</form>
 			${(after || before) &&
-			html`<button type="button" class="whole" onClick=${() => this.choose("", "")}>all dates</button>`}
+			html`<button class="whole" onClick=${() => this.choose("", "")}>all dates</button>`}
 		`;
 	}
 }

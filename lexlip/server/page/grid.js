@@ -95,7 +95,7 @@ export class Grid extends Component {
 		this.look();
 	};
 
-	/** Find which rows are near the screen, and ask for more hits near the end. */
+	/** Find the rows near the screen; near the end, ask for more. */
 	look() {
 		if (!this.rows || !this.root.current) return;
 		const top = this.root.current.getBoundingClientRect().top;
@@ -104,7 +104,6 @@ export class Grid extends Component {
 		if (this.rows.height + top < (1 + 2 * NEAR) * innerHeight) this.props.onEnd();
 	}
 
-	/** Rows for the hits so far; those of before are kept. */
 	lay() {
 		const { results } = this.props;
 		const { width } = this.state;
@@ -154,7 +153,6 @@ export class Grid extends Component {
 		if (next >= 0 && next < this.rows.start) this.show(next);
 	};
 
-	/** The hit above or below one. */
 	beside(index, step) {
 		const at = this.rows.rowOf(index);
 		const row = this.rows.rows[at + step];
@@ -165,7 +163,6 @@ export class Grid extends Component {
 		return row.start + distances.indexOf(Math.min(...distances));
 	}
 
-	/** Where the photos of a row are. */
 	boxes(row) {
 		const { results } = this.props;
 		let left = 0;
@@ -213,7 +210,6 @@ export class Grid extends Component {
 		`;
 	}
 
-	/** Where the honest end lies. */
 	line({ top, height }) {
 		const { results } = this.props;
 		return html`

@@ -17,7 +17,6 @@ export function paintPlaces(canvas, { rows, columns }, values) {
 	context.drawImage(small, -8, -8, canvas.width + 16, canvas.height + 16); // the blur's pale edge is outside
 }
 
-/** Where the grid of places lies on the picture, as style. */
 export const placeOf = ({ box: [left, top, right, bottom] }) => ({
 	left: `${left * 100}%`,
 	top: `${top * 100}%`,
@@ -33,13 +32,7 @@ export function strongest({ columns, rows, box: [left, top, right, bottom] }, va
 	return [left + x * (right - left), top + y * (bottom - top)];
 }
 
-/**
- * The strongest words at a place.
- *
- * @param x fraction of the picture's width
- * @param y fraction of its height
- * @param weights of the photo's words
- */
+/** The strongest words at a place, x and y in fractions of the picture. */
 export function wordsAt({ rows, columns, box: [left, top, right, bottom], words }, x, y, weights, most = 3) {
 	const column = Math.floor(((x - left) / (right - left)) * columns);
 	const row = Math.floor(((y - top) / (bottom - top)) * rows);

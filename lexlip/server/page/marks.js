@@ -14,7 +14,6 @@ export function readMark(token) {
 
 const tokens = (query) => [...query.q.split(/\s+/), ...query.adjust];
 
-/** By word what its last mark says, as {sign, factor}. */
 export function marksOf(query) {
 	const marks = new Map();
 	for (const mark of tokens(query).map(readMark)) if (mark) marks.set(mark.word, mark);
@@ -33,7 +32,6 @@ function unmarked(query, word) {
 	};
 }
 
-/** The query with a word multiplied by a factor: 0 drops it. */
 export function multiplied(query, word, factor) {
 	const added = marksOf(query).get(word)?.sign === "+";
 	const clean = unmarked(query, word);
@@ -82,7 +80,6 @@ export function adjusted(terms, adjust) {
 	return { terms: result, without };
 }
 
-/** One step up or down: excluded, weaker, normal, boost. */
 export function stepped(query, word, up) {
 	const mark = marksOf(query).get(word);
 	const factor = mark?.sign === "-" ? -1 : (mark?.factor ?? 1);

@@ -57,7 +57,7 @@ export class Menu extends Component {
 	render({ label, children, className = "", panelClass = "", role = "dialog", name, button = {} }, { open }) {
 		return html`
 			<span class=${`menu ${className}`} ref=${this.root} onKeyDown=${this.keys} onFocusOut=${this.left}>
-				<button type="button" aria-haspopup=${role} aria-expanded=${open}
+				<button aria-haspopup=${role} aria-expanded=${open}
 					aria-controls=${open ? this.id : undefined} ...${button}
 					onClick=${() => (open ? this.close() : this.open())}>
 					${label}

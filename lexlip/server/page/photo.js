@@ -76,7 +76,7 @@ export class PhotoView extends Component {
 		}
 	}
 
-	/** Ask for the score's table; without a sentence it is made here, of the words that are known. */
+	/** Ask for the score's table; without a sentence it is made here. */
 	async explain(signal) {
 		const { photoKey, query, answer } = this.props;
 		const { q, adjust, like, terms } = query;
@@ -225,7 +225,6 @@ export class PhotoView extends Component {
 		`;
 	}
 
-	/** Whether the server is still asked for the score's table. */
 	waits() {
 		const { like, terms } = this.props.query;
 		return !this.state.why && !like && !terms;
@@ -253,9 +252,9 @@ export class PhotoView extends Component {
 				onKeyDown=${this.keys} onCancel=${(event) => (event.preventDefault(), onClose())}>
 				<div class="stage" style=${{ "--ratio": this.ratio(photo) }}>
 					${this.picture(photo)}
-					<button type="button" class="round close" aria-label="close" title="close (Escape)" onClick=${onClose} autofocus>×</button>
-					<button type="button" class="round previous" aria-label="previous photo" disabled=${!previous} onClick=${() => onStep(-1)}>‹</button>
-					<button type="button" class="round next" aria-label="next photo" disabled=${!next} onClick=${() => onStep(1)}>›</button>
+					<button class="round close" aria-label="close" title="close (Escape)" onClick=${onClose} autofocus>×</button>
+					<button class="round previous" aria-label="previous photo" disabled=${!previous} onClick=${() => onStep(-1)}>‹</button>
+					<button class="round next" aria-label="next photo" disabled=${!next} onClick=${() => onStep(1)}>›</button>
 					<p class="note" role="status">${note}</p>
 				</div>
 				<aside tabindex="-1">
@@ -266,7 +265,7 @@ export class PhotoView extends Component {
 							named=${names} onPoint=${this.point} onPin=${this.pin} />`}
 						<p class="actions">
 							<a class="button" href=${likeAddress} onClick=${onLike}>similar photos</a>
-							<button type="button" onClick=${async () => this.setState({ note: (await copy(photo.path, this.path.current)) ? "path copied" : "select the path below to copy it" })}>copy path</button>
+							<button onClick=${async () => this.setState({ note: (await copy(photo.path, this.path.current)) ? "path copied" : "select the path below to copy it" })}>copy path</button>
 							<a class="button" href=${original(photoKey)} target="_blank" rel="noopener">open original</a>
 						</p>
 						${this.score(photo)} ${this.facts(photo)}
@@ -276,7 +275,7 @@ export class PhotoView extends Component {
 		`;
 	}
 
-	/** The photo's words, heaviest first; the same array until there is another photo. */
+	/** Heaviest first; the same array until there is another photo. */
 	words(photo) {
 		if (this.of !== photo) {
 			this.of = photo;

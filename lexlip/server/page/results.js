@@ -7,11 +7,7 @@ const PAGES = [60, 120, 240, 480]; // first hits come fast, later pages are few
 const OPEN = 12; // pages that are kept unpacked
 
 export class Results {
-	/**
-	 * @param query what the address says
-	 * @param picture the Blob to search with, or null
-	 * @param limit the most hits that the server gives at once
-	 */
+	/** Of a query as the address has it, or a picture (Blob); `limit` is the most that the server gives at once. */
 	constructor(query, picture, limit) {
 		this.query = query;
 		this.picture = picture;
@@ -84,7 +80,7 @@ export class Results {
 		return this.keys.length;
 	}
 
-	/** A hit by its place, from 0: {id, score, words: [[word, share]], taken}. */
+	/** {id, score, words: [[word, share]], taken} of a hit, from 0. */
 	hit(index) {
 		const at = this.pages.findIndex((page) => index < page.end);
 		const page = this.pages[at];

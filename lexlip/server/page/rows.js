@@ -6,7 +6,6 @@ const UNKNOWN = 4 / 3; // the shape of a photo whose size nobody knows
 export const shape = (ratio) => Math.min(Math.max(ratio || UNKNOWN, 0.4), 3.5);
 
 export class Rows {
-	/** All in CSS pixels. */
 	constructor(width, target, gap) {
 		Object.assign(this, { width, target, gap });
 		this.rows = []; // {start, end, top, height}
@@ -25,7 +24,7 @@ export class Rows {
 		this.close(closer ? this.pending.length - 1 : this.pending.length, false);
 	}
 
-	/** The height at which so many photos fill a row. */
+	/** The height at which so many fill a row. */
 	natural(many) {
 		const sum = this.pending.slice(0, many).reduce((total, ratio) => total + ratio, 0);
 		return (this.width - this.gap * (many - 1)) / sum;
@@ -40,12 +39,11 @@ export class Rows {
 		this.pending = this.pending.slice(many);
 	}
 
-	/** End the last row where it is; it does not fill the width. */
+	/** End the last row, which need not fill the width. */
 	finish() {
 		if (this.pending.length) this.close(this.pending.length, true);
 	}
 
-	/** A line of text of a given height before the next photo. */
 	line(height) {
 		this.finish();
 		this.lines.push({ index: this.start, top: this.height, height });

@@ -38,15 +38,15 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onHome }) {
 				${without.map(
 					(word) => html`<li key=${word}>
 						Photos that show “${word}” are left out.${" "}
-						<button type="button" class="link" onClick=${() => onPutBack(word)}>Let them in</button>
+						<button class="link" onClick=${() => onPutBack(word)}>Let them in</button>
 					</li>`,
 				)}
 				${filtered && html`<li>Dates, a folder or captions narrow the search.${" "}
-					<button type="button" class="link" onClick=${onUnfilter}>Search all photos</button>
+					<button class="link" onClick=${onUnfilter}>Search all photos</button>
 				</li>`}
 				${!unknown.length && !without.length && !filtered && html`<li>Try other words, or fewer.</li>`}
 			</ul>
-			<p><button type="button" class="link" onClick=${onHome}>See what these photos show</button></p>
+			<p><button class="link" onClick=${onHome}>See what these photos show</button></p>
 		</section>
 	`;
 }
@@ -59,7 +59,7 @@ export function Lines({ gone, problem, update, changed, onAgain }) {
 			${problem && html`<p class="wrong">${problem}</p>`}
 			${update?.running && html`<p>${updateText(update)}</p>`}
 			${changed && !update?.running && html`<p>
-				The photos have changed.${" "}<button type="button" class="link" onClick=${onAgain}>Search again</button>
+				The photos have changed.${" "}<button class="link" onClick=${onAgain}>Search again</button>
 			</p>`}
 		</div>
 	`;

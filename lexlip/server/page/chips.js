@@ -4,7 +4,7 @@ import { Menu } from "./menu.js";
 import { get } from "./api.js";
 import { BOOST, WEAKER, added, excluded, marksOf, multiplied, replaced, stepped } from "./marks.js";
 
-const SHOWN = 9; // chips before "n more"
+const SHOWN = [5, 9]; // chips before "n more": on a phone, elsewhere
 const FACTOR = { [BOOST]: "×2", [WEAKER]: "×½" };
 
 /** What stands in the row of chips: words that count, heaviest first, then those that were taken out. */
@@ -67,7 +67,7 @@ function Chip({ chip, heaviest, query, onChange }) {
 	const label = html`
 		<span class="text" dir="auto">${chip.excluded && "− "}${word}</span>
 		${FACTOR[chip.factor] && html`<span class="factor">${FACTOR[chip.factor]}</span>`}
-		<span class="bar" style=${{ width: `${share * 2.5}rem` }}></span>
+		<span class="bar" style=${{ width: `${share * 2}rem` }}></span>
 	`;
 	return html`
 		<${Menu} label=${label} role="menu" name=${`what “${word}” counts`} panelClass="choices" button=${button}>
@@ -219,7 +219,7 @@ export class Chips extends Component {
 		const chips = chipsOf(answer, of); // `query` may be one whose answer is still to come
 		const heaviest = Math.max(...chips.map((chip) => chip.weight ?? 0), 1e-9);
 		const marked = (chip) => !chip.weight || chip.factor !== 1;
-		const few = chips.filter((chip, place) => place < SHOWN || marked(chip));
+		const few = chips.filter((chip, place) => place < SHOWN[Number(innerWidth > 560)] || marked(chip));
 		const shown = all || chips.length - few.length < 3 ? chips : few;
 		const suggestions = answer.suggestions ?? [];
 		return html`

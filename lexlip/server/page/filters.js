@@ -89,7 +89,7 @@ export function Filters({ query, facets, found, onChange }) {
 			${folders.length > 0 && choice("folder", query.folder, [["", "all folders"], ...folders], onChange)}
 			${facets?.captioned > 0 &&
 			html`<input class="filter captions" aria-label="words of captions or keywords"
-				placeholder="words in captions" autocomplete="off" value=${query.caption}
+				placeholder="captions" autocomplete="off" value=${query.caption}
 				onChange=${(event) => onChange({ caption: event.target.value.trim() })} />`}
 		</div>
 	`;

@@ -82,8 +82,8 @@ export const postPicture = (path, picture, given, signal) =>
 		signal,
 	});
 
-/** The address of a photo's thumbnail for a width on the screen, in CSS pixels. */
-export const thumbnail = (key, width) =>
-	`api/photos/${key}/thumbnail?width=${width * (window.devicePixelRatio || 1) > 480 ? 960 : 320}`;
+/** A photo's thumbnail for a width in CSS pixels; browsers keep it if its version is named. */
+export const thumbnail = (key, width, version) =>
+	`api/photos/${key}/thumbnail${parameters({ width: width * devicePixelRatio > 480 ? 960 : 320, v: version })}`;
 
 export const original = (key) => `api/photos/${key}/original`;

@@ -198,7 +198,7 @@ export class Grid extends Component {
 					onFocus=${() => (this.kept = index)}
 				>
 					${shown
-						? html`<${Thumbnail} address=${thumbnail(key, box.width)} alt=${date ? `${date}, ${alt}` : alt} />`
+						? html`<${Thumbnail} address=${thumbnail(key, box.width, hit.version)} alt=${date ? `${date}, ${alt}` : alt} />`
 						: html`<span class="hidden">${alt}</span>`}
 					<span class="why" aria-hidden="true">
 						${date && html`<span>${date}</span>`}

@@ -169,7 +169,7 @@ export class PhotoView extends Component {
 		return html`
 			<figure onPointerMove=${photo && this.props.hasWords ? this.over : undefined}
 				onPointerLeave=${() => this.setState({ names: [] })}>
-				<img key=${this.props.photoKey} src=${sharp || thumbnail(this.props.photoKey, 960)} alt=${alt}
+				<img key=${this.props.photoKey} src=${sharp || thumbnail(this.props.photoKey, 960, this.props.hit?.version)} alt=${alt}
 					onLoad=${({ target }) => this.setState({ ratio: target.naturalWidth / target.naturalHeight })} />
 				<div class=${values ? "heat on" : "heat"} style=${places && placeOf(places)} aria-hidden="true">
 					<canvas ref=${this.canvas}></canvas>

@@ -65,7 +65,7 @@ export class Results {
 			}
 			this.keys.push(hit.key);
 			this.ratios.push(hit.width && hit.height ? hit.width / hit.height : 0);
-			light.push({ id: hit.id, score: hit.score, words: Object.entries(hit.words ?? {}), taken: hit.taken });
+			light.push({ id: hit.id, version: hit.version, score: hit.score, words: Object.entries(hit.words ?? {}), taken: hit.taken });
 		}
 		if (hits.length) this.pages.push({ start, end: start + hits.length, hits: light, packed: null });
 		if (this.pages.length > OPEN) this.pack(this.pages[this.pages.length - OPEN]);
@@ -80,7 +80,7 @@ export class Results {
 		return this.keys.length;
 	}
 
-	/** {id, score, words: [[word, share]], taken} of a hit, from 0. */
+	/** {id, version, score, words: [[word, share]], taken} of a hit, from 0. */
 	hit(index) {
 		const at = this.pages.findIndex((page) => index < page.end);
 		const page = this.pages[at];

@@ -193,7 +193,7 @@ class Collection:
         return {
             **{"rank": rank, "id": photo.id, "path": f"/photos/{photo.id}", "score": score, "words": shares},
             **{"probability": None, "key": key_of(photo.id), "width": photo.width, "height": photo.height},
-            "taken": photo.taken,
+            **{"taken": photo.taken, "version": "1", "duplicates": []},
         }
 
     def photo(self, key: str) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class Collection:
         return {
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
-            **{"captions": photo.captions, "keywords": photo.keywords},
+            **{"captions": photo.captions, "keywords": photo.keywords, "version": "1"},
             "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.words else {},
         }
 

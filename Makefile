@@ -6,7 +6,7 @@ PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test test-gpu test-bridge check format clean
+.PHONY: install demo test test-gpu test-bridge browser check format clean
 
 install: $(VENV)/installed
 
@@ -20,11 +20,20 @@ $(VENV)/installed: pyproject.toml
 demo: install
 	@$(BIN)/python tools/demo.py $(if $(PHOTOS),"$(PHOTOS)")
 
-test: install test-bridge
+test: install browser test-bridge
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test-gpu: install
 	$(BIN)/python -m pytest -m gpu
+
+# The tests of the page drive Chromium.
+browser:
+	@command -v chromium >/dev/null && exit; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "The page is tested in Chromium: install it (on Debian: sudo apt-get install chromium)" >&2; exit 2; \
+	fi; \
+	echo "installing Chromium"; \
+	apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends chromium
 
 # The other Pythons bring another Lucene; the bridge needs neither torch nor the rest of pyserini.
 test-bridge: install

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
@@ -19,6 +19,8 @@ from lexlip.encoders.image import to_pixels
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine import keep_freed_memory
 from lexlip.models.contract import Encoder, QueryEncoder
+
+Progress = Callable[[int, int], None]
 
 AHEAD = 2  # batches that are decoded while another is encoded
 
@@ -36,7 +38,8 @@ class PhotoPixels:
         source: the photos.
         batch: photos per batch.
         workers: threads that decode; with 0 nothing is read ahead.
-        progress: what the progress bar says; None shows none.
+        progress: what the progress bar says; None shows none. Or is told how many photos are done, of how
+            many, after each batch.
         indices: of the photos to take; None takes all.
         facts: also gather the facts about each photo.
 
@@ -50,7 +53,7 @@ class PhotoPixels:
         source: Source,
         batch: int = PHOTOS_ON_CPU,
         workers: int = 2,
-        progress: str | None = None,
+        progress: str | Progress | None = None,
         indices: Sequence[int] | None = None,
         facts: bool = False,
     ) -> None:
@@ -69,7 +72,10 @@ class PhotoPixels:
         """Yield ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
         keep_freed_memory()
         self.skipped = []
-        with _bar(len(self.indices), "photo", self.progress) as bar:
+        done, total = 0, len(self.indices)
+        report = self.progress if callable(self.progress) else lambda done, total: None
+        report(done, total)
+        with _bar(total, "photo", self.progress if isinstance(self.progress, str) else None) as bar:
             for indices, photos in self._decoded():
                 ids, pixels = [], []
                 for index, photo in zip(indices, photos, strict=True):
@@ -84,6 +90,8 @@ class PhotoPixels:
                 if ids:
                     yield ids, torch.stack(pixels)
                 bar.update(len(indices))
+                done += len(indices)
+                report(done, total)
 
     def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[_Photo | str]]]:
         """Yield the indices of a batch with its decoded photos, while up to AHEAD more are decoded."""
@@ -134,7 +142,7 @@ class PhotoVectors(PhotoPixels):
         source: Source,
         batch: int | None = None,
         workers: int = 2,
-        progress: str | None = None,
+        progress: str | Progress | None = None,
         indices: Sequence[int] | None = None,
         facts: bool = False,
     ) -> None:

@@ -39,6 +39,7 @@ ROOMS = """
     lexlip.bench.tables
     lexlip.mcp
     lexlip
+    lexlip.server
     lexlip.cli
     lexlip.__main__
 """.split()

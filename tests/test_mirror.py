@@ -12,6 +12,8 @@ WITHOUT = {
     *("lexlip/models/contract.py", "lexlip/retrieval/engine.py", "anserini_bridge/errors.py"),  # contracts
     *("lexlip/bench/peers/library.py", "lexlip/cli/bench.py"),  # tested with each library and command
     "lexlip/objectives/compared.py",  # tested with each loss
+    *("lexlip/server/bodies.py", "lexlip/server/limits.py"),  # tested with each call
+    *("lexlip/server/request_body.py", "lexlip/server/served_index.py"),
 }
 THEMES = {
     "tests/cli": {"main", "first_stages", "second_stage", "multilingual", "interruption"},
@@ -22,6 +24,7 @@ THEMES = {
     },
     "tests/tools": {"find_python"},
     "tests/net": {"net"},
+    "tests/server/page": {"accessibility", "chips", "grid", "photo", "real", "search", "states"},
     "tests": {"contributing", "examples", "exports", "layers", "mirror"},
 }
 """By folder what is tested there that is not one module."""

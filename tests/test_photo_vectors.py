@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, vstack
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError
 from lexlip.models.lexlip import LexLIP
-from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from tests.tiny import CAPTIONS, tiny_model
 
 
@@ -103,3 +103,15 @@ def test_captions_a_few_at_a_time() -> None:
     model = tiny_model()
     whole, few = (encode_captions(model, CAPTIONS, batch=batch) for batch in (None, 4))
     np.testing.assert_allclose(whole.toarray(), few.toarray(), rtol=1e-4, atol=1e-5)
+
+
+def test_progress_is_told_after_each_batch() -> None:
+    told: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int) -> None:
+        told.append((done, total))
+
+    image, source = tiny_model().config.image, Scenes(5, seed=0)
+    photos = PhotoPixels(image, source, batch=2, workers=0, progress=progress)
+    assert sum(len(ids) for ids, _ in photos.pixels()) == 5
+    assert told == [(0, 5), (2, 5), (4, 5), (5, 5)]

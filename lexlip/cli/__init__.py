@@ -16,6 +16,7 @@ from lexlip.cli.mcp import mcp
 from lexlip.cli.optimize import optimize
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
+from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.words import words
 
@@ -54,5 +55,9 @@ def main() -> None:
     """  # noqa: D301 (click's mark for lines that are not wrapped)
 
 
-for command in (index, optimize, search, explain, mcp, words, evaluate, table, pretrain, bench, doctor):
+COMMANDS = (
+    *(index, optimize, search, explain, serve, mcp, words),
+    *(evaluate, table, pretrain, bench, doctor),
+)
+for command in COMMANDS:
     main.add_command(command)

@@ -8,6 +8,7 @@ from lexlip.cli.bench_encode import encode
 from lexlip.cli.bench_engine import engine
 from lexlip.cli.bench_latency import latency
 from lexlip.cli.bench_plot import plot
+from lexlip.cli.bench_serve import serve
 from lexlip.cli.bench_train import train
 
 
@@ -16,5 +17,5 @@ def bench() -> None:
     """Measure speed and memory on this machine."""
 
 
-for command in (engine, plot, latency, encode, train):
+for command in (engine, plot, latency, encode, train, serve):
     bench.add_command(command)

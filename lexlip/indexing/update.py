@@ -39,7 +39,7 @@ LARGEST_SHARE = 0.2  # of an index that it deletes so
 
 if TYPE_CHECKING:
     from lexlip.indexing.impact import Impacts
-    from lexlip.photo_vectors import PhotoVectors
+    from lexlip.photo_vectors import PhotoVectors, Progress
 
 
 def update_photos(
@@ -51,7 +51,7 @@ def update_photos(
     scheme: Scheme | None = None,
     workers: int = 2,
     device: str = "auto",
-    progress: bool = False,
+    progress: bool | Progress = False,
     prune: bool = False,
 ) -> Updated:
     """Make an index of words match its source again, in one commit.
@@ -59,7 +59,8 @@ def update_photos(
     Searches see all changes at once, after a refresh. An update that fails or is interrupted changes nothing.
 
     Args:
-        source, listed, index, workers, progress: see `lexlip.indexing.impact.index_photos`.
+        source, listed, index, workers: see `lexlip.indexing.impact.index_photos`.
+        progress: show a bar; or see `lexlip.photo_vectors.PhotoPixels`.
         model_name: where the model is now; None is where it was.
         topk_words, scheme: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone, however many they are.
@@ -214,7 +215,7 @@ def _encode(
     to_encode: list[int],
     workers: int,
     device: str,
-    progress: bool,
+    progress: bool | Progress,
 ) -> tuple[PhotoVectors, Iterator[Impacts]]:
     from lexlip.indexing.impact import impacts
     from lexlip.photo_vectors import PhotoVectors
@@ -225,7 +226,7 @@ def _encode(
         encoder,
         source,
         workers=workers,
-        progress="index" if progress else None,
+        progress=progress if callable(progress) else "index" if progress else None,
         indices=to_encode,
         facts=True,
     )

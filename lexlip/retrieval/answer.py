@@ -24,6 +24,7 @@ class Hit:
         width, height: in pixels, upright; 0: unknown.
         taken: when the photo was taken, "2019-07-01T12:30:00"; None: unknown.
         duplicates: ids of near-duplicates with lower scores, if hits are grouped.
+        version: changes with the bytes of the photo's file; "": unknown.
     """
 
     rank: int
@@ -36,6 +37,7 @@ class Hit:
     height: int = 0
     taken: str | None = None
     duplicates: list[str] = field(default_factory=list)
+    version: str = ""
 
     @property
     def key(self) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Sort = Literal["match", "date"]
 """The order of hits: best first, or newest first among those above the cut."""
 
+VERSION = 16  # hexadecimal digits of a digest
 DATED = 100  # hits that are sorted by date if the answer has no cut
 
 
@@ -257,6 +258,6 @@ def _hits(state: IndexState, asked: Asked, found: Sequence[FoundPhoto], first: i
     rows = zip(found, state.stage.matches(asked.encoded, ids), state.get(ids), strict=True)
     for rank, (one, words, photo) in enumerate(rows, first):
         known = photo or Photo(one.id, one.id, one.id)
-        about = known.width, known.height, known.taken
-        hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about, list(one.duplicates)))
+        about = known.width, known.height, known.taken, list(one.duplicates), known.digest[:VERSION]
+        hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about))
     return hits

@@ -1,0 +1,86 @@
+"""The command `lexlip bench serve`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.exit_codes import interruptible
+
+
+@click.command()
+@options.index_option
+@click.option("--url", help="Ask a server that runs already, instead of starting one on --index.")
+@click.option(
+    "--clients",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="That ask one request after another, as fast as they are answered.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=20.0,
+    show_default=True,
+    help="Requests in a second at fixed times, whether or not earlier ones are answered.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Of each load.",
+)
+@click.option(
+    "-k", type=click.IntRange(min=1), default=50, show_default=True, help="Hits of a search.", metavar="K"
+)
+@options.json_option
+@click.pass_context
+def serve(
+    context: click.Context,
+    index_folder: str,
+    url: str | None,
+    clients: int,
+    rate: float,
+    seconds: float,
+    k: int,
+    as_json: bool,
+) -> None:
+    """Measure a server under load, as its callers see it.
+
+    Starts `lexlip serve`, and searches and asks for thumbnails: with a few clients that are never idle, then
+    at a fixed rate. The clients take a part of the machine's cores.
+    """
+    if url is not None:
+        options.refuse(context, ["index_folder"], "is for a server that is started, and --url names another")
+    from lexlip.bench.serving import measure_server
+
+    with interruptible("nothing was measured"):
+        report = measure_server(None if url else Path(index_folder), url, seconds, clients, rate, k)
+    click.echo(json.dumps(report)) if as_json else show(report)
+
+
+def show(report: dict[str, Any]) -> None:
+    """Print milliseconds as a table."""
+    c = report["conditions"]
+    click.echo(f"{c['documents']:,} photos, k = {c['k']}; {c['cpu']}, {c['cores']} cores, clients included")
+    if "start_s" in report:
+        memory = "" if report["memory_mb"] is None else f", memory {report['memory_mb']:.0f} MB"
+        first = f"start {report['start_s']:.2f} s, first search {report['first_ms']:.0f} ms"
+        click.echo(first + memory)
+    click.echo("milliseconds".ljust(40) + _row("p50", "p95", "p99", "max", "per s", "errors"))
+    for what in ("searches", "thumbnails"):
+        for load, said in (("closed", f"{c['clients']} clients"), ("open", f"{c['rate']:g} per second")):
+            values = report[what][load]
+            times = (f"{values[name]:.1f}" for name in ("p50", "p95", "p99", "max"))
+            errors = str(sum(values["errors"].values()))
+            click.echo(f"{what}, {said}".ljust(40) + _row(*times, f"{values['rate']:.0f}", errors))
+
+
+def _row(*cells: str) -> str:
+    return "".join(f"{cell:>9}" for cell in cells)

@@ -1,0 +1,115 @@
+"""The command `lexlip serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.exit_codes import interruptible
+
+_NUMBER = click.IntRange(min=1)
+_SECONDS = click.FloatRange(min=0, min_open=True)
+
+
+@click.command()
+@options.index_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8642, show_default=True, help="Port; 0 is any free one."
+)
+@click.option(
+    "--token",
+    envvar="LEXLIP_TOKEN",
+    help="What callers must know; needed if other machines reach the server. Better given as LEXLIP_TOKEN.",
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="A further name of this server; repeatable."
+)
+@click.option("--watch", is_flag=True, help="Update the index when photos change.")
+@options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
+@options.device_option
+@click.option("--max-k", type=_NUMBER, default=1000, show_default=True, help="Hits of one answer.")
+@click.option("--max-query", type=_NUMBER, default=1000, show_default=True, help="Characters of a query.")
+@click.option(
+    "--max-upload", type=_SECONDS, default=30.0, show_default=True, metavar="MB", help="Size of a picture."
+)
+@click.option(
+    "--max-pixels", type=_NUMBER, default=100_000_000, show_default=True, help="Pixels of a picture."
+)
+@click.option(
+    "--max-seconds",
+    type=_SECONDS,
+    default=30.0,
+    show_default=True,
+    help="For a picture to arrive, and to be encoded.",
+)
+@click.option(
+    "--max-requests", type=_NUMBER, default=64, show_default=True, help="Searches at once; more are refused."
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Requests in a second by one client; 0 is unlimited.",
+)
+@click.option(
+    "--thumbnails",
+    type=_SECONDS,
+    default=1000.0,
+    show_default=True,
+    metavar="MB",
+    help="Space for thumbnails beside the index.",
+)
+@click.option(
+    "--idle",
+    type=_SECONDS,
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="When the process with the image model ends that nobody needs.",
+)
+def serve(
+    index_folder: str,
+    host: str,
+    port: int,
+    token: str | None,
+    allow_host: tuple[str, ...],
+    watch: bool,
+    model: str | None,
+    device: str,
+    max_k: int,
+    max_query: int,
+    max_upload: float,
+    max_pixels: int,
+    max_seconds: float,
+    max_requests: int,
+    rate: float,
+    thumbnails: float,
+    idle: float,
+) -> None:
+    """Search an index in the browser: a page, and its API under /api.
+
+    Only this machine reaches it unless --host says otherwise; then callers need a --token. /docs describes
+    the API. An index of words is updated while it is served, on request or with --watch.
+    """
+    from lexlip.server.access import Access
+    from lexlip.server.limits import Limits
+    from lexlip.server.running import serve_index
+
+    limits = Limits(
+        k=max_k,
+        query=max_query,
+        upload_bytes=round(max_upload * 1e6),
+        upload_pixels=max_pixels,
+        seconds=max_seconds,
+        requests=max_requests,
+        rate=rate,
+        thumbnail_bytes=round(thumbnails * 1e6),
+        idle=idle,
+    )
+    access = Access(host, token or None, allow_host, rate)
+    with interruptible("the server has ended"):
+        serve_index(Path(index_folder), host, port, access, limits, model, device, watch, click.echo)

@@ -1,0 +1,1 @@
+"""The page and its API: searches an index over HTTP for browsers and programs."""

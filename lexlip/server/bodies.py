@@ -1,0 +1,223 @@
+"""What calls take and answer; the API's own description is made from these."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+MOST_WORDS = 500  # of one query
+_WORD = Field(min_length=1, max_length=100)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Page(_Strict):
+    """Which hits are wanted, and how many."""
+
+    k: int = Field(50, ge=1, description="Hits of one answer.")
+    cursor: str | None = Field(
+        None, max_length=200, description="The next page: `cursor` of the page before."
+    )
+    min_score: FiniteFloat | None = Field(None, description="Leave out hits below it.")
+    after: str | None = Field(
+        None, max_length=10, description="Taken on or after: 2014, 2014-05, 2014-05-03."
+    )
+    before: str | None = Field(None, max_length=10, description="Taken on or before; 2014 includes its end.")
+    folder: str | None = Field(None, max_length=1000, description="Photos below this folder.")
+    caption: str | None = Field(
+        None, max_length=1000, description="Words of captions or keywords, all of them."
+    )
+    group: bool = Field(False, description="Show near-duplicates as one hit.")
+    sort: Literal["match", "date"] = Field("match", description="By date: hits above the cut, newest first.")
+
+
+class Sentence(Page):
+    """A search by a sentence."""
+
+    q: str = Field(min_length=1, description="A sentence; +word, -word and word^2 change its words.")
+    adjust: list[str] = Field(
+        [],
+        max_length=MOST_WORDS,
+        description="Marks that change the words without being part of the sentence.",
+    )
+
+
+class Search(Page):
+    """A search by a sentence, by words, or by a photo of the index: one of `q`, `terms` and `like`."""
+
+    q: str | None = Field(None, min_length=1, description="See GET.")
+    adjust: list[str] = Field([], max_length=MOST_WORDS)
+    terms: dict[str, FiniteFloat] | None = Field(
+        None, min_length=1, max_length=MOST_WORDS, description="Words with their weights."
+    )
+    without: list[str] = Field(
+        [], max_length=MOST_WORDS, description="With `terms`: photos without these words."
+    )
+    like: str | None = Field(None, min_length=1, description="The key of a photo, to find similar ones.")
+
+
+class Update(_Strict):
+    """An update of the index."""
+
+    prune: bool = Field(False, description="Go on even if over a fifth of the photos are gone.")
+
+
+class HitBody(BaseModel):
+    """A photo that was found."""
+
+    rank: int
+    id: str
+    path: str
+    score: float
+    words: dict[str, float] = Field(description="What each shared word added to the score.")
+    probability: float | None
+    key: str = Field(description="Names the photo in other calls.")
+    width: int
+    height: int
+    taken: str | None
+    duplicates: list[str] = Field(description="Ids of near-duplicates, if hits are grouped.")
+    version: str = Field(description="Changes with the photo's file: `v` of a thumbnail's address.")
+
+
+class AnswerBody(BaseModel):
+    """What `lexlip search --json` prints."""
+
+    query: str
+    terms: dict[str, float] = Field(description="The query's words, heaviest first.")
+    hits: list[HitBody]
+    ms: dict[str, float]
+    unknown: list[str] = Field(description="Words that the vocabulary does not have.")
+    without: list[str]
+    cursor: str | None = Field(description="Asks for the next page; null: there is none.")
+    cut: float | None = Field(description="Hits that score less are beyond the honest end.")
+    suggestions: list[str]
+
+
+class PhotoBody(BaseModel):
+    """A photo of the index."""
+
+    key: str
+    id: str
+    path: str
+    width: int
+    height: int
+    version: str
+    taken: str | None
+    camera: str | None
+    captions: list[str]
+    keywords: list[str]
+    words: dict[str, float]
+
+
+class PlacesBody(BaseModel):
+    """Where words are in a photo."""
+
+    rows: int
+    columns: int
+    box: list[float] = Field(description="The part that the grid covers: left, top, right, bottom, 0 to 1.")
+    words: dict[str, list[float]] = Field(description="Row by row, shares of the word's weight.")
+
+
+class ExplainRow(BaseModel):
+    """What one word adds to a score."""
+
+    word: str
+    query: float
+    photo: float
+    product: float
+
+
+class ExplainBody(BaseModel):
+    """The arithmetic of a score."""
+
+    score: float
+    rows: list[ExplainRow]
+
+
+class WordBody(BaseModel):
+    """A word of the vocabulary, with the number of photos that hold it."""
+
+    word: str
+    photos: int
+
+
+class WordsBody(BaseModel):
+    """Words."""
+
+    words: list[WordBody]
+
+
+class TellingBody(WordBody):
+    """A word with a photo that shows it."""
+
+    key: str
+
+
+class TellingWordsBody(BaseModel):
+    """Words with a photo each."""
+
+    words: list[TellingBody]
+
+
+class FolderBody(BaseModel):
+    """A folder with the number of photos below it."""
+
+    folder: str
+    photos: int
+
+
+class FacetsBody(BaseModel):
+    """What can be filtered by."""
+
+    folders: list[FolderBody]
+    first: str | None
+    last: str | None
+    dated: int
+    captioned: int
+
+
+class UpdateBody(BaseModel):
+    """The last update, or the one that runs."""
+
+    running: bool
+    done: int
+    total: int
+    message: str
+
+
+class StatusBody(BaseModel):
+    """The index that is served."""
+
+    index: str
+    documents: int
+    kind: str
+    model: str
+    snapshot: str = Field(description="Names the state of the index.")
+    words: bool = Field(description="Whether queries and photos are words here.")
+    update: UpdateBody
+    limits: dict[str, Any]
+
+
+class HealthBody(BaseModel):
+    """The server answers."""
+
+    status: Literal["ok"]
+
+
+class ProblemBody(BaseModel):
+    """A problem document (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what the API's description says about errors of a call."""
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+    every = {400, 401, 403, 404, 405, 422, 429, 500, 503, *statuses}
+    return {status: {"description": "A problem", "content": content} for status in sorted(every)}

@@ -1,0 +1,191 @@
+"""Keeps the served index up to date: runs updates, watches photos, sees commits of other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from anserini_bridge.errors import BridgeError
+from anserini_bridge.storage import METADATA_FILE
+from lexlip.errors import LexLIPError
+from lexlip.server.problems import Problem
+
+LOOK = 1.0  # seconds between looks at the index's file
+QUIET = 500  # milliseconds without a change before photos are updated
+LONGEST = 5000  # milliseconds of changes before they are updated all the same
+AGAIN = 10.0  # seconds after which a folder that could not be watched is tried again
+
+
+@dataclass(frozen=True)
+class UpdateStatus:
+    """What `/api/status` says about the last update.
+
+    Attributes:
+        running: whether it runs still.
+        done, total: photos that were encoded, and that are to be.
+        message: how the last one ended, in one sentence.
+    """
+
+    running: bool = False
+    done: int = 0
+    total: int = 0
+    message: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it by name."""
+        return asdict(self)
+
+
+class Follower:
+    """Runs one update at a time; whoever asks meanwhile gets another one afterwards.
+
+    Args:
+        index: the index's folder.
+        update: updates the index, in another process; takes whether photos may vanish, and what reports how
+            many are done, of how many. Returns how it ended.
+        refresh: moves the search to the newest state of the index.
+    """
+
+    def __init__(
+        self,
+        index: Path,
+        update: Callable[[bool, Callable[[tuple[int, int]], None]], Awaitable[str]],
+        refresh: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.index, self._update, self._refresh = index, update, refresh
+        self.status = UpdateStatus()
+        self._stop = threading.Event()
+        self._again: bool | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, prune: bool = False) -> None:
+        """Begin an update, or have another one follow that which runs; call it on the event loop."""
+        if self.status.running:
+            self._again = prune or bool(self._again)
+            return
+        self.status = UpdateStatus(running=True)
+        self._begin(self._run(prune))
+
+    def follow(self) -> None:
+        """Begin to look for commits of other processes."""
+        self._begin(self._look())
+
+    def watch(self, places: Callable[[], Iterable[Path]], ignored: Callable[[Path], bool]) -> None:
+        """Begin to watch files and folders, and to update when they change.
+
+        Args:
+            places: to watch; asked again after each failure.
+            ignored: whether a change at a path is none of the photos'.
+        """
+        given = asyncio.get_running_loop(), places, ignored
+        threading.Thread(target=self._watch, args=given, daemon=True).start()
+
+    async def close(self) -> None:
+        """Stop following."""
+        self._stop.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _begin(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, prune: bool) -> None:
+        loop = asyncio.get_running_loop()
+
+        def progress(value: tuple[int, int]) -> None:  # comes from another thread
+            loop.call_soon_threadsafe(self._show, *value)
+
+        while True:
+            self._again = None
+            try:
+                message = await self._update(prune, progress)
+            except (LexLIPError, BridgeError, Problem) as error:
+                message = str(error)
+            except RuntimeError as error:
+                message = f"the update failed: {error}"
+            with contextlib.suppress(BridgeError, LexLIPError):  # who searches is told
+                await self._refresh()
+            if self._again is None:
+                break
+            prune = self._again
+            self.status = UpdateStatus(running=True, message=message)
+        self.status = replace(self.status, running=False, message=message)
+
+    def _show(self, done: int, total: int) -> None:
+        if self.status.running:
+            self.status = replace(self.status, done=done, total=total)
+
+    async def _look(self) -> None:
+        seen = self._signature()
+        while True:
+            await asyncio.sleep(LOOK)
+            now = self._signature()
+            if now == seen or now is None:
+                continue
+            with contextlib.suppress(BridgeError, LexLIPError):  # half-made: the next look tries again
+                await self._refresh()
+                seen = now
+
+    def _signature(self) -> tuple[int, int] | None:
+        try:
+            status = (self.index / METADATA_FILE).stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def _watch(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        places: Callable[[], Iterable[Path]],
+        ignored: Callable[[Path], bool],
+    ) -> None:
+        """Watch in a thread, as it takes a while to walk through all folders."""
+        from watchfiles import watch
+
+        def counts(_: object, path: str) -> bool:
+            return not ignored(Path(path))
+
+        while not self._stop.is_set():
+            try:
+                watched = list(places())
+                first, before = True, _identities(watched)
+                for changes in watch(
+                    *watched,
+                    watch_filter=counts,
+                    debounce=LONGEST,
+                    step=QUIET,
+                    stop_event=self._stop,
+                    rust_timeout=QUIET,
+                    yield_on_timeout=True,
+                    raise_interrupt=False,
+                    ignore_permission_denied=True,
+                ):
+                    if changes or first:  # what changed before counts too
+                        loop.call_soon_threadsafe(self.start)
+                    first = False
+                    if _identities(watched) != before:
+                        break  # another folder has come to this place, which is not watched yet
+            except (OSError, RuntimeError, LexLIPError, BridgeError) as error:
+                why = f"the photos cannot be watched: {error}"
+                loop.call_soon_threadsafe(self._say, why)
+                self._stop.wait(AGAIN)
+
+    def _say(self, message: str) -> None:
+        self.status = replace(self.status, message=message)
+
+
+def _identities(places: Iterable[Path]) -> list[tuple[int, int]]:
+    """Return which files and folders these are.
+
+    Raises:
+        OSError: one is gone.
+    """
+    return [(status.st_dev, status.st_ino) for status in (place.stat() for place in places)]

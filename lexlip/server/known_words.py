@@ -1,0 +1,110 @@
+"""The words of an index: by their beginning, near in spelling, and those that tell what it is of."""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_left
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lexlip.retrieval.answer import key_of
+from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.stages.impact import ImpactStage
+
+COMMON = 0.05  # share of the photos that a telling word is in, at most
+FEWEST = 2  # photos that it is in
+TRIED = 12  # words for each that is wanted
+SHOWN = 8  # photos by which two words are compared
+LIKE = 0.4  # share of these from which on they tell the same
+
+T = TypeVar("T")
+
+
+class KnownWords:
+    """Words of the newest state of an index; what is worked out is kept for that state."""
+
+    def __init__(self, search: PhotoSearch) -> None:
+        self._search = search
+        self._lock = threading.Lock()
+        self._kept: dict[Any, tuple[str, Any]] = {}
+
+    def find(self, prefix: str, near: str, limit: int) -> list[dict[str, Any]]:
+        """Return words with the number of photos that hold them.
+
+        Args:
+            prefix: how they begin; the most frequent are first.
+            near: what they are spelled like, if it is not empty; the nearest are first.
+            limit: how many.
+        """
+        counts = self._counts()
+        if near:
+            found = get_close_matches(near.lower(), counts, n=limit, cutoff=0.6)
+            found = [word for word in found if word.startswith(prefix.lower())]
+        else:
+            words = self._for_state("sorted", lambda: sorted(counts))
+            begin = bisect_left(words, prefix.lower())
+            end = bisect_left(words, prefix.lower() + "\U0010ffff")
+            found = sorted(words[begin:end], key=lambda word: (-counts[word], word))[:limit]
+        return [{"word": word, "photos": counts[word]} for word in found]
+
+    def telling(self, limit: int) -> list[dict[str, Any]]:
+        """Return words that tell what a collection is of, each with its best photo.
+
+        These are in many photos, but not everywhere, and heavy in their best ones. Of words that find the
+        same photos, such as dog and dogs, there is one.
+        """
+        return self._for_state(("telling", limit), lambda: self._telling(limit))
+
+    def _telling(self, limit: int) -> list[dict[str, Any]]:
+        counts = self._counts()
+        with self._search.now() as (stage, _):
+            documents = stage.metadata.documents
+        most = max(FEWEST, COMMON * documents)
+        frequent = [word for word, count in counts.items() if FEWEST <= count <= most and len(word) > 2]
+        frequent.sort(key=lambda word: (-counts[word], word))
+        found = {word: self._search.words({word: 1.0}, SHOWN).hits for word in frequent[: TRIED * limit]}
+        telling = {
+            word: math.log(counts[word]) * sum(hit.score for hit in hits) for word, hits in found.items()
+        }
+        told: list[dict[str, Any]] = []
+        seen: list[set[str]] = []
+        keys: set[str] = set()
+        for word in sorted(telling, key=lambda word: (-telling[word], word)):
+            ids = [hit.id for hit in found[word]]
+            photo = next((key for key in map(key_of, ids) if key not in keys), None)
+            if photo is None or any(len(other & set(ids)) > LIKE * len(ids) for other in seen):
+                continue
+            seen.append(set(ids))
+            keys.add(photo)
+            told.append({"word": word, "photos": counts[word], "key": photo})
+            if len(told) == limit:
+                break
+        return told
+
+    def _counts(self) -> dict[str, int]:
+        """Return all words that photos hold, with the number of these; none if the index has no words."""
+        return self._for_state("counts", self._count)
+
+    def _count(self) -> dict[str, int]:
+        with self._search.now() as (stage, _):
+            if not isinstance(stage, ImpactStage):
+                return {}
+            counts = stage.frequencies()
+            return {stage.searcher.vocabulary[c]: int(counts[c]) for c in np.flatnonzero(counts)}
+
+    def _for_state(self, name: Any, make: Callable[[], T]) -> T:
+        """Return what was made before, unless the index has a newer state."""
+        with self._search.now() as (stage, _):
+            state = str(stage.state)
+        with self._lock:
+            if name in self._kept and self._kept[name][0] == state:
+                kept: T = self._kept[name][1]
+                return kept
+        made = make()
+        with self._lock:
+            self._kept[name] = state, made
+        return made

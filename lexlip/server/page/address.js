@@ -1,0 +1,65 @@
+// The address bar holds the whole query; this is its grammar.
+
+const NOTHING = {
+	q: "", // the sentence, with or without marks
+	adjust: [], // marked words that chips write: "dog^2", "+beach", "-person"
+	like: "", // the key of a photo: find similar ones
+	picture: "", // the number of a picture that this tab holds
+	terms: "", // that picture's words, "dog:0.54 snow:0.41": they outlive the tab
+	after: "",
+	before: "",
+	folder: "",
+	caption: "",
+	sort: "match",
+	photo: "", // the key of the photo that is shown large
+};
+const TEXTS = Object.keys(NOTHING).filter((name) => name !== "adjust");
+
+export const FILTERS = { after: "", before: "", folder: "", caption: "" };
+
+export function readAddress(search) {
+	const given = new URLSearchParams(search);
+	const query = { ...NOTHING, adjust: given.getAll("adjust") };
+	for (const name of TEXTS) query[name] = given.get(name) ?? NOTHING[name];
+	if (query.sort !== "date") query.sort = "match";
+	return query;
+}
+
+export function writeAddress(query) {
+	const given = new URLSearchParams();
+	for (const name of TEXTS) if (query[name] && query[name] !== NOTHING[name]) given.set(name, query[name]);
+	for (const mark of query.adjust) given.append("adjust", mark);
+	const text = given.toString();
+	return text ? `?${text}` : "./";
+}
+
+export const asks = (query) =>
+	Boolean(query.q.trim() || query.like || query.picture || query.terms || query.adjust.length);
+
+export const isFiltered = (query) => Object.keys(FILTERS).some((name) => query[name]);
+
+/** A new question; filters and order stay. */
+export const asked = (query, question) => ({
+	...query,
+	...{ q: "", adjust: [], like: "", picture: "", terms: "", photo: "" },
+	...question,
+});
+
+/** Equal for queries with the same hits. */
+export const identity = (query) => writeAddress({ ...query, photo: "" });
+
+/** {dog: 0.54} as "dog:0.54". */
+export const writeTerms = (terms) =>
+	Object.entries(terms)
+		.map(([word, weight]) => `${word}:${Number(weight.toPrecision(6))}`)
+		.join(" ");
+
+export function readTerms(text) {
+	const terms = {};
+	for (const item of text.split(" ")) {
+		const colon = item.lastIndexOf(":");
+		const weight = Number(item.slice(colon + 1));
+		if (colon > 0 && weight > 0) terms[item.slice(0, colon)] = weight;
+	}
+	return terms;
+}

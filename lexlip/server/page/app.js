@@ -1,0 +1,349 @@
+// The page: the address says what is asked, the server answers, and the parts show it.
+import { Component, Fragment, createRef, html, photos, render } from "./html.js";
+import { FILTERS, asked, asks, identity, isFiltered, readAddress, writeAddress, writeTerms } from "./address.js";
+import { Gone, Problem, get } from "./api.js";
+import { multiplied } from "./marks.js";
+import { Chips } from "./chips.js";
+import { Filters } from "./filters.js";
+import { Grid } from "./grid.js";
+import { PhotoView } from "./photo.js";
+import { Results } from "./results.js";
+import { SearchBar } from "./search_bar.js";
+import { Lines, NoHits, Welcome } from "./states.js";
+
+const KEPT = 4; // answers, for Back
+const TELLING = 24; // words of a first visit
+const [IDLE, UPDATING] = [20, 1.5]; // seconds between questions for the status
+
+const pictures = new Map(); // by number: {blob, url}; they live as long as the tab
+
+class App extends Component {
+	bar = createRef();
+	grid = createRef();
+	kept = new Map(); // by identity of the query: Results
+	state = {
+		query: readAddress(location.search),
+		results: null, // of the last answer; stays while a new one is on its way
+		waiting: false,
+		gone: false,
+		problem: "",
+		said: "",
+		status: null,
+		facets: null,
+		telling: [],
+		dropping: false,
+	};
+
+	componentDidMount() {
+		history.scrollRestoration = "manual";
+		addEventListener("popstate", this.returned);
+		addEventListener("pagehide", this.remember);
+		document.addEventListener("paste", this.pasted);
+		document.addEventListener("keydown", this.keys);
+		for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) document.addEventListener(kind, this.dragged);
+		document.addEventListener("visibilitychange", () => document.hidden || this.watch());
+		this.watch();
+		this.start();
+		this.search(history.state?.scroll ?? 0);
+	}
+
+		remember = () => history.replaceState({ ...history.state, scroll: scrollY }, "");
+
+	/** Ask something else. */
+	go(query, { replace = false, state = {} } = {}) {
+		this.remember();
+		if (writeAddress(query) === writeAddress(this.state.query)) replace = true;
+		history[replace ? "replaceState" : "pushState"](state, "", writeAddress(query));
+		this.turn(query, 0);
+	}
+
+	returned = () => this.turn(readAddress(location.search), history.state?.scroll ?? 0);
+
+	turn(query, scroll) {
+		const before = this.state.query;
+		this.setState({ query });
+		if (identity(query) !== identity(before) || this.state.problem) this.setState({ problem: "" }, () => this.search(scroll, query));
+		if (before.photo && !query.photo) this.left(before.photo);
+	}
+
+	/** A photo was left: the focus returns to its place among the hits. */
+	left(key) {
+		const at = this.state.results?.keys.indexOf(key) ?? -1;
+		if (at >= 0) requestAnimationFrame(() => this.grid.current.show(at));
+	}
+
+	picture = (blob) => {
+		if (!blob.type.startsWith("image/")) return this.setState({ problem: "this is not a picture" });
+		const number = String(Date.now());
+		pictures.set(number, { blob, url: URL.createObjectURL(blob) });
+		this.go(asked(this.state.query, { picture: number }));
+	};
+
+	/** Chips change a query's words; those of a photo or picture are named first. */
+	adjust = (next) => {
+		const named = next.like && !next.terms ? { terms: writeTerms(this.state.results.answer.terms) } : {};
+		this.go({ ...next, ...named });
+	};
+
+		async search(scroll = 0, query = this.state.query) {
+		this.abort?.abort();
+		this.abort = new AbortController();
+		const { signal } = this.abort;
+		if (!asks(query)) {
+			document.title = "LexLIP";
+			this.setState({ results: null, waiting: false, said: "" });
+			return this.tell(signal);
+		}
+		document.title = `${query.q || "like a picture"} · LexLIP`;
+		const name = identity(query);
+		let results = this.kept.get(name);
+		if (!results) {
+			const picture = pictures.get(query.picture)?.blob ?? null;
+			if (query.picture && !query.terms && !picture)
+				return this.setState({ results: null, problem: "the picture of this address is not kept: drop it here again" });
+			results = new Results(query, picture, this.state.status?.limits?.k ?? Infinity);
+			this.setState({ waiting: true });
+			if (!(await this.attempt(() => results.more(signal), () => this.search(scroll, query)))) return;
+			if (signal.aborted) return;
+			this.keep(name, results);
+		}
+		const fresh = results !== this.state.results;
+		this.setState({ results, waiting: false, problem: "", said: this.saying(results), snapshot: this.state.status?.snapshot }, () => {
+			if (fresh) requestAnimationFrame(() => scrollTo(0, scroll)); // once the rows are laid
+			this.words(query, results);
+		});
+	}
+
+	keep(name, results) {
+		this.kept.set(name, results);
+		if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
+	}
+
+	/** A picture's words go into the address: it can be shared, the picture cannot. */
+	words(query, results) {
+		const { terms } = results.answer;
+		if (!query.picture || query.terms || !Object.keys(terms).length) return;
+		const named = { ...query, terms: writeTerms(terms) };
+		history.replaceState(history.state, "", writeAddress(named));
+		this.keep(identity(named), results);
+		this.setState({ query: named });
+	}
+
+	more = async () => {
+		const { results } = this.state;
+		if (results.done || results.loading || this.state.gone || this.stuck === results) return;
+		const { signal } = this.abort;
+		if (await this.attempt(() => results.more(signal), this.more)) this.setState({ said: this.saying(results) });
+		else this.stuck = results;
+	};
+
+	/** Do what needs the server; `again` once it is back, if it is gone. */
+	async attempt(work, again) {
+		try {
+			await work();
+			return true;
+		} catch (error) {
+			if (error.name === "AbortError") return false;
+			this.failed(error, again);
+			this.setState({ waiting: false });
+			return false;
+		}
+	}
+
+	failed = (error, again) => {
+		if (error instanceof Gone) {
+			this.again = again ?? this.again;
+			this.setState({ gone: true });
+			this.wake(1);
+		} else if (error instanceof Problem && error.status === 410) this.setState({ stale: true });
+		else if (error instanceof Problem) this.setState({ problem: error.message });
+		else throw error;
+	};
+
+	wake(seconds) {
+		if (this.waking) return;
+		this.waking = setTimeout(async () => {
+			this.waking = null;
+			try {
+				await get("health");
+			} catch {
+				return this.wake(Math.min(seconds * 1.5, 8));
+			}
+			const { again } = this;
+			this.again = this.stuck = null;
+			this.setState({ gone: false });
+			for (const image of document.querySelectorAll("img.broken")) {
+				image.classList.remove("broken");
+				image.src = image.getAttribute("src");
+			}
+			this.start();
+			this.watch();
+			again?.();
+		}, seconds * 1000);
+	}
+
+	saying({ length, done, cut, answer }) {
+		if (!length) return "no photo fits";
+		if (cut === 0) return "nothing fits well; showing what comes nearest";
+		if (cut !== null) return `${photos(cut)} fit${cut === 1 ? "s" : ""}`;
+		if (done) return photos(length);
+		return answer.cut === null || answer.cut === undefined ? `the first ${photos(length)}` : `more than ${photos(length)} fit`;
+	}
+
+	async start() {
+		const facets = await get("facets").catch(() => null);
+		if (facets) this.setState({ facets });
+	}
+
+	async tell(signal) {
+		const found = await get("telling", { limit: TELLING }, signal).catch((error) => {
+			if (error instanceof Gone) this.failed(error, () => this.search());
+		});
+		if (found && !signal.aborted) this.setState({ telling: found.words });
+	}
+
+	watch = async () => {
+		clearTimeout(this.watching);
+		let status = null;
+		try {
+			status = await get("status");
+			const shown = this.state.snapshot ?? status.snapshot;
+			if (!status.update?.running && this.state.status?.update?.running) this.start();
+			this.setState({ status, snapshot: shown });
+		} catch (error) {
+			if (error instanceof Gone) this.failed(error);
+		}
+		if (document.hidden) return;
+		this.watching = setTimeout(this.watch, (status?.update?.running ? UPDATING : IDLE) * 1000);
+	};
+
+	again = null;
+
+	refresh = () => {
+		this.kept.clear();
+		this.setState({ snapshot: this.state.status?.snapshot, stale: false, problem: "" });
+		this.search();
+	};
+
+	dragged = (event) => {
+		if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
+		event.preventDefault();
+		if (event.type === "drop") {
+			this.setState({ dropping: false });
+			const [file] = event.dataTransfer.files;
+			if (file) this.picture(file);
+		} else if (event.type !== "dragleave") this.setState({ dropping: true });
+		else if (!event.relatedTarget) this.setState({ dropping: false });
+	};
+
+	pasted = (event) => {
+		const file = [...(event.clipboardData?.files ?? [])].find(({ type }) => type.startsWith("image/"));
+		if (!file) return;
+		event.preventDefault();
+		this.picture(file);
+	};
+
+	keys = (event) => {
+		const typing = event.target.closest?.("input, select, textarea, dialog");
+		if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+		event.preventDefault();
+		scrollTo(0, 0);
+		this.bar.current.focus();
+	};
+
+	open = (key) => this.go({ ...this.state.query, photo: key }, { state: { opened: true } });
+
+	close = () => {
+		if (history.state?.opened) history.back();
+		else this.go({ ...this.state.query, photo: "" }, { replace: true });
+	};
+
+	step = async (step) => {
+		const { results, query } = this.state;
+		const at = results ? results.keys.indexOf(query.photo) : -1;
+		if (at < 0) return;
+		if (at + step >= results.length) await this.more();
+		const key = results.keys[at + step];
+		if (key) this.go({ ...this.state.query, photo: key }, { replace: true, state: history.state });
+		if (at + step > results.length - 10) this.more();
+	};
+
+	photo() {
+		const { query, results, status } = this.state;
+		const at = results?.keys.indexOf(query.photo) ?? -1;
+		const like = asked(query, { like: query.photo });
+		return html`<${PhotoView}
+			photoKey=${query.photo}
+			query=${query}
+			answer=${results?.answer}
+			hit=${at >= 0 ? results.hit(at) : null}
+			ratio=${at >= 0 ? results.ratios[at] : 0}
+			hasWords=${status?.words !== false}
+			previous=${at > 0}
+			next=${at >= 0 && (at + 1 < results.length || !results.done)}
+			likeAddress=${writeAddress(like)}
+			onLike=${(event) => this.follow(event, like)}
+			onStep=${this.step}
+			onClose=${this.close}
+			onProblem=${(error) => error instanceof Gone && this.failed(error)}
+		/>`;
+	}
+
+	follow = (event, query) => {
+		if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+		event.preventDefault();
+		this.go(query);
+	};
+
+	body() {
+		const { query, results, status, facets, telling, said } = this.state;
+		if (!asks(query) && !results)
+			return html`<${Welcome} words=${telling} status=${status}
+				addressOf=${(word) => writeAddress(asked(query, { q: word }))}
+				onWord=${(event, word) => this.follow(event, asked(query, { q: word }))} />`;
+		if (!results) return null;
+		const { answer } = results;
+		const chips = status?.words !== false && Object.keys(answer.terms).length + (answer.unknown ?? []).length > 0;
+		return html`
+			<${Fragment}>
+				<div class="tools">
+					${(chips || (answer.without ?? []).length > 0) &&
+					html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`}
+					<${Filters} query=${query} facets=${facets} found=${said}
+						onChange=${(change) => this.go({ ...query, ...change })} />
+				</div>
+				${results.length
+					? html`<${Grid} self=${this.grid} results=${results} length=${results.length}
+						addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more} />`
+					: html`<${NoHits} answer=${answer} filtered=${isFiltered(query)}
+						onUnfilter=${() => this.go({ ...query, ...FILTERS })}
+						onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
+						onHome=${() => this.go(asked(query, FILTERS))} />`}
+			<//>
+		`;
+	}
+
+	render(_, { query, waiting, gone, problem, status, snapshot, stale, said, dropping }) {
+		const changed = stale || Boolean(status && snapshot !== undefined && status.snapshot !== snapshot);
+		return html`
+			<header>
+				<${SearchBar} self=${this.bar} query=${query} pictureUrl=${pictures.get(query.picture)?.url}
+					onSearch=${(q) => q && this.go(asked(query, { q }))} onPicture=${this.picture}
+					onHome=${(event) => this.follow(event, asked(query, FILTERS))} />
+				${waiting && html`<div class="waiting" aria-hidden="true"></div>`}
+			</header>
+			<main>
+				<${Lines} gone=${gone} problem=${problem} update=${status?.update} changed=${changed} onAgain=${this.refresh} />
+				${this.body()}
+			</main>
+			<p class="hidden" aria-live="polite">${said}</p>
+			${query.photo && this.photo()}
+			${dropping && html`<div class="drop" aria-hidden="true"><p>Drop the picture: search with it</p></div>`}
+		`;
+	}
+}
+
+const root = document.createElement("div");
+root.id = "app";
+document.body.append(root);
+render(html`<${App} />`, root);

@@ -1,0 +1,96 @@
+// What narrows and orders the hits: dates, folder, captions' words.
+import { Component, count, html } from "./html.js";
+import { Menu } from "./menu.js";
+
+const MOST_YEARS = 24;
+
+const year = (date) => Number(date?.slice(0, 4));
+
+function dateLabel({ after, before }, { first, last }) {
+	if (after && after === before) return after;
+	if (after && before) return `${after} – ${before}`;
+	if (after) return `since ${after}`;
+	if (before) return `until ${before}`;
+	return year(first) === year(last) ? `${year(first)}` : `${year(first)} – ${year(last)}`;
+}
+
+class Dates extends Component {
+	state = { after: this.props.query.after, before: this.props.query.before };
+
+	choose(after, before) {
+		this.props.close();
+		this.props.onChange({ after, before });
+	}
+
+	render({ facets }, { after, before }) {
+		const from = year(facets.first);
+		const years = Array.from({ length: year(facets.last) - from + 1 }, (_, place) => String(from + place));
+		const field = (name, value, label) => html`
+			<label>${label}
+				<input value=${value} placeholder="2014-05-03" pattern="\\s*\\d{4}(-\\d{1,2}){0,2}\\s*"
+					title="a year, a month or a day: 2014, 2014-05, 2014-05-03" autocomplete="off"
+					onInput=${(event) => this.setState({ [name]: event.target.value })} />
+			</label>
+		`;
+		return html`
+			${years.length > 1 &&
+			years.length <= MOST_YEARS &&
+			html`<div class="years">
+				${years.map(
+					(each) => html`
+						<button key=${each}
+							aria-pressed=${after !== "" && after.slice(0, 4) <= each && each <= before}
+							onClick=${() => this.choose(each, each)}>
+							${each}
+						</button>
+					`,
+				)}
+			</div>`}
+			<form
+				class="dates"
+				onSubmit=${(event) => {
+					event.preventDefault();
+					this.choose(after.trim(), before.trim());
+				}}
+			>
+				${field("after", after, "from")} ${field("before", before, "to")}
+				<button type="submit" class="solid">show</button>
+			</form>
+			${(after || before) &&
+			html`<button class="whole" onClick=${() => this.choose("", "")}>all dates</button>`}
+		`;
+	}
+}
+
+/** A choice that looks like the other filters. */
+const choice = (name, value, options, onChange) => html`
+	<label class=${`filter ${value && value !== "match" ? "active" : ""}`}>
+		<span class="hidden">${name}</span>
+		<select value=${value} onChange=${(event) => onChange({ [name]: event.target.value })}>
+			${options.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}
+		</select>
+	</label>
+`;
+
+const ORDERS = [["match", "by match"], ["date", "by date"]];
+
+/** The line between the chips and the photos. */
+export function Filters({ query, facets, found, onChange }) {
+	const folders = facets?.folders.map(({ folder, photos }) => [folder, `${folder} (${count(photos)})`]) ?? [];
+	return html`
+		<div class="filters">
+			<p class="found">${found}</p>
+			${facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
+			${facets?.dated > 0 &&
+			html`<${Menu} name="dates" label=${dateLabel(query, facets)}
+				button=${{ class: `filter ${query.after || query.before ? "active" : ""}`, "data-filter": "dates" }}>
+				${(close) => html`<${Dates} query=${query} facets=${facets} close=${close} onChange=${onChange} />`}
+			<//>`}
+			${folders.length > 0 && choice("folder", query.folder, [["", "all folders"], ...folders], onChange)}
+			${facets?.captioned > 0 &&
+			html`<input class="filter captions" aria-label="words of captions or keywords"
+				placeholder="captions" autocomplete="off" value=${query.caption}
+				onChange=${(event) => onChange({ caption: event.target.value.trim() })} />`}
+		</div>
+	`;
+}

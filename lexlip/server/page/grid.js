@@ -1,0 +1,249 @@
+// The hits in justified rows. Only rows near the screen are in the document.
+import { Component, createRef, html, quoted } from "./html.js";
+import { Rows, shape } from "./rows.js";
+import { thumbnail } from "./api.js";
+
+const NEAR = 1.2; // screens above and below that are in the document
+const FAST = 6; // pixels a millisecond: pictures that only fly by are not fetched
+const WORDS = 4; // matched words that a hit names
+
+const percent = (share) => `${Math.max(Math.round(share * 100), 1)} %`;
+
+/** The heaviest matched words with their part of the score: [["dog", "45 %"], …]. */
+export function shares(hit) {
+	const sum = hit.words.reduce((total, [, share]) => total + share, 0) || 1;
+	const heaviest = [...hit.words].sort((a, b) => b[1] - a[1]).slice(0, WORDS);
+	return heaviest.map(([word, share]) => [word, percent(share / sum)]);
+}
+
+const nameOf = (id) => id.slice(id.lastIndexOf("/") + 1);
+
+function belowText(results) {
+	const words = results.wordsBelow();
+	const joined = results.together > 1 ? "and" : "or";
+	const all = Object.keys(results.answer.terms).length;
+	let share = "fit your query less";
+	if (words.length > 3) share = `share little with your query, mostly ${quoted(words.slice(0, 3))}`;
+	else if (results.together < all) share = `share only ${quoted(words, joined)} with your query`;
+	else if (words.length) share = `show less of ${quoted(words)}`;
+	if (results.cut > 0) return `from here on, photos ${share}`;
+	return `Nothing fits ${results.query.q ? `“${results.query.q}”` : "this"} well. These photos ${share}.`;
+}
+
+/** A picture that is not asked for any longer once it has left the document. */
+class Thumbnail extends Component {
+	image = createRef();
+
+	componentWillUnmount() {
+		const image = this.image.current;
+		if (image && !image.complete) image.removeAttribute("src");
+	}
+
+	render({ address, alt }) {
+		return html`<img ref=${this.image} src=${address} alt=${alt} decoding="async"
+			onLoad=${(event) => event.target.classList.add("loaded")}
+			onError=${(event) => event.target.classList.add("broken")} />`;
+	}
+}
+
+export class Grid extends Component {
+	root = createRef();
+	state = { width: 0, first: 0, last: 0, fast: false };
+	pictures = new Set(); // hits whose picture was asked for
+
+	componentDidMount() {
+		this.props.self.current = this;
+		this.resizes = new ResizeObserver(() => this.measure());
+		this.resizes.observe(this.root.current);
+		addEventListener("scroll", this.scrolled, { passive: true });
+		addEventListener("resize", this.scrolled);
+		this.measure();
+	}
+
+	componentWillUnmount() {
+		this.resizes.disconnect();
+		removeEventListener("scroll", this.scrolled);
+		removeEventListener("resize", this.scrolled);
+		clearTimeout(this.settling);
+	}
+
+	componentDidUpdate(before) {
+		if (before.results !== this.props.results) this.pictures.clear();
+		this.look();
+		if (this.focusOn === undefined) return;
+		const link = this.link(this.focusOn);
+		if (!link) return;
+		this.focusOn = undefined;
+		link.focus({ preventScroll: true });
+	}
+
+	link = (index) => this.root.current?.querySelector(`[data-index="${index}"]`);
+
+	measure() {
+		const width = Math.floor(this.root.current.clientWidth);
+		if (width !== this.state.width) this.setState({ width });
+		this.look();
+	}
+
+	scrolled = () => {
+		const now = performance.now();
+		const fast = Math.abs(scrollY - (this.lastY ?? scrollY)) / Math.max(now - (this.lastTime ?? 0), 8) > FAST;
+		[this.lastY, this.lastTime] = [scrollY, now];
+		clearTimeout(this.settling);
+		this.settling = setTimeout(() => this.setState({ fast: false }), 120);
+		if (fast !== this.state.fast && fast) this.setState({ fast });
+		this.look();
+	};
+
+	/** Find the rows near the screen; near the end, ask for more. */
+	look() {
+		if (!this.rows || !this.root.current) return;
+		const top = this.root.current.getBoundingClientRect().top;
+		const [first, last] = this.rows.between(-top - NEAR * innerHeight, -top + (1 + NEAR) * innerHeight);
+		if (first !== this.state.first || last !== this.state.last) this.setState({ first, last });
+		if (this.rows.height + top < (1 + 2 * NEAR) * innerHeight) this.props.onEnd();
+	}
+
+	lay() {
+		const { results } = this.props;
+		const { width } = this.state;
+		const ended = results.done;
+		if (this.of !== results || this.width !== width || (this.ended && !ended)) {
+			const target = Math.min(Math.max(84 + width * 0.1, 116), 236);
+			this.rows = new Rows(width, target, width < 500 ? 4 : 8);
+			Object.assign(this, { of: results, width, laid: 0, ended: false });
+		}
+		const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+		for (; this.laid < results.length; this.laid++) {
+			if (this.laid === results.cut) this.rows.line((width < 560 ? 6.5 : 5) * rem);
+			this.rows.add(results.ratios[this.laid]);
+		}
+		if (ended && !this.ended) {
+			this.rows.finish();
+			this.ended = true;
+		}
+	}
+
+	/** Bring a hit to the screen and focus it. */
+	show(index, focus = true) {
+		const row = this.rows?.rows[this.rows.rowOf(index)];
+		if (!row) return;
+		const top = this.root.current.getBoundingClientRect().top + row.top;
+		const bar = document.querySelector(".search")?.offsetHeight ?? 0;
+		if (top < bar + 8) scrollBy(0, top - bar - 8);
+		else if (top + row.height > innerHeight) scrollBy(0, top + row.height - innerHeight + 8);
+		if (!focus) return;
+		this.focusOn = index;
+		this.kept = index;
+		this.setState({});
+	}
+
+	keys = (event) => {
+		if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+		const index = Number(event.target.dataset?.index ?? NaN);
+		if (Number.isNaN(index)) return;
+		const next = {
+			ArrowRight: () => index + 1,
+			ArrowLeft: () => index - 1,
+			ArrowDown: () => this.beside(index, 1),
+			ArrowUp: () => this.beside(index, -1),
+		}[event.key]?.();
+		if (next === undefined) return;
+		event.preventDefault();
+		if (next >= 0 && next < this.rows.start) this.show(next);
+	};
+
+	beside(index, step) {
+		const at = this.rows.rowOf(index);
+		const row = this.rows.rows[at + step];
+		if (!row) return -1;
+		const places = (of) => this.boxes(of).map(({ left, width }) => left + width / 2);
+		const middle = places(this.rows.rows[at])[index - this.rows.rows[at].start];
+		const distances = places(row).map((place) => Math.abs(place - middle));
+		return row.start + distances.indexOf(Math.min(...distances));
+	}
+
+	boxes(row) {
+		const { results } = this.props;
+		let left = 0;
+		return Array.from({ length: row.end - row.start }, (_, place) => {
+			const width = row.height * shape(results.ratios[row.start + place]);
+			const box = { left, width };
+			left += width + this.rows.gap;
+			return box;
+		});
+	}
+
+	hit(index, row, box) {
+		const { results, addressOf, onOpen } = this.props;
+		const hit = results.hit(index);
+		const key = results.keys[index];
+		const words = shares(hit);
+		const date = results.query.sort === "date" && hit.taken?.slice(0, 10);
+		const alt = words.length ? words.map((pair) => pair.join(" ")).join(", ") : nameOf(hit.id);
+		const shown = !this.state.fast || this.pictures.has(index);
+		if (shown) this.pictures.add(index);
+		const place = { top: `${row.top}px`, left: `${box.left}px`, width: `${box.width}px`, height: `${row.height}px` };
+		const below = results.cut !== null && results.cut <= index;
+		return html`
+			<li key=${key} style=${place} class=${below ? "hit below" : "hit"}>
+				<a
+					href=${addressOf(key)}
+					data-index=${index}
+					onClick=${(event) => {
+						if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+						event.preventDefault();
+						onOpen(key, index);
+					}}
+					onFocus=${() => (this.kept = index)}
+				>
+					${shown
+						? html`<${Thumbnail} address=${thumbnail(key, box.width, hit.version)} alt=${date ? `${date}, ${alt}` : alt} />`
+						: html`<span class="hidden">${alt}</span>`}
+					<span class="why" aria-hidden="true">
+						${date && html`<span>${date}</span>`}
+						${words.map(([word, share]) => html`<span key=${word}><bdi>${word}</bdi> <b>${share}</b></span>`)}
+						${!words.length && html`<span><bdi>${nameOf(hit.id)}</bdi></span>`}
+					</span>
+				</a>
+			</li>
+		`;
+	}
+
+	line({ top, height }) {
+		const { results } = this.props;
+		return html`
+			<li key="line" class=${results.cut ? "line" : "line nothing"}
+				style=${{ top: `${top}px`, height: `${height - this.rows.gap}px` }}>
+				<span dir="auto">${belowText(results)}</span>
+			</li>
+		`;
+	}
+
+	render({ results }, { width, first, last }) {
+		if (!width) return html`<ul class="grid" ref=${this.root}></ul>`;
+		this.lay();
+		const { rows, lines } = this.rows;
+		const wanted = new Set();
+		for (let at = first; at < Math.min(last, rows.length); at++) wanted.add(at);
+		if (this.kept < results.length && rows.length) {
+			const at = this.rows.rowOf(this.kept); // the row with the focus, and where Tab goes from it
+			for (const near of [at - 1, at, at + 1]) if (rows[near]) wanted.add(near);
+		}
+		const items = [...wanted].sort((a, b) => a - b).flatMap((at) => {
+			const boxes = this.boxes(rows[at]);
+			return boxes.map((box, place) => [rows[at].start + place, rows[at], box]);
+		});
+		const inside = new Set(items.map(([index]) => index));
+		for (const index of this.pictures) if (!inside.has(index)) this.pictures.delete(index);
+		const line = lines[0];
+		return html`
+			<ul class="grid" ref=${this.root} style=${{ height: `${this.rows.height}px` }} aria-label="photos"
+				onKeyDown=${this.keys}>
+				${items.filter(([index]) => !line || index < line.index).map((item) => this.hit(...item))}
+				${line && this.line(line)}
+				${items.filter(([index]) => line && index >= line.index).map((item) => this.hit(...item))}
+			</ul>
+		`;
+	}
+}

@@ -1,0 +1,286 @@
+// One photo, large: its words, where they are, why it was found, and what is known about it.
+import { Component, createRef, html } from "./html.js";
+import { Cloud } from "./cloud.js";
+import { get, original, thumbnail } from "./api.js";
+import { paintPlaces, placeOf, strongest, wordsAt } from "./heat.js";
+
+const SHOWN_BY_BROWSERS = /\.(jpe?g|png|webp|gif|avif)$/i;
+const MOST_ROWS = 12; // of the score's table
+const LINGER = 200; // milliseconds of pointing before the places are asked for
+
+const date = new Intl.DateTimeFormat("en", { dateStyle: "long", timeStyle: "short", timeZone: "UTC" });
+
+/** "2019-07-01T12:30:00" as the camera's clock said it. */
+function takenText(taken) {
+	const time = new Date(`${taken.length > 10 ? taken : `${taken}T00:00:00`}Z`);
+	return Number.isNaN(time.getTime()) ? taken : date.format(time);
+}
+
+/** [[word, in the query, in the photo, product]], largest product first. */
+function sumOf(terms, words, hit) {
+	const products = new Map(hit?.words ?? []);
+	return Object.keys(terms)
+		.filter((word) => word in words)
+		.map((word) => ({ word, query: terms[word], photo: words[word], product: products.get(word) ?? terms[word] * words[word] }))
+		.sort((a, b) => b.product - a.product);
+}
+
+async function copy(text, node) {
+	try {
+		await navigator.clipboard.writeText(text);
+		return true;
+	} catch {
+		getSelection().selectAllChildren(node); // only pages of this machine or over https may write to the clipboard
+		return document.execCommand("copy");
+	}
+}
+
+export class PhotoView extends Component {
+	dialog = createRef();
+	canvas = createRef();
+	path = createRef();
+	state = { photo: null, why: null, places: null, word: null, pinned: null, names: [], note: "", sharp: "" };
+
+	componentDidMount() {
+		this.dialog.current.showModal();
+		this.load();
+	}
+
+	componentDidUpdate(before, { photo, word, pinned, places }) {
+		if (before.photoKey !== this.props.photoKey) this.load();
+		const { state } = this;
+		if (state.photo !== photo || before.answer !== this.props.answer) this.explain(this.abort.signal);
+		if (state.word !== word || state.pinned !== pinned || state.places !== places) this.paint();
+	}
+
+	componentWillUnmount() {
+		this.abort?.abort();
+		clearTimeout(this.lingering);
+	}
+
+	async load() {
+		const { photoKey } = this.props;
+		this.abort?.abort();
+		this.abort = new AbortController();
+		const { signal } = this.abort;
+		this.asking = null;
+		this.setState({ photo: null, why: null, places: null, word: null, pinned: null, names: [], note: "", sharp: "" });
+		try {
+			const photo = await get(`photos/${photoKey}`, {}, signal);
+			this.setState({ photo });
+			this.sharpen(photo, signal);
+		} catch (error) {
+			if (error.name === "AbortError") return;
+			this.setState({ note: error.message });
+			this.props.onProblem(error);
+		}
+	}
+
+	/** Ask for the score's table; without a sentence it is made here. */
+	async explain(signal) {
+		const { photoKey, query, answer } = this.props;
+		const { q, adjust, like, terms } = query;
+		if (!answer || !this.props.hasWords || !this.state.photo || like || terms) return;
+		const why = await get(`explain/${photoKey}`, q ? { q, adjust } : { q: adjust.join(" ") }, signal).catch(() => ({}));
+		if (!signal.aborted) this.setState({ why });
+	}
+
+	/** Replace the thumbnail by the photo itself where that has more to show. */
+	sharpen({ key, id, width }, signal) {
+		if (width <= 960 || !SHOWN_BY_BROWSERS.test(id)) return;
+		const image = new Image();
+		image.src = original(key);
+		image.decode().then(
+			() => signal.aborted || this.setState({ sharp: image.src }),
+			() => {}, // the thumbnail stays
+		);
+	}
+
+	/** Ask once where the words are: this runs the image model. */
+	async find() {
+		const { photoKey, answer } = this.props;
+		if (!this.props.hasWords || this.asking === photoKey) return;
+		this.asking = photoKey;
+		const { signal } = this.abort;
+		this.setState({ note: "looking where the words are …" });
+		try {
+			const words = Object.keys({ ...this.state.photo.words, ...answer?.terms }).join(",");
+			const places = await get(`photos/${photoKey}/places`, { words }, signal);
+			this.setState({ places, note: "" });
+		} catch (error) {
+			if (error.name !== "AbortError") this.setState({ note: `where the words are is not known: ${error.message}` });
+		}
+	}
+
+	linger() {
+		clearTimeout(this.lingering);
+		this.lingering = setTimeout(() => this.find(), LINGER);
+	}
+
+	paint() {
+		const { places, word, pinned } = this.state;
+		const values = places?.words[word ?? pinned];
+		if (values) paintPlaces(this.canvas.current, places, values);
+	}
+
+	point = (word) => {
+		this.setState({ word });
+		if (word) this.linger();
+		else clearTimeout(this.lingering);
+	};
+
+	pin = (pinned) => {
+		this.setState({ pinned });
+		if (pinned) this.find();
+	};
+
+	over = (event) => {
+		if (!this.state.places) this.linger();
+		const box = event.currentTarget.getBoundingClientRect();
+		const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+		const { places, photo } = this.state;
+		this.setState({ names: places ? wordsAt(places, x, y, photo.words) : [], at: [x, y] });
+	};
+
+	keys = (event) => {
+		if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+		const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+		if (!step || (step * step && event.key.match(/Up|Down/) && this.scrolls())) return;
+		event.preventDefault();
+		this.props.onStep(step);
+	};
+
+	scrolls() {
+		const { scrollHeight, clientHeight } = this.dialog.current.querySelector("aside");
+		return scrollHeight > clientHeight || this.dialog.current.scrollHeight > this.dialog.current.clientHeight;
+	}
+
+	ratio(photo) {
+		if (photo?.width && photo.height) return photo.width / photo.height;
+		return this.props.ratio || this.state.ratio || 4 / 3;
+	}
+
+	picture(photo) {
+		const { places, word, pinned, names, at, sharp } = this.state;
+		const lit = word ?? pinned;
+		const values = places?.words[lit];
+		const mark = values && strongest(places, values);
+		const alt = photo?.captions[0] ?? Object.keys(photo?.words ?? {}).slice(0, 6).join(", ");
+		return html`
+			<figure onPointerMove=${photo && this.props.hasWords ? this.over : undefined}
+				onPointerLeave=${() => this.setState({ names: [] })}>
+				<img key=${this.props.photoKey} src=${sharp || thumbnail(this.props.photoKey, 960, this.props.hit?.version)} alt=${alt}
+					onLoad=${({ target }) => this.setState({ ratio: target.naturalWidth / target.naturalHeight })} />
+				<div class=${values ? "heat on" : "heat"} style=${places && placeOf(places)} aria-hidden="true">
+					<canvas ref=${this.canvas}></canvas>
+				</div>
+				${mark && html`<span class="mark" style=${{ left: `${mark[0] * 100}%`, top: `${mark[1] * 100}%` }}>${lit}</span>`}
+				${names.length > 0 &&
+				html`<span class=${`names ${at[0] > 0.6 ? "left" : ""}`} style=${{ left: `${at[0] * 100}%`, top: `${at[1] * 100}%` }}>
+					${names.map((name) => html`<span key=${name}>${name}</span>`)}
+				</span>`}
+			</figure>
+		`;
+	}
+
+	score(photo) {
+		const { answer, hit } = this.props;
+		const why = this.state.why;
+		const rows = why?.rows ?? (answer && !this.waits() ? sumOf(answer.terms, photo.words, hit) : []);
+		if (!rows.length) return null;
+		const largest = Math.max(...rows.map(({ product }) => product)) || 1;
+		const rest = rows.slice(MOST_ROWS);
+		const total = why?.score ?? hit?.score ?? rows.reduce((sum, { product }) => sum + product, 0);
+		return html`
+			<section>
+				<h2>Why it was found</h2>
+				<table>
+					<thead>
+						<tr><th scope="col">word</th><th scope="col">in the query</th><th scope="col">in the photo</th><th scope="col">adds</th></tr>
+					</thead>
+					<tbody>
+						${rows.slice(0, MOST_ROWS).map(
+							({ word, query, photo: weight, product }) => html`
+								<tr key=${word}>
+									<th scope="row"><bdi>${word}</bdi></th>
+									<td>${query.toFixed(2)}</td>
+									<td>${weight.toFixed(2)}</td>
+									<td class="adds">
+										<span class="bar" style=${{ width: `${(product / largest) * 100}%` }}></span><span>${product.toFixed(3)}</span>
+									</td>
+								</tr>
+							`,
+						)}
+						${rest.length > 0 &&
+						html`<tr class="rest">
+							<th scope="row" colspan="3">${rest.length} more ${rest.length === 1 ? "word" : "words"}</th>
+							<td>${rest.reduce((sum, { product }) => sum + product, 0).toFixed(3)}</td>
+						</tr>`}
+					</tbody>
+					<tfoot>
+						<tr><th scope="row" colspan="3">score</th><td>${total.toFixed(3)}</td></tr>
+					</tfoot>
+				</table>
+			</section>
+		`;
+	}
+
+	waits() {
+		const { like, terms } = this.props.query;
+		return !this.state.why && !like && !terms;
+	}
+
+	facts({ path, taken, camera, width, height, captions, keywords }) {
+		const fact = (name, value) => value && html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`;
+		return html`
+			<dl>
+				${captions.length > 0 && fact("captions", captions.map((text, place) => html`<p key=${place}>${text}</p>`))}
+				${fact("keywords", keywords.join(", "))}
+				${fact("taken", taken && takenText(taken))}
+				${fact("camera", camera)}
+				${fact("size", width > 0 && `${width} × ${height} pixels`)}
+				<div><dt>file</dt><dd class="path"><bdi ref=${this.path}>${path}</bdi></dd></div>
+			</dl>
+		`;
+	}
+
+	render({ photoKey, answer, likeAddress, onLike, onStep, onClose, previous, next, hasWords }) {
+		const { photo, note, word, pinned, names } = this.state;
+		const words = this.words(photo);
+		return html`
+			<dialog ref=${this.dialog} class="photo" aria-label=${photo ? `photo ${photo.id}` : "photo"}
+				onKeyDown=${this.keys} onCancel=${(event) => (event.preventDefault(), onClose())}>
+				<div class="stage" style=${{ "--ratio": this.ratio(photo) }}>
+					${this.picture(photo)}
+					<button class="round close" aria-label="close" title="close (Escape)" onClick=${onClose} autofocus>×</button>
+					<button class="round previous" aria-label="previous photo" disabled=${!previous} onClick=${() => onStep(-1)}>‹</button>
+					<button class="round next" aria-label="next photo" disabled=${!next} onClick=${() => onStep(1)}>›</button>
+					<p class="note" role="status">${note}</p>
+				</div>
+				<aside tabindex="-1">
+					${photo &&
+					html`
+						${hasWords && words.length > 0 &&
+						html`<${Cloud} words=${words} terms=${answer?.terms ?? {}} lit=${word ?? pinned} pinned=${pinned}
+							named=${names} onPoint=${this.point} onPin=${this.pin} />`}
+						<p class="actions">
+							<a class="button" href=${likeAddress} onClick=${onLike}>similar photos</a>
+							<button onClick=${async () => this.setState({ note: (await copy(photo.path, this.path.current)) ? "path copied" : "select the path below to copy it" })}>copy path</button>
+							<a class="button" href=${original(photoKey)} target="_blank" rel="noopener">open original</a>
+						</p>
+						${this.score(photo)} ${this.facts(photo)}
+					`}
+				</aside>
+			</dialog>
+		`;
+	}
+
+	/** Heaviest first; the same array until there is another photo. */
+	words(photo) {
+		if (this.of !== photo) {
+			this.of = photo;
+			this.list = Object.entries(photo?.words ?? {}).sort((a, b) => b[1] - a[1]);
+		}
+		return this.list ?? [];
+	}
+}

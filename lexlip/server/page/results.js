@@ -1,0 +1,98 @@
+// The hits of one query, page after page. Pages far from the screen are kept as one string each.
+import { get, post, postPicture } from "./api.js";
+import { readTerms } from "./address.js";
+import { adjusted } from "./marks.js";
+
+const PAGES = [60, 120, 240, 480]; // first hits come fast, later pages are few
+const OPEN = 12; // pages that are kept unpacked
+
+export class Results {
+	/** Of a query as the address has it, or a picture (Blob); `limit` is the most that the server gives at once. */
+	constructor(query, picture, limit) {
+		this.query = query;
+		this.picture = picture;
+		this.limit = limit;
+		this.answer = null; // the first page: terms, unknown, without, cut, suggestions
+		this.keys = [];
+		this.ratios = [];
+		this.cut = null; // the number of hits that fit; null: all so far
+		this.below = new Map(); // by word the hits beyond the cut that share it
+		this.together = 0; // the most words that one of them shares
+		this.done = false;
+		this.pages = []; // {start, end, hits | packed}
+		this.loading = null;
+	}
+
+	/** Load the next page, one at a time. */
+	more(signal) {
+		this.loading ??= this.next(signal).finally(() => (this.loading = null));
+		return this.loading;
+	}
+
+	async next(signal) {
+		if (this.done) return;
+		const k = Math.min(PAGES[Math.min(this.pages.length, PAGES.length - 1)], this.limit);
+		const answer = await this.ask(k, signal);
+		if (!this.answer) this.answer = { ...answer, hits: null };
+		this.cursor = answer.cursor;
+		this.done = !answer.cursor || !answer.hits.length;
+		this.add(answer.hits);
+	}
+
+	ask(k, signal) {
+		const { q, adjust, like, terms, after, before, folder, caption, sort } = this.query;
+		const cursor = this.cursor ?? "";
+		const how = { k, cursor, after, before, folder, caption, sort };
+		if (adjust.length || !this.picture) {
+			if (!like && !terms) return get("search", q ? { q, adjust, ...how } : { q: adjust.join(" "), ...how }, signal);
+			const body = Object.fromEntries(Object.entries(how).filter(([, value]) => value));
+			return post("search", terms ? { ...body, ...adjusted(readTerms(terms), adjust) } : { ...body, like }, signal);
+		}
+		return postPicture("search", this.picture, how, signal);
+	}
+
+	add(hits) {
+		const start = this.keys.length;
+		const cut = this.query.sort === "match" ? this.answer.cut : null;
+		const light = [];
+		for (const hit of hits) {
+			if (cut !== null && cut !== undefined && hit.score < cut) {
+				this.cut ??= this.keys.length;
+				const words = Object.entries(hit.words ?? {});
+				this.together = Math.max(this.together, words.length);
+				for (const [word, share] of words)
+					this.below.set(word, (this.below.get(word) ?? 0) + share);
+			}
+			this.keys.push(hit.key);
+			this.ratios.push(hit.width && hit.height ? hit.width / hit.height : 0);
+			light.push({ id: hit.id, version: hit.version, score: hit.score, words: Object.entries(hit.words ?? {}), taken: hit.taken });
+		}
+		if (hits.length) this.pages.push({ start, end: start + hits.length, hits: light, packed: null });
+		if (this.pages.length > OPEN) this.pack(this.pages[this.pages.length - OPEN]);
+	}
+
+	pack(page) {
+		if (page.hits) page.packed = JSON.stringify(page.hits);
+		page.hits = null;
+	}
+
+	get length() {
+		return this.keys.length;
+	}
+
+	/** {id, version, score, words: [[word, share]], taken} of a hit, from 0. */
+	hit(index) {
+		const at = this.pages.findIndex((page) => index < page.end);
+		const page = this.pages[at];
+		if (!page.hits) {
+			page.hits = JSON.parse(page.packed);
+			for (const other of this.pages) if (Math.abs(this.pages.indexOf(other) - at) > OPEN / 2) this.pack(other);
+		}
+		return page.hits[index - page.start];
+	}
+
+	/** The words that hits beyond the cut share with the query, most first. */
+	wordsBelow() {
+		return [...this.below].sort((a, b) => b[1] - a[1]).map(([word]) => word);
+	}
+}

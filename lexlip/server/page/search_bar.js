@@ -1,0 +1,66 @@
+// The field for a sentence, and the picture or photo that is searched with instead.
+import { Component, createRef, html } from "./html.js";
+import { thumbnail } from "./api.js";
+
+const LENS = html`<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="10.500" cy="10.500" r="6.500" /><path d="m15.500 15.500 5 5" /></svg>`;
+const PICTURE = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3.500" y="4.500" width="17" height="15" rx="2.500" /><path d="m4 16 4.500-4.500 4 4L15 13l5 4.500" /><circle cx="15.500" cy="9" r="1.400" /></svg>`;
+
+export class SearchBar extends Component {
+	field = createRef();
+	state = { text: this.props.query.q, of: this.props.query.q };
+
+	static getDerivedStateFromProps({ query }, { of }) {
+		return query.q === of ? null : { text: query.q, of: query.q };
+	}
+
+	componentDidMount() {
+		this.props.self.current = this;
+	}
+
+	focus() {
+		this.field.current.focus();
+		this.field.current.select();
+	}
+
+	submit = (event) => {
+		event.preventDefault();
+		this.props.onSearch(this.state.text.trim());
+	};
+
+	render({ query, pictureUrl, words, onPicture, onHome }, { text }) {
+		const like = query.like && { url: thumbnail(query.like, 64), what: "similar to this photo" };
+		const picture = (query.picture || query.terms) && { url: pictureUrl, what: "like this picture" };
+		const given = like || picture;
+		return html`
+			<form class="search" role="search" onSubmit=${this.submit}>
+				<a class="home" href="./" onClick=${onHome} aria-label="LexLIP: start again"><b>Lex</b>LIP</a>
+				<div class="field">
+					${given &&
+					html`<span class="given">
+						${given.url && html`<img src=${given.url} alt="" />`}<span>${given.what}</span>
+						<button type="button" class="close" aria-label="search without it" onClick=${onHome}>×</button>
+					</span>`}
+					<input ref=${this.field} type="search" name="q" aria-label="what to find"
+						placeholder=${given ? "or a sentence" : "what is on the photo"} autocomplete="off"
+						enterkeyhint="search" value=${text}
+						onInput=${(event) => this.setState({ text: event.target.value })} />
+					<button type="submit" class="icon" aria-label="search" title="search">${LENS}</button>
+					<label class="icon" title="search with a picture: choose one here, drop it anywhere, or paste it">
+						${PICTURE}
+						<input
+							type="file"
+							accept="image/*"
+							class="hidden"
+							aria-label="search with a picture"
+							onChange=${(event) => {
+								const [file] = event.target.files;
+								event.target.value = "";
+								if (file) onPicture(file);
+							}}
+						/>
+					</label>
+				</div>
+			</form>
+		`;
+	}
+}

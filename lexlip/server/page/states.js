@@ -1,0 +1,72 @@
+// What is shown when there are no hits to show, and lines about the state of things.
+import { html, photos, quoted } from "./html.js";
+import { thumbnail } from "./api.js";
+
+/** The first visit: the collection's own telling words, each with a photo. */
+export function Welcome({ words, status, addressOf, onWord }) {
+	const number = status?.documents;
+	return html`
+		<section class="welcome">
+			<h1>${number === undefined ? "Photos" : photos(number)}, found by what is on them</h1>
+			<p>
+				${words.length > 0 ? "Write a sentence, drop a picture, or begin with a word." : "Write a sentence, or drop a picture."}
+			</p>
+			<ul>
+				${words.map(
+					({ word, photos: many, key }) => html`
+						<li key=${word}>
+							<a href=${addressOf(word)} onClick=${(event) => onWord(event, word)}>
+								<img src=${thumbnail(key, 300)} alt="" loading="lazy" decoding="async" onLoad=${(event) => event.target.classList.add("loaded")} />
+								<span><bdi>${word}</bdi> <small>${photos(many)}</small></span>
+							</a>
+						</li>
+					`,
+				)}
+			</ul>
+		</section>
+	`;
+}
+
+/** No hit: why that may be, and what to try. */
+export function NoHits({ answer, filtered, onUnfilter, onPutBack, onHome }) {
+	const { unknown = [], without = [] } = answer;
+	return html`
+		<section class="none">
+			<h1>No photo fits</h1>
+			<ul>
+				${unknown.length > 0 && html`<li>No photo has the ${unknown.length > 1 ? "words" : "word"} ${quoted(unknown)}: try another word for it.</li>`}
+				${without.map(
+					(word) => html`<li key=${word}>
+						Photos that show “${word}” are left out.${" "}
+						<button class="link" onClick=${() => onPutBack(word)}>Let them in</button>
+					</li>`,
+				)}
+				${filtered && html`<li>Dates, a folder or captions narrow the search.${" "}
+					<button class="link" onClick=${onUnfilter}>Search all photos</button>
+				</li>`}
+				${!unknown.length && !without.length && !filtered && html`<li>Try other words, or fewer.</li>`}
+			</ul>
+			<p><button class="link" onClick=${onHome}>See what these photos show</button></p>
+		</section>
+	`;
+}
+
+/** Lines about the server, the update and errors; each only while it is true. */
+export function Lines({ gone, problem, update, changed, onAgain }) {
+	return html`
+		<div class="lines" role="status">
+			${gone && html`<p class="wrong">The server does not answer. What was found stays here; trying again …</p>`}
+			${problem && html`<p class="wrong">${problem}</p>`}
+			${update?.running && html`<p>${updateText(update)}</p>`}
+			${changed && !update?.running && html`<p>
+				The photos have changed.${" "}<button class="link" onClick=${onAgain}>Search again</button>
+			</p>`}
+		</div>
+	`;
+}
+
+function updateText({ done, total, message }) {
+	const left = total - done;
+	if (total > 0 && left > 0) return `The index is being updated: ${photos(left)} to come.`;
+	return message || "The index is being updated.";
+}

@@ -1,0 +1,91 @@
+"""Problem documents (RFC 9457): every error of the API, with the sentence that the command line prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from anserini_bridge.errors import BadVectors, BridgeError, IndexLocked, UnknownId
+from lexlip.data import UnreadableImage
+from lexlip.errors import LexLIPError
+from lexlip.search.paging import StaleCursor
+
+KIND = "application/problem+json"
+
+
+class Problem(Exception):
+    """A request that is not answered.
+
+    Args:
+        status: of HTTP.
+        detail: one sentence for the user.
+        headers: further headers of the answer.
+    """
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+    def __reduce__(self) -> tuple[type[Problem], tuple[int, str, dict[str, str]]]:
+        """Say how it is sent to another process."""
+        return Problem, (self.status, self.detail, self.headers)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The document."""
+        title = HTTPStatus(self.status).phrase
+        return {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail}
+
+    def response(self) -> JSONResponse:
+        """Return the document as an answer."""
+        return JSONResponse(self.body, self.status, self.headers, media_type=KIND)
+
+
+def busy(what: str) -> Problem:
+    """Return the problem of too many requests at once."""
+    return Problem(503, f"the server is busy with {what}: try again in a second", {"Retry-After": "1"})
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """Return the problem that an error is for the caller; None if it is a fault of the program."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RequestValidationError):
+        return Problem(422, "; ".join(map(_sentence, error.errors()[:3])))
+    if isinstance(error, HTTPException):
+        return Problem(error.status_code, _http_sentence(error), error.headers)
+    if isinstance(error, LexLIPError | BridgeError):
+        return Problem(_status(error), str(error))
+    return None
+
+
+def _status(error: LexLIPError | BridgeError) -> int:
+    if isinstance(error, UnknownId):
+        return 404
+    if isinstance(error, StaleCursor):
+        return 410
+    if isinstance(error, UnreadableImage):
+        return 422
+    if isinstance(error, IndexLocked):
+        return 409
+    return 400 if isinstance(error, LexLIPError | BadVectors) else 503
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with one parameter."""
+    place = ".".join(str(part) for part in error["loc"] if part not in ("query", "path", "body"))
+    message = str(error["msg"])
+    return f"{place or 'the body'}: {message[:1].lower()}{message[1:]}"
+
+
+def _http_sentence(error: HTTPException) -> str:
+    if error.status_code == 404:
+        return "there is nothing at this address: /docs lists what there is"
+    if error.status_code == 405:
+        return "this address has no such method: /docs lists what there is"
+    return str(error.detail)

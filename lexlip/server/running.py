@@ -1,0 +1,111 @@
+"""Runs the server until it is told to end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anserini_bridge import find_jar, find_java, read_header, start_jvm
+from lexlip.errors import ConfigError
+from lexlip.server.access import Access
+from lexlip.server.limits import Limits
+
+if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+
+GRACE = 5  # seconds that running requests have when the server ends
+
+
+def serve_index(
+    index: Path,
+    host: str,
+    port: int,
+    access: Access,
+    limits: Limits,
+    model: str | None = None,
+    device: str = "auto",
+    watch: bool = False,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serve an index until SIGTERM or Ctrl-C.
+
+    Args:
+        index: its folder.
+        host, port: where to listen; port 0 is any that is free.
+        access: who may ask.
+        limits: and for how much.
+        model, device: see `lexlip.search.open_index.open_index`.
+        watch: update the index when photos change.
+        say: is told the address, once the server answers.
+
+    Raises:
+        ConfigError: it cannot listen there, or cannot update the index.
+        ModelError, BridgeError, DataError: the index cannot be opened.
+        KeyboardInterrupt: Ctrl-C, after all has ended.
+    """
+    header = read_header(index)
+    if watch and header.kind != "impact":
+        raise ConfigError(
+            f"--watch is for an index of words, and {index} was made with {header.encoder}: leave it out"
+        )
+    if header.kind != "dense":  # fail before the work; Java starts while Python imports
+        find_java(), find_jar()
+        threading.Thread(target=_start_java, daemon=True).start()
+    listening = listen(host, port)
+    from lexlip.server.application import make_application
+    from lexlip.server.served_index import ServedIndex
+
+    served = ServedIndex(index, model, device, limits)
+    served.warm_up()
+    photos = served.status()["documents"]
+    name = f"[{host}]" if ":" in host else host
+    say(f"{photos:,} photos at http://{name}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn sends it again when all has ended
+    make_server(make_application(served, access, watch)).run(sockets=[listening])
+
+
+def make_server(application: FastAPI) -> uvicorn.Server:
+    """Return what speaks HTTP for the application."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        application,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=GRACE,
+    )
+    return uvicorn.Server(config)
+
+
+def _start_java() -> None:
+    """Start Java; whoever needs it next reports what went wrong."""
+    try:
+        start_jvm()
+    except Exception as error:
+        print(f"note: {error}", file=sys.stderr)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket at an address; callers wait in its queue until the server is ready.
+
+    Raises:
+        ConfigError: the address is taken, or none of this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=2048)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else answers wait for 40 ms
+        return listening
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ConfigError(
+            f"cannot listen at {host}, port {port} ({why}): give another --host or --port"
+        ) from error

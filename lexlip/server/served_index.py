@@ -1,0 +1,312 @@
+"""The open index, as the calls of the API ask it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from fastapi import Response
+
+from anserini_bridge import read_header
+from lexlip.errors import DataError
+from lexlip.machine import cores
+from lexlip.queries.query_language import Query, parse_query
+from lexlip.retrieval.answer import id_of, key_of
+from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.photo_table import OldPhotoTable, Photo
+from lexlip.search.answering import VERSION, How
+from lexlip.search.photo_search import PhotoSearch
+from lexlip.server.follower import Follower
+from lexlip.server.indexed_source import is_ignored, watched_places
+from lexlip.server.known_words import KnownWords
+from lexlip.server.limits import Limits
+from lexlip.server.model_process import ModelProcess
+from lexlip.server.model_tasks import make_tasks
+from lexlip.server.photo_files import digest_of, file_kind, read_photo
+from lexlip.server.problems import Problem
+from lexlip.server.threads import Threads
+from lexlip.server.thumbnails import FOLDER, Thumbnails, name_of
+
+if TYPE_CHECKING:
+    from lexlip.server.bodies import Page
+
+SUGGESTED = 8  # words of an answer
+STATES = 3  # of the index before the newest, whose cursors still work
+LOADING = 300.0  # seconds that the process with the image model has to start
+PLACED = 64  # words of a photo that are looked for in it
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ServedIndex:
+    """An index with the threads, the process and the thumbnails that answer for it.
+
+    Args:
+        index: its folder.
+        model, device: see `lexlip.search.open_index.open_index`.
+        limits: what callers may ask for.
+
+    Raises:
+        ModelError, BridgeError, DataError: see `PhotoSearch`.
+    """
+
+    def __init__(
+        self, index: Path, model: str | None = None, device: str = "auto", limits: Limits | None = None
+    ) -> None:
+        self.index, self.limits = index, limits or Limits()
+        self.search = PhotoSearch(index, model, device=device, keep_states=STATES)
+        self.model = ModelProcess(
+            make_tasks, (str(index.absolute()), model, device, self.limits.upload_pixels), self.limits.idle
+        )
+        self.thumbnails = Thumbnails(index / FOLDER, self.limits.thumbnail_bytes)
+        self.known = KnownWords(self.search)
+        self.follower = Follower(index, self._update, self._refresh)
+        self._searching = Threads("searches", 2 * cores(), self.limits.requests)
+        self._seeing = Threads("pictures", cores(), 4 * self.limits.requests)
+        self._waiting = Threads("the image model", 4, 16)
+        self._updating = Threads("updates", 1, 2)
+
+    def close(self) -> None:
+        """End the process, and close the index."""
+        self.model.close()
+        for threads in (self._searching, self._seeing, self._waiting, self._updating):
+            threads.close()
+        self.search.close()
+
+    def warm_up(self) -> None:
+        """Search once, so that the first caller does not wait for what is loaded on demand."""
+        self.search.text("a photo", 50, suggest=SUGGESTED)
+
+    # ---- on the event loop ----
+
+    async def reply(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Response:
+        """Answer with the JSON of what a function returns, which runs in a thread."""
+        return await self._searching.run(_json, partial(function, *args, **kwargs))
+
+    async def reply_slowly(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Response:
+        """Do the same for a function that needs the image model."""
+        return await self._waiting.run(_json, partial(function, *args, **kwargs))
+
+    async def run_slowly(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a function returns that needs the image model."""
+        return await self._waiting.run(function, *args, **kwargs)
+
+    async def run_picture(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a function returns that reads a photo."""
+        return await self._seeing.run(function, *args, **kwargs)
+
+    def follow(self, watch: bool) -> None:
+        """Begin to follow the index, and its photos too if these are watched."""
+        self.follower.follow()
+        if watch:
+            self.follower.watch(
+                lambda: watched_places(self.index, read_header(self.index).extra),
+                lambda path: is_ignored(path, self.index.resolve()),
+            )
+
+    async def _update(self, prune: bool, progress: Callable[[tuple[int, int]], None]) -> str:
+        message: str = await self._updating.run(self.model.call, "update", prune, progress=progress)
+        return message
+
+    async def _refresh(self) -> None:
+        await self._updating.run(self.search.refresh)
+
+    def start_update(self, prune: bool) -> None:
+        """Begin an update of the index.
+
+        Raises:
+            Problem: 409, the index cannot be updated.
+        """
+        self._check_updatable()
+        self.follower.start(prune)
+
+    def _check_updatable(self) -> None:
+        with self.search.now() as (stage, _):
+            if stage.metadata.kind != "impact":
+                made = f"the index was made with {stage.metadata.encoder}"
+                raise Problem(409, f"{made}, and only an index of words can be updated: index again")
+
+    def status(self) -> dict[str, Any]:
+        """Return what `StatusBody` has."""
+        with self.search.now() as (stage, _):
+            metadata, state = stage.metadata, stage.state
+        return {
+            "index": str(self.index),
+            "documents": metadata.documents,
+            "kind": metadata.kind,
+            "model": metadata.encoder,
+            "snapshot": hashlib.sha256(str(state).encode()).hexdigest()[:16],
+            "words": metadata.kind == "impact",
+            "update": self.follower.status.to_dict(),
+            "limits": self.limits.to_dict(),
+        }
+
+    # ---- searches, in threads ----
+
+    def by_sentence(self, text: str, adjust: Sequence[str], page: Page) -> dict[str, Any]:
+        """Return what a sentence finds."""
+        query = self._query(text, adjust)
+        return self.search.text(query, page.k, **self._how(page)).to_dict()
+
+    def by_words(self, terms: dict[str, float], without: Sequence[str], page: Page) -> dict[str, Any]:
+        """Return what weighted words find."""
+        return self.search.words(terms, page.k, without, **self._how(page)).to_dict()
+
+    def by_photo(self, key: str, page: Page) -> dict[str, Any]:
+        """Return what is similar to a photo of the index."""
+        return self.search.similar(_id_of(key), page.k, **self._how(page)).to_dict()
+
+    def by_picture(self, data: bytes, page: Page) -> dict[str, Any]:
+        """Return what is similar to a picture."""
+        with self.search.now() as (stage, _):
+            if stage.metadata.kind == "bm25":
+                _ = stage.encoder  # raises what a user can read
+        how = self._how(page)  # refuses what is wrong before the model works
+        encoded = self._ask_model("encode", data)
+        return self.search.vector(encoded, page.k, **how).to_dict()
+
+    def explain(self, key: str, text: str, adjust: Sequence[str]) -> dict[str, Any]:
+        """Return the arithmetic of a photo's score."""
+        from lexlip.explain.score_table import score_table
+
+        table = score_table(self.search, self._query(text, adjust), self._known(key).id).to_dict()
+        return {"score": table["score"], "rows": table["rows"]}
+
+    def words(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
+        """Return words of the vocabulary."""
+        return {"words": self.known.find(prefix, near, limit)}
+
+    def telling(self, limit: int) -> dict[str, Any]:
+        """Return words of the collection with a photo each."""
+        return {"words": self.known.telling(limit)}
+
+    def facets(self) -> dict[str, Any]:
+        """Return what can be filtered by."""
+        with self.search.now() as (_, photos):
+            return photos.facets()
+
+    def _query(self, text: str, adjust: Sequence[str]) -> Query:
+        length = len(text) + sum(map(len, adjust))
+        if length > self.limits.query:
+            raise Problem(422, f"the query has {length:,} characters: give at most {self.limits.query:,}")
+        if not text.strip():
+            raise Problem(422, "the query is empty: give a sentence")
+        return parse_query(text, adjust)
+
+    def _how(self, page: Page) -> How:
+        if page.k > self.limits.k:
+            raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
+        filters = Filters(page.after, page.before, page.folder, page.caption)
+        how: How = {"suggest": 0 if page.cursor else SUGGESTED}
+        if filters:
+            how["filters"] = filters
+        if page.min_score is not None:
+            how["min_score"] = page.min_score
+        if page.cursor is not None:
+            how["cursor"] = page.cursor
+        if page.sort != "match":
+            how["sort"] = page.sort
+        if page.group:
+            how["group"] = True
+        return how
+
+    # ---- photos, in threads ----
+
+    def photo(self, key: str) -> dict[str, Any]:
+        """Return what is known about a photo."""
+        photo = self._known(key)
+        return {
+            **{"key": key_of(photo.id), "id": photo.id, "path": photo.path},
+            **{"width": photo.width, "height": photo.height, "taken": photo.taken, "camera": photo.camera},
+            **{"captions": list(photo.captions), "keywords": list(photo.keywords)},
+            "version": photo.digest[:VERSION],
+            "words": self.search.photo_words(photo.id),
+        }
+
+    def tag(self, key: str, width: int) -> str:
+        """Return what names a photo's bytes, and a width of its thumbnail."""
+        return name_of(digest_of(self._known(key)), width)
+
+    def thumbnail(self, key: str, width: int) -> bytes:
+        """Return a photo as WebP of a width."""
+        photo = self._known(key)
+        with self._reading(photo.id) as read:
+            return self.thumbnails.get(digest_of(photo), width, read)
+
+    def original(self, key: str) -> tuple[bytes, str, dict[str, str]]:
+        """Return a photo's file, its media type, and further headers."""
+        photo = self._known(key)
+        with self._reading(photo.id) as read:
+            data = read()
+        return data, *file_kind(photo.path, data)
+
+    def places(self, key: str, words: str) -> dict[str, Any]:
+        """Return where words are in a photo; by default its own."""
+        photo = self._known(key)
+        self._check_words()
+        wanted = [word for word in words.split(",") if word] or list(self.search.photo_words(photo.id))
+        with self._reading(photo.id) as read:
+            data = read()
+        found: dict[str, Any] = self._ask_model("places", data, wanted[:PLACED])
+        return found
+
+    def heat(self, key: str, word: str) -> bytes:
+        """Return where a word is in a photo, as a PNG."""
+        photo = self._known(key)
+        self._check_words()
+        with self._reading(photo.id) as read:
+            data = read()
+        png: bytes = self._ask_model("heat", data, word)
+        return png
+
+    def _ask_model(self, task: str, *arguments: Any) -> Any:
+        """Return what a task returns; the time that it may take begins when the model is loaded."""
+        self.model.call("load", seconds=LOADING)
+        return self.model.call(task, *arguments, seconds=self.limits.seconds)
+
+    def _known(self, key: str) -> Photo:
+        """Return the photo that a key names, if the index holds it.
+
+        Raises:
+            Problem: 404.
+        """
+        id = _id_of(key)
+        with self.search.now() as (stage, photos):
+            (photo,) = photos.get([id])
+            if isinstance(photos, OldPhotoTable):  # it has a place for any id, even ../../etc/passwd
+                if stage.metadata.kind == "bm25":
+                    raise Problem(409, "the index is too old to show its photos: index again")
+                stage.like(id)  # raises UnknownId
+        if photo is None:
+            raise Problem(404, "the index holds no such photo: it may be gone since the answer")
+        return photo
+
+    @contextmanager
+    def _reading(self, id: str) -> Iterator[Callable[[], bytes]]:
+        with self.search.now() as (_, photos):
+            yield partial(read_photo, photos, id)
+
+    def _check_words(self) -> None:
+        with self.search.now() as (stage, _):
+            if stage.metadata.kind != "impact":
+                raise Problem(
+                    409, f"the index was made with {stage.metadata.encoder}, which does not know words"
+                )
+
+
+def _json(function: Callable[[], Any]) -> Response:
+    data = json.dumps(function(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(data.encode(), media_type="application/json")
+
+
+def _id_of(key: str) -> str:
+    try:
+        return id_of(key)
+    except DataError as error:
+        raise Problem(404, str(error)) from None

@@ -1,0 +1,150 @@
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.conftest import ROOT, write_photos
+from tests.search.indexes import index_bm25, index_words
+from tests.server.serving import until
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Path:
+    folder = tmp_path_factory.mktemp("index")
+    return index_words(model_folder, write_photos(folder / "photos"), folder / "index")
+
+
+@contextmanager
+def started(index: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server in a process of its own, and its address."""
+    command = [sys.executable, "-m", "lexlip", "serve", "--index", str(index), "--port", "0", *options]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        found = re.search(r"6 photos at (http://\S+) \(Ctrl-C ends\)", said)
+        assert found is not None, said + process.communicate(timeout=30)[1]
+        yield process, found[1]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, errors = process.communicate(timeout=30)
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_ends_when_told_and_lets_requests_finish(index: Path, number: signal.Signals, code: int) -> None:
+    with started(index) as (process, address):
+        statuses: list[int] = []
+        stopping = threading.Event()
+
+        def ask() -> None:
+            with httpx2.Client(base_url=address, timeout=30) as client:
+                while True:
+                    try:
+                        statuses.append(client.get("/api/search", params={"q": "two dogs"}).status_code)
+                    except httpx2.TransportError:
+                        assert stopping.is_set()
+                        return
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(statuses) < 40:
+            time.sleep(0.02)
+        stopping.set()
+        process.send_signal(number)
+        returned, errors = ended(process)
+        for thread in threads:
+            thread.join(30)
+        assert returned == code
+        assert set(statuses) == {200}
+        assert "Traceback" not in errors
+        assert ("interrupted: the server has ended" in errors) == (number is signal.SIGINT)
+
+
+def test_its_further_process_ends_with_it(index: Path) -> None:
+    with started(index) as (process, address):
+        data = (index.parent / "photos" / "0.jpg").read_bytes()
+        kind = {"Content-Type": "image/jpeg"}
+        answer = httpx2.post(f"{address}api/search", content=data, headers=kind, timeout=120)
+        assert answer.status_code == 200, answer.text
+        children = [
+            int(child)
+            for task in Path(f"/proc/{process.pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+        assert children
+        process.send_signal(signal.SIGTERM)
+        assert ended(process)[0] == 0
+        until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 20)
+
+
+def test_an_answer_is_that_of_the_command_line(index: Path, lexlip: Callable[..., Any]) -> None:
+    printed = json.loads(lexlip("search", "two dogs", "--index", index, "-k", 3, "--json").stdout)
+    with started(index) as (_, address):
+        answer = httpx2.get(f"{address}api/search", params={"q": "two dogs", "k": 3}).json()
+    for name in ("query", "terms", "hits", "unknown", "without", "cut"):
+        assert answer[name] == printed[name]
+
+
+def test_another_host_needs_a_token(index: Path, lexlip: Callable[..., Any]) -> None:
+    said = lexlip("serve", "--index", index, "--host", "0.0.0.0", code=2).output
+    assert "give a --token, or set LEXLIP_TOKEN" in said
+    with started(index, "--host", "0.0.0.0", LEXLIP_TOKEN="from the environment") as (_, address):
+        port = address.rstrip("/").rpartition(":")[2]
+        address = f"http://127.0.0.1:{port}"
+        assert httpx2.get(f"{address}/api/status").status_code == 401
+        shown = {"Authorization": "Bearer from the environment"}
+        assert httpx2.get(f"{address}/api/status", headers=shown).json()["documents"] == 6
+
+
+def test_limits_are_options(index: Path) -> None:
+    options = ("--max-k", "5", "--max-query", "10", "--max-upload", "0.001", "--rate", "50", "--idle", "7")
+    with started(index, *options) as (_, address):
+        limits = httpx2.get(f"{address}api/status").json()["limits"]
+        assert (limits["k"], limits["query"], limits["upload_bytes"]) == (5, 10, 1000)
+        assert (limits["rate"], limits["idle"]) == (50, 7)
+        assert httpx2.get(f"{address}api/search", params={"q": "dog", "k": 6}).status_code == 422
+        assert httpx2.get(f"{address}api/search", params={"q": "more than ten"}).status_code == 422
+
+
+def test_a_port_that_is_taken_is_an_error_for_the_user(index: Path, lexlip: Callable[..., Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = lexlip("serve", "--index", index, "--port", port, code=2).output
+    assert f"cannot listen at 127.0.0.1, port {port} (Address already in use" in said
+
+
+def test_only_an_index_of_words_is_watched(tmp_path: Path, lexlip: Callable[..., Any]) -> None:
+    index = index_bm25(write_photos(tmp_path / "captioned"), tmp_path / "captions")
+    said = lexlip("serve", "--index", index, "--watch", code=2).output
+    assert "--watch is for an index of words" in said
+
+
+def test_no_index_is_an_error_for_the_user(tmp_path: Path, lexlip: Callable[..., Any]) -> None:
+    assert "Traceback" not in lexlip("serve", "--index", tmp_path / "none", code=2).output

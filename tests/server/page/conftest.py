@@ -1,0 +1,67 @@
+"""Chromium, driven by Playwright, on pages of a stand-in or of the real server."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from tests.server.page.stand_in import Collection, drawn_photos, serving
+
+HEIGHTS = {360: 740, 768: 1024, 1440: 900}
+"""Of a phone, a tablet and a desktop, by width, in CSS pixels."""
+
+Visit = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.fail("the page is tested in Chromium: install it (apt-get install chromium)", pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    """Open an address in a browser of its own; what the page complains of fails the test."""
+    complaints: list[str] = []
+
+    def complain(message: ConsoleMessage) -> None:
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            complaints.append(message.text)
+
+    def visit(address: str, width: int = 1440, scheme: Any = "light", **options: Any) -> Page:
+        size: Any = {"width": width, "height": HEIGHTS[width]}
+        context = browser.new_context(viewport=size, color_scheme=scheme, **options)
+        stack.callback(context.close)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", complain)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address)
+        return page
+
+    with ExitStack() as stack:
+        yield visit
+    assert not complaints
+
+
+@pytest.fixture
+def collection() -> Collection:
+    """A hundred photos, not served yet."""
+    return Collection(drawn_photos(100))
+
+
+@pytest.fixture
+def site(collection: Collection) -> Iterator[str]:
+    """The page's address, with a hundred photos behind it."""
+    with serving(collection) as address:
+        yield address

@@ -1,0 +1,234 @@
+"""The page in front of `lexlip serve` itself: the packaged model on real photos, with names that attack."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from demo import sample_photos
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.conftest import ROOT
+from tests.server.page.conftest import HEIGHTS
+from tests.server.page.test_photo import brightness
+from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, until
+
+Visit = Callable[..., Page]
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>.jpg",
+    "\"onmouseover='alert(1)'.jpg",
+    "\u202egpj.live\u202c.jpg",
+    "two\nlines.jpg",
+]
+COFFEE = "a cup of coffee on a table"
+
+
+def lexlip(*command: str | Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "lexlip", *map(str, command)], cwd=ROOT, check=True, capture_output=True
+    )
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = sample_photos(tmp_path_factory.mktemp("real") / "photos")
+    (folder / "hostile").mkdir()
+    for name in HOSTILE:
+        with Image.open(folder / "chelsea.png") as cat:
+            cat.convert("RGB").rotate(len(name)).save(folder / "hostile" / name, "JPEG")
+    for photo in (folder / "coffee.png", folder / "rocket.jpg", folder / "hostile" / HOSTILE[0]):
+        photo.with_suffix(".txt").write_text(f"{photo.stem} on a <b>caption</b>\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(photos: Path) -> Path:
+    lexlip("index", photos, "--topk", "32", "--index", photos.parent / "index")
+    return photos.parent / "index"
+
+
+@contextmanager
+def started(index: Path, port: int = 0) -> Iterator[str]:
+    """A server in a process of its own."""
+    command = [sys.executable, "-m", "lexlip", "serve", "--index", str(index), "--port", str(port)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert " photos at http" in said, said
+        yield said.partition(" photos at ")[2].split()[0]
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def real(index: Path) -> Iterator[str]:
+    with started(index) as address:
+        yield address
+
+
+def answer(page: Page, **given: Any) -> dict[str, Any]:
+    """What the API answers."""
+    found: dict[str, Any] = page.request.get("/api/search", params={"k": 60, **given}).json()
+    return found
+
+
+def ids(page: Page, **given: Any) -> list[str]:
+    return [hit["id"] for hit in answer(page, **given)["hits"]]
+
+
+@pytest.mark.parametrize("width", HEIGHTS)
+def test_a_sentence(visit: Visit, real: str, width: int) -> None:
+    page = visit(real, width, base_url=real)
+    expect(page.locator(".welcome li").first).to_be_visible()
+    page.get_by_role("searchbox").fill(COFFEE)
+    page.keyboard.press("Enter")
+    expected = answer(page, q=COFFEE)
+    assert expected["hits"][0]["id"] == "coffee.png"
+    expect_hits(page, [hit["id"] for hit in expected["hits"]])
+    expect_chips(page, list(expected["terms"])[: 5 if width == 360 else 9])
+    assert page.locator(".suggestions button").all_inner_texts() == expected["suggestions"]
+    expect(page.locator("[data-index='0'] img")).to_have_class("loaded")
+    ratio = page.locator("[data-index='0'] img").evaluate("image => image.naturalWidth / image.naturalHeight")
+    assert ratio == pytest.approx(600 / 400, rel=0.02)
+
+
+def test_chips(visit: Visit, real: str) -> None:
+    page = visit(f"{real}?q=a+cat", base_url=real)
+    first, second = list(answer(page, q="a cat")["terms"])[:2]
+    page.locator(f"[data-word={first}]").press("Delete")
+    expect_hits(page, ids(page, q="a cat", adjust=f"{first}^0"))
+    page.locator(f"[data-word={second}]").press("+")
+    expect(page.locator(f"[data-word={second}]")).to_have_class("chip boost")
+    assert asked(page)["adjust"] == [f"{first}^0", f"{second}^2"]
+    page.locator(f"[data-word={second}]").click()
+    page.get_by_role("menuitemradio", name="exclude").click()
+    expect(page.locator(f"[data-word={second}]")).to_have_class("chip exclude")
+    page.get_by_role("button", name="+ word").click()
+    page.keyboard.type("sno")
+    expect(page.locator("[role=option]").first).to_contain_text("sno")
+    page.keyboard.press("Enter")
+    until(page, lambda: len(asked(page)["adjust"]) == 3)
+
+
+def test_a_word_that_the_vocabulary_lacks(visit: Visit, real: str) -> None:
+    page = visit(f"{real}?q=a+coffea+motorcyclle", base_url=real)
+    unknown = answer(page, q="a coffea motorcyclle")["unknown"]
+    expect(page.locator(".unknown s")).to_have_text(unknown)
+    if unknown:
+        expect(page.locator(".unknown .link").first).to_be_visible()
+
+
+def test_a_photo_its_words_and_where_they_are(visit: Visit, real: str, photos: Path) -> None:
+    page = visit(f"{real}?q={COFFEE}", base_url=real)
+    page.locator("[data-index='0']").click()
+    key = asked(page)["photo"][0]
+    words = page.request.get(f"/api/photos/{key}").json()["words"]
+    expect(page.locator(".cloud button")).to_have_text(list(words))
+    expect(page.locator(".path")).to_have_text(str(photos / "coffee.png"))
+    expect(page.locator("dd").first).to_have_text("coffee on a <b>caption</b>")
+    score = answer(page, q=COFFEE)["hits"][0]["score"]
+    assert float(page.locator("tfoot td").inner_text()) == pytest.approx(score, abs=0.002)
+
+    page.locator(".cloud button", has_text="cup").first.hover()
+    expect(page.locator(".heat")).to_have_class("heat on", timeout=60_000)  # the image model starts
+    found = brightness(page)
+    places = page.request.get(f"/api/photos/{key}/places", params={"words": "cup"}).json()
+    given = places["words"]["cup"]
+    flat = [value for row in found for value in row]
+    assert (places["rows"], places["columns"]) == (7, 7)
+    assert max(range(49), key=flat.__getitem__) == max(range(49), key=given.__getitem__)
+
+
+def test_a_picture_finds_itself(visit: Visit, real: str, photos: Path) -> None:
+    page = visit(real, base_url=real)
+    expect(page.locator(".welcome li").first).to_be_visible()
+    page.get_by_label("search with a picture", exact=True).set_input_files(photos / "coffee.png")
+    expect(page.locator(".hit").first).to_be_visible(timeout=60_000)
+    expect_hits(page, ["coffee.png"], 1)
+    terms = asked(page)["terms"]
+    again = visit(f"{real}?{page.url.partition('?')[2]}", base_url=real)
+    expect_hits(again, ["coffee.png"], 1)
+    assert asked(again)["terms"] == terms
+    page.evaluate(DROP, ["image/png", "AAAA", "drop"])
+    expect(page.locator(".wrong")).to_be_visible()
+
+
+def test_similar_photos(visit: Visit, real: str) -> None:
+    page = visit(f"{real}?q={COFFEE}", base_url=real)
+    page.locator("[data-index='0']").click()
+    page.get_by_role("link", name="similar photos").click()
+    like = asked(page)["like"][0]
+    found = page.request.post(
+        "/api/search", data={"like": like, "k": 60}, headers={"Origin": real.rstrip("/")}
+    )
+    expect_hits(page, [hit["id"] for hit in found.json()["hits"]])
+    chip = page.locator("[data-word]").first
+    chip.press("Delete")
+    expect(chip.or_(page.locator(".chip.remove")).first).to_be_visible()
+    until(page, lambda: asked(page).get("terms"))
+    expect(page.locator(".hit").first).to_be_visible()
+
+
+def test_filters(visit: Visit, real: str) -> None:
+    page = visit(f"{real}?q=a+cat", base_url=real)
+    page.get_by_label("folder").select_option("hostile")
+    expect(page.locator(".hit")).to_have_count(len(HOSTILE))
+    expect_hits(page, ids(page, q="a cat", folder="hostile"))
+    page.get_by_label("words of captions").fill("caption")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hit")).to_have_count(1)
+
+
+def test_names_that_attack(visit: Visit, real: str, photos: Path) -> None:
+    page = visit(f"{real}?q=a+cat&folder=hostile", base_url=real)
+    expect(page.locator(".hit")).to_have_count(len(HOSTILE))
+    page.locator("[data-index='0']").click()
+    path, seen = page.locator(".path bdi"), set()
+    for _ in HOSTILE:
+        until(page, lambda: path.count() and path.evaluate("node => node.textContent") not in seen)
+        seen.add(path.evaluate("node => node.textContent"))
+        page.keyboard.press("ArrowRight")
+    assert seen == {str(photos / "hostile" / name) for name in HOSTILE}
+    assert page.locator("img[src=x], dd b").count() == 0
+
+
+def test_it_is_stopped_and_started_again(visit: Visit, index: Path) -> None:
+    with started(index) as address:
+        page = visit(f"{address}?q=a+cat", base_url=address)
+        expect(page.locator(".hit").first).to_be_visible()
+        expected = ids(page, q="a cat")
+    page.get_by_role("searchbox").fill(COFFEE)
+    page.keyboard.press("Enter")
+    expect(page.locator(".wrong")).to_contain_text("The server does not answer.")
+    expect_hits(page, expected)
+    with started(index, int(address.rstrip("/").rpartition(":")[2])):
+        expect(page.locator(".wrong")).to_have_count(0, timeout=30_000)
+        expect_hits(page, ["coffee.png"], 1)
+
+
+def test_an_index_of_captions(visit: Visit, photos: Path) -> None:
+    folder = photos.parent / "bm25"
+    if not folder.exists():
+        lexlip("index", photos, "--model", "bm25", "--index", folder)
+    with started(folder) as address:
+        page = visit(f"{address}?q=coffee+caption", base_url=address)
+        expect_hits(page, ids(page, q="coffee caption"))
+        expect(page.locator(".chips")).to_have_count(0)
+        page.locator("[data-index='0']").click()
+        expect(page.locator(".path")).to_have_text(str(photos / "coffee.png"))
+        expect(page.locator(".cloud")).to_have_count(0)
+    shutil.rmtree(folder)

@@ -1,0 +1,256 @@
+"""Asking: sentences, pictures, similar photos, filters, and the address that holds it all."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.server.page.conftest import HEIGHTS
+from tests.server.page.stand_in import PAGE, Collection, key_of
+
+Visit = Callable[..., Page]
+
+DROP = """([kind, data, event]) => {
+    const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+    const file = new File([bytes], "picture.png", { type: kind });
+    const transfer = new DataTransfer();
+    transfer.items.add(file);
+    const options = { bubbles: true, cancelable: true };
+    document.body.dispatchEvent(event === "paste"
+        ? new ClipboardEvent("paste", { ...options, clipboardData: transfer })
+        : new DragEvent(event, { ...options, dataTransfer: transfer }));
+}"""
+
+
+def picture() -> bytes:
+    buffer = BytesIO()
+    Image.new("RGB", (30, 20), "tomato").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def asked(page: Page) -> dict[str, list[str]]:
+    """What the address bar holds."""
+    return parse_qs(urlsplit(page.url).query)
+
+
+def ids(collection: Collection, **given: object) -> list[str]:
+    return [hit["id"] for hit in collection.search({"k": 60, **given})["hits"]]
+
+
+def until(page: Page, is_so: Callable[[], object]) -> None:
+    """Wait for something; the page itself may not evaluate strings."""
+    for _ in range(100):
+        if is_so():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it did not come")
+
+
+def shown(page: Page, number: int = 3) -> list[str]:
+    """Ids of the first hits, read from the addresses of their pictures."""
+    keys = page.locator(".hit img").evaluate_all(
+        "images => images.sort((a, b) => a.parentNode.dataset.index - b.parentNode.dataset.index)"
+        ".map((image) => image.getAttribute('src')?.split('/')[2] ?? '')"
+    )
+    return [base64.urlsafe_b64decode(key + "==").decode() for key in keys[:number]]
+
+
+def expect_hits(page: Page, expected: list[str], number: int = 3) -> None:
+    """Wait until these are the first hits."""
+    try:
+        until(page, lambda: shown(page, number) == expected[:number])
+    except AssertionError:
+        assert shown(page, number) == expected[:number]
+
+
+def expect_chips(page: Page, expected: list[str]) -> None:
+    """Wait until these are the query's words."""
+    expect(page.locator("[data-word] .text")).to_have_text(expected)
+
+
+@pytest.mark.parametrize("width", HEIGHTS)
+def test_a_sentence_finds_photos(visit: Visit, site: str, collection: Collection, width: int) -> None:
+    page = visit(site, width)
+    page.get_by_role("searchbox").fill("dog in the snow")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-word=snow]")).to_be_visible()
+    expect_chips(page, ["dog", "snow"])
+    assert asked(page) == {"q": ["dog in the snow"]}
+    expect_hits(page, ids(collection, q="dog in the snow"))
+    assert page.title() == "dog in the snow · LexLIP"
+    expect(page.locator("[aria-live=polite]")).to_have_text(re.compile("^(the first 60|100) photos$"))
+    expect(page.locator("[data-index='0'] img")).to_have_attribute("alt", "dog 62 %, snow 38 %")
+
+
+def test_photos_keep_their_shape(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(f"{site}?q=dog")
+    expect(page.locator(".hit").first).to_be_visible()
+    boxes = page.locator(".hit").evaluate_all(
+        "hits => hits.map((hit) => [hit.firstElementChild.dataset.index, hit.offsetWidth / hit.offsetHeight])"
+    )
+    hits = collection.search({"q": "dog", "k": 60})["hits"]
+    assert len(boxes) > 20
+    for index, ratio in boxes:
+        hit = hits[int(index)]
+        expected = hit["width"] / hit["height"] if hit["height"] else 4 / 3
+        assert ratio == pytest.approx(expected, rel=0.02)
+
+
+def test_the_first_visit_shows_telling_words(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(site)
+    expect(page.get_by_role("heading")).to_have_text("100 photos, found by what is on them")
+    words = page.locator(".welcome li bdi").all_inner_texts()
+    assert words == [word["word"] for word in collection.telling(24)["words"]]
+    page.get_by_role("link", name="sled").click()
+    expect(page.locator("[data-word=sled]")).to_be_visible()
+    assert asked(page) == {"q": ["sled"]}
+
+
+def test_a_shared_address_opened_anew_shows_the_same(visit: Visit, site: str, collection: Collection) -> None:
+    address = "?q=dog+snow&folder=garden&after=2015&adjust=-sled&adjust=play%5E2&sort=date"
+    page = visit(site + address)
+    given = {
+        "q": "dog snow",
+        "folder": "garden",
+        "after": "2015",
+        "adjust": ["-sled", "play^2"],
+        "sort": "date",
+    }
+    expect_hits(page, ids(collection, **given))
+    expect(page.get_by_role("searchbox")).to_have_value("dog snow")
+    expect(page.locator("[data-filter=dates]")).to_have_text("since 2015")
+    expect(page.get_by_label("folder")).to_have_value("garden")
+    expect(page.get_by_label("sort")).to_have_value("date")
+    expect(page.locator("[data-word=sled]")).to_have_class("chip exclude")
+
+
+def test_back_and_forward(visit: Visit, site: str) -> None:
+    page = visit(f"{site}?q=dog")
+    expect(page.locator(".hit").first).to_be_visible()
+    page.get_by_role("button", name="sled").click()
+    expect(page.locator("[data-word=sled]")).to_be_visible()
+    page.get_by_role("searchbox").fill("beach")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-word=beach]")).to_be_visible()
+    page.go_back()
+    expect(page.locator("[data-word=sled]")).to_be_visible()
+    assert asked(page) == {"q": ["dog"], "adjust": ["+sled"]}
+    page.go_back()
+    expect(page.locator("[data-word=sled]")).to_have_count(0)
+    expect_chips(page, ["dog"])
+    page.go_forward()
+    page.go_forward()
+    expect(page.locator("[data-word=beach]")).to_be_visible()
+    expect(page.get_by_role("searchbox")).to_have_value("beach")
+
+
+def test_back_returns_to_the_place_in_the_list(visit: Visit, site: str) -> None:
+    page = visit(f"{site}?q=dog", 360)
+    expect(page.locator(".hit").first).to_be_visible()
+    page.mouse.wheel(0, 1500)
+    until(page, lambda: page.evaluate("scrollY > 1400"))
+    place = page.evaluate("scrollY")
+    page.evaluate("document.querySelector('.home').click()")
+    expect(page.locator(".welcome")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".hit").first).to_be_attached()
+    until(page, lambda: abs(page.evaluate("scrollY") - place) < 2)
+
+
+@pytest.mark.parametrize("way", ["chosen", "drop", "paste"])
+def test_a_picture_from_outside(
+    visit: Visit, site: str, collection: Collection, tmp_path: Path, way: str
+) -> None:
+    page = visit(site)
+    expect(page.locator(".welcome")).to_be_visible()
+    if way == "chosen":
+        (tmp_path / "picture.png").write_bytes(picture())
+        page.get_by_label("search with a picture", exact=True).set_input_files(tmp_path / "picture.png")
+    else:
+        data = base64.b64encode(picture()).decode()
+        if way == "drop":
+            page.evaluate(DROP, ["image/png", data, "dragenter"])
+            expect(page.locator(".drop")).to_be_visible()
+        page.evaluate(DROP, ["image/png", data, way])
+    expect(page.locator(".given img")).to_have_js_property("naturalWidth", 30)
+    words = list(collection.postings)
+    expect_chips(page, [words[30 % len(words)], words[20 % len(words)]])
+    expect(page.locator(".drop")).to_have_count(0)
+    found = shown(page)
+    assert any(call.startswith("POST") for call in collection.asked)
+
+    again = visit(page.url)  # in another tab, which does not have the picture
+    expect_hits(again, found)
+    expect_chips(again, page.locator("[data-word] .text").all_inner_texts())
+
+
+def test_what_is_dropped_but_no_picture_is_said(visit: Visit, site: str) -> None:
+    page = visit(f"{site}?q=dog")
+    expect(page.locator(".hit").first).to_be_visible()
+    page.evaluate(DROP, ["text/plain", "aGVsbG8=", "drop"])
+    expect(page.get_by_role("status").first).to_contain_text("this is not a picture")
+    assert asked(page) == {"q": ["dog"]}
+
+
+def test_similar_photos_and_their_words(visit: Visit, site: str, collection: Collection) -> None:
+    key = key_of(collection.photos[6].id)
+    page = visit(f"{site}?q=dog&photo={key}")
+    page.get_by_role("link", name="similar photos").click()
+    expect(page.locator(".given")).to_contain_text("similar to this photo")
+    assert asked(page) == {"like": [key]}
+    expect_hits(page, ids(collection, like=key))
+    page.locator("[data-word=dog]").press("Delete")
+    expect(page.locator("[data-word=dog]")).to_have_class("chip remove")
+    terms = {word: weight for word, weight in collection.photos[6].words.items() if word != "dog"}
+    expect_hits(page, ids(collection, terms=terms))
+    page.reload()
+    expect_hits(page, ids(collection, terms=terms))
+    page.get_by_role("button", name="search without it").click()
+    expect(page.locator(".welcome")).to_be_visible()
+
+
+def test_filters(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(f"{site}?q=dog", 768)
+    page.get_by_label("folder").select_option("holidays/2014 (33)")
+    expect(page.get_by_label("folder")).to_have_value("holidays/2014")
+    page.locator("[data-filter=dates]").click()
+    page.get_by_role("button", name="2016", exact=True).click()
+    expect(page.locator("[data-filter=dates]")).to_have_text("2016")
+    assert asked(page) == {"q": ["dog"], "folder": ["holidays/2014"], "after": ["2016"], "before": ["2016"]}
+    expect_hits(page, ids(collection, q="dog", folder="holidays/2014", after="2016", before="2016"), 2)
+
+    page.locator("[data-filter=dates]").click()
+    page.get_by_label("from").fill("2014-02")
+    page.get_by_label("to", exact=True).fill("")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-filter=dates]")).to_have_text("since 2014-02")
+    page.get_by_label("sort").select_option("by date")
+    expect(page.get_by_label("sort")).to_have_value("date")
+    expect_hits(page, ids(collection, q="dog", folder="holidays/2014", after="2014-02", sort="date"))
+
+    page.get_by_label("words of captions").fill("caption 4")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hit")).to_have_count(1)
+
+
+def test_the_page_is_small(visit: Visit, site: str) -> None:
+    """All files that it loads, without thumbnails; a server that compresses sends a third of it."""
+    page = visit(f"{site}?q=dog&photo={key_of('garden/00000.jpg')}")
+    expect(page.locator(".cloud button").first).to_be_visible()
+    sizes = page.evaluate(
+        "performance.getEntriesByType('resource').filter(({ name }) => !name.includes('/api/'))"
+        ".map(({ decodedBodySize }) => decodedBodySize)"
+    )
+    assert len(sizes) > 10
+    assert sum(sizes) < 108_000
+    files = [file for file in PAGE.rglob("*") if file.suffix in (".js", ".css", ".html", ".svg")]
+    assert sum(len(gzip.compress(file.read_bytes())) for file in files) < 45_000

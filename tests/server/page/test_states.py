@@ -1,0 +1,141 @@
+"""Waiting, nothing found, the server gone or busy, the index updating, and names that attack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from urllib.parse import quote
+
+from playwright.sync_api import Page, expect
+
+from tests.server.page.stand_in import Collection, Photo, key_of, serving
+from tests.server.page.test_search import asked, expect_hits, ids, until
+
+Visit = Callable[..., Page]
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>.jpg",
+    "a/\"onmouseover='alert(1)'/\".jpg",
+    "‮gpj.live‬\u200e.jpg",
+    "two\nlines\ttab\\back.jpg",
+    "</script><script>alert(1)</script>.jpg",
+    "${alert(1)}{{alert(1)}}`.jpg",
+    "javascript:alert(1).jpg",
+    "%3Cb%3E&lt;b&gt;#?.jpg",
+]
+
+
+def test_a_quick_answer_shows_no_bar(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(f"{site}?q=dog")
+    expect(page.locator(".hit").first).to_be_visible()
+    collection.delay = 1.0
+    page.get_by_role("searchbox").fill("snow")
+    page.keyboard.press("Enter")
+    expect(page.locator(".waiting")).to_have_css("visibility", "hidden")
+    expect_hits(page, ids(collection, q="dog"))  # the answer of before stays
+    expect(page.locator(".waiting")).to_have_css("visibility", "visible")
+    expect_hits(page, ids(collection, q="snow"))
+    expect(page.locator(".waiting")).to_have_count(0)
+
+
+def test_a_new_question_overtakes_a_slow_one(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(f"{site}?q=dog")
+    expect(page.locator(".hit").first).to_be_visible()
+    collection.delay = 1.0
+    page.get_by_role("searchbox").fill("snow")
+    page.keyboard.press("Enter")
+    until(page, lambda: any("q=snow" in call for call in collection.asked))
+    collection.delay = 0.0
+    page.get_by_role("searchbox").fill("beach")
+    page.keyboard.press("Enter")
+    expect_hits(page, ids(collection, q="beach"))
+    page.wait_for_timeout(1200)
+    expect_hits(page, ids(collection, q="beach"))
+
+
+def test_no_hits(visit: Visit, site: str) -> None:
+    page = visit(f"{site}?q=zebra&folder=garden")
+    expect(page.get_by_role("heading", name="No photo fits")).to_be_visible()
+    expect(page.locator(".none")).to_contain_text("No photo has the word “zebra”")
+    expect(page.locator("[aria-live=polite]")).to_have_text("no photo fits")
+    page.get_by_role("button", name="Search all photos").click()
+    expect(page.get_by_role("button", name="Search all photos")).to_have_count(0)
+    assert asked(page) == {"q": ["zebra"]}
+    page.get_by_role("searchbox").fill("dog -dog")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Let them in").click()
+    expect(page.locator(".hit").first).to_be_visible()
+
+
+def test_the_server_is_stopped_and_started_again(visit: Visit, collection: Collection) -> None:
+    with ExitStack() as stack:
+        address = stack.enter_context(serving(collection))
+        page = visit(f"{address}?q=dog")
+        expect(page.locator(".hit").first).to_be_visible()
+        stack.close()
+        page.get_by_role("searchbox").fill("snow")
+        page.keyboard.press("Enter")
+        expect(page.locator(".wrong")).to_contain_text("The server does not answer.")
+        expect_hits(page, ids(collection, q="dog"))
+        port = int(address.rstrip("/").rpartition(":")[2])
+        stack.enter_context(serving(collection, port))
+        expect_hits(page, ids(collection, q="snow"))
+        expect(page.locator(".wrong")).to_have_count(0)
+
+
+def test_a_busy_server_is_asked_again(visit: Visit, site: str, collection: Collection) -> None:
+    collection.busy = 1
+    page = visit(f"{site}?q=dog")
+    expect_hits(page, ids(collection, q="dog"))
+
+
+def test_what_is_wrong_with_a_question_is_said(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(f"{site}?q=dog")
+    expect(page.locator(".hit").first).to_be_visible()
+    collection.limit = 1
+    page.get_by_role("searchbox").fill("snow")
+    page.keyboard.press("Enter")
+    expect(page.locator(".wrong")).to_have_text("k is too large, or the query is empty")
+    collection.limit = 1000
+    page.get_by_role("searchbox").fill("play")
+    page.keyboard.press("Enter")
+    expect(page.locator(".wrong")).to_have_count(0)
+    expect_hits(page, ids(collection, q="play"))
+
+
+def test_the_index_is_updated(visit: Visit, site: str, collection: Collection) -> None:
+    collection.update = {"running": True, "done": 20, "total": 1254, "message": ""}
+    page = visit(f"{site}?q=dog")
+    expect(page.locator(".lines")).to_have_text("The index is being updated: 1,234 photos to come.")
+    newest = Photo("new.jpg", {"dog": 2.0})
+    collection.photos.append(newest)
+    for cached in ("postings", "by_id"):
+        collection.__dict__.pop(cached, None)
+    collection.update, collection.snapshot = {"running": False, "done": 0, "total": 0, "message": ""}, "2"
+    page.get_by_role("button", name="Search again").click()
+    expect_hits(page, ["new.jpg"], 1)
+    expect(page.locator(".lines p")).to_have_count(0)
+
+
+def test_no_script_in_a_name_runs(visit: Visit) -> None:
+    photos = [
+        Photo(name, {"dog": 0.9 - place / 100, name.split(".")[0]: 0.5}, camera=name, captions=[name])
+        for place, name in enumerate(HOSTILE)
+    ]
+    with serving(Collection(photos)) as address:
+        page = visit(
+            f"{address}?q={quote(HOSTILE[0])}&folder={quote(HOSTILE[1])}&caption={quote(HOSTILE[4])}"
+        )
+        said: list[str] = []
+        page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+        expect(page.locator(".filters, .none").first).to_be_visible()
+        page.goto(f"{address}?q=dog")
+        expect(page.locator(".hit")).to_have_count(len(HOSTILE))
+        for photo in photos:
+            page.goto(f"{address}?q=dog&photo={key_of(photo.id)}")
+            path, words = page.locator(".path bdi"), page.locator(".cloud button")
+            expect(words).to_have_count(2)
+            assert path.evaluate("node => node.textContent") == f"/photos/{photo.id}"
+            assert {word.evaluate("node => node.textContent") for word in words.all()} == set(photo.words)
+        assert page.locator("img[src=x], b b").count() == 0
+        assert not said

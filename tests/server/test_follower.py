@@ -1,0 +1,151 @@
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from lexlip.errors import DataError
+from lexlip.server import follower as module
+from lexlip.server.follower import Follower, UpdateStatus
+
+
+class Updates:
+    """Updates that a test ends when it likes."""
+
+    def __init__(self) -> None:
+        self.begun: list[bool] = []
+        self.refreshed = 0
+        self.end: asyncio.Queue[str | Exception] = asyncio.Queue()
+        self.progress: Callable[[tuple[int, int]], None]
+
+    async def update(self, prune: bool, progress: Callable[[tuple[int, int]], None]) -> str:
+        self.begun.append(prune)
+        self.progress = progress
+        end = await self.end.get()
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    async def refresh(self) -> None:
+        self.refreshed += 1
+
+
+def run(index: Path, test: Callable[[Follower, Updates], Awaitable[None]]) -> None:
+    async def main() -> None:
+        updates = Updates()
+        follower = Follower(index, updates.update, updates.refresh)
+        try:
+            await asyncio.wait_for(test(follower, updates), 30)
+        finally:
+            await follower.close()
+
+    asyncio.run(main())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+def test_an_update_runs_and_the_search_moves_on(tmp_path: Path) -> None:
+    async def test(follower: Follower, updates: Updates) -> None:
+        follower.start()
+        assert follower.status.running
+        await until(lambda: updates.begun)
+        updates.progress((3, 7))
+        await until(lambda: follower.status.done)
+        assert follower.status == UpdateStatus(True, 3, 7)
+        await updates.end.put("7 added")
+        await until(lambda: not follower.status.running)
+        assert follower.status == UpdateStatus(False, 3, 7, "7 added")
+        assert updates.refreshed == 1
+
+    run(tmp_path, test)
+
+
+def test_who_asks_meanwhile_gets_one_more_update(tmp_path: Path) -> None:
+    async def test(follower: Follower, updates: Updates) -> None:
+        follower.start()
+        await until(lambda: updates.begun)
+        follower.start(prune=True)
+        follower.start()
+        for message in ("first", "second"):
+            await updates.end.put(message)
+        await until(lambda: not follower.status.running)
+        assert updates.begun == [False, True]
+        assert follower.status.message == "second"
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize("error", [DataError("the folder is gone"), RuntimeError("ZeroDivisionError: no")])
+def test_an_update_that_fails_says_why(tmp_path: Path, error: Exception) -> None:
+    async def test(follower: Follower, updates: Updates) -> None:
+        follower.start()
+        await updates.end.put(error)
+        await until(lambda: not follower.status.running)
+        assert str(error) in follower.status.message
+        follower.start()
+        await updates.end.put("fine")
+        await until(lambda: follower.status.message == "fine")
+
+    run(tmp_path, test)
+
+
+def test_a_commit_of_another_process_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.05)
+    (tmp_path / "index.json").write_text("one")
+
+    async def test(follower: Follower, updates: Updates) -> None:
+        follower.follow()
+        await asyncio.sleep(0.2)
+        assert updates.refreshed == 0
+        (tmp_path / "new").write_text("two")
+        os.replace(tmp_path / "new", tmp_path / "index.json")  # noqa: PTH105
+        await until(lambda: updates.refreshed)
+        await asyncio.sleep(0.2)
+        assert updates.refreshed == 1
+
+    run(tmp_path, test)
+
+
+def test_changes_of_photos_begin_updates_and_others_do_not(tmp_path: Path) -> None:
+    photos, index = tmp_path / "photos", tmp_path / "photos" / "index"
+    index.mkdir(parents=True)
+
+    async def test(follower: Follower, updates: Updates) -> None:
+        follower.watch(lambda: [photos], lambda path: path.is_relative_to(index))
+        await until(lambda: updates.begun)  # what changed before it watched
+        await updates.end.put("")
+        await until(lambda: not follower.status.running)
+        (index / "segment").write_text("of ours")
+        await asyncio.sleep(1.5)
+        assert len(updates.begun) == 1
+        for number in range(20):  # one update for all
+            (photos / f"{number}.jpg").write_text("new")
+            await asyncio.sleep(0.02)
+        await until(lambda: len(updates.begun) == 2)
+        await updates.end.put("")
+        await asyncio.sleep(1.5)
+        assert len(updates.begun) == 2
+
+    run(tmp_path, test)
+
+
+def test_a_folder_that_comes_back_is_watched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AGAIN", 0.1)
+    photos = tmp_path / "photos"
+
+    async def test(follower: Follower, updates: Updates) -> None:
+        follower.watch(lambda: [photos], lambda path: False)
+        await until(lambda: "cannot be watched" in follower.status.message)
+        photos.mkdir()
+        await until(lambda: updates.begun)
+        await updates.end.put("")
+        photos.rename(tmp_path / "elsewhere")
+        await until(lambda: "cannot be watched" in follower.status.message)
+        photos.mkdir()
+        await until(lambda: len(updates.begun) == 2)
+
+    run(tmp_path, test)

@@ -1,0 +1,24 @@
+from lexlip.search.photo_search import PhotoSearch
+from lexlip.server.known_words import LIKE, SHOWN, KnownWords
+from tests.search.indexes import Indexed
+
+
+def test_words_that_find_the_same_photos_are_told_once(library: Indexed) -> None:
+    with PhotoSearch(library.words) as photos:
+        told = [word["word"] for word in KnownWords(photos).telling(20)]
+        found = [{hit.id for hit in photos.words({word: 1.0}, SHOWN).hits} for word in told]
+        for number, ids in enumerate(found):
+            assert all(len(ids & other) <= LIKE * len(ids) for other in found[:number])
+
+
+def test_what_was_worked_out_is_kept(library: Indexed) -> None:
+    with PhotoSearch(library.words) as photos:
+        known = KnownWords(photos)
+        assert known.telling(5) is known.telling(5)
+        assert known._counts() is known._counts()
+
+
+def test_captions_have_no_words_of_a_vocabulary(library: Indexed) -> None:
+    with PhotoSearch(library.bm25) as photos:
+        known = KnownWords(photos)
+        assert known.find("", "", 10) == known.find("", "dog", 10) == known.telling(10) == []

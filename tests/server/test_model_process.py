@@ -1,0 +1,152 @@
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lexlip.errors import DataError
+from lexlip.server.model_process import ModelProcess
+from lexlip.server.problems import Problem
+from tests.server.some_tasks import make_tasks
+
+
+@pytest.fixture
+def process() -> Iterator[ModelProcess]:
+    process = ModelProcess(make_tasks, ("It",), idle=60)
+    yield process
+    process.close()
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def until(condition: object, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_task_runs_in_a_process_that_starts_with_the_first_call(process: ModelProcess) -> None:
+    assert process.pid is None
+    assert process.call("greet", "you") == "It greets you"
+    assert process.call("pid") == process.pid != os.getpid()
+
+
+def test_it_starts_without_what_is_heavy(process: ModelProcess) -> None:
+    assert not {"torch", "jnius", "transformers"} & set(process.call("modules"))
+
+
+def test_progress_comes_in_order_before_the_value(process: ModelProcess) -> None:
+    seen: list[int] = []
+    assert process.call("count", 5, progress=seen.append) == 5
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_tasks_of_two_names_do_not_wait_for_each_other(process: ModelProcess) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        long = threads.submit(process.call, "wait", 3)
+        until(lambda: process.pid is not None)
+        assert process.call("greet", "you") == "It greets you"
+        assert not long.done()
+
+
+def test_many_threads_get_their_own_answers(process: ModelProcess) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda n: process.call("greet", n), range(200)))
+    assert answers == [f"It greets {n}" for n in range(200)]
+
+
+def test_an_error_for_the_user_comes_as_it_is(process: ModelProcess) -> None:
+    with pytest.raises(DataError, match=r"^no such photo$"):
+        process.call("refuse")
+
+
+def test_a_fault_comes_by_its_name_and_the_process_goes_on(process: ModelProcess) -> None:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: by zero"):
+        process.call("fail")
+    assert process.call("greet", "you")
+
+
+def test_a_crash_ends_the_calls_that_run_and_the_next_starts_anew(process: ModelProcess) -> None:
+    before = process.call("pid")
+    with pytest.raises(Problem) as error:
+        process.call("crash")
+    assert error.value.status == 503
+    assert process.call("pid") != before
+
+
+def test_what_takes_too_long_is_ended(process: ModelProcess) -> None:
+    before = process.call("pid")
+    with pytest.raises(Problem) as error:
+        process.call("wait", 600, seconds=0.2)
+    assert error.value.status == 504
+    until(lambda: not alive(before))
+    assert process.call("pid") != before
+
+
+def test_it_ends_when_idle_and_comes_back() -> None:
+    process = ModelProcess(make_tasks, ("It",), idle=0.3)
+    before = process.call("pid")
+    until(lambda: process.pid is None and not alive(before))
+    assert process.call("greet", "you") == "It greets you"
+    process.close()
+
+
+def test_it_is_not_idle_while_a_task_runs() -> None:
+    process = ModelProcess(make_tasks, ("It",), idle=0.2)
+    before = process.call("pid")
+    assert process.call("wait", 1) == before
+    process.close()
+
+
+def test_closing_ends_what_runs() -> None:
+    process = ModelProcess(make_tasks, ("It",), idle=60)
+    pid = process.call("pid")
+    problems: list[Problem] = []
+
+    def wait() -> None:
+        with pytest.raises(Problem) as error:
+            process.call("wait", 600)
+        problems.append(error.value)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.3)
+    process.close()
+    thread.join(10)
+    assert [problem.status for problem in problems] == [503]
+    assert not alive(pid)
+    with pytest.raises(Problem, match="stopping"):
+        process.call("pid")
+
+
+def test_ctrl_c_is_for_the_server(process: ModelProcess) -> None:
+    pid = process.call("pid")
+    os.kill(pid, signal.SIGINT)
+    assert process.call("pid") == pid
+
+
+def test_it_ends_with_a_server_that_is_killed(tmp_path: Path, run_python: object) -> None:
+    code = tmp_path / "server.py"
+    code.write_text(
+        "import os\n"
+        "from lexlip.server.model_process import ModelProcess\n"
+        "from tests.server.some_tasks import make_tasks\n"
+        "if __name__ == '__main__':\n"
+        "    process = ModelProcess(make_tasks, ('It',), idle=60)\n"
+        "    print(process.call('pid'), flush=True)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    done = run_python(code)  # type: ignore[operator]
+    assert done.returncode == -9
+    until(lambda: not alive(int(done.stdout)))

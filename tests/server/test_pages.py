@@ -1,0 +1,26 @@
+import pytest
+
+from tests.server.serving import Serving
+
+
+def test_the_page_is_at_the_root(server: Serving) -> None:
+    answer = server.client.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["cache-control"] == "no-cache"
+    again = server.client.get("/", headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize(
+    "name", ["swagger-ui.css", "swagger-ui-bundle.js", "start.js", "favicon-32x32.png", "LICENSE"]
+)
+def test_the_api_s_page_has_its_files(server: Serving, name: str) -> None:
+    assert server.client.get(f"/docs/assets/{name}").status_code == 200
+
+
+def test_the_api_s_page_needs_nothing_from_elsewhere(server: Serving) -> None:
+    page = server.client.get("/docs").text
+    assert "http" not in page.replace("<html", "")
+    assert "<script>" not in page  # which the content security policy forbids
+    assert '"/api/openapi.json"' in server.client.get("/docs/assets/start.js").text

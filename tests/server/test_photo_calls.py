@@ -1,0 +1,191 @@
+import io
+import os
+import signal
+from pathlib import Path
+
+import httpx2
+import pytest
+from PIL import Image
+
+from lexlip.data import decode
+from lexlip.retrieval.answer import key_of
+from lexlip.server.limits import Limits
+from tests.conftest import write_photos
+from tests.search.indexes import Indexed, index_words
+from tests.server.conftest import HOSTILE
+from tests.server.serving import Serving, problem, serving, until
+
+PHOTO = f"/api/photos/{key_of('large.jpg')}"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_photo_is_described_whatever_its_name(server: Serving, library: Indexed, name: str) -> None:
+    about = server.get(f"/photos/{key_of(name)}")
+    assert about["id"] == name
+    assert about["path"] == str(library.photos / name)
+    assert about["captions"] == [HOSTILE[name]]
+    with Image.open(library.photos / name) as photo:
+        assert (about["width"], about["height"]) == photo.size
+    assert about["words"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_gets_into_the_headers_of_a_photo(server: Serving, library: Indexed, name: str) -> None:
+    answer = server.client.get(f"/api/photos/{key_of(name)}/original")
+    assert answer.content == (library.photos / name).read_bytes()
+    assert answer.headers["content-type"] == "image/jpeg"
+    place = answer.headers["content-disposition"]
+    assert place.startswith("inline; filename*=UTF-8''")
+    assert place.isascii()
+    assert not set('<>"\n') & set(place)
+
+
+@pytest.mark.parametrize("width", [320, 960])
+def test_a_thumbnail_is_the_photo_made_smaller(server: Serving, library: Indexed, width: int) -> None:
+    answer = server.client.get(f"{PHOTO}/thumbnail", params={"width": width})
+    assert answer.headers["content-type"] == "image/webp"
+    assert answer.headers["cache-control"] == "private, max-age=60"
+    with Image.open(io.BytesIO(answer.content)) as small:
+        assert small.format == "WEBP"
+        assert small.size == (width, width * 3 // 4)
+    again = server.client.get(
+        f"{PHOTO}/thumbnail", params={"width": width}, headers={"If-None-Match": answer.headers["etag"]}
+    )
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == answer.headers["etag"]
+
+
+def test_a_browser_keeps_a_version_of_a_thumbnail(tmp_path: Path, model_folder: Path) -> None:
+    photos = write_photos(tmp_path / "photos")
+    with serving(index_words(model_folder, photos, tmp_path / "index")) as server:
+
+        def shown() -> httpx2.Response:
+            about = server.get(f"/photos/{key_of('0.jpg')}")
+            (hit,) = [hit for hit in server.search("dog snow man", k=100)["hits"] if hit["id"] == "0.jpg"]
+            assert hit["version"] == about["version"] != ""
+            return server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail", params={"v": hit["version"]})
+
+        before = shown()
+        assert before.headers["cache-control"] == "private, max-age=31536000, immutable"
+        Image.open(photos / "0.jpg").rotate(30).save(photos / "0.jpg")
+        server.post("/update", 202, json={})
+        server.updated()
+        after = shown()
+        assert after.url != before.url
+        assert after.headers["etag"] != before.headers["etag"]
+
+
+def test_thumbnails_have_two_widths(server: Serving) -> None:
+    assert "width" in problem(server.client.get(f"{PHOTO}/thumbnail", params={"width": 1000}), 422)
+    tags = {
+        server.client.get(f"{PHOTO}/thumbnail", params={"width": width}).headers["etag"]
+        for width in (320, 960)
+    }
+    assert len(tags) == 2
+
+
+def test_the_original_is_asked_for_once(server: Serving) -> None:
+    answer = server.client.get(f"{PHOTO}/original")
+    again = server.client.get(f"{PHOTO}/original", headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize("call", ["", "/thumbnail", "/original", "/places", "/heat?word=dog"])
+@pytest.mark.parametrize(
+    "id",
+    [
+        "/etc/passwd",
+        "../model/config.json",
+        "2014/../0.jpg",
+        "./0.jpg",
+        "0.txt",
+        "nothing.jpg",
+        "0.jpg\0",
+        "",
+    ],
+)
+def test_only_photos_of_the_index_are_served(server: Serving, call: str, id: str) -> None:
+    if id:
+        problem(server.client.get(f"/api/photos/{key_of(id)}{call}"), 404)
+
+
+@pytest.mark.parametrize(
+    "key", ["MC5qcGc=", "MC5qcG", "%2e%2e%2f", "..%2f..%2fetc%2fpasswd", "a" * 5000, "_w"]
+)
+def test_what_is_no_key_is_refused(server: Serving, key: str) -> None:
+    answer = server.client.get(f"/api/photos/{key}/original")
+    assert answer.status_code in (400, 404)
+    problem(answer, answer.status_code)
+
+
+def test_a_photo_that_is_gone_is_a_problem_of_its_own(tmp_path: Path, model_folder: Path) -> None:
+    photos = write_photos(tmp_path / "photos")
+    index = index_words(model_folder, photos, tmp_path / "index")
+    with serving(index) as server:
+        (photos / "0.jpg").unlink()
+        (photos / "1.jpg").write_bytes(b"<script>alert(1)</script>")
+        for call in ("thumbnail", "original"):
+            problem(server.client.get(f"/api/photos/{key_of('0.jpg')}/{call}"), 410)
+        problem(server.client.get(f"/api/photos/{key_of('1.jpg')}/thumbnail"), 422)
+        answer = server.client.get(f"/api/photos/{key_of('1.jpg')}/original")
+        assert answer.headers["content-type"] == "application/octet-stream"
+        assert answer.headers["content-disposition"].startswith("attachment")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert server.get(f"/photos/{key_of('0.jpg')}")["id"] == "0.jpg"
+
+
+def test_words_have_places(server: Serving, library: Indexed, model_folder: Path) -> None:
+    from lexlip.explain.word_places import places
+    from lexlip.models.lexlip import LexLIP
+
+    model = LexLIP.from_pretrained(model_folder).fold_batch_norms()
+    photo = decode((library.photos / "0.jpg").read_bytes(), 960)
+    expected = places(model, photo, ["dog", "snow"]).to_dict()
+    told = server.get(f"/photos/{key_of('0.jpg')}/places", params={"words": "dog,snow"})
+    assert told == {name: expected[name] for name in ("rows", "columns", "box", "words")}
+    own = server.get(f"/photos/{key_of('0.jpg')}/places")
+    assert list(own["words"]) == list(server.get(f"/photos/{key_of('0.jpg')}")["words"])[:64]
+    answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/places", params={"words": "zebra"})
+    assert "the vocabulary has no word 'zebra'" in problem(answer, 400)
+
+
+def test_a_heat_map_lies_over_the_photo(server: Serving) -> None:
+    answer = server.client.get(f"{PHOTO}/heat", params={"word": "dog"})
+    assert answer.headers["content-type"] == "image/png"
+    with Image.open(io.BytesIO(answer.content)) as heat:
+        assert (heat.mode, heat.size) == ("RGBA", (960, 720))
+
+
+def test_an_index_without_words_has_no_places(library: Indexed) -> None:
+    with serving(library.dense) as server:
+        for call in ("places", "heat?word=dog"):
+            answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/{call}")
+            assert "does not know words" in problem(answer, 409)
+        assert server.get(f"/photos/{key_of('0.jpg')}")["words"] == {}
+        assert server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail").status_code == 200
+
+
+def test_the_model_s_process_comes_back_after_a_crash(library: Indexed) -> None:
+    address = f"/api/photos/{key_of('0.jpg')}/heat?word=dog"
+    with serving(library.words, Limits(idle=600)) as server:
+        assert server.client.get(address).status_code == 200
+        pid = server.served.model.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: server.served.model.pid is None)
+        assert server.client.get(address).status_code == 200
+        assert server.served.model.pid not in (None, pid)
+
+
+def test_the_model_s_process_ends_when_idle(library: Indexed) -> None:
+    with serving(library.words, Limits(idle=0.5)) as server:
+        assert server.client.get(f"/api/photos/{key_of('0.jpg')}/heat?word=dog").status_code == 200
+        until(lambda: server.served.model.pid is None)
+        assert server.search("dog")["hits"]
+
+
+def test_what_takes_too_long_is_ended(library: Indexed) -> None:
+    with serving(library.words, Limits(seconds=0.001)) as server:
+        answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/heat?word=dog")
+        assert problem(answer, 504) == "that took more than 0.001 seconds"
+        assert server.search("dog")["hits"]

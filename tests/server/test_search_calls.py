@@ -1,0 +1,264 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.queries.query_language import parse_query
+from lexlip.retrieval.answer import key_of
+from lexlip.search.photo_search import PhotoSearch
+from lexlip.server.limits import Limits
+from tests.conftest import write_photos
+from tests.search.indexes import Indexed, index_words
+from tests.server.serving import Serving, problem, serving
+from tests.tiny import CAPTIONS
+
+
+def without_times(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name != "ms"}
+
+
+@pytest.mark.parametrize("query", ["two dogs in snow", "dog^2 -cat snow", "+bike a man", "zebra"])
+def test_a_search_answers_what_the_command_line_prints(server: Serving, library: Indexed, query: str) -> None:
+    with PhotoSearch(library.words) as photos:
+        expected = photos.text(query, 7, suggest=8).to_dict()
+    answer = server.search(query, k=7)
+    assert without_times(answer) == without_times(expected)
+    assert [hit["key"] for hit in answer["hits"]] == [key_of(hit["id"]) for hit in answer["hits"]]
+
+
+def test_marks_may_come_apart_from_the_sentence(server: Serving, library: Indexed) -> None:
+    with PhotoSearch(library.words) as photos:
+        expected = photos.text(parse_query("two dogs in snow", ["dog^2", "-cat"]), 5, suggest=8).to_dict()
+    apart = server.search("two dogs in snow", adjust=["dog^2", "-cat"], k=5)
+    assert apart["without"] == ["cat"]
+    assert without_times(apart) == without_times(expected)
+
+
+def test_pages_hold_every_hit_once(server: Serving) -> None:
+    whole = [hit["id"] for hit in server.search("dog snow man cat boat", k=1000)["hits"]]
+    assert len(whole) > 6
+    pages: list[str] = []
+    cursor = None
+    while True:
+        page = server.search("dog snow man cat boat", k=4, **({"cursor": cursor} if cursor else {}))
+        pages += [hit["id"] for hit in page["hits"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert pages == whole
+
+
+def test_filters_leave_out_photos(server: Serving) -> None:
+    below = server.search("dog snow", folder="2014", k=100)["hits"]
+    assert below
+    assert all(hit["id"].startswith("2014/") for hit in below)
+    said = server.search("dog snow", caption="football", k=100)["hits"]
+    assert {hit["id"] for hit in said} <= {"3.jpg", "2014/snow/3.jpg"}
+    lowest = server.search("dog snow", k=100)["hits"][2]["score"]
+    above = server.search("dog snow", min_score=lowest)["hits"]
+    assert len(above) >= 3
+    assert min(hit["score"] for hit in above) == lowest
+
+
+def test_words_with_weights_search(server: Serving, library: Indexed) -> None:
+    with PhotoSearch(library.words) as photos:
+        expected = photos.words({"dog": 1.4, "snow": 0.5}, 5, ["cat"], suggest=8).to_dict()
+    answer = server.post("/search", json={"terms": {"dog": 1.4, "snow": 0.5}, "without": ["cat"], "k": 5})
+    assert without_times(answer) == without_times(expected)
+
+
+def test_a_photo_of_the_index_searches_without_a_model(server: Serving, library: Indexed) -> None:
+    with PhotoSearch(library.words) as photos:
+        expected = photos.similar("0.jpg", 5, suggest=8).to_dict()
+    answer = server.post("/search", json={"like": key_of("0.jpg"), "k": 5})
+    assert without_times(answer) == without_times(expected)
+    assert server.served.model.pid is None or answer["hits"]
+
+
+def test_json_says_the_same_as_the_address(server: Serving) -> None:
+    posted = server.post("/search", json={"q": "two dogs", "adjust": ["-cat"], "k": 3})
+    assert without_times(posted) == without_times(server.search("two dogs", adjust=["-cat"], k=3))
+
+
+@pytest.mark.parametrize("kind", ["words", "dense"])
+def test_a_picture_searches(library: Indexed, kind: str) -> None:
+    with serving(getattr(library, kind)) as server:
+        with PhotoSearch(getattr(library, kind)) as photos:
+            expected = photos.image(library.photos / "1.jpg", 4).to_dict()
+        data = (library.photos / "1.jpg").read_bytes()
+        answer = server.post("/search", content=data, params={"k": 4}, headers={"Content-Type": "image/jpeg"})
+        assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in expected["hits"]]
+        assert answer["terms"] == expected["terms"]
+
+
+def test_a_picture_does_not_search_captions(library: Indexed) -> None:
+    with serving(library.bm25) as server:
+        answer = server.client.post(
+            "/api/search", content=b"no matter", headers={"Content-Type": "image/jpeg"}
+        )
+        assert "holds captions (BM25)" in problem(answer, 400)
+        assert server.search("dog")["hits"]
+        assert "is for an index of words" in problem(
+            server.client.get("/api/search", params={"q": "-dog"}), 400
+        )
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "says"),
+    [
+        (b"", 422, "empty file"),
+        (b"GIF89a", 422, ""),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 422, "not an image"),
+    ],
+)
+def test_what_is_no_picture_is_refused(server: Serving, data: bytes, status: int, says: str) -> None:
+    answer = server.client.post("/api/search", content=data, headers={"Content-Type": "image/png"})
+    assert says in problem(answer, status)
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({}, "q: field required"),
+        ({"q": ""}, "q: string should have at least 1 character"),
+        ({"q": "  "}, "the query is empty"),
+        ({"q": "x" * 1001}, "1,001 characters"),
+        ({"q": "dog", "k": "0"}, "k: input should be greater than or equal to 1"),
+        ({"q": "dog", "k": "1001"}, "at most 1000 hits"),
+        ({"q": "dog", "k": "many"}, "k: input should be a valid integer"),
+        ({"q": "dog", "min_score": "nan"}, "min_score: input should be a finite number"),
+        ({"q": "dog", "sort": "size"}, "sort: input should be 'match' or 'date'"),
+        ({"q": "dog", "fodler": "2014"}, "fodler: extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_said(server: Serving, params: dict[str, str], says: str) -> None:
+    assert says in problem(server.client.get("/api/search", params=params), 422)
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"q": "dog^-1"}, "needs a number"),
+        ({"q": "dog", "adjust": "dog"}, "is no mark"),
+        ({"q": "dog", "after": "2014-13"}, "no such date"),
+        ({"q": "dog", "cursor": "first"}, "is no cursor"),
+    ],
+)
+def test_a_sentence_of_the_command_line_comes_as_it_is(
+    server: Serving, params: dict[str, str], says: str
+) -> None:
+    assert says in problem(server.client.get("/api/search", params=params), 400)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ("{", 422, "invalid JSON"),
+        ("[]", 422, ""),
+        ("{}", 422, "give one of q, terms and like"),
+        ('{"q": "dog", "like": "MC5qcGc"}', 422, "give one of q, terms and like"),
+        ('{"q": "dog", "more": 1}', 422, "more: extra inputs are not permitted"),
+        ('{"terms": {}}', 422, "terms"),
+        ('{"terms": {"dog": 1e999}}', 422, "finite"),
+        ('{"terms": {"dog": NaN}}', 422, ""),
+        ('{"terms": {"dog": -1}}', 400, "give a number above 0"),
+        ('{"q": "\\ud800"}', 422, "invalid JSON"),
+        ('{"like": "//"}', 404, "is not the key of a photo"),
+        ('{"like": "bm8"}', 404, "no document with the id"),
+        ('{"q": ' + "[" * 100_000 + "}", 422, ""),
+        ('{"q": "' + "x" * 400_000 + '"}', 413, "at most 300,000 bytes"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said(server: Serving, body: str, status: int, says: str) -> None:
+    answer = server.client.post("/api/search", content=body, headers={"Content-Type": "application/json"})
+    assert says in problem(answer, status)
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_bodies_of_other_kinds_are_refused(server: Serving, kind: str) -> None:
+    answer = server.client.post("/api/search", content=b'{"q": "dog"}', headers={"Content-Type": kind})
+    assert "application/json" in problem(answer, 415)
+
+
+def test_uploads_are_bounded_in_bytes_and_pixels(library: Indexed) -> None:
+    data = (library.photos / "large.jpg").read_bytes()
+    kind = {"Content-Type": "image/jpeg"}
+    with serving(library.words, Limits(upload_bytes=len(data), upload_pixels=1_000_000)) as server:
+        answer = server.client.post("/api/search", content=data, headers=kind)
+        assert problem(answer, 413) == "the picture has 1,080,000 pixels: send one of at most 1,000,000"
+        answer = server.client.post("/api/search", content=data + b"x", headers=kind)
+        assert "the body is too long" in problem(answer, 413)
+        parts = iter([data, b"x"])  # sent in chunks, whose length nobody says before
+        answer = server.client.post("/api/search", content=parts, headers=kind)
+        assert "the body is too long" in problem(answer, 413)
+
+
+def test_a_score_is_explained(server: Serving) -> None:
+    hit = server.search("two dogs in snow", k=1)["hits"][0]
+    told = server.get(f"/explain/{hit['key']}", params={"q": "two dogs in snow"})
+    assert told["score"] == pytest.approx(hit["score"])
+    assert {row["word"]: row["product"] for row in told["rows"]} == pytest.approx(hit["words"])
+    for row in told["rows"]:
+        assert row["product"] == pytest.approx(row["query"] * row["photo"])
+    adjusted = server.get(f"/explain/{hit['key']}", params={"q": "two dogs in snow", "adjust": "dog^0"})
+    assert "dog" not in [row["word"] for row in adjusted["rows"]]
+
+
+def test_words_are_found_by_their_beginning_and_their_spelling(server: Serving, library: Indexed) -> None:
+    counts: dict[str, int] = {}
+    with PhotoSearch(library.words) as photos:
+        for hit in photos.text(" ".join(CAPTIONS), 1000).hits:
+            for word in photos.photo_words(hit.id):
+                counts[word] = counts.get(word, 0) + 1
+    found = server.get("/words", params={"limit": 1000})["words"]
+    assert {word["word"]: word["photos"] for word in found} == counts
+    assert [word["photos"] for word in found] == sorted(counts.values(), reverse=True)
+    some = max(counts, key=len)
+    begin = server.get("/words", params={"prefix": some[:2].upper()})["words"]
+    assert {word["word"] for word in begin} == {word for word in counts if word.startswith(some[:2])}
+    near = server.get("/words", params={"near": some[:-1] + "q", "limit": 1})["words"]
+    assert near[0]["word"] == some
+
+
+def test_telling_words_have_photos_that_hold_them(server: Serving) -> None:
+    told = server.get("/telling", params={"limit": 3})["words"]
+    assert len({word["key"] for word in told}) == len(told) <= 3
+    for word in told:
+        assert word["word"] in server.get(f"/photos/{word['key']}")["words"]
+
+
+def test_facets_are_those_of_the_photos(server: Serving) -> None:
+    facets = server.get("/facets")
+    assert {"folder": "2014/snow", "photos": 6} in facets["folders"]
+    assert facets["captioned"] == 18
+
+
+def test_dense_indexes_answer_without_words(library: Indexed) -> None:
+    with serving(library.dense) as server:
+        answer = server.search("two dogs", k=3)
+        assert len(answer["hits"]) == 3
+        assert answer["terms"] == {}
+        assert server.get("/words")["words"] == server.get("/telling")["words"] == []
+        assert server.post("/search", json={"like": answer["hits"][0]["key"]})["hits"]
+
+
+def test_a_cursor_outlives_an_update_but_not_many(tmp_path: Path, model_folder: Path) -> None:
+    photos = write_photos(tmp_path / "photos", 6)
+    index = index_words(model_folder, photos, tmp_path / "index")
+    with serving(index) as server:
+        whole = [hit["id"] for hit in server.search("dog snow man", k=100)["hits"]]
+        first = server.search("dog snow man", k=2)
+        for number in range(5):
+            (photos / f"{number}.jpg").unlink()
+            server.post("/update", 202, json={"prune": True})
+            server.updated()
+            answer = server.client.get(
+                "/api/search", params={"q": "dog snow man", "k": 2, "cursor": first["cursor"]}
+            )
+            if number < 3:  # as many states are kept
+                assert [hit["id"] for hit in answer.json()["hits"]] == whole[2:4]
+            else:
+                says = "the photos have changed since this page: search again"
+                assert problem(answer, 410) == says

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+SUGGESTED = 8  # words of an answer
+STATES = 3  # of the index before the newest, whose cursors still work
+
 
 @dataclass(frozen=True)
 class Limits:

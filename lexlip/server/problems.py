@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
-
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
+from typing import TYPE_CHECKING, Any
 
 from anserini_bridge.errors import BadVectors, BridgeError, IndexLocked, UnknownId
 from lexlip.data import UnreadableImage
 from lexlip.errors import LexLIPError
 from lexlip.search.paging import StaleCursor
+
+if TYPE_CHECKING:
+    from fastapi.responses import JSONResponse
+    from starlette.exceptions import HTTPException
 
 KIND = "application/problem+json"
 
@@ -43,6 +43,8 @@ class Problem(Exception):
 
     def response(self) -> JSONResponse:
         """Return the document as an answer."""
+        from fastapi.responses import JSONResponse
+
         return JSONResponse(self.body, self.status, self.headers, media_type=KIND)
 
 
@@ -53,6 +55,9 @@ def busy(what: str) -> Problem:
 
 def problem_of(error: Exception) -> Problem | None:
     """Return the problem that an error is for the caller; None if it is a fault of the program."""
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+
     if isinstance(error, Problem):
         return error
     if isinstance(error, RequestValidationError):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 import socket
-import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anserini_bridge import find_jar, find_java, read_header, start_jvm
+from anserini_bridge import find_jar, find_java, read_header
 from lexlip.errors import ConfigError
 from lexlip.server.access import Access
 from lexlip.server.limits import Limits
@@ -18,6 +17,8 @@ from lexlip.server.limits import Limits
 if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
+
+    from lexlip.search.photo_search import PhotoSearch
 
 GRACE = 5  # seconds that running requests have when the server ends
 
@@ -54,20 +55,26 @@ def serve_index(
         raise ConfigError(
             f"--watch is for an index of words, and {index} was made with {header.encoder}: leave it out"
         )
-    if header.kind != "dense":  # fail before the work; Java starts while Python imports
-        find_java(), find_jar()
-        threading.Thread(target=_start_java, daemon=True).start()
+    if header.kind != "dense":
+        find_java(), find_jar()  # fail before the work
     listening = listen(host, port)
+    opener = ThreadPoolExecutor(1)  # opens the index while FastAPI is imported, which takes as long
+    opening = opener.submit(open_search, index, model, device)
     from lexlip.server.application import make_application
     from lexlip.server.served_index import ServedIndex
 
-    served = ServedIndex(index, model, device, limits)
-    served.warm_up()
+    served = ServedIndex(index, model, device, limits, opening.result())
+    opener.shutdown()
     photos = served.status()["documents"]
+    server = make_server(make_application(served, access, watch))
+
+    def end(*_: object) -> None:  # before uvicorn listens to signals; and after, when it sends this one again
+        server.should_exit = True
+
+    signal.signal(signal.SIGTERM, end)
     name = f"[{host}]" if ":" in host else host
     say(f"{photos:,} photos at http://{name}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
-    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn sends it again when all has ended
-    make_server(make_application(served, access, watch)).run(sockets=[listening])
+    server.run(sockets=[listening])
 
 
 def make_server(application: FastAPI) -> uvicorn.Server:
@@ -85,12 +92,14 @@ def make_server(application: FastAPI) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def _start_java() -> None:
-    """Start Java; whoever needs it next reports what went wrong."""
-    try:
-        start_jvm()
-    except Exception as error:
-        print(f"note: {error}", file=sys.stderr)
+def open_search(index: Path, model: str | None, device: str) -> PhotoSearch:
+    """Open an index, and search once, so that the first caller does not wait for what is loaded on demand."""
+    from lexlip.search.photo_search import PhotoSearch
+    from lexlip.server.limits import STATES, SUGGESTED
+
+    search = PhotoSearch(index, model, device=device, keep_states=STATES)
+    search.text("a photo", 50, suggest=SUGGESTED)
+    return search
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -24,7 +24,7 @@ from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.follower import Follower
 from lexlip.server.indexed_source import is_ignored, watched_places
 from lexlip.server.known_words import KnownWords
-from lexlip.server.limits import Limits
+from lexlip.server.limits import STATES, SUGGESTED, Limits
 from lexlip.server.model_process import ModelProcess
 from lexlip.server.model_tasks import make_tasks
 from lexlip.server.photo_files import digest_of, file_kind, read_photo
@@ -35,8 +35,6 @@ from lexlip.server.thumbnails import FOLDER, Thumbnails, name_of
 if TYPE_CHECKING:
     from lexlip.server.bodies import Page
 
-SUGGESTED = 8  # words of an answer
-STATES = 3  # of the index before the newest, whose cursors still work
 LOADING = 300.0  # seconds that the process with the image model has to start
 PLACED = 64  # words of a photo that are looked for in it
 
@@ -51,16 +49,22 @@ class ServedIndex:
         index: its folder.
         model, device: see `lexlip.search.open_index.open_index`.
         limits: what callers may ask for.
+        search: an open search in the index; None opens one.
 
     Raises:
         ModelError, BridgeError, DataError: see `PhotoSearch`.
     """
 
     def __init__(
-        self, index: Path, model: str | None = None, device: str = "auto", limits: Limits | None = None
+        self,
+        index: Path,
+        model: str | None = None,
+        device: str = "auto",
+        limits: Limits | None = None,
+        search: PhotoSearch | None = None,
     ) -> None:
         self.index, self.limits = index, limits or Limits()
-        self.search = PhotoSearch(index, model, device=device, keep_states=STATES)
+        self.search = search or PhotoSearch(index, model, device=device, keep_states=STATES)
         self.model = ModelProcess(
             make_tasks, (str(index.absolute()), model, device, self.limits.upload_pixels), self.limits.idle
         )
@@ -78,10 +82,6 @@ class ServedIndex:
         for threads in (self._searching, self._seeing, self._waiting, self._updating):
             threads.close()
         self.search.close()
-
-    def warm_up(self) -> None:
-        """Search once, so that the first caller does not wait for what is loaded on demand."""
-        self.search.text("a photo", 50, suggest=SUGGESTED)
 
     # ---- on the event loop ----
 

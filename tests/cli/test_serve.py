@@ -87,6 +87,13 @@ def test_it_ends_when_told_and_lets_requests_finish(index: Path, number: signal.
         assert ("interrupted: the server has ended" in errors) == (number is signal.SIGINT)
 
 
+def test_it_ends_when_told_at_once(index: Path) -> None:
+    for _ in range(3):
+        with started(index) as (process, _):
+            process.send_signal(signal.SIGTERM)
+            assert ended(process) == (0, "")
+
+
 def test_its_further_process_ends_with_it(index: Path) -> None:
     with started(index) as (process, address):
         data = (index.parent / "photos" / "0.jpg").read_bytes()

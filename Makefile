@@ -14,7 +14,7 @@ $(VENV)/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 found: install one, or name it: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@echo "installing into $(VENV) with $(PYTHON) (torch is large: some minutes)"
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	@touch $@
 
 demo: install

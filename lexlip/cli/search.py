@@ -109,7 +109,7 @@ def search(
     if similar is not None:
         options.refuse(
             context,
-            ["rerank", "captions", "query_topk", "query_encoder"],
+            ["rerank", "query_topk", "query_encoder"],
             "is for sentences, not for --similar",
         )
     if null and shape != "paths":

@@ -28,6 +28,11 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     "--allow-host", multiple=True, metavar="NAME", help="A further name of this server; repeatable."
 )
 @click.option("--watch", is_flag=True, help="Update the index when photos change.")
+@click.option(
+    "--captions",
+    is_flag=True,
+    help="Also search the captions and keywords that the index has, as search does.",
+)
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.device_option
 @click.option("--max-k", type=_NUMBER, default=1000, show_default=True, help="Hits of one answer.")
@@ -78,6 +83,7 @@ def serve(
     token: str | None,
     allow_host: tuple[str, ...],
     watch: bool,
+    captions: bool,
     model: str | None,
     device: str,
     max_k: int,
@@ -112,4 +118,6 @@ def serve(
     )
     access = Access(host, token or None, allow_host, rate)
     with interruptible("the server has ended"):
-        serve_index(Path(index_folder), host, port, access, limits, model, device, watch, click.echo)
+        serve_index(
+            Path(index_folder), host, port, access, limits, model, device, watch, captions, click.echo
+        )

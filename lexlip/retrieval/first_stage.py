@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from scipy.sparse import csr_matrix
+
 from anserini_bridge import IndexHeader
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query, QueryError
@@ -133,6 +135,10 @@ class FirstStage(Protocol):
         """
         ...
 
+    def of_vector(self, vector: csr_matrix) -> Any:
+        """Return a vector of the index's model, [1, V], as `search` takes it."""
+        ...
+
     def hold(self) -> AbstractContextManager[FirstStage]:
         """Give this stage as it is now, for one answer: a refresh meanwhile changes nothing in it."""
         ...
@@ -184,6 +190,9 @@ class WithoutWords:
         self, query: Query, encoded: Any, ids: Sequence[str], scores: Scores, allowed: Any = None
     ) -> float | None:
         return None
+
+    def of_vector(self, vector: csr_matrix) -> Any:
+        return vector
 
     def sentence(self, query: str | Query) -> str:
         """Return a query without marks as a sentence.

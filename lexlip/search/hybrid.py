@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
 
 Pair = tuple[Any, Any]
-"""A query as each of the two stages takes it."""
+"""A query as each of the two stages takes it; None if the second cannot be asked."""
 
 
 class Allowed(NamedTuple):
@@ -76,6 +77,8 @@ class HybridStage:
         So the order does not depend on k.
         """
         allowed = allowed or Allowed(None, None, frozenset())
+        if any(two is None for _, two in queries):
+            return self.first.search([one for one, _ in queries], k, allowed.first)
         ids: list[list[str]] = [[] for _ in queries]
         scores: list[list[float]] = [[] for _ in queries]
         depth = DEPTH
@@ -133,7 +136,14 @@ class HybridStage:
         return self.first.holding(words)
 
     def like(self, id: str) -> Pair:
-        return self.first.like(id), self.second.like(id)
+        first = self.first.like(id)
+        try:
+            return first, self.second.like(id)
+        except (ModelError, UnknownId):  # captions know nothing that is similar
+            return first, None
+
+    def of_vector(self, vector: csr_matrix) -> Pair:
+        return self.first.of_vector(vector), None
 
     @contextmanager
     def hold(self) -> Iterator[HybridStage]:

@@ -206,7 +206,7 @@ class PhotoSearch:
         self._check_no_reranker()
         key = digest(encoded.indices.tolist(), encoded.data.tolist())
         with self._state(how.get("cursor")) as state:
-            return self._answer(state, Asked(name, key, encoded, ms=ms), k, how)
+            return self._answer(state, Asked(name, key, state.stage.of_vector(encoded), ms=ms), k, how)
 
     def similar(self, id: str, k: int = 10, **how: Unpack[How]) -> Answer:
         """Return the k photos that are most similar to one of the index, by what is stored of it.

@@ -32,6 +32,7 @@ def serve_index(
     model: str | None = None,
     device: str = "auto",
     watch: bool = False,
+    captions: bool = False,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve an index until SIGTERM or Ctrl-C.
@@ -43,6 +44,7 @@ def serve_index(
         limits: and for how much.
         model, device: see `lexlip.search.open_index.open_index`.
         watch: update the index when photos change.
+        captions: see `PhotoSearch`.
         say: is told the address, once the server answers.
 
     Raises:
@@ -59,7 +61,7 @@ def serve_index(
         find_java(), find_jar()  # fail before the work
     listening = listen(host, port)
     opener = ThreadPoolExecutor(1)  # opens the index while FastAPI is imported, which takes as long
-    opening = opener.submit(open_search, index, model, device)
+    opening = opener.submit(open_search, index, model, device, captions)
     from lexlip.server.application import make_application
     from lexlip.server.served_index import ServedIndex
 
@@ -92,12 +94,12 @@ def make_server(application: FastAPI) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def open_search(index: Path, model: str | None, device: str) -> PhotoSearch:
+def open_search(index: Path, model: str | None, device: str, captions: bool) -> PhotoSearch:
     """Open an index, and search once, so that the first caller does not wait for what is loaded on demand."""
     from lexlip.search.photo_search import PhotoSearch
     from lexlip.server.limits import STATES, SUGGESTED
 
-    search = PhotoSearch(index, model, device=device, keep_states=STATES)
+    search = PhotoSearch(index, model, device=device, keep_states=STATES, captions=captions)
     search.text("a photo", 50, suggest=SUGGESTED)
     return search
 

@@ -18,6 +18,7 @@ import pytest
 from tests.conftest import ROOT, write_photos
 from tests.search.indexes import index_bm25, index_words
 from tests.server.serving import until
+from tests.tiny import CAPTIONS
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +118,15 @@ def test_an_answer_is_that_of_the_command_line(index: Path, lexlip: Callable[...
         answer = httpx2.get(f"{address}api/search", params={"q": "two dogs", "k": 3}).json()
     for name in ("query", "terms", "hits", "unknown", "without", "cut"):
         assert answer[name] == printed[name]
+
+
+def test_captions_are_searched_too(index: Path, lexlip: Callable[..., Any]) -> None:
+    with started(index, "--captions") as (_, address):
+        answer = httpx2.get(f"{address}api/search", params={"q": CAPTIONS[0]}).json()
+        key = answer["hits"][0]["key"]
+        assert httpx2.post(f"{address}api/search", json={"like": key}).json()["hits"]
+    printed = json.loads(lexlip("search", CAPTIONS[0], "--index", index, "--captions", "--json").stdout)
+    assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in printed["hits"]]
 
 
 def test_another_host_needs_a_token(index: Path, lexlip: Callable[..., Any]) -> None:

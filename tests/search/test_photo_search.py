@@ -213,7 +213,7 @@ def test_a_search_in_an_index_that_is_open_already(indexed: Indexed) -> None:
     assert not is_open(indexed.words)
 
 
-@pytest.mark.parametrize("kind", ["words", "dense", "bm25"])
+@pytest.mark.parametrize("kind", ["words", "bm25"])
 def test_a_program_that_ends_without_closing_ends_quietly(
     indexed: Indexed, kind: str, run_python: Callable[..., Any]
 ) -> None:

@@ -155,6 +155,9 @@ class ImpactStage:
     def like(self, id: str) -> csr_matrix:
         return (self.searcher.vectors([id]) / self.engine.unit**0.5).astype(np.float32)
 
+    def of_vector(self, vector: csr_matrix) -> csr_matrix:
+        return vector
+
     @contextmanager
     def hold(self) -> Iterator[ImpactStage]:
         with self.searcher.hold() as searcher:

@@ -32,6 +32,13 @@ def test_fused_with_the_words_of_the_index(indexed: Indexed) -> None:
     assert not is_open(indexed.words)
 
 
+def test_pictures_and_similar_photos_are_searched_by_words_alone(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words, captions=True) as both, PhotoSearch(indexed.words) as words:
+        assert both.similar("3.jpg", 5).hits == words.similar("3.jpg", 5).hits
+        vector = words.stage.encoder.encode_image([Scenes(1, seed=3).image(0)])
+        assert both.vector(vector, 5).hits == words.vector(vector, 5).hits
+
+
 def test_an_update_is_seen_after_a_refresh(photos: Path, tmp_path: Path, model_folder: Path) -> None:
     index = index_words(model_folder, photos, tmp_path / "index")
     with PhotoSearch(index, captions=True) as search:

@@ -60,6 +60,7 @@ def test_json(indexed: Run, photos: Path) -> None:
                 "height",
                 "taken",
                 "duplicates",
+                "version",
                 "key",
             )
         ]

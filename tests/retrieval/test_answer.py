@@ -9,9 +9,14 @@ from lexlip.retrieval.answer import Answer, Hit, id_of, key_of
 
 
 def test_an_answer_as_plain_values() -> None:
-    first = Hit(
-        1, "a.jpg", "/photos/a.jpg", 0.5, {"dog": 0.5}, None, 640, 480, "2019-07-01T12:30:00", ["c.jpg"]
-    )
+    about = {
+        "width": 640,
+        "height": 480,
+        "taken": "2019-07-01T12:30:00",
+        "duplicates": ["c.jpg"],
+        "version": "1f",
+    }
+    first = Hit(1, "a.jpg", "/photos/a.jpg", 0.5, {"dog": 0.5}, None, **about)  # type: ignore[arg-type]
     hits = [first, Hit(2, "b.jpg", "b", 0.25, {}, 0.75)]
     answer = Answer(
         "a dog", {"dog": 1.0}, hits, {"encode": 1.0, "search": 2.0}, ["quokka"], ["cat"], "10.a.b"
@@ -31,6 +36,7 @@ def test_an_answer_as_plain_values() -> None:
                 "height": 480,
                 "taken": "2019-07-01T12:30:00",
                 "duplicates": ["c.jpg"],
+                "version": "1f",
                 "key": "YS5qcGc",
             },
             {
@@ -44,6 +50,7 @@ def test_an_answer_as_plain_values() -> None:
                 "height": 0,
                 "taken": None,
                 "duplicates": [],
+                "version": "",
                 "key": "Yi5qcGc",
             },
         ],

@@ -60,6 +60,7 @@ def test_vectors_are_kept(model_folder: Path, photos: Path, tmp_path: Path, monk
     assert (again.impacts != first.impacts).nnz == 0
 
 
+@pytest.mark.slow
 def test_a_model_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, out = tmp_path / "model", tmp_path / "out"
     model.mkdir()

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,11 @@ _lock = threading.Lock()
 _owner: int | None = None  # id of the process in which Java runs
 
 
-def start_jvm() -> None:
+def start_jvm(options: Sequence[str] = ()) -> None:
     """Start Java with Lucene on the classpath, unless it runs already.
+
+    Args:
+        options: further ones of Java; without effect if it runs already.
 
     Raises:
         NoJava: there is no Java runtime that is new enough.
@@ -47,11 +50,11 @@ def start_jvm() -> None:
         if "jnius" in sys.modules:
             _check_classpath()
         else:
-            _start()
+            _start(options)
         _owner = os.getpid()
 
 
-def _start() -> None:
+def _start(further: Sequence[str]) -> None:
     import jnius_config
 
     java = find_java()
@@ -64,7 +67,7 @@ def _start() -> None:
         options.append("--sun-misc-unsafe-memory-access=allow")  # no warning from Lucene 9
     if sys.platform == "linux":
         options.append("-XX:+UseTransparentHugePages")  # a search reads from many places of its memory
-    jnius_config.add_options(*options)
+    jnius_config.add_options(*options, *further)
     jnius_config.add_classpath(str(find_jar()), str(_IMPACT_JAR))
     # Java takes the encoding of file names from the locale when it starts.
     with _environment(JAVA_HOME=str(java.path), LC_ALL="C.UTF-8"):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anserini_bridge import find_jar, find_java, read_header
+from anserini_bridge import find_jar, find_java, read_header, start_jvm
 from lexlip.errors import ConfigError
 from lexlip.server.access import Access
 from lexlip.server.limits import Limits
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from lexlip.search.photo_search import PhotoSearch
 
+SMALL_GARBAGE = "-XX:MaxNewSize=64m"  # Java collects its garbage early, instead of growing for hours
 GRACE = 5  # seconds that running requests have when the server ends
 
 
@@ -99,6 +100,8 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
     from lexlip.search.photo_search import PhotoSearch
     from lexlip.server.limits import STATES, SUGGESTED
 
+    if read_header(index).kind != "dense" or captions:
+        start_jvm([SMALL_GARBAGE])
     search = PhotoSearch(index, model, device=device, keep_states=STATES, captions=captions)
     search.text("a photo", 50, suggest=SUGGESTED)
     return search

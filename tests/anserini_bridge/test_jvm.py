@@ -171,3 +171,12 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     assert run_python(code).stdout == "interrupted\n"
+
+
+def test_options_of_a_program(run_python: Callable[..., Any]) -> None:
+    code = (
+        "from anserini_bridge import jvm; jvm.start_jvm(['-Dof.the.program=its-own']); jvm.start_jvm();"
+        " print(jvm.java_class('java.lang.System').getProperty('of.the.program'))"
+    )
+    done = run_python(code)
+    assert done.stdout == "its-own\n", done.stderr

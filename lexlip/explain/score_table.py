@@ -12,6 +12,7 @@ from anserini_bridge import UnknownId, read_header
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.impact import ImpactStage
 
@@ -60,7 +61,7 @@ def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str
     """Return the arithmetic of a photo's score.
 
     Args:
-        search: in an index of words.
+        search: in an index of words; of two that are fused the first is explained.
         query: a sentence, or the vector of a picture, [1, V].
         photo: its id, or its path as a search prints it.
 
@@ -69,6 +70,8 @@ def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str
         QueryError: a mark in the sentence is wrong.
     """
     with search.now() as (stage, photos):
+        if isinstance(stage, HybridStage):
+            stage = stage.first
         if not isinstance(stage, ImpactStage):
             raise _no_words(stage.index, stage.metadata.encoder)
         if isinstance(query, str):

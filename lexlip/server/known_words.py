@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
 
+from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import key_of
+from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.impact import ImpactStage
 
@@ -60,21 +63,28 @@ class KnownWords:
         return self._for_state(("telling", limit), lambda: self._telling(limit))
 
     def _telling(self, limit: int) -> list[dict[str, Any]]:
-        counts = self._counts()
-        with self._search.now() as (stage, _):
-            documents = stage.metadata.documents
+        with self._words() as stage:
+            return [] if stage is None else self._told(stage, limit)
+
+    def _told(self, stage: ImpactStage, limit: int) -> list[dict[str, Any]]:
+        counts, documents = self._counts(), stage.metadata.documents
         most = max(FEWEST, COMMON * documents)
         frequent = [word for word, count in counts.items() if FEWEST <= count <= most and len(word) > 2]
         frequent.sort(key=lambda word: (-counts[word], word))
-        found = {word: self._search.words({word: 1.0}, SHOWN).hits for word in frequent[: TRIED * limit]}
+        frequent = frequent[: TRIED * limit]
+        if not frequent:
+            return []
+        found = stage.search([stage.encode(Query(word, "", added={word: 1.0})) for word in frequent], SHOWN)
+        best = dict(zip(frequent, found[0], strict=True))
         telling = {
-            word: math.log(counts[word]) * sum(hit.score for hit in hits) for word, hits in found.items()
+            word: math.log(counts[word]) * float(sum(scores))
+            for word, scores in zip(frequent, found[1], strict=True)
         }
         told: list[dict[str, Any]] = []
         seen: list[set[str]] = []
         keys: set[str] = set()
         for word in sorted(telling, key=lambda word: (-telling[word], word)):
-            ids = [hit.id for hit in found[word]]
+            ids = best[word]
             photo = next((key for key in map(key_of, ids) if key not in keys), None)
             if photo is None or any(len(other & set(ids)) > LIKE * len(ids) for other in seen):
                 continue
@@ -90,11 +100,18 @@ class KnownWords:
         return self._for_state("counts", self._count)
 
     def _count(self) -> dict[str, int]:
-        with self._search.now() as (stage, _):
-            if not isinstance(stage, ImpactStage):
+        with self._words() as stage:
+            if stage is None:
                 return {}
             counts = stage.frequencies()
             return {stage.searcher.vocabulary[c]: int(counts[c]) for c in np.flatnonzero(counts)}
+
+    @contextmanager
+    def _words(self) -> Iterator[ImpactStage | None]:
+        """Give the newest state of the index of words, which may be fused with another one; None: none is."""
+        with self._search.now() as (stage, _):
+            one = stage.first if isinstance(stage, HybridStage) else stage
+            yield one if isinstance(one, ImpactStage) else None
 
     def _for_state(self, name: Any, make: Callable[[], T]) -> T:
         """Return what was made before, unless the index has a newer state."""

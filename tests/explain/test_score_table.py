@@ -96,3 +96,8 @@ def test_other_kinds_of_index(indexed: Indexed) -> None:
     for index in (indexed.dense, indexed.bm25):
         with PhotoSearch(index) as search, pytest.raises(DataError, match="no words to explain"):
             score_table(search, "a dog", "1.jpg")
+
+
+def test_of_two_indexes_the_words_are_explained(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as alone, PhotoSearch(indexed.words, also=indexed.bm25) as fused:
+        assert score_table(fused, ALL, "0.jpg") == score_table(alone, ALL, "0.jpg")

@@ -18,6 +18,12 @@ def test_what_was_worked_out_is_kept(library: Indexed) -> None:
         assert known._counts() is known._counts()
 
 
+def test_an_index_that_is_fused_with_captions_has_the_same_words(library: Indexed) -> None:
+    with PhotoSearch(library.words) as alone, PhotoSearch(library.words, captions=True) as fused:
+        assert KnownWords(fused).telling(5) == KnownWords(alone).telling(5)
+        assert KnownWords(fused).find("", "", 50) == KnownWords(alone).find("", "", 50)
+
+
 def test_captions_have_no_words_of_a_vocabulary(library: Indexed) -> None:
     with PhotoSearch(library.bm25) as photos:
         known = KnownWords(photos)

@@ -232,3 +232,18 @@ def test_an_index_of_captions(visit: Visit, photos: Path) -> None:
         expect(page.locator(".path")).to_have_text(str(photos / "coffee.png"))
         expect(page.locator(".cloud")).to_have_count(0)
     shutil.rmtree(folder)
+
+
+def test_the_api_s_own_page_works_offline(index: Path, visit: Visit) -> None:
+    with started(index) as address:
+        page = visit(f"{address}docs")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.reload()
+        expect(page.locator(".opblock")).to_have_count(14)
+        page.locator(".opblock-summary-path", has_text="/api/health").click()
+        page.get_by_role("button", name="Try it out").click()
+        page.get_by_role("button", name="Execute").click()
+        expect(page.locator(".live-responses-table .response-col_status").nth(1)).to_contain_text("200")
+        assert asked
+        assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []

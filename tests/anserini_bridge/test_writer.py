@@ -320,6 +320,7 @@ print(read_metadata(sys.argv[1]).documents, end="")
 """
 
 
+@pytest.mark.slow
 def test_after_a_failure_nothing_can_be_committed(
     small: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -266,6 +266,8 @@ class ImpactWriter:
             raise
         except BaseException:
             self._failed = True
+            with java_errors(self.path):
+                self._java.check()  # raises the cause, if Java knows one
             raise
 
     def _commit(self) -> None:

@@ -158,6 +158,17 @@ public final class Writer {
     writer.deleteUnusedFiles();
   }
 
+  /**
+   * Throws the error that closed Lucene's writer, if one did: errors happen in threads, and a call may
+   * meet no more than their consequences.
+   */
+  public void check() throws Throwable {
+    Throwable error = writer.getTragicException();
+    if (error != null) {
+      throw error;
+    }
+  }
+
   /** Ends the session; what was not committed is undone. */
   public void close() throws IOException {
     try {

@@ -104,8 +104,7 @@ def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
         )
     else:
         queries = TextQueries(by.name or options.DEFAULT_MODEL, by.query_encoder)
-    found, unknown = words_of_query(queries, query), queries.unknown(query.sentence)
-    unknown += [word for word in query.words if queries.column(word) is None]
+    found, unknown = words_of_query(queries, query), queries.unknown(query)
     files = _cloud(wanted, lambda: figure_of_text(text, found))
     shown = found.heaviest(wanted.topk)
     if unknown:
@@ -193,7 +192,7 @@ def _draw_hit(
     search: PhotoSearch, table: ScoreTable, query: str, wanted: Wanted
 ) -> tuple[list[str], WordPlaces | None]:
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
-    from lexlip.data import UnreadableImage
+    from lexlip.data.photo_location import reading
     from lexlip.explain.figure import figure_of_hit
     from lexlip.explain.heat_map import SHOWN
     from lexlip.explain.word_places import places
@@ -201,13 +200,12 @@ def _draw_hit(
     if wanted.cloud is None and wanted.heat is None:
         return [], None
     try:
-        with search.now() as (_, photos):
+        with search.now() as (_, photos), reading(table.path):
             data = photos.read(table.id)
         photo = _decoded(data, table.path, SHOWN)
-    except DataError as error:
+    except DataError:
         if wanted.heat is not None:
-            why = error.reason if isinstance(error, UnreadableImage) else str(error)
-            raise DataError(f"cannot read the picture {table.path}: {why}") from error
+            raise
         photo = None
     shared = [row.word for row in table.rows]
     title = f"{table.id}  {table.score:.3f}"
@@ -236,23 +234,19 @@ def _load(by: Model) -> LexLIP:
 
 def _read(location: str) -> bytes:
     """Return the bytes of a file, or of a tar's member as a search prints it."""
-    from lexlip.data import UnreadableImage
-    from lexlip.data.photo_location import read_location
+    from lexlip.data.photo_location import read_location, reading
 
-    try:
+    with reading(location):
         return read_location(location)
-    except UnreadableImage as error:
-        raise DataError(f"cannot read the picture {location}: {error.reason}") from error
 
 
 def _decoded(data: bytes, location: str, size: int) -> Image.Image:
     """Return a picture of at least `size` pixels on its shorter side, unless it has fewer."""
-    from lexlip.data import UnreadableImage, decode
+    from lexlip.data import decode
+    from lexlip.data.photo_location import reading
 
-    try:
+    with reading(location):
         return decode(data, size)
-    except UnreadableImage as error:
-        raise DataError(f"cannot read the picture {location}: {error.reason}") from error
 
 
 def _cloud(wanted: Wanted, draw: Callable[[], Drawing]) -> list[str]:

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import tarfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lexlip.data.images import UnreadableImage
 from lexlip.data.source import read_file
 from lexlip.data.tar_headers import members
+from lexlip.errors import DataError
+
+
+@contextmanager
+def reading(location: str | Path) -> Iterator[None]:
+    """Name the picture in the error if a `with` block cannot read it.
+
+    Raises:
+        DataError: the block raised UnreadableImage.
+    """
+    try:
+        yield
+    except UnreadableImage as error:
+        raise DataError(f"cannot read the picture {location}: {error.reason}") from error
 
 
 def read_location(location: str) -> bytes:

@@ -51,13 +51,8 @@ def words_of_captions(model: LexLIP, captions: Sequence[str]) -> WeightedWords:
 
 def words_of_query(queries: TextQueries, query: Query) -> WeightedWords:
     """Return the words of a query, as it is searched with; held are those that it contains."""
-    vector = csr_matrix((1, len(queries.vocabulary)), dtype=np.float32)
-    if query.sentence.strip() or not query.marked:
-        vector = queries.encode(query.sentence)
-    if query.marked:
-        vector = queries.adjust(vector, query)
     tokens = queries.tokenizer.words(query.plain)
-    return _weighted(vector, queries.vocabulary, {int(token) for token in tokens})
+    return _weighted(queries.encode_query(query), queries.vocabulary, {int(token) for token in tokens})
 
 
 def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:

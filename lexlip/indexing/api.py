@@ -11,6 +11,7 @@ from lexlip.registry import BM25, MODELS
 
 if TYPE_CHECKING:
     from lexlip.indexing.report import Indexed, Updated
+    from lexlip.photo_vectors import Progress
     from lexlip.search.engines.faiss_index import Ann
     from lexlip.sparse.quantize import Scheme
 
@@ -97,7 +98,7 @@ def update(
     prune: bool = False,
     workers: int = 2,
     device: str = "auto",
-    progress: bool = False,
+    progress: bool | Progress = False,
 ) -> Updated:
     """Make an index of words match its photos again; open searches see it after `PhotoSearch.refresh`.
 
@@ -107,7 +108,8 @@ def update(
         model: where the model is now; None is where it was.
         topk, quantization: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone, however many they are.
-        workers, device, progress: see `index`.
+        workers, device: see `index`.
+        progress: see `lexlip.indexing.update.update_photos`.
 
     Raises:
         DataError: there is no index, it is of another source, or too many photos are gone.

@@ -11,12 +11,11 @@ from typing import Any, Self, Unpack
 
 from PIL import Image
 
-from lexlip.data import UnreadableImage, decode
+from lexlip.data import decode
+from lexlip.data.photo_location import reading
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import Answer
-from lexlip.retrieval.first_stage import FirstStage
-from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
 from lexlip.search.answering import How
 from lexlip.search.photo_search import PhotoSearch
 
@@ -104,9 +103,8 @@ class PhotoTools:
         if not asks and not id:
             raise DataError("give a query, the id of a photo, or both")
         if not asks:
-            with search.now() as (stage, photos):
-                photo = _held(stage, photos, id)
-                return {"id": id, "path": photo.path, "words": stage.weights(id)}
+            photo = search.photo(id)
+            return {"id": id, "path": photo.path, "words": search.photo_words(id)}
         asked = _query(query, add, exclude)
         if not id:
             with search.now() as (stage, _):
@@ -128,20 +126,14 @@ class PhotoTools:
         Raises:
             DataError: the index holds no such photo, or it cannot be read.
         """
-        with self._fresh().now() as (stage, photos):
-            photo = _held(stage, photos, id)
-            words = stage.weights(id)
-            try:
-                picture = decode(photos.read(id), size)
-            except UnreadableImage as error:
-                raise DataError(f"cannot read the picture {photo.path}: {error.reason}") from error
+        search = self._fresh()
+        photo, words = search.photo(id), search.photo_words(id)
+        with search.now() as (_, photos), reading(photo.path):
+            picture = decode(photos.read(id), size)
         picture.thumbnail((size, size), Image.Resampling.LANCZOS)
         buffer = io.BytesIO()
         picture.save(buffer, "JPEG", quality=QUALITY)
-        names = ("id", "path", "width", "height", "taken", "camera", "captions", "keywords")
-        known = {name: getattr(photo, name) for name in names}
-        lists = {name: list(known[name]) for name in ("captions", "keywords")}
-        return {**known, **lists, "words": words}, buffer.getvalue()
+        return {**photo.to_dict(), "words": words}, buffer.getvalue()
 
     def status(self) -> dict[str, Any]:
         """Return what the index holds.
@@ -178,20 +170,3 @@ def _query(query: str, add: Sequence[str], exclude: Sequence[str]) -> Query:
     if not asked.plain:
         raise DataError("the query is empty: give a sentence, or words to add")
     return asked
-
-
-def _held(stage: FirstStage, photos: PhotoTable, id: str) -> Photo:
-    """Return a photo that the index holds.
-
-    Raises:
-        DataError: it holds no such photo, or is too old to tell.
-        UnknownId: it holds no such photo.
-    """
-    (photo,) = photos.get([id])
-    if isinstance(photos, OldPhotoTable):  # it has a place for any id, also for ../../secret.png
-        if stage.metadata.kind == "bm25":
-            raise DataError(f"the index {stage.index} is too old to show its photos: index again")
-        stage.like(id)
-    if photo is None:
-        raise DataError(f"the index {stage.index} holds no photo with the id {id!r}: give one of a search")
-    return photo

@@ -14,6 +14,7 @@ from lexlip.models.model_folder import check_kind, damaged, model_folder, read_d
 from lexlip.queries.query_language import Query
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.saved_weights import SavedWeights
+from lexlip.sparse.topk import topk
 from lexlip.vocabulary import Vocabulary, is_content_word
 
 if TYPE_CHECKING:
@@ -68,6 +69,20 @@ class TextQueries:
         row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
         return csr_matrix(row, shape=(1, len(vector)))  # converting the dense row takes five times as long
 
+    def encode_query(self, query: Query, most: int | None = None) -> csr_matrix:
+        """Return the vector of a query with its marks, float32 [1, V].
+
+        Args:
+            query: what is asked.
+            most: words that its sentence keeps; None keeps all.
+        """
+        if not query.marked:
+            return topk(self.encode(query.sentence), most)
+        vector = csr_matrix((1, len(self.vocabulary)), dtype=np.float32)
+        if query.sentence.strip():
+            vector = topk(self.encode(query.sentence), most)
+        return self.adjust(vector, query)
+
     def adjust(self, vector: csr_matrix, query: Query) -> csr_matrix:
         """Return the vector of a query's sentence with its marks applied, float32 [1, V].
 
@@ -102,9 +117,12 @@ class TextQueries:
         words = [self.vocabulary.words[column] for column in dict.fromkeys(columns)]
         return [word for word in words if is_content_word(word)]
 
-    def unknown(self, text: str) -> list[str]:
-        """Return the content words of a sentence that the vocabulary does not have."""
-        return [word for word in _content_words(text) if min(self._columns(word), default=-1) < 0]
+    def unknown(self, query: str | Query) -> list[str]:
+        """Return the content words of a sentence, and the words of marks, that the vocabulary lacks."""
+        if isinstance(query, Query):
+            marked = [word for word in query.words if self.column(word) is None]
+            return list(dict.fromkeys([*self.unknown(query.sentence), *marked]))
+        return [word for word in _content_words(query) if min(self._columns(word), default=-1) < 0]
 
     def _columns(self, word: str) -> list[int]:
         """Return the columns of a word's pieces; -1 is a piece that the vocabulary does not have."""

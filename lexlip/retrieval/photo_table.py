@@ -21,19 +21,16 @@ from pathlib import Path, PurePath
 from typing import Any, Self
 from urllib.parse import quote
 
-import numpy as np
-
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from lexlip.data import UnreadableImage
-from lexlip.data.fingerprint import distances
 from lexlip.data.photo_location import read_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
+from lexlip.retrieval.near_duplicates import group_alike
 
 FORMAT = 1  # of the table; another one is of another version of this program
-NEAR = 6  # bits in which the fingerprints of near-duplicates may differ: see docs/library.md
 _AT_ONCE = 10_000  # ids of one question to SQLite
 _LAST = "\U0010ffff"  # sorts after everything
 
@@ -90,6 +87,17 @@ class Photo:
     keywords: tuple[str, ...] = ()
     digest: str = ""
     fingerprint: int | None = None
+
+    @property
+    def version(self) -> str:
+        """What changes with the file's bytes; "" is unknown."""
+        return self.digest[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what people want to know of it, as plain values."""
+        names = ("id", "path", "width", "height", "taken", "camera")
+        lists = {"captions": list(self.captions), "keywords": list(self.keywords)}
+        return {**{name: getattr(self, name) for name in names}, **lists}
 
 
 def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
@@ -236,36 +244,9 @@ class PhotoTable:
         return read_place(Place(photo.file, photo.offset, photo.size))
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
-        """Put near-duplicates together.
-
-        A photo joins the first group with whose first photo it shares its digest, or nearly its fingerprint.
-
-        Args:
-            ids: of photos, best first.
-
-        Returns:
-            Groups in the order of their first photos.
-        """
-        known = {row[0]: row[1:] for row in self._of("id, digest, fingerprint", ids)}
-        prints = np.zeros(len(ids), dtype=np.uint64)  # of the groups' first photos
-        digests: dict[str, int] = {}
-        groups: list[list[str]] = []
-        usable = np.zeros(len(ids), dtype=bool)
-        for id in ids:
-            digest, signed = known.get(id, ("", None))
-            print = None if signed is None else signed & (2**64 - 1)
-            number = digests.get(digest) if digest else None
-            if number is None and print is not None:
-                near = usable[: len(groups)] & (distances(print, prints[: len(groups)]) <= NEAR)
-                number = int(np.argmax(near)) if near.any() else None
-            if number is None:
-                number = len(groups)
-                groups.append([])
-                prints[number], usable[number] = print or 0, print is not None
-            groups[number].append(id)
-            if digest:
-                digests.setdefault(digest, number)
-        return groups
+        """Put near-duplicates among photos together, best first; see `group_alike`."""
+        known = {row[0]: (row[1], _unsigned(row[2])) for row in self._of("id, digest, fingerprint", ids)}
+        return group_alike([(id, *known.get(id, ("", None))) for id in ids])
 
     def _of(self, columns: str, ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(ids), _AT_ONCE):
@@ -298,7 +279,7 @@ class PhotoTable:
             captions=tuple(dict.fromkeys([*captions, *embedded])),
             keywords=tuple(keywords),
             digest=digest,
-            fingerprint=None if signed is None else signed & (2**64 - 1),
+            fingerprint=_unsigned(signed),
         )
 
 
@@ -362,6 +343,11 @@ class OldPhotoTable(PhotoTable):
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         return [[id] for id in ids]
+
+
+def _unsigned(number: int | None) -> int | None:
+    """Return 64 bits that SQLite keeps as a signed number."""
+    return None if number is None else number & (2**64 - 1)
 
 
 def connect(file: Path) -> sqlite3.Connection:

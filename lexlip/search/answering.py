@@ -9,10 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from anserini_bridge import UnknownId
+from lexlip.errors import DataError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import Photo, open_photos
+from lexlip.retrieval.photo_table import OldPhotoTable, Photo, open_photos
 from lexlip.search.paging import Cursor, StaleCursor, digest
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 Sort = Literal["match", "date"]
 """The order of hits: best first, or newest first among those above the cut."""
 
-VERSION = 16  # hexadecimal digits of a digest
 DATED = 100  # hits that are sorted by date if the answer has no cut
 
 
@@ -74,6 +75,10 @@ class Asked:
         return self.query.without if self.query else ()
 
 
+class NoSuchPhoto(DataError, UnknownId):
+    """A photo that an index does not hold."""
+
+
 class IndexState:
     """One state of an index, with its tables of photos; open as long as somebody uses it."""
 
@@ -100,6 +105,27 @@ class IndexState:
             if None in found:
                 found = [one or other for one, other in zip(found, table.get(ids), strict=True)]
         return found
+
+    def photo(self, id: str) -> Photo:
+        """Return what the index knows of a photo.
+
+        Raises:
+            NoSuchPhoto: it does not hold it.
+            DataError: it holds captions, and is too old to tell.
+        """
+        (photo,) = self.get([id])
+        if isinstance(self.photos, OldPhotoTable):  # which has a place for any id
+            if self.stage.metadata.kind == "bm25":
+                raise DataError(f"the index {self.stage.index} is too old to show its photos: index again")
+            try:
+                self.stage.like(id)
+            except UnknownId:
+                photo = None
+        if photo is None:
+            raise NoSuchPhoto(
+                f"the index {self.stage.index} holds no photo with the id {id!r}: give one of a search"
+            )
+        return photo
 
     @contextmanager
     def used(self) -> Iterator[IndexState]:
@@ -258,6 +284,6 @@ def _hits(state: IndexState, asked: Asked, found: Sequence[FoundPhoto], first: i
     rows = zip(found, state.stage.matches(asked.encoded, ids), state.get(ids), strict=True)
     for rank, (one, words, photo) in enumerate(rows, first):
         known = photo or Photo(one.id, one.id, one.id)
-        about = known.width, known.height, known.taken, list(one.duplicates), known.digest[:VERSION]
+        about = known.width, known.height, known.taken, list(one.duplicates), known.version
         hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about))
     return hits

@@ -15,11 +15,12 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import BridgeError, read_header
 from lexlip.data import decode
+from lexlip.data.photo_location import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
-from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.retrieval.photo_table import Photo, PhotoTable
 from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, find, first_of_page, page_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
@@ -255,6 +256,15 @@ class PhotoSearch:
         with self._state() as state:
             yield state.stage, state.photos
 
+    def photo(self, id: str) -> Photo:
+        """Return what the index knows of a photo.
+
+        Raises:
+            DataError: it does not hold it, or is too old to tell.
+        """
+        with self._state() as state:
+            return state.photo(id)
+
     def photo_words(self, id: str) -> dict[str, float]:
         """Return the words of a photo with their weights, heaviest first, if the index has words.
 
@@ -301,11 +311,5 @@ class PhotoSearch:
 
 
 def _read(path: str | Path, size: int) -> Image.Image:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read the picture {path}: {error.strerror}") from error
-    try:
-        return decode(data, size)
-    except DataError as error:
-        raise DataError(f"cannot read the picture {path}: {error}") from error
+    with reading(path):
+        return decode(read_location(str(path)), size)

@@ -1,4 +1,4 @@
-"""The photos that an index was made of: opened again for an update, and watched."""
+"""Where the photos of an index are watched."""
 
 from __future__ import annotations
 
@@ -7,18 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from anserini_bridge.storage import METADATA_FILE
-from lexlip.data import Source, open_library
 from lexlip.data.folder import holds_index
 from lexlip.retrieval.collection import given_again
-
-
-def open_indexed(index: Path, extra: dict[str, Any]) -> Source:
-    """List the photos of an index as they are now.
-
-    Raises:
-        DataError: the index is too old to say which these are; see `open_source` for the rest.
-    """
-    return open_library(given_again(extra, index))
 
 
 def watched_places(index: Path, extra: dict[str, Any]) -> list[Path]:

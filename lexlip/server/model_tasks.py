@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,19 +96,13 @@ class ModelTasks:
         """Make the index match its photos again; return what was done.
 
         Raises:
-            LexLIPError, BridgeError: see `lexlip.indexing.update.update_photos`.
+            LexLIPError, BridgeError: see `lexlip.indexing.api.update`.
         """
-        from anserini_bridge import read_metadata
-        from lexlip.indexing.update import update_photos
-        from lexlip.server.indexed_source import open_indexed
+        from lexlip.indexing.api import update
 
-        listed = time.time()  # before the listing: what changes from now on is taken next time
-        source = open_indexed(self.index, read_metadata(self.index).extra)
-        done = update_photos(
-            source,
-            listed,
+        done = update(
             self.index,
-            self.model,
+            model=self.model,
             device=self.device,
             progress=lambda done, total: progress((done, total)),
             prune=prune,

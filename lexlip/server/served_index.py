@@ -18,8 +18,8 @@ from lexlip.machine import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import OldPhotoTable, Photo
-from lexlip.search.answering import VERSION, How
+from lexlip.retrieval.photo_table import Photo
+from lexlip.search.answering import How
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.follower import Follower
 from lexlip.server.indexed_source import is_ignored, watched_places
@@ -221,13 +221,8 @@ class ServedIndex:
     def photo(self, key: str) -> dict[str, Any]:
         """Return what is known about a photo."""
         photo = self._known(key)
-        return {
-            **{"key": key_of(photo.id), "id": photo.id, "path": photo.path},
-            **{"width": photo.width, "height": photo.height, "taken": photo.taken, "camera": photo.camera},
-            **{"captions": list(photo.captions), "keywords": list(photo.keywords)},
-            "version": photo.digest[:VERSION],
-            "words": self.search.photo_words(photo.id),
-        }
+        about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
+        return {**about, "words": self.search.photo_words(photo.id)}
 
     def tag(self, key: str, width: int) -> str:
         """Return what names a photo's bytes, and a width of its thumbnail."""
@@ -275,17 +270,9 @@ class ServedIndex:
 
         Raises:
             Problem: 404.
+            NoSuchPhoto: see `PhotoSearch.photo`.
         """
-        id = _id_of(key)
-        with self.search.now() as (stage, photos):
-            (photo,) = photos.get([id])
-            if isinstance(photos, OldPhotoTable):  # it has a place for any id, even ../../etc/passwd
-                if stage.metadata.kind == "bm25":
-                    raise Problem(409, "the index is too old to show its photos: index again")
-                stage.like(id)  # raises UnknownId
-        if photo is None:
-            raise Problem(404, "the index holds no such photo: it may be gone since the answer")
-        return photo
+        return self.search.photo(_id_of(key))
 
     @contextmanager
     def _reading(self, id: str) -> Iterator[Callable[[], bytes]]:

@@ -315,7 +315,8 @@ try:
                         break
 except BridgeError as error:
     errors.append(str(error))
-print(len(errors), "IOException: File too large" in errors[0], all("has lost documents" in error for error in errors[1:]))
+others = all("has lost documents" in error for error in errors[1:])
+print(len(errors), "IOException: File too large" in errors[0], others)
 print(read_metadata(sys.argv[1]).documents, end="")
 """
 

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from anserini_bridge import CorruptIndex, IndexHeader
@@ -16,8 +15,8 @@ from lexlip.data.facts import Facts
 from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.retrieval.filters import Filters, words_of
-from lexlip.retrieval.photo_table import NEAR, Photo, PhotoTable, open_photos
-from tests.conftest import write_photos
+from lexlip.retrieval.near_duplicates import NEAR
+from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
 from tests.data.pictures import jpeg, write, write_tar
 
 DATES = [None, "2013-12-31T23:59:59", "2014-01-01T00:00:00", "2014-05-03T10:00:00", "2014-05-31T23:59:59"]
@@ -185,28 +184,6 @@ def test_near_duplicates(photos: Path, tmp_path: Path) -> None:
         assert made.group(ids[::-1]) == [["5.jpg", "1.jpg"], ["4.jpg", "2.jpg"], ["3.jpg"], ["0.jpg"]]
         assert made.group(["none.jpg", "2.jpg"]) == [["none.jpg"], ["2.jpg"]]
         assert made.group([]) == []
-
-
-def test_groups_are_as_a_plain_loop_has_them(tmp_path: Path) -> None:
-    source = open_source(write_photos(tmp_path / "photos", 60))
-    generator = np.random.default_rng(0)
-    facts = []
-    for number in range(60):
-        one = int(generator.integers(0, 8)) << 60  # few, and up to eight bits of noise
-        for bit in generator.integers(0, 50, generator.integers(0, 9)).tolist():
-            one ^= 1 << bit
-        facts.append(Facts(digest=str(number), fingerprint=one))
-    by_id = {item.id: fact.fingerprint for item, fact in zip(source.items, facts, strict=True)}
-    groups: list[list[str]] = []
-    for id in by_id:
-        near = [group for group in groups if bin(by_id[group[0]] ^ by_id[id]).count("1") <= NEAR]  # type: ignore[operator]
-        if near:
-            near[0].append(id)
-        else:
-            groups.append([id])
-    with table(source, tmp_path / "index", facts) as made:
-        assert made.group(list(by_id)) == groups
-    assert 1 < len(groups) < 60
 
 
 # ---- an index that moves ----

@@ -5,8 +5,8 @@ import pytest
 from anserini_bridge import read_header
 from lexlip.data import Given, open_library
 from lexlip.errors import DataError
-from lexlip.retrieval.collection import describe_collection
-from lexlip.server.indexed_source import is_ignored, open_indexed, watched_places
+from lexlip.retrieval.collection import describe_collection, given_again
+from lexlip.server.indexed_source import is_ignored, watched_places
 from tests.conftest import write_photos
 from tests.server.conftest import indexed_now
 
@@ -16,7 +16,7 @@ def test_a_source_is_found_where_it_is_now(tmp_path: Path, model_folder: Path) -
     index = indexed_now(model_folder, photos, photos / "index")
     moved = photos.rename(tmp_path / "moved")
     extra = read_header(moved / "index").extra
-    assert len(open_indexed(moved / "index", extra)) == 6
+    assert len(open_library(given_again(extra, moved / "index"))) == 6
     assert watched_places(moved / "index", extra) == [moved]
     assert not index.exists()
 
@@ -36,7 +36,7 @@ def test_the_folder_of_a_file_is_watched(tmp_path: Path, name: str) -> None:
 
 def test_an_old_index_does_not_say(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="too old to say what it was made of"):
-        open_indexed(tmp_path, {})
+        watched_places(tmp_path, {})
 
 
 def test_changes_of_indexes_and_hidden_files_are_ignored(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from lexlip.search.stages.honest_end import DEPTH, HEAD, cut_off, load_calibrati
 from lexlip.search.stages.index_model import load_encoder, load_queries
 from lexlip.search.stages.suggestions import HITS, suggest
 from lexlip.sparse.query_topk import PICTURE_TOPK, SENTENCE_TOPK
-from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
@@ -68,18 +67,11 @@ class ImpactStage:
         return self.searcher.state
 
     def encode(self, query: str | Query) -> csr_matrix:
-        sentence = query if isinstance(query, str) else query.sentence
-        if isinstance(query, str) or not query.marked:
-            return topk(self.queries.encode(sentence), self.query_topk)
-        nothing = csr_matrix((1, len(self.queries.vocabulary)), dtype=np.float32)
-        vector = topk(self.queries.encode(sentence), self.query_topk) if sentence.strip() else nothing
-        return self.queries.adjust(vector, query)
+        asked = Query(query, query) if isinstance(query, str) else query
+        return self.queries.encode_query(asked, self.query_topk)
 
     def unknown(self, query: str | Query) -> list[str]:
-        if isinstance(query, str):
-            return self.queries.unknown(query)
-        marked = [word for word in query.words if self.queries.column(word) is None]
-        return list(dict.fromkeys([*self.queries.unknown(query.sentence), *marked]))
+        return self.queries.unknown(query)
 
     def search(
         self, queries: Sequence[csr_matrix], k: int, allowed: NDArray[np.bool_] | None = None

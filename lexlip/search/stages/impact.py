@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,15 +82,13 @@ class ImpactStage:
         return ids, [row / self.engine.unit for row in scores]
 
     def terms(self, query: csr_matrix) -> dict[str, float]:
-        return self._named(self.engine.quantized(query), self.engine.unit**0.5)
+        return self._named(self.engine.quantized(query), self.engine.unit**0.5)[0]
 
     def matches(self, query: csr_matrix, ids: Sequence[str]) -> list[dict[str, float]]:
-        found = self.searcher.contributions(self.engine.quantized(query), ids)
-        return [self._named(row, self.engine.unit) for row in found]
+        return self._named(self.searcher.contributions(self.engine.quantized(query), ids), self.engine.unit)
 
     def weights(self, id: str) -> dict[str, float]:
-        row = self.searcher.vectors([id])
-        return self._named(row, self.engine.unit**0.5)
+        return self._named(self.searcher.vectors([id]), self.engine.unit**0.5)[0]
 
     def suggestions(
         self, query: csr_matrix, ids: Sequence[str], number: int, without: Sequence[str] = ()
@@ -163,7 +162,13 @@ class ImpactStage:
     def close(self) -> None:
         self.searcher.close()
 
-    def _named(self, row: csr_matrix, unit: float) -> dict[str, float]:
-        """Return the entries of one row as {word: weight}, heaviest first."""
-        entries = sorted(zip(row.indices, row.data, strict=True), key=lambda entry: (-entry[1], entry[0]))
-        return {self.searcher.vocabulary[column]: float(weight) / unit for column, weight in entries}
+    def _named(self, rows: csr_matrix, unit: float) -> list[dict[str, float]]:
+        """Return the entries of each row as {word: weight}, heaviest first."""
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        order = np.lexsort((rows.indices, -rows.data, row))
+        vocabulary, columns = self.searcher.vocabulary, rows.indices[order].tolist()
+        entries = [
+            (vocabulary[column], weight)
+            for column, weight in zip(columns, (rows.data[order] / unit).tolist(), strict=True)
+        ]
+        return [dict(entries[start:end]) for start, end in pairwise(rows.indptr.tolist())]

@@ -158,9 +158,9 @@ def cut_off(
     is not about these photos, no photo has such a score.
 
     Args:
-        terms: the query's words with their weights, as searched: `Found.terms`.
+        terms: the query's words with their weights, as searched: `FirstStage.terms`.
         scores: of the 50 best hits, best first, however many are shown; of all hits, if there are fewer.
-        words: what each shared word added to the score, of the five best hits or more: `Found.words`.
+        words: what each shared word added to the score, of the five best hits or more: `FirstStage.matches`.
         known: the words of the vocabulary that the sentence itself holds: `TextQueries.known`.
         unknown: content words that the vocabulary does not have: `TextQueries.unknown`.
         photos: among which was searched: those that filters allow, if there are filters.

@@ -5,7 +5,7 @@ from scipy.fft import dctn
 
 from lexlip.data import decode
 from lexlip.data.fingerprint import distances, fingerprint
-from lexlip.retrieval.photo_table import NEAR
+from lexlip.retrieval.near_duplicates import NEAR
 from tests.data.pictures import encode
 
 

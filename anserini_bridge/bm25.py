@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anserini_bridge.errors import BadVectors, BridgeError, IndexNotFound
-from anserini_bridge.jvm import java_class, java_errors
+from anserini_bridge.jvm import java_class, java_errors, one_at_a_time
 
 LANGUAGES = ("en", "de", "fr", "cs")
 """Languages of texts, by ISO 639-1: each has its stop words and its stemmer."""
@@ -28,7 +29,7 @@ class Bm25Searcher:
 
     Queries are analyzed like the texts: by Anserini's DefaultEnglishAnalyzer (Porter stemmer, English stop
     words), or for another language by Lucene's GermanAnalyzer, FrenchAnalyzer or CzechAnalyzer. Equal
-    scores come in the order of the ids.
+    scores come in the order of the ids. Threads may share it; one of them searches at a time.
 
     Args:
         path: the index's folder.
@@ -47,8 +48,8 @@ class Bm25Searcher:
         self.path = Path(path).absolute()
         if not self.path.is_dir():
             raise IndexNotFound(f"there is no folder {self.path}: write a BM25 index there first")
-        _prepare(language)
-        with java_errors(self.path):
+        with _alone(self.path):
+            _prepare(language)
             self._java = java_class("io.anserini.search.SimpleSearcher")(str(self.path))
             self._java.set_bm25(k1, b)
             if language != "en":
@@ -63,17 +64,18 @@ class Bm25Searcher:
 
     def close(self) -> None:
         """Close the index."""
-        with java_errors(self.path):
+        with _alone(self.path):
             self._java.close()
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        return int(self._java.get_total_num_docs())
+        with _alone(self.path):
+            return int(self._java.get_total_num_docs())
 
     @property
     def postings(self) -> int:
         """The number of distinct words of each document, summed over all documents."""
-        with java_errors(self.path):
+        with _alone(self.path):
             reader = java_class("io.anserini.index.IndexReaderUtils").getReader(str(self.path))
             pairs = int(reader.getSumDocFreq("contents"))
             reader.close()
@@ -96,8 +98,9 @@ class Bm25Searcher:
         Raises:
             CorruptIndex: a file of the index is damaged.
         """
-        with java_errors(self.path):
-            answers = self._java.batch_search(*_java_lists(queries), k, threads)
+        with _alone(self.path):
+            lists = _java_lists(queries)
+            answers = self._java.batch_search(*lists, k, threads)
             rows = [answers.get(str(row)) for row in range(len(queries))]
             ids = [[hit.docid for hit in row] for row in rows]
             scores = [np.array([hit.score for hit in row], dtype=np.float32) for row in rows]
@@ -108,8 +111,8 @@ class Bm25Searcher:
 
         The arguments are those of `search`.
         """
-        lists = _java_lists(queries)
-        with java_errors(self.path):
+        with _alone(self.path):
+            lists = _java_lists(queries)
             started = time.perf_counter()
             self._java.batch_search(*lists, k, threads)
             return time.perf_counter() - started
@@ -143,13 +146,20 @@ def write_bm25_index(
             raise BadVectors(f"the text of {id!r} is blank: leave the document out")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise IndexNotFound(f"{path} holds other files: give a new or an empty folder")
-    _prepare(language)
     try:
-        with java_errors(path):
+        with _alone(path):
+            _prepare(language)
             _write(path, ids, texts, language)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let one thread at a time call Anserini, and translate its exceptions, as `java_errors` does."""
+    with one_at_a_time, java_errors(path):
+        yield
 
 
 def _write(path: Path, ids: Sequence[str], texts: Sequence[str], language: str) -> None:

@@ -22,7 +22,11 @@ _DAMAGE = (
     "IndexNotFoundException",
     "NoSuchFileException",
 )
+one_at_a_time = threading.RLock()
+"""Hold it to call instance methods of Java, see `java_class`."""
+
 _lock = threading.Lock()
+_classes: dict[str, Any] = {}
 _owner: int | None = None  # id of the process in which Java runs
 
 
@@ -102,11 +106,18 @@ def _check_classpath() -> None:
 
 
 def java_class(name: str) -> Any:
-    """Return a Java class by its full name; start Java if it does not run yet."""
-    start_jvm()
-    import jnius
+    """Return a Java class by its full name; start Java if it does not run yet.
 
-    return jnius.autoclass(name, include_protected=False, include_private=False)
+    Pyjnius keeps the object of an instance method in the method, which all threads share: between look-up
+    and call, another thread may put its own object there. So call static methods, or hold `one_at_a_time`.
+    """
+    start_jvm()
+    if name not in _classes:
+        import jnius
+
+        with one_at_a_time:  # pyjnius reads a class by instance methods
+            _classes[name] = jnius.autoclass(name)
+    return _classes[name]
 
 
 @contextlib.contextmanager

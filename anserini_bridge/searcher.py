@@ -75,7 +75,7 @@ class ImpactSearcher:
         while True:
             try:
                 with java_errors(self.path):
-                    java = opened.java.hold()
+                    java = _java().hold(opened.java)
                 break
             except BridgeError:  # a refresh has just moved to another folder
                 if self._opened is opened:
@@ -88,12 +88,12 @@ class ImpactSearcher:
         finally:
             if not sys.is_finalizing():  # a program that ends without closing: Java ends with it
                 with java_errors(self.path):
-                    java.close()
+                    _java().close(java)
 
     def close(self) -> None:
         """Close the index; searches that run in other threads still finish."""
         with java_errors(self.path):
-            self._opened.java.close()
+            _java().close(self._opened.java)
 
     def __len__(self) -> int:
         """Return the number of documents that are not deleted."""
@@ -169,9 +169,11 @@ class ImpactSearcher:
         for start in range(0, queries.shape[0], step):
             part = queries if queries.shape[0] <= step else queries[start : start + step]
             with java_errors(self.path):
-                answer = opened.java.search(
-                    *pack_matrix(part), k, int(threads), float(alpha), bits
-                ).tostring()
+                answer = (
+                    _java()
+                    .search(opened.java, *pack_matrix(part), k, int(threads), float(alpha), bits)
+                    .tostring()
+                )
             _unpack_hits(answer, part.shape[0], ids, scores)
         return ids, scores
 
@@ -210,13 +212,15 @@ class ImpactSearcher:
     def numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """Return the number of each of n documents in this state, int64 [n]; -1 if it holds no such id."""
         with java_errors(self.path):
-            return np.array(self._opened.java.find(*pack_strings(ids)), dtype=np.int64).reshape(len(ids))
+            numbers = _java().find(self._opened.java, *pack_strings(ids))
+        return np.array(numbers, dtype=np.int64).reshape(len(ids))
 
     def holding(self, columns: Sequence[int] | NDArray[Any]) -> NDArray[np.bool_]:
         """Return which documents have at least one of some words, bool [D]."""
         opened = self._opened
         with java_errors(self.path):
-            bits = opened.java.holding(pack_ints(np.asarray(columns, dtype=np.int64))).tostring()
+            terms = pack_ints(np.asarray(columns, dtype=np.int64))
+            bits = _java().holding(opened.java, terms).tostring()
         return np.unpackbits(np.frombuffer(bits, np.uint8), count=opened.size, bitorder="little").astype(
             np.bool_
         )
@@ -224,12 +228,12 @@ class ImpactSearcher:
     def frequencies(self) -> NDArray[np.int64]:
         """Return in how many documents each word is, [V], with deleted ones until Lucene merges them away."""
         with java_errors(self.path):
-            return np.frombuffer(self._opened.java.frequencies().tostring(), ">i4").astype(np.int64)
+            return np.frombuffer(_java().frequencies(self._opened.java).tostring(), ">i4").astype(np.int64)
 
     def ids(self) -> list[str]:
         """Return the ids of all documents that are not deleted, in no particular order."""
         with java_errors(self.path):
-            answer = self._opened.java.ids().tostring()
+            answer = _java().ids(self._opened.java).tostring()
         count = int(np.frombuffer(answer, ">i4", 1)[0])
         ends = np.frombuffer(answer, ">i4", count, offset=4)
         return unpack_strings(answer[4 + 4 * count :], ends)
@@ -249,7 +253,7 @@ class ImpactSearcher:
         if same_folder:
             try:
                 with java_errors(self.path):
-                    newer = opened.java.refresh(metadata.commit.encode())
+                    newer = _java().refresh(opened.java, metadata.commit.encode())
             except CorruptIndex:
                 if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the commit
                     raise
@@ -259,11 +263,10 @@ class ImpactSearcher:
             return bool(newer)
         self._opened = self._open()
         with java_errors(self.path):
-            opened.java.close()
+            _java().close(opened.java)
         return True
 
     def _open(self) -> _Opened:
-        searcher = java_class("impact.Searcher")
         while True:
             metadata = read_metadata(self.path)
             try:
@@ -272,7 +275,7 @@ class ImpactSearcher:
                     check_same_vocabulary(self.path, metadata, self._expected)
                 folder = self.path / metadata.directory / "lucene"
                 with java_errors(self.path):
-                    java = searcher(str(folder).encode(), metadata.commit.encode(), *pack_strings(words))
+                    java = _java()(str(folder).encode(), metadata.commit.encode(), *pack_strings(words))
                 return self._counted(java, metadata, words)
             except CorruptIndex:
                 if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the index
@@ -281,13 +284,13 @@ class ImpactSearcher:
     def _counted(self, java: Any, metadata: IndexMetadata, words: tuple[str, ...]) -> _Opened:
         """Return a state of the index, with its own counts in the metadata."""
         with java_errors(self.path):
-            documents, postings, size = java.counts()
+            documents, postings, size = _java().counts(java)
         return _Opened(java, replace(metadata, documents=documents, postings=postings), size, words)
 
     def _weights(self, opened: _Opened, ids: Sequence[str], columns: NDArray[Any]) -> csr_matrix:
         """Return the weights of some words in some documents, [len(ids), V]."""
         with java_errors(self.path):
-            answer = opened.java.weights(*pack_strings(ids), pack_ints(columns)).tostring()
+            answer = _java().weights(opened.java, *pack_strings(ids), pack_ints(columns)).tostring()
         numbers = np.frombuffer(answer, ">i4")
         documents, triples = numbers[: len(ids)], numbers[len(ids) :].reshape(-1, 3)
         if (documents < 0).any():
@@ -300,6 +303,11 @@ class ImpactSearcher:
         return csr_matrix(
             (weights.astype(np.int64), (rows, columns[positions])), shape=(len(ids), len(opened.words))
         )
+
+
+def _java() -> Any:
+    """Return Java's class, with the static methods that take a searcher first: thread-safe, see there."""
+    return java_class("impact.Searcher")
 
 
 def _unpack_hits(answer: bytes, queries: int, ids: list[list[str]], scores: list[NDArray[np.int64]]) -> None:

@@ -113,13 +113,13 @@ class ImpactWriter:
             CorruptIndex, IndexVersion: the index to update cannot be read.
             NoJava, NoJar, JVMConflict: see `start_jvm`.
         """
-        writer = java_class("impact.Writer")
+        java = _java()
         if self._update:
             read_metadata(self.path)  # fails before a lock file is made
         with contextlib.ExitStack() as stack:
             self._folder = self._open_folder(stack)
             with java_errors(self.path):
-                self._java = writer(
+                self._java = java(
                     str(self._folder / "lucene").encode(),
                     (self._old.commit if self._old else "").encode(),
                     *pack_strings(self.vocabulary),
@@ -194,8 +194,8 @@ class ImpactWriter:
         ids = check_ids(ids)
         with self._whole():
             if not self._added.isdisjoint(ids):
-                java.flush()
-            java.delete(*pack_strings(ids))
+                _java().flush(java)
+            _java().delete(java, *pack_strings(ids))
         self._added.difference_update(ids)
         self._deleted.update(ids)
 
@@ -207,7 +207,7 @@ class ImpactWriter:
         """
         java = self._opened()
         with self._whole():
-            java.optimize()
+            _java().optimize(java)
 
     def _open_folder(self, stack: contextlib.ExitStack) -> Path:
         """Return the data folder to write to; the stack holds the lock and undoes a failed build."""
@@ -239,15 +239,15 @@ class ImpactWriter:
             if not replace:
                 self._check_new(ids)
             elif not self._added.isdisjoint(ids):
-                java.flush()
+                _java().flush(java)
             for rows in slices(vectors):
-                java.write(*pack_strings(ids[rows]), *pack_matrix(vectors[rows]), replace)
+                _java().write(java, *pack_strings(ids[rows]), *pack_matrix(vectors[rows]), replace)
         self._added.update(ids)
 
     def _check_new(self, ids: list[str]) -> None:
         held: Iterable[str] = self._added.intersection(ids)
         if self._update and not held:
-            documents = self._java.find(*pack_strings(ids))
+            documents = _java().find(self._java, *pack_strings(ids))
             held = {name for name, document in zip(ids, documents, strict=True) if document >= 0}
             held = held - self._deleted
         for name in held:
@@ -267,17 +267,17 @@ class ImpactWriter:
         except BaseException:
             self._failed = True
             with java_errors(self.path):
-                self._java.check()  # raises the cause, if Java knows one
+                _java().check(self._java)  # raises the cause, if Java knows one
             raise
 
     def _commit(self) -> None:
         """Commit beside what is searched, then name the new commit in `index.json`: the one moment."""
         java = self._opened()
         with self._whole():
-            commit, documents, postings = java.commit().split()
+            commit, documents, postings = _java().commit(java).split()
         write_metadata(self.path, self._metadata(commit, int(documents), int(postings)))
         with java_errors(self.path):
-            self._java.finish()
+            _java().finish(self._java)
 
     def _metadata(self, commit: str, documents: int, postings: int) -> IndexMetadata:
         if self._old:
@@ -322,7 +322,12 @@ class ImpactWriter:
         """Close the Java writer, which undoes changes that were not committed."""
         java, self._java = self._java, None
         with java_errors(self.path):
-            java.close()
+            _java().close(java)
+
+
+def _java() -> Any:
+    """Return Java's class, with the static methods that take a writer first."""
+    return java_class("impact.Writer")
 
 
 def update_index(

@@ -1,6 +1,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,16 @@ def test_a_language_without_analyzer(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match=message):
         Bm25Searcher(tmp_path, language="xx")
     assert not (tmp_path / "new").exists()
+
+
+def test_threads_search_their_own_indexes(folder: Path, tmp_path: Path) -> None:
+    write_bm25_index(tmp_path / "other", ["other.jpg"], ["a zebra in the snow"])
+    searchers = {"ü 😀.jpg": Bm25Searcher(folder), "other.jpg": Bm25Searcher(tmp_path / "other")}
+
+    def search(expected: str) -> None:
+        for _ in range(200):
+            assert searchers[expected].search(["zebra"])[0] == [[expected]]
+
+    with ThreadPoolExecutor(4) as pool:
+        for one in [pool.submit(search, expected) for expected in [*searchers, *searchers]]:
+            one.result()

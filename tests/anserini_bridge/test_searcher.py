@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from bridge_corpus import SETTINGS, Corpus, brute_force, random_vectors
 from scipy.sparse import csr_matrix
 
+import anserini_bridge.vectors
 from anserini_bridge import (
     BadVectors,
     BridgeError,
@@ -174,6 +176,65 @@ def test_one_answer_comes_from_one_state(small: Path) -> None:
             searcher.refresh()
         stop.set()
         assert all(one.result() > 0 for one in running)
+
+
+@pytest.mark.parametrize("call", ["search", "numbers", "holding", "vectors"])
+def test_a_call_reaches_its_own_index_when_another_thread_calls_between(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """The other thread's call comes after the method was looked up and before it is called."""
+    with ImpactWriter(tmp_path / "other", ["a", "b", "c"], **SETTINGS) as writer:
+        writer.add(["other"], csr_matrix([[7, 7, 7]]))
+
+    def answer(searcher: ImpactSearcher) -> str:
+        query = csr_matrix([[1, 0, 0]])
+        calls: dict[str, Callable[[], object]] = {
+            "search": lambda: searcher.search(query),
+            "numbers": lambda: searcher.numbers(["x", "z"]),
+            "holding": lambda: searcher.holding([0]),
+            "vectors": lambda: searcher.vectors(["x"]).toarray(),
+        }
+        return repr(calls[call]())
+
+    with ImpactSearcher(small) as searcher, ImpactSearcher(tmp_path / "other") as other:
+        expected = answer(searcher)
+        for name in ("pack_matrix", "pack_strings", "pack_ints"):
+            monkeypatch.setattr(f"anserini_bridge.searcher.{name}", between(name, other))
+        assert answer(searcher) == expected
+
+
+def between(name: str, other: ImpactSearcher) -> Callable[..., object]:
+    """Return what packs arguments, after the other searcher has been called in every way."""
+    pack = getattr(anserini_bridge.vectors, name)
+    busy = False
+
+    def first_the_other(*arguments: object) -> object:
+        nonlocal busy
+        if not busy:
+            busy = True
+            other.search(csr_matrix([[1, 0, 0]]))
+            other.numbers(["other"])
+            other.holding([0])
+            other.vectors(["other"])
+            busy = False
+        return pack(*arguments)
+
+    return first_the_other
+
+
+def test_threads_search_their_own_indexes(tmp_path: Path) -> None:
+    def search(number: int) -> None:
+        path, query = tmp_path / str(number), csr_matrix([[1, 1, 1]])
+        with ImpactWriter(path, ["a", "b", "c"], **SETTINGS) as writer:
+            writer.add([f"{number}"], csr_matrix([[number + 1, 0, 0]]))
+        for _ in range(200):
+            with ImpactSearcher(path) as searcher:
+                ids, scores = searcher.search(query)
+            assert (ids, scores[0].tolist()) == ([[f"{number}"]], [number + 1])
+
+    with ThreadPoolExecutor(4) as pool:
+        for one in [pool.submit(search, number) for number in range(4)]:
+            one.result()
 
 
 def test_refresh_refuses_another_vocabulary_and_keeps_the_old_index(small: Path) -> None:

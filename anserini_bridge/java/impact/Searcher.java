@@ -24,7 +24,12 @@ import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.util.BytesRef;
 
-/** Answers batches of queries on one index; thread-safe. */
+/**
+ * Answers batches of queries on one index; thread-safe.
+ *
+ * <p>What Python calls is static, because pyjnius keeps the object of an instance method where all
+ * threads share it: a call in one thread may reach the object of another.
+ */
 public final class Searcher {
   private final BytesRef[] words;
   private final Directory directory;
@@ -53,17 +58,17 @@ public final class Searcher {
     snapshot = acquired;
   }
 
-  /** This searcher as it is now: it stays open, and the same, until it is closed itself, once. */
-  public Searcher hold() {
-    return new Searcher(this, acquire());
+  /** A searcher as it is now: it stays open, and the same, until it is closed itself, once. */
+  public static Searcher hold(Searcher searcher) {
+    return new Searcher(searcher, searcher.acquire());
   }
 
   /**
    * The number of live documents; of postings, with those of deleted documents until a merge; and of
    * documents with the deleted ones, which are numbered from 0.
    */
-  public long[] counts() throws IOException {
-    DirectoryReader current = acquire().reader;
+  public static long[] counts(Searcher searcher) throws IOException {
+    DirectoryReader current = searcher.acquire().reader;
     try {
       return new long[] {
         current.numDocs(), current.getSumDocFreq(Writer.CONTENTS), current.maxDoc()
@@ -74,8 +79,8 @@ public final class Searcher {
   }
 
   /** The ids of the live documents, packed as in Ids.live. */
-  public byte[] ids() throws IOException {
-    DirectoryReader current = acquire().reader;
+  public static byte[] ids(Searcher searcher) throws IOException {
+    DirectoryReader current = searcher.acquire().reader;
     try {
       return Ids.live(current);
     } finally {
@@ -84,7 +89,15 @@ public final class Searcher {
   }
 
   /** Moves to a commit, see Commits.find; returns whether it is another one. */
-  public synchronized boolean refresh(byte[] commit) throws IOException {
+  public static boolean refresh(Searcher searcher, byte[] commit) throws IOException {
+    return searcher.moveTo(commit);
+  }
+
+  public static void close(Searcher searcher) throws IOException {
+    searcher.release();
+  }
+
+  private synchronized boolean moveTo(byte[] commit) throws IOException {
     Snapshot old = snapshot;
     DirectoryReader newer =
         DirectoryReader.openIfChanged(
@@ -97,7 +110,7 @@ public final class Searcher {
     return true;
   }
 
-  public synchronized void close() throws IOException {
+  private synchronized void release() throws IOException {
     if (held) {
       snapshot.reader.decRef();
       return;
@@ -107,8 +120,9 @@ public final class Searcher {
   }
 
   /** The number of the live document with each id, or -1. */
-  public int[] find(byte[] idBlock, byte[] idEnds) throws IOException {
-    DirectoryReader current = acquire().reader;
+  public static int[] find(Searcher searcher, byte[] idBlock, byte[] idEnds)
+      throws IOException {
+    DirectoryReader current = searcher.acquire().reader;
     try {
       return Ids.find(current, Packed.strings(idBlock, idEnds));
     } finally {
@@ -117,8 +131,8 @@ public final class Searcher {
   }
 
   /** The documents that have at least one of some words; see DocumentSet. */
-  public byte[] holding(byte[] terms) throws IOException {
-    Snapshot current = acquire();
+  public static byte[] holding(Searcher searcher, byte[] terms) throws IOException {
+    Snapshot current = searcher.acquire();
     try {
       return DocumentSet.holding(current, Packed.ints(terms));
     } finally {
@@ -127,12 +141,12 @@ public final class Searcher {
   }
 
   /** In how many documents each word is, with deleted ones until a merge; big-endian int32. */
-  public byte[] frequencies() throws IOException {
-    Snapshot current = acquire();
+  public static byte[] frequencies(Searcher searcher) throws IOException {
+    Snapshot current = searcher.acquire();
     try {
-      int[] counts = new int[words.length];
+      int[] counts = new int[searcher.words.length];
       for (Segment segment : current.segments) {
-        for (int word = 0; word < words.length; word++) {
+        for (int word = 0; word < counts.length; word++) {
           TermsEnum term = segment.seek(word);
           counts[word] += term == null ? 0 : term.docFreq();
         }
@@ -152,7 +166,8 @@ public final class Searcher {
    * @return big-endian: number of hits of each query (int32), then for all hits the scores (int64), the
    *     ends of the ids in the block (int32), and the block of ids (UTF-8)
    */
-  public byte[] search(
+  public static byte[] search(
+      Searcher searcher,
       byte[] indptr,
       byte[] indices,
       byte[] weights,
@@ -161,12 +176,12 @@ public final class Searcher {
       double alpha,
       byte[] allowed)
       throws Exception {
-    Snapshot current = acquire();
+    Snapshot current = searcher.acquire();
     try {
       Batch batch =
           new Batch(
               current,
-              idle,
+              searcher.idle,
               Packed.ints(indptr),
               Packed.ints(indices),
               Packed.ints(weights),
@@ -186,10 +201,11 @@ public final class Searcher {
    * @return big-endian int32: the document number of each id (-1: no such id), then a triple for
    *     every posting: position of the id, position of the word, weight
    */
-  public byte[] weights(byte[] idBlock, byte[] idEnds, byte[] terms) throws IOException {
+  public static byte[] weights(Searcher searcher, byte[] idBlock, byte[] idEnds, byte[] terms)
+      throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
-    DirectoryReader current = acquire().reader;
+    DirectoryReader current = searcher.acquire().reader;
     try {
       int[] documents = Ids.find(current, Packed.strings(idBlock, idEnds));
       for (int document : documents) {
@@ -198,7 +214,7 @@ public final class Searcher {
       for (LeafReaderContext leaf : current.leaves()) {
         int[] rows = rowsIn(leaf, documents);
         if (rows.length > 0) {
-          leafWeights(leaf, rows, documents, Packed.ints(terms), out);
+          searcher.leafWeights(leaf, rows, documents, Packed.ints(terms), out);
         }
       }
     } finally {

@@ -25,7 +25,8 @@ import org.apache.lucene.util.Version;
  * Writes rows of a sparse matrix as documents. A segment has as many as fit into the memory, similar
  * ones side by side; the field "order" stores the order in which documents were added.
  *
- * <p>Not thread-safe; it starts threads that write segments.
+ * <p>Not thread-safe; it starts threads that write segments. What Python calls is static, see
+ * Searcher.
  */
 public final class Writer {
   static final String ID = "id";
@@ -41,7 +42,7 @@ public final class Writer {
   private final Directory directory;
   private final Commits commits;
   private final ConcurrentMergeScheduler merging = new ConcurrentMergeScheduler();
-  private final IndexWriter writer;
+  private final IndexWriter lucene;
   private final DirectoryReader before; // the index before this session; null for a new one
   private final DirectoryReader template;
   private Rows rows = new Rows();
@@ -82,55 +83,64 @@ public final class Writer {
     config.setIndexDeletionPolicy(commits);
     config.setIndexCommit(start);
     config.setMergeScheduler(merging);
-    writer = new IndexWriter(directory, config);
+    lucene = new IndexWriter(directory, config);
     if (!create) {
       nextOrder = Long.parseLong(before.getIndexCommit().getUserData().get(NEXT_ORDER));
     }
   }
 
   /** Adds a document per row; with replace, documents with the same ids are deleted, but see flush. */
-  public void write(
-      byte[] idBlock, byte[] idEnds, byte[] indptr, byte[] indices, byte[] weights, boolean replace)
+  public static void write(
+      Writer writer,
+      byte[] idBlock,
+      byte[] idEnds,
+      byte[] indptr,
+      byte[] indices,
+      byte[] weights,
+      boolean replace)
       throws Exception {
     BytesRef[] ids = Packed.strings(idBlock, idEnds);
     int[] starts = Packed.ints(indptr);
     int[] terms = Packed.ints(indices);
     int[] values = Packed.ints(weights);
     if (replace) {
-      writer.deleteDocuments(idTerms(ids));
+      writer.lucene.deleteDocuments(idTerms(ids));
     }
     for (int row = 0; row < ids.length; row++) {
-      add(ids[row], nextOrder++, terms, values, starts[row], starts[row + 1]);
+      writer.add(ids[row], writer.nextOrder++, terms, values, starts[row], starts[row + 1]);
     }
   }
 
   /** Deletes documents, but see flush. */
-  public void delete(byte[] idBlock, byte[] idEnds) throws IOException {
-    writer.deleteDocuments(idTerms(Packed.strings(idBlock, idEnds)));
+  public static void delete(Writer writer, byte[] idBlock, byte[] idEnds) throws IOException {
+    writer.lucene.deleteDocuments(idTerms(Packed.strings(idBlock, idEnds)));
   }
 
   /** Must be called before documents are replaced or deleted that were added in this session. */
-  public void flush() throws Exception {
-    startSegment();
-    while (!segments.isEmpty()) {
-      finishSegment();
+  public static void flush(Writer writer) throws Exception {
+    writer.startSegment();
+    while (!writer.segments.isEmpty()) {
+      writer.finishSegment();
     }
   }
 
   /** The document number of each id when the index was opened, or -1; empty for a new index. */
-  public int[] find(byte[] idBlock, byte[] idEnds) throws IOException {
-    return before == null ? new int[0] : Ids.find(before, Packed.strings(idBlock, idEnds));
+  public static int[] find(Writer writer, byte[] idBlock, byte[] idEnds) throws IOException {
+    return writer.before == null
+        ? new int[0]
+        : Ids.find(writer.before, Packed.strings(idBlock, idEnds));
   }
 
   /** Rewrites all documents, without the deleted ones. */
-  public void optimize() throws Exception {
-    flush();
-    try (DirectoryReader all = DirectoryReader.open(writer)) {
-      writer.deleteAll();
+  public static void optimize(Writer writer) throws Exception {
+    flush(writer);
+    try (DirectoryReader all = DirectoryReader.open(writer.lucene)) {
+      writer.lucene.deleteAll();
       for (LeafReaderContext leaf : all.leaves()) {
-        SegmentRows.read(leaf.reader(), words, sortedWords, memory / 2, this::add);
+        SegmentRows.read(
+            leaf.reader(), writer.words, writer.sortedWords, writer.memory / 2, writer::add);
       }
-      flush();
+      flush(writer);
     }
   }
 
@@ -139,43 +149,44 @@ public final class Writer {
    *
    * @return the commit's name, and after blanks the number of its live documents and of its postings
    */
-  public String commit() throws Exception {
-    flush();
-    writer.setLiveCommitData(Map.of(NEXT_ORDER, Long.toString(nextOrder)).entrySet());
-    writer.flush();
-    writer.maybeMerge();
-    merging.sync();
-    writer.commit();
-    String name = SegmentInfos.getLastCommitSegmentsFileName(directory);
-    try (DirectoryReader after = DirectoryReader.open(Commits.find(directory, name))) {
+  public static String commit(Writer writer) throws Exception {
+    flush(writer);
+    IndexWriter lucene = writer.lucene;
+    lucene.setLiveCommitData(Map.of(NEXT_ORDER, Long.toString(writer.nextOrder)).entrySet());
+    lucene.flush();
+    lucene.maybeMerge();
+    writer.merging.sync();
+    lucene.commit();
+    String name = SegmentInfos.getLastCommitSegmentsFileName(writer.directory);
+    try (DirectoryReader after = DirectoryReader.open(Commits.find(writer.directory, name))) {
       return name + " " + after.numDocs() + " " + after.getSumDocFreq(CONTENTS);
     }
   }
 
   /** Deletes the commit before, as another one is now named in its place. */
-  public void finish() throws IOException {
-    commits.name(SegmentInfos.getLastCommitSegmentsFileName(directory));
-    writer.deleteUnusedFiles();
+  public static void finish(Writer writer) throws IOException {
+    writer.commits.name(SegmentInfos.getLastCommitSegmentsFileName(writer.directory));
+    writer.lucene.deleteUnusedFiles();
   }
 
   /**
    * Throws the error that closed Lucene's writer, if one did: errors happen in threads, and a call may
    * meet no more than their consequences.
    */
-  public void check() throws Throwable {
-    Throwable error = writer.getTragicException();
+  public static void check(Writer writer) throws Throwable {
+    Throwable error = writer.lucene.getTragicException();
     if (error != null) {
       throw error;
     }
   }
 
   /** Ends the session; what was not committed is undone. */
-  public void close() throws IOException {
+  public static void close(Writer writer) throws IOException {
     try {
-      writer.rollback();
-      segments.forEach(segment -> segment.cancel(true));
+      writer.lucene.rollback();
+      writer.segments.forEach(segment -> segment.cancel(true));
     } finally {
-      release();
+      writer.release();
     }
   }
 
@@ -201,7 +212,7 @@ public final class Writer {
     FutureTask<Void> segment =
         new FutureTask<>(
             () -> {
-              writer.addIndexes(
+              lucene.addIndexes(
                   RowsReader.of(template, full, order(full), words, sortedWords));
               return null;
             });

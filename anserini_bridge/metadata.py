@@ -27,6 +27,7 @@ from anserini_bridge.errors import (
 from anserini_bridge.storage import (
     DATA_FOLDER,
     METADATA_FILE,
+    UNFINISHED,
     WriterLock,
     atomic_write,
     next_data_folder,
@@ -249,6 +250,7 @@ def replace_index(path: Path) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         remove_leftovers(path, keep=folder.name)
+        shutil.rmtree(path / UNFINISHED, ignore_errors=True)
 
 
 def _make_data_folder(path: Path) -> Path:

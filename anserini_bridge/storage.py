@@ -6,6 +6,7 @@
     DIR/writer.lock          held by the one process that writes; marks the folder as an index
     DIR/data-<n>/            the index's files; in an impact index vocabulary.txt and
     DIR/data-<n>/lucene/     a plain Lucene index
+    DIR/unfinished/          what a caller keeps for the next run, until an index is complete
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from anserini_bridge.errors import IndexLocked, IndexNotFound
 
 METADATA_FILE = "index.json"
 LOCK_FILE = "writer.lock"
+UNFINISHED = "unfinished"
 DATA_FOLDER = re.compile(r"data-([1-9][0-9]*)")
 
 
@@ -82,7 +84,7 @@ class WriterLock:
 
     def __exit__(self, *error: object) -> None:
         """Release the lock; remove it, and a folder that was made for it, if there is no index."""
-        if not (self.path / METADATA_FILE).exists():
+        if not any((self.path / name).exists() for name in (METADATA_FILE, UNFINISHED)):
             self._file.unlink(missing_ok=True)
             if self._made_folder:
                 with contextlib.suppress(OSError):  # somebody put a file there

@@ -106,7 +106,7 @@ def index(
     if update and pseudo_documents is not None:
         raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
     with interruptible(
-        f"nothing was changed; run the same command again to {'update' if update else 'index'}"
+        f"nothing was changed; run the same command again to {'update' if update else 'go on'}"
     ):
         kind = "lexlip" if update else kind_of(model)  # only an index of words can be updated
         _check_options(context, kind, model)
@@ -178,8 +178,9 @@ def _summary(done: Indexed | Updated) -> str:
         )
         what += "".join(f", {number} {name}" for number, name in _also(done) if number)
     else:
-        encoded = done.photos
+        encoded = done.photos - done.resumed
         what = f"{done.photos} photos" + ("" if done.postings is None else f", {done.postings} postings")
+        what += f", {done.resumed} encoded before" if done.resumed else ""
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"

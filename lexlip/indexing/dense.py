@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from anserini_bridge import folder_megabytes, replace_index, write_metadata
 from lexlip.data import Source
+from lexlip.indexing.journal import Journal
 from lexlip.indexing.report import Indexed, writing_to
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
@@ -44,13 +47,17 @@ def index_vectors(
     started = time.perf_counter()
     index = Path(index)
     extra = {"model": model_name, **describe_collection(source, index, listed)}
-    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None, facts=True)
     vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
-    with writing_to(index), replace_index(index) as folder:
+    journal = Journal(index, {"encoder": model.identity}, source, listed, model.dimensions, np.float32)
+    with writing_to(index), replace_index(index) as folder, journal:
+        bar = "index" if progress else None
+        photos = PhotoVectors(
+            model, source, workers=workers, progress=bar, indices=journal.missing, facts=True
+        )
         with TableWriter(folder, index, source) as table:
-            for ids, batch in photos:
-                vectors.add(ids, batch)
-                table.add(photos.take_facts(ids))
+            for ids, rows, facts in journal.all(photos, photos):
+                vectors.add(ids, rows)
+                table.add(facts)
         if not vectors.ids:
             raise photos.none_read()
         save_vectors(index, folder, vectors, model, ann, {**extra, "photos": table.name})
@@ -61,6 +68,7 @@ def index_vectors(
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
+        resumed=len(journal.kept),
     )
 
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Source
 from lexlip.errors import DataError
 from lexlip.indexing.caption_index import write_caption_index
+from lexlip.indexing.journal import Journal
 from lexlip.indexing.report import Indexed, writing_to
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
@@ -62,25 +64,28 @@ def index_photos(
     started = time.perf_counter()
     index = Path(index)
     extra = {"model": model_name, **describe_collection(source, index, listed)}
-    photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None, facts=True)
-    batches = impacts(photos, topk_words, scheme)
-    batch = next(batches, None)  # before anything is written
-    if batch is None:
-        raise photos.none_read()
-    writer = impact_writer(index, model.vocabulary.words, scheme, topk_words, model.identity, extra)
+    settings = {"encoder": model.identity, "topk": topk_words, "quantization": scheme}
+    words = model.vocabulary.words
+    writer = impact_writer(index, words, scheme, topk_words, model.identity, extra)
+    journal = Journal(index, settings, source, listed, len(words), np.int32)
     documents: list[Impacts] = []
-    with writing_to(index), writer:
+    with writing_to(index), writer, journal:
+        bar = "index" if progress else None
+        photos = PhotoVectors(
+            model, source, workers=workers, progress=bar, indices=journal.missing, facts=True
+        )
         with TableWriter(writer.folder, index, source) as table:
-            while batch is not None:
-                writer.add(*batch)
-                table.add(photos.take_facts(batch[0]))
+            for ids, rows, facts in journal.all(photos, impacts(photos, topk_words, scheme)):
+                writer.add(ids, rows)
+                table.add(facts)
                 if pseudo_documents is not None:
-                    documents.append(batch)
-                batch = next(batches, None)
+                    documents.append((ids, rows))
+        if len(photos.skipped) == len(source):
+            raise photos.none_read()
         extra["photos"] = table.name
         writer.set_extra(write_caption_index(writer.folder, index, extra, {}))
         if pseudo_documents is not None:
-            _write_pseudo_documents(pseudo_documents, documents, model.vocabulary.words)
+            _write_pseudo_documents(pseudo_documents, documents, words)
     written = read_metadata(index)
     return Indexed(
         index=str(index),
@@ -89,6 +94,7 @@ def index_photos(
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
+        resumed=len(journal.kept),
     )
 
 

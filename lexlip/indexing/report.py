@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ class Indexed(_Report):
         megabytes: on disk, in 10^6 bytes.
         seconds: that it took.
         skipped: photos that are not in the index, with the reason.
+        resumed: photos that an interrupted run had encoded.
     """
 
     index: str
@@ -39,6 +41,7 @@ class Indexed(_Report):
     megabytes: float
     seconds: float
     skipped: list[Skipped]
+    resumed: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,10 @@ class Updated(_Report):
 
 @contextmanager
 def writing_to(index: Path) -> Iterator[None]:
-    """Turn an OSError of the `with` block into a DataError that names the index's folder."""
+    """Turn an error of the `with` block that the disk has caused into a DataError that names the index."""
     try:
         yield
     except OSError as error:
         raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error
+    except sqlite3.OperationalError as error:  # the disk is full, or fails
+        raise DataError(f"cannot write the index {index}: {error}") from error

@@ -92,7 +92,7 @@ def test_a_dense_index_says_what_it_is(here: Run, photos: Path) -> None:
 
 def test_json(here: Run) -> None:
     done = json.loads(here("index", "photos", "--model", "clip", "--json", "--ann", "hnsw").stdout)
-    assert list(done) == ["index", "photos", "postings", "megabytes", "seconds", "skipped"]
+    assert list(done) == ["index", "photos", "postings", "megabytes", "seconds", "skipped", "resumed"]
     assert (done["photos"], done["postings"], done["skipped"]) == (6, None, [])
     size = sum(file.stat().st_size for file in Path(".lexlip").rglob("*") if file.is_file()) / 1e6
     assert done["megabytes"] == pytest.approx(size)
@@ -216,7 +216,7 @@ def test_an_indexing_that_is_interrupted_leaves_the_old_index(
         code, _, stderr = process.end(end)
     if end == signal.SIGINT:
         assert code == 130
-        assert stderr == "Error: interrupted: nothing was changed; run the same command again to index\n"
+        assert stderr == "Error: interrupted: nothing was changed; run the same command again to go on\n"
     assert Path(".lexlip/index.json").read_bytes() == before
     assert len(search(here, "a dog")["hits"]) == 6
     here("index", "photos", "--model", "dense")  # clears up

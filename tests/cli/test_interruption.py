@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,14 +61,16 @@ def test_the_old_index_answers_and_the_next_run_completes(
     assert stdout == ""
     if end == signal.SIGINT:
         assert code == 130
-        assert stderr == ("Error: interrupted: nothing was changed; run the same command again to index\n")
-        assert names(".lexlip") == ["data-1", "index.json", "writer.lock"]
+        assert stderr == ("Error: interrupted: nothing was changed; run the same command again to go on\n")
+        assert names(".lexlip") == ["data-1", "index.json", "unfinished", "writer.lock"]
     else:
         assert code == -signal.SIGKILL
 
     assert Path(".lexlip/index.json").read_bytes() == before
     assert len(json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]) <= 3
-    assert lexlip("index", "photos", "--workers", "0").stdout.startswith("70 photos, ")
+    done = lexlip("index", "photos", "--workers", "0").stdout
+    assert re.match(r"70 photos, \d+ postings(, 32 encoded before)?, ", done)
+    assert "encoded before" in done or end == signal.SIGKILL  # which loses the last two seconds
     folder = json.loads(Path(".lexlip/index.json").read_text())["directory"]
     assert names(".lexlip") == [folder, "index.json", "writer.lock"]
     assert len(json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]) == 10
@@ -89,7 +92,7 @@ main(sys.argv[1:], prog_name="lexlip")
 """Encodes the first batch, then takes its time."""
 
 
-def test_of_a_first_index_nothing_is_left(tmp_path: Path, model_folder: Path) -> None:
+def test_a_first_index_goes_on(lexlip: Run, tmp_path: Path, model_folder: Path) -> None:
     """By a Python of its own, which ends as any program does."""
     write_photos(tmp_path / "photos", 40)
     process = subprocess.Popen(
@@ -110,5 +113,10 @@ def test_of_a_first_index_nothing_is_left(tmp_path: Path, model_folder: Path) ->
         process.kill()
         process.communicate()
     assert process.returncode == 130
-    assert stderr == "Error: interrupted: nothing was changed; run the same command again to index\n"
-    assert names(tmp_path) == ["photos"]
+    assert stderr == "Error: interrupted: nothing was changed; run the same command again to go on\n"
+    assert {".lexlip", "photos"} <= {*names(tmp_path)}
+    assert names(tmp_path / ".lexlip") == ["unfinished", "writer.lock"]
+    assert "holds no index" in lexlip("search", "a dog", code=2).stderr
+    done = lexlip("index", "photos", "--model", model_folder).stdout
+    assert done.startswith("40 photos, ")
+    assert "32 encoded before" in done

@@ -19,6 +19,7 @@ def test_reports_as_plain_values() -> None:
         "megabytes": 0.5,
         "seconds": 2.0,
         "skipped": [{"id": "bad.jpg", "reason": "not an image"}],
+        "resumed": 0,
     }
     updated = Updated("ix", 1, 2, 3, 4, 0.5, 2.0, [])
     names = ["index", "added", "changed", "deleted", "unchanged", "megabytes", "seconds", "skipped"]

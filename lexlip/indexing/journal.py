@@ -1,0 +1,177 @@
+"""Keeps encoded photos until their index is complete, so that an interrupted run can go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from anserini_bridge.storage import UNFINISHED
+from lexlip.data import Source
+from lexlip.data.facts import Facts
+from lexlip.indexing.changes import find_changes
+from lexlip.indexing.table_writer import side_name
+
+if TYPE_CHECKING:
+    from lexlip.photo_vectors import PhotoVectors
+
+FILE = "encoded.sqlite"
+EVERY = 2.0  # seconds after which what was encoded is made durable
+_FORMAT = 1
+_AT_ONCE = 1024  # photos that are read from the file at a time
+_SCHEMA = """
+CREATE TABLE made (settings TEXT, listed REAL);
+CREATE TABLE photos (
+    id TEXT PRIMARY KEY, path TEXT, side TEXT, facts TEXT, columns BLOB, weights BLOB, sum INTEGER
+);
+"""
+
+Batch = tuple[list[str], csr_matrix]  # ids, rows [n, width]
+Photos = tuple[list[str], csr_matrix, list[tuple[int, Facts]]]  # … and facts, with the index in the source
+
+
+class Journal:
+    """The encoded photos of an index that is being made; used while the index's lock is held.
+
+    They stay if an error leaves the `with` block, or the program ends; all but those of the last two seconds
+    if it is killed. A photo is kept unless its file was modified since the first of the interrupted runs
+    listed it.
+
+    Args:
+        index: the index's folder.
+        settings: what the rows depend on; the journal of other settings is dropped.
+        source: the photos.
+        listed: when the listing of the photos began, in seconds since 1970.
+        width: of the rows.
+        dtype: of the rows' weights.
+
+    Attributes:
+        kept: indices in the source of the photos that need not be encoded again.
+    """
+
+    def __init__(
+        self,
+        index: Path,
+        settings: Mapping[str, Any],
+        source: Source,
+        listed: float,
+        width: int,
+        dtype: type[np.generic],
+    ) -> None:
+        self.folder = index / UNFINISHED  # which is deleted when the index is complete
+        self.source, self.width, self.dtype = source, width, dtype
+        rows = {"format": _FORMAT, "width": width, "weights": np.dtype(dtype).name}
+        self._made = json.dumps({**rows, **settings}, sort_keys=True)
+        self._listed = listed
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except sqlite3.DatabaseError:  # damaged, or of other settings
+            shutil.rmtree(self.folder)
+            self._open()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with closing(self._connection):
+            self._connection.commit()
+            empty = self._connection.execute("SELECT id FROM photos LIMIT 1").fetchone() is None
+        if empty:
+            shutil.rmtree(self.folder)
+
+    @property
+    def missing(self) -> list[int]:
+        """Indices in the source of the photos that are to be encoded."""
+        kept = set(self.kept)
+        return [number for number in range(len(self.source)) if number not in kept]
+
+    def all(self, photos: PhotoVectors, batches: Iterable[Batch]) -> Iterator[Photos]:
+        """Yield what is kept, and then what is encoded, which is kept from then on.
+
+        Args:
+            photos: of the `missing` ones, with facts.
+            batches: their ids and rows.
+        """
+        for start in range(0, len(self.kept), _AT_ONCE):
+            yield self._read(self.kept[start : start + _AT_ONCE])
+        durable = time.monotonic()
+        for ids, rows in batches:
+            facts = photos.take_facts(ids)
+            self._write(ids, rows, facts)
+            if time.monotonic() - durable > EVERY:
+                self._connection.commit()
+                durable = time.monotonic()
+            yield ids, rows, facts
+
+    def _open(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self._connection = sqlite3.connect(self.folder / FILE)
+        try:
+            if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                self._connection.executescript(_SCHEMA)
+                self._connection.execute("INSERT INTO made VALUES (?, ?)", (self._made, self._listed))
+                self._connection.commit()
+            made, listed = self._connection.execute("SELECT settings, listed FROM made").fetchone()
+            if made != self._made:
+                raise sqlite3.DatabaseError("other settings")
+            self.kept = self._find(listed)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _find(self, listed: float) -> list[int]:
+        paths, sides = {}, {}
+        for id, path, side, total, *fields in self._connection.execute(
+            "SELECT id, path, side, sum, facts, columns, weights FROM photos"
+        ):
+            if total == _sum(*fields):  # otherwise the disk has damaged it
+                paths[id], sides[id] = path, side
+        changes = find_changes(self.source, paths, {"listed": listed, "paths": paths}, sides)
+        again = {*changes.new, *changes.changed}
+        return [number for number in range(len(self.source)) if number not in again]
+
+    def _read(self, numbers: Iterable[int]) -> Photos:
+        ids, facts, columns, weights = [], [], [], []
+        for number in numbers:
+            id = self.source.items[number].id
+            found = self._connection.execute("SELECT facts, columns, weights FROM photos WHERE id = ?", (id,))
+            known, *packed = found.fetchone()
+            ids.append(id)
+            facts.append((number, _facts(known)))
+            columns.append(np.frombuffer(packed[0], np.int32))
+            weights.append(np.frombuffer(packed[1], self.dtype))
+        starts = np.cumsum([0, *map(len, columns)])
+        rows = (np.concatenate(weights), np.concatenate(columns), starts)
+        return ids, csr_matrix(rows, shape=(len(ids), self.width)), facts
+
+    def _write(self, ids: list[str], rows: csr_matrix, facts: list[tuple[int, Facts]]) -> None:
+        stored = []
+        for row, (id, (number, known)) in enumerate(zip(ids, facts, strict=True)):
+            span = slice(rows.indptr[row], rows.indptr[row + 1])
+            fields = (
+                json.dumps(dataclasses.asdict(known)),
+                rows.indices[span].astype(np.int32).tobytes(),
+                rows.data[span].astype(self.dtype, casting="same_kind").tobytes(),
+            )
+            place = self.source.path(number), side_name(self.source, number)
+            stored.append((id, *place, *fields, _sum(*fields)))
+        self._connection.executemany("INSERT OR REPLACE INTO photos VALUES (?, ?, ?, ?, ?, ?, ?)", stored)
+
+
+def _sum(facts: str, columns: bytes, weights: bytes) -> int:
+    return zlib.crc32(weights, zlib.crc32(columns, zlib.crc32(facts.encode())))
+
+
+def _facts(text: str) -> Facts:
+    fields = json.loads(text)
+    return Facts(**{**fields, "captions": tuple(fields["captions"]), "keywords": tuple(fields["keywords"])})

@@ -65,11 +65,10 @@ def measure_server(
         ModelError: httpx2 is not installed.
         DataError: the server does not start, or does not answer.
     """
-    try:
-        import httpx2
-    except ImportError as error:
-        raise ModelError("lexlip bench serve needs httpx2: pip install 'lexlip[bench]'") from error
-    with _server(index, url, options) as (address, pid, started):
+    needs_httpx()
+    import httpx2
+
+    with running_server(index, url, options) as (address, pid, started):
         try:
             report: dict[str, Any] = {"conditions": {"clients": clients, "rate": rate, "k": k}}
             report["conditions"].update(machine.describe())
@@ -86,12 +85,20 @@ def measure_server(
         except httpx2.HTTPError as error:
             raise DataError(f"the server at {address} does not answer: {error}") from error
         if pid is not None:
-            report["memory_mb"] = _memory_mb(pid)
+            report["memory_mb"] = memory_mb(pid)
     return report
 
 
+def needs_httpx() -> None:
+    """Raise ModelError if httpx2 is not installed."""
+    try:
+        import httpx2  # noqa: F401
+    except ImportError as error:
+        raise ModelError("lexlip bench serve needs httpx2: pip install 'lexlip[bench]'") from error
+
+
 @contextmanager
-def _server(
+def running_server(
     index: Path | None, url: str | None, options: Sequence[str]
 ) -> Iterator[tuple[str, int | None, float]]:
     """Give the address of a server, the process that was started for it, and when."""
@@ -218,7 +225,7 @@ def _summary(times: Sequence[float], errors: Counter[str], seconds: float) -> di
     }
 
 
-def _memory_mb(pid: int) -> float | None:
+def memory_mb(pid: int) -> float | None:
     """Return the memory of a process in MB; None if the system does not say."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()

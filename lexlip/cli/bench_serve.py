@@ -11,6 +11,8 @@ import click
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 
+PHASES = ("idle", "load", "overload")  # of --endurance
+
 
 @click.command()
 @options.index_option
@@ -39,6 +41,13 @@ from lexlip.cli.exit_codes import interruptible
 @click.option(
     "-k", type=click.IntRange(min=1), default=50, show_default=True, help="Hits of a search.", metavar="K"
 )
+@click.option(
+    "--endurance",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MINUTES",
+    help="Serve drawn photos that come and go for so long, under good and bad requests, at half of what the"
+    " server can do; then overload and kill it. Ends with exit code 1 if an answer was wrong.",
+)
 @options.json_option
 @click.pass_context
 def serve(
@@ -49,6 +58,7 @@ def serve(
     rate: float,
     seconds: float,
     k: int,
+    endurance: float | None,
     as_json: bool,
 ) -> None:
     """Measure a server under load, as its callers see it.
@@ -58,11 +68,54 @@ def serve(
     """
     if url is not None:
         options.refuse(context, ["index_folder"], "is for a server that is started, and --url names another")
+    if endurance is not None:
+        options.refuse(context, ["index_folder", "url", "rate", "seconds", "k"], "is not for --endurance")
+        _endure(endurance, clients, as_json)
+        return
     from lexlip.bench.serving import measure_server
 
     with interruptible("nothing was measured"):
         report = measure_server(None if url else Path(index_folder), url, seconds, clients, rate, k)
     click.echo(json.dumps(report)) if as_json else show(report)
+
+
+def _endure(minutes: float, clients: int, as_json: bool) -> None:
+    from lexlip.bench.endurance import measure_endurance
+
+    with interruptible("nothing was measured"):
+        report = measure_endurance(minutes, clients)
+    click.echo(json.dumps(report)) if as_json else show_endurance(report)
+    restart = report["restart"]
+    if any(report[phase]["faults"] for phase in PHASES) or restart["documents"] != restart["expected"]:
+        raise click.exceptions.Exit(1)
+
+
+def show_endurance(report: dict[str, Any]) -> None:
+    """Print the phases as a table, and what was wrong."""
+    c = report["conditions"]
+    click.echo(
+        f"{c['photos']:,} drawn photos, {c['coming']} of them come and go; {c['cpu']}, {c['cores']} cores,"
+    )
+    click.echo(f"clients included, which get {report['capacity']:.0f} answers per second; seed {c['seed']}")
+    click.echo("searches, milliseconds".ljust(40) + _row("p50", "p99", "max", "requests", "refused", "wrong"))
+    said = ("idle", f"half of that, {c['minutes']:g} minutes", "four times as much")
+    for phase, what in zip(PHASES, said, strict=True):
+        values = report[phase]
+        times = (f"{values[name]:.1f}" for name in ("p50", "p99", "max"))
+        counts = f"{values['requests']:,}", f"{values['refused']:.2%}", str(values["faults"])
+        click.echo(what.ljust(40) + _row(*times, *counts))
+    memory, restart = report["memory_mb"], report["restart"]
+    click.echo(
+        f"{report['updates']} updates seen; memory {memory['early']:.0f} MB after a sixth of the time,"
+        f" {memory['end']:.0f} MB at its end"
+    )
+    click.echo(
+        f"as fast as idle {report['recovered_s']:.1f} s after the overload; killed and restarted:"
+        f" {restart['documents']} photos of {restart['expected']}"
+    )
+    for phase in PHASES:
+        for sentence in report[phase]["wrong"]:
+            click.echo(f"wrong ({phase}): {sentence}", err=True)
 
 
 def show(report: dict[str, Any]) -> None:

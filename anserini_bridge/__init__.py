@@ -21,17 +21,21 @@ from anserini_bridge.errors import (
     UnknownId,
     VocabularyMismatch,
 )
+from anserini_bridge.integrity import Damaged, find_damage
 from anserini_bridge.jvm import start_jvm
 from anserini_bridge.metadata import (
     FORMAT_VERSION,
     IndexHeader,
     IndexMetadata,
+    check_file,
     check_same_vocabulary,
     read_header,
     read_metadata,
     read_metadata_as,
     replace_index,
+    restore_words,
     vocabulary_hash,
+    with_checksums,
     write_metadata,
 )
 from anserini_bridge.pseudo_documents import write_json_vectors
@@ -45,6 +49,7 @@ __all__ = [
     "BadVectors",
     "BridgeError",
     "CorruptIndex",
+    "Damaged",
     "ImpactSearcher",
     "ImpactWriter",
     "IndexHeader",
@@ -59,7 +64,9 @@ __all__ = [
     "NoJava",
     "UnknownId",
     "VocabularyMismatch",
+    "check_file",
     "check_same_vocabulary",
+    "find_damage",
     "find_jar",
     "find_java",
     "folder_megabytes",
@@ -68,9 +75,11 @@ __all__ = [
     "read_metadata",
     "read_metadata_as",
     "replace_index",
+    "restore_words",
     "start_jvm",
     "update_index",
     "vocabulary_hash",
+    "with_checksums",
     "write_json_vectors",
     "write_metadata",
 ]

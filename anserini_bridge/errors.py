@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -56,6 +57,17 @@ class VocabularyMismatch(IndexMismatch):
 
 class CorruptIndex(BridgeError):
     """Files of the index are missing or damaged."""
+
+    @classmethod
+    def at(cls, path: Path, damage: Iterable[object]) -> Self:
+        """Return the error for an impact index that is damaged in some places, which can be repaired."""
+        first, *others = damage
+        more = f" and {len(others)} more" if others else ""
+        return cls(
+            f"the index at {path} is damaged, and nothing was changed ({first}{more}): see all with"
+            f" `lexlip doctor --index {path} --verify`, and encode only that again with"
+            f" `lexlip index --index {path} --update --repair`"
+        )
 
 
 class IndexLocked(BridgeError):

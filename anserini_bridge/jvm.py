@@ -145,7 +145,10 @@ def _translate(error: Any, path: Path) -> BridgeError:
             " install the pyserini that wrote it, or build the index again"
         )
     if kind in _DAMAGE:
-        return CorruptIndex(f"the index at {path} is damaged ({kind}: {message}): build it again")
+        return CorruptIndex(
+            f"the index at {path} is damaged ({kind}: {message}): see what is left of it with"
+            " `lexlip doctor --verify`, or build it again"
+        )
     if kind == "AlreadyClosedException":
         return BridgeError(f"the index at {path} was closed: open it again")
     if kind == "OutOfMemoryError":

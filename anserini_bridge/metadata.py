@@ -10,7 +10,8 @@ import dataclasses
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from anserini_bridge.storage import (
     UNFINISHED,
     WriterLock,
     atomic_write,
+    checksum,
     next_data_folder,
     remove_leftovers,
     sync,
@@ -37,6 +39,7 @@ from anserini_bridge.storage import (
 
 FORMAT_VERSION = 2
 VOCABULARY_FILE = "vocabulary.txt"
+_CHECKSUM = "checksum"  # of the other fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,8 @@ class IndexHeader:
         encoder: identity of the model that encoded the documents.
         created: when the index was built, ISO 8601 in UTC; `write_metadata` fills it in.
         extra: the caller's own metadata.
+        files: checksums of files in the data folder, by name; Lucene's files have their own. Older indexes
+            have none.
     """
 
     format_version: int = FORMAT_VERSION
@@ -62,9 +67,11 @@ class IndexHeader:
     encoder: str
     created: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n"
+        fields = dataclasses.asdict(self)
+        return json.dumps({**fields, _CHECKSUM: fields_checksum(fields)}, indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +102,12 @@ class IndexMetadata(IndexHeader):
 
 
 Header = TypeVar("Header", bound=IndexHeader)
+
+
+def fields_checksum(fields: Mapping[str, Any]) -> str:
+    """Return the checksum that `index.json` holds of its other fields: a CRC-32, 8 hexadecimal digits."""
+    content = {name: value for name, value in fields.items() if name != _CHECKSUM}
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def vocabulary_hash(words: Sequence[str]) -> str:
@@ -180,6 +193,9 @@ def _read(path: Path) -> dict[str, Any]:
             f"{file} has format version {version}, and this program reads version {FORMAT_VERSION}:"
             f" {'install a newer lexlip' if version > FORMAT_VERSION else 'build the index again'}"
         )
+    sealed = _CHECKSUM in found or "files" in found  # those of older versions have neither
+    if sealed and found.get(_CHECKSUM) != fields_checksum(found):
+        raise CorruptIndex(f"{file} was changed after it was written: build the index again")
     return {"kind": IndexMetadata.kind, **found}  # older impact indexes have no kind
 
 
@@ -203,6 +219,16 @@ def write_words(folder: Path, words: Sequence[str]) -> None:
         file.writelines(f"{word}\n" for word in words)
 
 
+def restore_words(path: Path, metadata: IndexMetadata, words: Sequence[str]) -> None:
+    """Write the vocabulary of the impact index at path again, after it was damaged.
+
+    Raises:
+        VocabularyMismatch: these are other words.
+    """
+    check_same_vocabulary(path, metadata, words)
+    write_words(path / metadata.directory, words)
+
+
 def read_words(path: Path, metadata: IndexMetadata) -> tuple[str, ...]:
     """Read the vocabulary of the impact index at path; a word's position is its column in the vectors.
 
@@ -217,6 +243,27 @@ def read_words(path: Path, metadata: IndexMetadata) -> tuple[str, ...]:
     if vocabulary_hash(words) != metadata.vocabulary:
         raise CorruptIndex(f"{file} was changed after the index was built: build the index again")
     return words
+
+
+def check_file(path: Path, header: IndexHeader, name: str) -> None:
+    """Check a file of the data folder, if `index.json` has its checksum.
+
+    Raises:
+        CorruptIndex: it is missing, or was changed.
+    """
+    file = path / header.directory / name
+    try:
+        whole = name not in header.files or checksum(file) == header.files[name]
+    except OSError as error:
+        raise CorruptIndex(f"{file} cannot be read ({error}): build the index again") from None
+    if not whole:
+        raise CorruptIndex(f"{file} was changed after the index was built: build the index again")
+
+
+def with_checksums(path: Path, metadata: Header, names: Iterable[str]) -> Header:
+    """Return metadata with the checksums of files of the data folder, which are complete."""
+    sums = {name: checksum(path / metadata.directory / name) for name in names}
+    return dataclasses.replace(metadata, files=sums)
 
 
 def write_metadata(path: Path, metadata: IndexHeader) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, UnknownId
+from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
 from anserini_bridge.vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
@@ -47,6 +48,7 @@ class ImpactSearcher:
     Args:
         path: the index's folder.
         vocabulary: the words that the index must have; None accepts any.
+        without: names of damaged segments, whose documents are left out; such a searcher is not refreshed.
 
     Raises:
         VocabularyMismatch: the index was made with another vocabulary.
@@ -54,8 +56,11 @@ class ImpactSearcher:
         NoJava, NoJar, JVMConflict: see `start_jvm`.
     """
 
-    def __init__(self, path: str | Path, vocabulary: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, path: str | Path, vocabulary: Sequence[str] | None = None, without: Iterable[str] = ()
+    ) -> None:
         self.path = Path(path).absolute()
+        self._without = " ".join(without).encode()
         self._expected = None if vocabulary is None else tuple(vocabulary)
         self._opened = self._open()
 
@@ -273,9 +278,11 @@ class ImpactSearcher:
                 words = read_words(self.path, metadata)
                 if self._expected is not None:
                     check_same_vocabulary(self.path, metadata, self._expected)
-                folder = self.path / metadata.directory / "lucene"
+                folder = self.path / metadata.directory / LUCENE_FOLDER
                 with java_errors(self.path):
-                    java = _java()(str(folder).encode(), metadata.commit.encode(), *pack_strings(words))
+                    java = _java()(
+                        str(folder).encode(), metadata.commit.encode(), *pack_strings(words), self._without
+                    )
                 return self._counted(java, metadata, words)
             except CorruptIndex:
                 if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the index

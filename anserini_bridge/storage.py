@@ -16,6 +16,7 @@ import fcntl
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
@@ -25,6 +26,7 @@ from anserini_bridge.errors import IndexLocked, IndexNotFound
 METADATA_FILE = "index.json"
 LOCK_FILE = "writer.lock"
 UNFINISHED = "unfinished"
+_BLOCK = 2**20  # bytes read at a time
 DATA_FOLDER = re.compile(r"data-([1-9][0-9]*)")
 
 
@@ -42,6 +44,19 @@ def atomic_write(path: Path) -> Iterator[IO[str]]:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def checksum(file: Path) -> str:
+    """Return the CRC-32 of a file, 8 hexadecimal digits; it finds every error of up to 32 bits in a row.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    value = 0
+    with file.open("rb") as content:
+        while block := content.read(_BLOCK):
+            value = zlib.crc32(block, value)
+    return f"{value:08x}"
 
 
 def sync(path: Path) -> None:

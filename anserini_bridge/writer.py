@@ -12,7 +12,8 @@ from typing import Any, Literal, Self
 
 from scipy.sparse import csr_matrix
 
-from anserini_bridge.errors import BadVectors, BridgeError, IndexMismatch
+from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
+from anserini_bridge.integrity import LUCENE_FOLDER, Damaged, find_damage
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import (
     IndexMetadata,
@@ -21,6 +22,7 @@ from anserini_bridge.metadata import (
     read_words,
     replace_index,
     vocabulary_hash,
+    with_checksums,
     write_metadata,
     write_words,
 )
@@ -64,6 +66,8 @@ class ImpactWriter:
         memory_mb: MB for documents that wait to be written as a segment. The ids added in one session are
             held too, about 100 bytes each, to detect repeated ones.
         reorder: False keeps the documents of a segment in the order in which they were added.
+        damage: what is known to be damaged in the index to update; the damaged segments are dropped with all
+            of their documents. None checks all files first, and refuses to update a damaged index.
 
     Raises:
         BadVectors: the vocabulary is invalid.
@@ -84,6 +88,7 @@ class ImpactWriter:
         mode: Literal["create", "update"] = "create",
         memory_mb: float = 512,
         reorder: bool = True,
+        damage: Iterable[Damaged] | None = None,
     ) -> None:
         if mode not in ("create", "update"):
             raise ValueError(f'mode is {mode!r}: give "create" or "update"')
@@ -96,6 +101,7 @@ class ImpactWriter:
         self._update = mode == "update"
         self._memory_mb = memory_mb
         self._reorder = reorder
+        self._damage = None if damage is None else list(damage)
         self._java: Any = None
         self._old: IndexMetadata | None = None  # of the index that is updated
         self._failed = False
@@ -118,14 +124,16 @@ class ImpactWriter:
             read_metadata(self.path)  # fails before a lock file is made
         with contextlib.ExitStack() as stack:
             self._folder = self._open_folder(stack)
+            dropped = sorted({file.segment for file in self._damage or ()} - {""})
             with java_errors(self.path):
                 self._java = java(
-                    str(self._folder / "lucene").encode(),
+                    str(self._folder / LUCENE_FOLDER).encode(),
                     (self._old.commit if self._old else "").encode(),
                     *pack_strings(self.vocabulary),
                     not self._update,
                     self._reorder,
                     float(self._memory_mb),
+                    " ".join(dropped).encode(),
                 )
             stack.callback(self._close)
             self._open_files = stack.pop_all()
@@ -149,16 +157,19 @@ class ImpactWriter:
         self._opened()
         return self._folder
 
-    def set_extra(self, extra: Mapping[str, Any] | None) -> None:
+    def set_extra(self, extra: Mapping[str, Any] | None, files: Iterable[str] | None = None) -> None:
         """Replace the caller's own metadata; it becomes visible with the documents, at the same moment.
 
         Args:
             extra: see `ImpactWriter`.
+            files: names of the caller's own files in the data folder, whose checksums are kept; None: none
+                in a new index, or those of the index to update.
 
         Raises:
             TypeError: JSON cannot represent it.
         """
         self._extra = None if extra is None else json.loads(json.dumps(dict(extra)))
+        self._files = None if files is None else list(files)
 
     def add(self, ids: Sequence[str], vectors: csr_matrix) -> None:
         """Add n documents with new ids.
@@ -216,6 +227,8 @@ class ImpactWriter:
             self._old = read_metadata(self.path)
             remove_leftovers(self.path, keep=self._old.directory)
             self._check_settings(self._old)
+            if self._damage is None:
+                check_whole(self.path, self._old)
             return self.path / self._old.directory
         folder = stack.enter_context(replace_index(self.path))
         write_words(folder, self.vocabulary)
@@ -275,7 +288,10 @@ class ImpactWriter:
         java = self._opened()
         with self._whole():
             commit, documents, postings = _java().commit(java).split()
-        write_metadata(self.path, self._metadata(commit, int(documents), int(postings)))
+        metadata = self._metadata(commit, int(documents), int(postings))
+        if self._files is not None:
+            metadata = with_checksums(self.path, metadata, self._files)
+        write_metadata(self.path, metadata)
         with java_errors(self.path):
             _java().finish(self._java)
 
@@ -330,8 +346,17 @@ def _java() -> Any:
     return java_class("impact.Writer")
 
 
+def check_whole(path: Path, metadata: IndexMetadata) -> None:
+    """Raise CorruptIndex if a file that the writer of an impact index may read or copy is damaged."""
+    if damage := find_damage(path, metadata, {LUCENE_FOLDER: metadata.commit}):
+        raise CorruptIndex.at(path, damage)
+
+
 def update_index(
-    path: str | Path, memory_mb: float = 512, extra: Mapping[str, Any] | None = None
+    path: str | Path,
+    memory_mb: float = 512,
+    extra: Mapping[str, Any] | None = None,
+    damage: Iterable[Damaged] | None = None,
 ) -> ImpactWriter:
     """Return a writer that updates the index at path, with the settings that the index was made with.
 
@@ -339,6 +364,7 @@ def update_index(
         path: the index's folder.
         memory_mb: see `ImpactWriter`.
         extra: replaces the caller's own metadata; None keeps it.
+        damage: see `ImpactWriter`.
 
     Raises:
         IndexNotFound, IndexMismatch, IndexVersion, CorruptIndex: see `read_metadata`.
@@ -354,4 +380,5 @@ def update_index(
         extra=extra,
         mode="update",
         memory_mb=memory_mb,
+        damage=damage,
     )

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from lexlip.errors import LexLIPError
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.model_checksums import check_model
 
 
 def package(checkpoint: Path, folder: Path) -> None:
     """Save the model in a checkpoint folder as int8 under the name of the target folder."""
+    check_model(checkpoint)
     model = LexLIP.from_pretrained(checkpoint)
     model.name = folder.name
     model.save(folder, small=True)

@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import is_for_the_user
 
+Check = Callable[[], str | list[str]]
+"""Returns what is well, or the sentences about what is not."""
+
+SHOWN = 10  # damaged photos named on the screen
+
 
 @click.command()
 @options.index_option
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
-def doctor(index_folder: str, model: str) -> None:
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Also compare every file of the index, and of the model that made it, with its checksum.",
+)
+@options.json_option
+def doctor(index_folder: str, model: str, verify: bool, as_json: bool) -> None:
     """Say what is found, what is missing or damaged, and how to fix it; exit with 1 if anything is."""
-    failed = False
-    for name, check in _checks(index_folder, model):
-        try:
-            click.echo(f"  ok      {name:8s} {check()}")
-        except Exception as error:
-            if not (isinstance(error, ImportError | OSError) or is_for_the_user(error)):
-                raise
-            failed = True
-            click.echo(f"  failed  {name:8s} {error}")
+    found: list[Finding] = []
+    damage: dict[str, Any] = {}
+    checks = _checks(index_folder, model)
+    if verify and Path(index_folder).exists():
+        checks += _verified(index_folder, damage, progress=not as_json)
+    for name, check in checks:
+        found += _findings(name, check, show=not as_json)
+    failed = any(finding.failed for finding in found)
+    if as_json:
+        rows = [{"name": name, "ok": not failed, "text": text} for name, failed, text in found]
+        click.echo(json.dumps({"ok": not failed, "checks": rows, **damage}))
     if failed:
         raise click.exceptions.Exit(1)
 
 
-def _checks(index: str, model: str) -> list[tuple[str, Callable[[], str]]]:
+class Finding(NamedTuple):
+    """What a check has found."""
+
+    name: str
+    failed: bool
+    text: str
+
+
+def _findings(name: str, check: Check, show: bool) -> list[Finding]:
+    """Run a check and show what it has found."""
+    try:
+        said = check()
+        found = (
+            [Finding(name, False, said)] if isinstance(said, str) else [Finding(name, True, t) for t in said]
+        )
+    except Exception as error:
+        if not (isinstance(error, ImportError | OSError) or is_for_the_user(error)):
+            raise
+        found = [Finding(name, True, str(error))]
+    for _, failed, text in found if show else ():
+        click.echo(f"  {'failed' if failed else 'ok':6s}  {name:8s} {text}")
+    return found
+
+
+def _checks(index: str, model: str) -> list[tuple[str, Check]]:
     return [
         ("python", _python),
         ("torch", _torch),
@@ -37,6 +76,15 @@ def _checks(index: str, model: str) -> list[tuple[str, Callable[[], str]]]:
         ("lucene", _lucene),
         ("model", lambda: _model(model)),
         ("index", lambda: _index(index)),
+    ]
+
+
+def _verified(index: str, damage: dict[str, Any], progress: bool) -> list[tuple[str, Check]]:
+    """Return the checks of --verify; the first puts what it finds into `damage`, for programs."""
+    return [
+        ("files", lambda: _files(index, damage, progress)),
+        ("photos", lambda: _photos(damage)),
+        ("encoder", lambda: _encoder(index)),
     ]
 
 
@@ -75,7 +123,9 @@ def _lucene() -> str:
 
 def _model(name: str) -> str:
     from lexlip.models.load import load_model
+    from lexlip.models.model_checksums import check_model
 
+    check_model(name)
     model: Any = load_model(name)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     entries = "dimensions" if model.vocabulary is None else "words"
@@ -84,7 +134,6 @@ def _model(name: str) -> str:
 
 def _index(folder: str) -> str:
     from contextlib import closing
-    from pathlib import Path
 
     if not Path(folder).exists():
         return f"none at {folder} yet: make one with 'lexlip index FOLDER'"
@@ -92,3 +141,41 @@ def _index(folder: str) -> str:
 
     with closing(open_index(folder)) as stage:
         return f"{folder}: {stage.metadata.documents} photos, made with {stage.metadata.encoder}"
+
+
+def _files(index: str, damage: dict[str, Any], progress: bool) -> str | list[str]:
+    from lexlip.indexing.damage import look_for_damage
+
+    found = look_for_damage(index, progress)
+    damage["damaged_files"] = [
+        {"file": str(file.file), "reason": file.reason, "segment": file.segment} for file in found.files
+    ]
+    damage["without_checksum"] = found.unknown
+    damage["damaged_photos"] = found.photos()
+    if found.files:
+        return [*map(str, found.files), found.way_out()]
+    without = f"; without a checksum: {', '.join(found.unknown)}" if found.unknown else ""
+    return f"{found.megabytes:.2f} MB are as they were written{without}"
+
+
+def _photos(damage: dict[str, Any]) -> str | list[str]:
+    if not damage.get("damaged_files"):
+        return "none is damaged" if damage else ["cannot be told"]
+    photos = damage["damaged_photos"]
+    if photos is None:
+        return ["which are damaged cannot be told"]
+    if not photos:
+        return "none is damaged"
+    more = f" … and {len(photos) - SHOWN} more (--json lists all)" if len(photos) > SHOWN else ""
+    return [f"{len(photos)} are damaged: {', '.join(photos[:SHOWN])}{more}"]
+
+
+def _encoder(index: str) -> str:
+    from anserini_bridge import read_header
+    from lexlip.models.model_checksums import check_model
+    from lexlip.search.stages.index_model import check_encoder
+
+    header = read_header(Path(index))
+    name = check_encoder(Path(index), header, None)
+    unknown = check_model(name)
+    return f"{header.encoder} at {name}" + (f"; without a checksum: {', '.join(unknown)}" if unknown else "")

@@ -46,6 +46,11 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     help="With --update: delete photos that are gone though they are more than a fifth of the index.",
 )
 @click.option(
+    "--repair",
+    is_flag=True,
+    help="With --update: encode again only the photos that are damaged (see `lexlip doctor --verify`).",
+)
+@click.option(
     "--exclude",
     multiple=True,
     metavar="PATTERN",
@@ -74,6 +79,7 @@ def index(
     ann: Ann,
     update: bool,
     prune: bool,
+    repair: bool,
     exclude: tuple[str, ...],
     pseudo_documents: str | None,
     language: str,
@@ -99,18 +105,20 @@ def index(
     content are not encoded again.
     """
     from lexlip.indexing import api
+    from lexlip.indexing.report import Updated
     from lexlip.models.model_folder import kind_of
 
-    if prune and not update:
-        raise click.UsageError("--prune is for --update: leave it out")
+    for option, given in (("--prune", prune), ("--repair", repair)):
+        if given and not update:
+            raise click.UsageError(f"{option} is for --update: leave it out")
     if update and pseudo_documents is not None:
         raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
+    done: Indexed | Updated
     with interruptible(
         f"nothing was changed; run the same command again to {'update' if update else 'go on'}"
     ):
         kind = "lexlip" if update else kind_of(model)  # only an index of words can be updated
         _check_options(context, kind, model)
-        done: Indexed | Updated
         if update:
             done = api.update(
                 index_folder,
@@ -122,6 +130,7 @@ def index(
                 split=split,
                 exclude=exclude,
                 prune=prune,
+                repair=repair,
                 workers=workers,
                 device=device,
                 progress=not as_json,
@@ -147,6 +156,8 @@ def index(
         click.echo(json.dumps(done.to_dict()))
         return
     show_skipped(done.skipped, " (--json lists all)")
+    if repair and isinstance(done, Updated):
+        click.echo(_repaired(done))
     click.echo(_summary(done))
 
 
@@ -184,6 +195,14 @@ def _summary(done: Indexed | Updated) -> str:
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"
+
+
+def _repaired(done: Updated) -> str:
+    """Say what an update with --repair has repaired."""
+    files = done.damaged_files
+    if not files:
+        return f"nothing in {done.index} is damaged"
+    return f"{files} damaged file{'s' * (files > 1)} replaced, {done.repaired} photos encoded again"
 
 
 def _also(done: Updated) -> list[tuple[int, str]]:

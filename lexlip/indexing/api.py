@@ -72,7 +72,9 @@ def index(
         return index_captions(photos, listed, index, language)
 
     from lexlip.models.load import load_model
+    from lexlip.models.model_checksums import check_model
 
+    check_model(model)
     encoder: Any = load_model(model, device).fold_batch_norms()
     name = lasting_name(str(model))
     if encoder.vocabulary is None:
@@ -96,6 +98,7 @@ def update(
     split: str | None = None,
     exclude: Sequence[str] = (),
     prune: bool = False,
+    repair: bool = False,
     workers: int = 2,
     device: str = "auto",
     progress: bool | Progress = False,
@@ -108,6 +111,7 @@ def update(
         model: where the model is now; None is where it was.
         topk, quantization: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone, however many they are.
+        repair: encode again what is damaged; without it a damaged index is refused.
         workers, device: see `index`.
         progress: see `lexlip.indexing.update.update_photos`.
 
@@ -149,6 +153,7 @@ def update(
         device=device,
         progress=progress,
         prune=prune,
+        repair=repair,
     )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge import folder_megabytes, replace_index, write_metadata
+from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
 from lexlip.errors import DataError
@@ -90,7 +90,7 @@ def write_captions(
             language=language,
             extra={**extra, **photos},
         )
-        write_metadata(index, metadata)
+        write_metadata(index, with_checksums(index, metadata, photos.values()))
     return postings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,6 +32,7 @@ def find_changes(
     held: Iterable[str],
     extra: dict[str, Any],
     sides: Mapping[str, str] | None = None,
+    damaged: Container[str] = (),
 ) -> Changes:
     """Compare a source with the ids that an index holds.
 
@@ -44,6 +45,7 @@ def find_changes(
         extra: what the index stores about its source (see `describe_collection`); with "paths", where each
             photo was, by id.
         sides: name of the XMP file beside each photo then, by id, "" if there was none; None is unknown.
+        damaged: ids of photos that count as changed, as the index cannot be read there.
     """
     newer = cache(lambda file: _changed_after(file, extra["listed"]))
     paths = extra.get("paths", {})
@@ -57,7 +59,13 @@ def find_changes(
         moved = item.id in paths and paths[item.id] != source.path(number)
         side = source.side(number)
         other_side = sides is not None and sides.get(item.id, "") != os.path.basename(side or "")  # noqa: PTH119
-        if moved or other_side or newer(source.file(number)) or (side is not None and newer(side)):
+        if (
+            item.id in damaged
+            or moved
+            or other_side
+            or newer(source.file(number))
+            or (side is not None and newer(side))
+        ):
             changed.append(number)
         else:
             unchanged += 1

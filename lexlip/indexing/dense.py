@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anserini_bridge import folder_megabytes, replace_index, write_metadata
+from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
 from lexlip.data import Source
 from lexlip.indexing.journal import Journal
 from lexlip.indexing.report import Indexed, writing_to
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
-from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
+from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex, make_faiss
 from lexlip.search.stages.dense import DenseMetadata
 
 if TYPE_CHECKING:
@@ -96,4 +96,5 @@ def save_vectors(
         dimensions=model.dimensions,
         extra=dict(extra),
     )
-    write_metadata(index, metadata)
+    table = [extra["photos"]] if "photos" in extra else []
+    write_metadata(index, with_checksums(index, metadata, [VECTORS, IDS, *table]))

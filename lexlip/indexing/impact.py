@@ -83,7 +83,7 @@ def index_photos(
         if len(photos.skipped) == len(source):
             raise photos.none_read()
         extra["photos"] = table.name
-        writer.set_extra(write_caption_index(writer.folder, index, extra, {}))
+        writer.set_extra(write_caption_index(writer.folder, index, extra, {}), [table.name])
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, words)
     written = read_metadata(index)

@@ -52,6 +52,8 @@ class Updated(_Report):
         moved: photos that have another name or place now, with the same content; they are neither added nor
             deleted.
         described: unchanged photos that have other captions now.
+        repaired: photos that were encoded again because the index was damaged; they are not changed.
+        damaged_files: of the index, which were written again.
     """
 
     index: str
@@ -64,6 +66,8 @@ class Updated(_Report):
     skipped: list[Skipped]
     moved: int = 0
     described: int = 0
+    repaired: int = 0
+    damaged_files: int = 0
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,11 @@ from anserini_bridge import (
     update_index,
 )
 from lexlip.data import Source
+from lexlip.data.facts import Facts
 from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
 from lexlip.indexing.changes import Changes, find_changes
+from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.known_again import Known, find_known
 from lexlip.indexing.report import Updated, writing_to
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
@@ -53,6 +55,7 @@ def update_photos(
     device: str = "auto",
     progress: bool | Progress = False,
     prune: bool = False,
+    repair: bool = False,
 ) -> Updated:
     """Make an index of words match its source again, in one commit.
 
@@ -64,8 +67,10 @@ def update_photos(
         model_name: where the model is now; None is where it was.
         topk_words, scheme: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone, however many they are.
+        repair: encode the photos again whose words are damaged, and write other damaged files again.
 
     Raises:
+        CorruptIndex: the index is damaged, and is not to be repaired or cannot be.
         DataError: there is no index, it is of another source, too many photos are gone (see
             `check_deletions`), or the folder cannot be written.
         ConfigError: the index was made with other settings.
@@ -79,9 +84,15 @@ def update_photos(
     check_same_collection(metadata.extra, described, index)
     model = metadata.extra.get("model") if model_name is None else lasting_name(model_name)
     extra = {"model": model, **described}
-    writer = update_index(index)
-    with ImpactSearcher(index) as searcher, open_photos(index, metadata) as old_table:
-        plan = _plan(source, searcher, old_table, metadata)
+    damage = look_for_damage(index)
+    if repair:
+        damage.prepare_repair(model_name)
+    else:
+        damage.refuse()
+    sound = replace(metadata, extra=damage.kept(metadata.extra))
+    writer = update_index(index, damage=damage.files)
+    with ImpactSearcher(index, without=damage.segments) as searcher, open_photos(index, sound) as old_table:
+        plan = _plan(source, searcher, old_table, sound)
     if not prune:
         check_deletions(len(plan.deleted), plan.held, index)
 
@@ -95,11 +106,12 @@ def update_photos(
     encoded: set[str] = set()
     changed = {source.items[number].id for number in plan.changes.changed}
     lost: set[str] = set()
-    if batch is not None or plan.writes or changed or model != metadata.extra.get("model"):
+    if batch is not None or plan.writes or changed or damage.files or model != metadata.extra.get("model"):
         with writing_to(index), writer:
-            held = read_metadata(index).extra
-            remove_old_tables(writer.folder, keep=held.get("photos"))
-            remove_old_captions(writer.folder, keep=held.get("captions", {}).get("folder"))
+            named = read_metadata(index).extra
+            remove_old_tables(writer.folder, keep=named.get("photos"))
+            remove_old_captions(writer.folder, keep=named.get("captions", {}).get("folder"))
+            held = damage.kept(named)
             with TableWriter(writer.folder, index, source, held.get("photos")) as table:
                 writer.delete(plan.changes.gone)
                 table.delete(plan.changes.gone)
@@ -116,13 +128,16 @@ def update_photos(
                     check_deletions(len(plan.deleted) + len(lost), plan.held, index)
                 writer.delete(sorted(lost))
                 table.delete(lost)
+                if damage.has(named.get("photos")):
+                    for facts in _facts_again(index, metadata, model_name, source, plan.unchanged, workers):
+                        table.add(facts)
                 table.refresh(plan.unchanged)
             extra["photos"] = table.name
-            writer.set_extra(write_caption_index(writer.folder, index, extra, held))
+            writer.set_extra(write_caption_index(writer.folder, index, extra, held), [table.name])
     return Updated(
         index=str(index),
         added=len(encoded - changed),
-        changed=len(changed - lost),
+        changed=len(changed - lost - plan.damaged),
         deleted=len(plan.deleted) + len(lost),
         unchanged=plan.changes.unchanged,
         megabytes=folder_megabytes(index),
@@ -130,6 +145,8 @@ def update_photos(
         skipped=[*source.skipped, *(photos.skipped if photos else ())],
         moved=len(plan.moved),
         described=plan.described,
+        repaired=len(encoded & plan.damaged),
+        damaged_files=len(damage.files),
     )
 
 
@@ -162,6 +179,7 @@ class _Plan:
         vectors: theirs, [n, V].
         unchanged: indices in the source.
         described: how many of these have other captions.
+        damaged: ids of photos whose words cannot be read.
     """
 
     changes: Changes
@@ -170,6 +188,7 @@ class _Plan:
     vectors: csr_matrix | None
     unchanged: list[int]
     described: int
+    damaged: set[str]
 
     @property
     def moved(self) -> set[str]:
@@ -193,18 +212,21 @@ class _Plan:
 
 
 def _plan(source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata) -> _Plan:
-    held = searcher.ids()
+    readable = searcher.ids()
     listed = table.listed()
+    damaged = set(listed).difference(readable)  # only the segments that are left out hold them
+    held = [*readable, *damaged]
     extra = metadata.extra if "root" in metadata.extra else {**metadata.extra, "paths": table.paths()}
     sides = {id: side for id, (_, side) in listed.items()}
-    changes = find_changes(source, held, extra, sides if listed else None)
-    known = find_known(source, changes, table)
+    changes = find_changes(source, held, extra, sides if listed else None, damaged)
+    found = find_known(source, changes, table)
+    known = {number: (id, facts) for number, (id, facts) in found.items() if id not in damaged}
     vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
     opened = {*changes.new, *changes.changed}
     unchanged = [number for number in range(len(source)) if number not in opened]
     items = (source.items[number] for number in unchanged)
     described = sum(item.id in listed and listed[item.id][0] != item.captions for item in items)
-    return _Plan(changes, len(held), known, vectors, unchanged, described)
+    return _Plan(changes, len(held), known, vectors, unchanged, described, damaged)
 
 
 def _encode(
@@ -219,8 +241,9 @@ def _encode(
 ) -> tuple[PhotoVectors, Iterator[Impacts]]:
     from lexlip.indexing.impact import impacts
     from lexlip.photo_vectors import PhotoVectors
-    from lexlip.search.stages.index_model import load_encoder
+    from lexlip.search.stages.index_model import check_encoder, load_encoder
 
+    check_encoder(index, metadata, model_name)
     encoder = load_encoder(index, metadata, model_name, device)
     photos = PhotoVectors(
         encoder,
@@ -231,6 +254,28 @@ def _encode(
         facts=True,
     )
     return photos, impacts(photos, metadata.topk, metadata.quantization["scheme"])
+
+
+def _facts_again(
+    index: Path,
+    metadata: IndexMetadata,
+    model_name: str | None,
+    source: Source,
+    numbers: list[int],
+    workers: int,
+) -> Iterator[list[tuple[int, Facts]]]:
+    """Yield the facts about photos that are not encoded, with their index in the source."""
+    from lexlip.config import ModelConfig
+    from lexlip.config_files import from_dict
+    from lexlip.models.model_folder import model_folder, read_description
+    from lexlip.photo_vectors import PhotoPixels
+    from lexlip.search.stages.index_model import check_encoder
+
+    description = read_description(model_folder(check_encoder(index, metadata, model_name)))
+    image = from_dict(ModelConfig, description["model"], "model.").image
+    photos = PhotoPixels(image, source, workers=workers, indices=numbers, facts=True)
+    for ids, _ in photos.pixels():
+        yield photos.take_facts(ids)
 
 
 def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> IndexMetadata:

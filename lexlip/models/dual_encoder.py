@@ -5,7 +5,6 @@ Shapes: B photos, T captions, P image tokens, L text tokens, D width.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
 from lexlip.models.contract import QueryEncoder
+from lexlip.models.model_checksums import WEIGHTS, sha256, write_checksums
 from lexlip.models.model_folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.vocabulary import Vocabulary
@@ -210,7 +210,7 @@ class DualEncoder(nn.Module):
     # ---- folders ----
 
     def save(self, folder: str | Path, small: bool = False) -> None:
-        """Write config.json, vocabulary.txt, model.safetensors and the tokenizer's files.
+        """Write config.json, vocabulary.txt, model.safetensors, the tokenizer's files and their checksums.
 
         Args:
             folder: created if it does not exist.
@@ -219,12 +219,12 @@ class DualEncoder(nn.Module):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         weights = {name: weight.cpu().contiguous().numpy() for name, weight in self.state_dict().items()}
-        save_file(compress(weights) if small else weights, folder / "model.safetensors")
-        self.text_encoder.tokenizer.save_pretrained(str(folder))
+        save_file(compress(weights) if small else weights, folder / WEIGHTS)
+        written = [Path(file).name for file in self.text_encoder.tokenizer.save_pretrained(str(folder))]
         if self.vocabulary is not None:
             (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary.words) + "\n", encoding="utf-8")
-        digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-        self.identity = f"{self.name}@{digest[:12]}"
+            written.append("vocabulary.txt")
+        self.identity = f"{self.name}@{sha256(folder / WEIGHTS)[:12]}"
         model = to_dict(self.config)
         for section, key in (("image", "weights"), ("text", "name"), ("text", "tokenizer")):
             value = model[section][key]
@@ -239,6 +239,7 @@ class DualEncoder(nn.Module):
             "text_architecture": self.text_encoder.architecture,
         }
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+        write_checksums(folder, [WEIGHTS, "config.json", *written])
 
     @classmethod
     def from_pretrained(cls, name: str | Path, or_relative: bool = False) -> Self:
@@ -266,7 +267,7 @@ class DualEncoder(nn.Module):
                 architecture=description["text_architecture"],
                 name=description["name"],
             )
-            weights = expand(load_file(folder / "model.safetensors"))
+            weights = expand(load_file(folder / WEIGHTS))
             model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
             model.identity = description["identity"]
         except (

@@ -4,6 +4,7 @@ config.json        kind, name and identity, the ModelConfig, the text encoder's 
 vocabulary.txt     the words, one per line; a dense model has none
 model.safetensors  the weights, possibly compressed (see lexlip.models.compression)
 tokenizer.json and tokenizer_config.json, as transformers writes them
+checksums.txt      of these files (see lexlip.models.model_checksums)
 honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)
 
 A CLIP model's folder is as transformers writes it, and a CLIP model may also be named as on the hub.
@@ -60,7 +61,7 @@ def kind_of(name: str | Path) -> str:
     if is_hub_name(name):
         return "clip"
     folder = model_folder(name)
-    return "clip" if _is_of_transformers(folder) else str(read_description(folder)["kind"])
+    return "clip" if is_of_transformers(folder) else str(read_description(folder)["kind"])
 
 
 def lasting_name(name: str) -> str:
@@ -77,7 +78,8 @@ def _first(*folders: Path) -> Path | None:
     return next((folder for folder in folders if (folder / "config.json").is_file()), None)
 
 
-def _is_of_transformers(folder: Path) -> bool:
+def is_of_transformers(folder: Path) -> bool:
+    """Return whether a folder holds a model as transformers writes it."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -91,7 +93,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     Raises:
         ModelError: it is damaged, of another version, or not a model of this project.
     """
-    if _is_of_transformers(folder):
+    if is_of_transformers(folder):
         raise ModelError(f"{folder} holds a model of transformers, not one of lexlip")
     try:
         description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -114,6 +116,6 @@ def read_words(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
 
 
-def damaged(folder: Path, error: Exception) -> ModelError:
+def damaged(folder: Path, error: Exception | str) -> ModelError:
     """Return the error to raise if a folder cannot be read."""
     return ModelError(f"the model in {folder} is damaged: {textwrap.shorten(str(error), 200)}")

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, random_array
 
+from anserini_bridge.metadata import fields_checksum
+
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, Any] = {
     "encoder": "test",
@@ -30,10 +32,11 @@ def random_vectors(rows: int, width: int, density: float, top: int, seed: int) -
 
 
 def change_metadata(index: Path, remove: Sequence[str] = (), **fields: Any) -> None:
-    """Change fields of `index.json`, as another version may have written them, or damage."""
+    """Change fields of `index.json`, as another version may have written them."""
     found = json.loads((index / "index.json").read_text())
     kept = {name: value for name, value in found.items() if name not in remove}
-    (index / "index.json").write_text(json.dumps({**kept, **fields}))
+    changed = {**kept, **fields}
+    (index / "index.json").write_text(json.dumps({**changed, "checksum": fields_checksum(changed)}))
 
 
 def brute_force(

@@ -77,10 +77,10 @@ def test_a_lucene_that_is_newer_than_this_one(small: Path, newer: tuple[bytes, b
 def test_truncated_or_missing_lucene_files(small: Path) -> None:
     postings = next((small / "data-1" / "lucene").glob("*.doc"))
     postings.write_bytes(postings.read_bytes()[:10])
-    message = f"^the index at {small} is damaged .*: build it again$"
+    message = f"^the index at {small} is damaged .*, or build it again$"
     with pytest.raises(CorruptIndex, match=message):
         ImpactSearcher(small)
-    with pytest.raises(CorruptIndex, match=message):
+    with pytest.raises(CorruptIndex, match=f"^the index at {small} is damaged, and nothing was changed "):
         ImpactWriter(small, ["a", "b", "c"], mode="update", **SETTINGS).__enter__()
     postings.unlink()
     with pytest.raises(CorruptIndex, match=message):

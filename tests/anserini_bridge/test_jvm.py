@@ -19,7 +19,10 @@ from anserini_bridge.jvm import java_class, java_errors
 
 INDEX = Path("/i")
 VERSION = f"Lucene {lucene_version()} cannot read the index at /i (why): install the pyserini that wrote it"
-DAMAGE = "the index at /i is damaged ({}: why): build it again"
+DAMAGE = (
+    "the index at /i is damaged ({}: why): see what is left of it with `lexlip doctor --verify`,"
+    " or build it again"
+)
 CLOSED = "the index at /i was closed: open it again"
 MEMORY = "Java ran out of memory at /i (why): pass a smaller k or memory_mb, or raise the limit with"
 FAILURE = "Lucene failed at /i ({}: why): check permissions and free disk space, or build the index again"
@@ -66,7 +69,10 @@ def test_an_exception_of_several_lines_becomes_one_sentence() -> None:
     start_jvm()
     import jnius
 
-    with pytest.raises(CorruptIndex, match=r"damaged \(EOFException: one two\): build"), java_errors(INDEX):
+    with (
+        pytest.raises(CorruptIndex, match=r"damaged \(EOFException: one two\): see what"),
+        java_errors(INDEX),
+    ):
         raise jnius.JavaException("", "java.io.EOFException", "one\n  two\n")
     with pytest.raises(CorruptIndex, match=r"damaged \(EOFException: EOFException\)"), java_errors(INDEX):
         raise jnius.JavaException("", "java.io.EOFException", None)

@@ -38,14 +38,22 @@ public final class Searcher {
   private final boolean held;
   private volatile Snapshot snapshot;
 
-  /** Opens a commit; see Commits.find. */
-  public Searcher(byte[] path, byte[] commit, byte[] wordBlock, byte[] wordEnds) throws IOException {
+  /** Opens a commit, see Commits.find, without some segments, whose names have blanks in between. */
+  public Searcher(
+      byte[] path, byte[] commit, byte[] wordBlock, byte[] wordEnds, byte[] leftOut)
+      throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
-    directory = FSDirectory.open(Packed.path(path));
+    String named = Packed.string(commit);
+    Directory files = FSDirectory.open(Packed.path(path));
+    if (leftOut.length > 0) {
+      files = Integrity.without(files, named, Packed.string(leftOut));
+      named = ""; // the only one
+    }
+    directory = files;
     memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
     idle = new ConcurrentLinkedQueue<>();
     held = false;
-    DirectoryReader reader = DirectoryReader.open(Commits.find(directory, Packed.string(commit)));
+    DirectoryReader reader = DirectoryReader.open(Commits.find(directory, named));
     snapshot = new Snapshot(reader, null, words, memory);
   }
 

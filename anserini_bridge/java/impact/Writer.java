@@ -49,6 +49,11 @@ public final class Writer {
   private long nextOrder;
   private final Deque<FutureTask<Void>> segments = new ArrayDeque<>(); // being written, oldest first
 
+  /**
+   * Opens a commit, see Commits.find, to change it.
+   *
+   * @param leftOut names of segments that the next commit will not have, with blanks in between
+   */
   public Writer(
       byte[] path,
       byte[] named,
@@ -56,14 +61,22 @@ public final class Writer {
       byte[] wordEnds,
       boolean create,
       boolean reorder,
-      double memoryMb)
+      double memoryMb,
+      byte[] leftOut)
       throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
     sortedWords = Packed.sorted(words);
     this.reorder = reorder;
     memory = (long) (memoryMb * 1e6 / (WRITERS + 1));
     directory = FSDirectory.open(Packed.path(path));
-    IndexCommit start = create ? null : Commits.find(directory, Packed.string(named));
+    IndexCommit old = create ? null : Commits.find(directory, Packed.string(named));
+    IndexCommit start = old;
+    if (leftOut.length > 0) {
+      String fewer =
+          Integrity.commitWithout(
+              directory, old.getSegmentsFileName(), Packed.string(leftOut), directory);
+      start = Commits.find(directory, fewer);
+    }
     before = create ? null : DirectoryReader.open(start);
     int major = Version.LATEST.major;
     if (!create) { // Lucene only merges segments of the same major version
@@ -79,7 +92,7 @@ public final class Writer {
     merges.setNoCFSRatio(0); // otherwise a single segment is written twice
     config.setMergePolicy(merges);
     config.setUseCompoundFile(false);
-    commits = new Commits(create ? null : start.getSegmentsFileName());
+    commits = new Commits(create ? null : old.getSegmentsFileName());
     config.setIndexDeletionPolicy(commits);
     config.setIndexCommit(start);
     config.setMergeScheduler(merging);

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import IndexHeader, read_metadata_as
+from anserini_bridge import IndexHeader, check_file, read_metadata_as
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
 from lexlip.registry import Metric
 from lexlip.retrieval.engine import Results
 from lexlip.retrieval.first_stage import WithoutWords
-from lexlip.search.engines.faiss_index import Ann, FaissIndex
+from lexlip.search.engines.faiss_index import IDS, Ann, FaissIndex
 from lexlip.search.stages.index_model import load_dense_encoder
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def open_vectors(index: Path) -> tuple[DenseMetadata, FaissIndex]:
         BridgeError: it is not a dense index, or it cannot be read.
     """
     metadata = read_metadata_as(DenseMetadata, index)
+    check_file(index, metadata, IDS)  # the vectors are too large to be read twice
     return metadata, FaissIndex.load(index / metadata.directory, metadata.metric)
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexlip.errors import ModelError
+from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import damaged, read_description
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Calibration:
         """Write the calibration into a model's folder."""
         content = {"format": FORMAT, "model": self.model, "gate": dict(self.gate), "tail": dict(self.tail)}
         (folder / FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_checksums(folder, [FILE])
 
 
 def load_calibration(folder: Path) -> Calibration | None:

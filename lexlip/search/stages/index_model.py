@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from anserini_bridge import IndexHeader, IndexMetadata, check_same_vocabulary
 from lexlip.errors import ModelError
+from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import kind_of, model_folder, read_description
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import BM25
@@ -63,6 +64,17 @@ def load_dense_encoder(
     if _digest(encoder.identity) != _digest(metadata.encoder):
         raise _another(index, metadata, name, encoder.identity)
     return encoder
+
+
+def check_encoder(index: Path, metadata: IndexHeader, model: str | None) -> str:
+    """Check that the model that made an index is as it was saved, and return its name.
+
+    Raises:
+        ModelError: see `load_encoder` and `lexlip.models.model_checksums.check_model`.
+    """
+    with _model_of(index, metadata, model) as name:
+        check_model(name)
+    return name
 
 
 def check_no_model(index: Path, metadata: IndexHeader, model: str | None) -> None:

@@ -82,7 +82,7 @@ def _damaged_files(folder: Path, header: IndexHeader, done: Callable[[int], obje
 
 
 def _damaged_in_lucene(folder: Path, commit: str, done: Callable[[int], object]) -> list[Damaged]:
-    """Check the files of a commit; if it cannot be read, all files of the folder, to name the one to blame."""
+    """Check the files of a commit; if it cannot be read, all files of the folder, to name the culprit."""
     try:
         return list(_check(folder, _files(folder, commit), done))
     except (CorruptIndex, IndexVersion) as error:

@@ -251,13 +251,13 @@ def check_file(path: Path, header: IndexHeader, name: str) -> None:
     Raises:
         CorruptIndex: it is missing, or was changed.
     """
-    file = path / header.directory / name
     try:
-        whole = name not in header.files or checksum(file) == header.files[name]
+        whole = name not in header.files or checksum(path / header.directory / name) == header.files[name]
+        why = f"{name} was changed after it was written"
     except OSError as error:
-        raise CorruptIndex(f"{file} cannot be read ({error}): build the index again") from None
+        whole, why = False, str(error)
     if not whole:
-        raise CorruptIndex(f"{file} was changed after the index was built: build the index again")
+        raise CorruptIndex(f"the index at {path} is damaged ({why}): build the index again")
 
 
 def with_checksums(path: Path, metadata: Header, names: Iterable[str]) -> Header:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from scipy.sparse import csr_matrix
 
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
-from anserini_bridge.integrity import LUCENE_FOLDER, Damaged, find_damage
+from anserini_bridge.integrity import LUCENE_FOLDER, find_damage
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import (
     IndexMetadata,
@@ -66,8 +66,8 @@ class ImpactWriter:
         memory_mb: MB for documents that wait to be written as a segment. The ids added in one session are
             held too, about 100 bytes each, to detect repeated ones.
         reorder: False keeps the documents of a segment in the order in which they were added.
-        damage: what is known to be damaged in the index to update; the damaged segments are dropped with all
-            of their documents. None checks all files first, and refuses to update a damaged index.
+        without: names of damaged segments, which an update drops with all of their documents; so no damage is
+            looked for. None checks all files first, and refuses to update a damaged index.
 
     Raises:
         BadVectors: the vocabulary is invalid.
@@ -88,7 +88,7 @@ class ImpactWriter:
         mode: Literal["create", "update"] = "create",
         memory_mb: float = 512,
         reorder: bool = True,
-        damage: Iterable[Damaged] | None = None,
+        without: Iterable[str] | None = None,
     ) -> None:
         if mode not in ("create", "update"):
             raise ValueError(f'mode is {mode!r}: give "create" or "update"')
@@ -101,7 +101,7 @@ class ImpactWriter:
         self._update = mode == "update"
         self._memory_mb = memory_mb
         self._reorder = reorder
-        self._damage = None if damage is None else list(damage)
+        self._without = None if without is None else list(without)
         self._java: Any = None
         self._old: IndexMetadata | None = None  # of the index that is updated
         self._failed = False
@@ -124,7 +124,6 @@ class ImpactWriter:
             read_metadata(self.path)  # fails before a lock file is made
         with contextlib.ExitStack() as stack:
             self._folder = self._open_folder(stack)
-            dropped = sorted({file.segment for file in self._damage or ()} - {""})
             with java_errors(self.path):
                 self._java = java(
                     str(self._folder / LUCENE_FOLDER).encode(),
@@ -133,7 +132,7 @@ class ImpactWriter:
                     not self._update,
                     self._reorder,
                     float(self._memory_mb),
-                    " ".join(dropped).encode(),
+                    " ".join(self._without or ()).encode(),
                 )
             stack.callback(self._close)
             self._open_files = stack.pop_all()
@@ -227,7 +226,7 @@ class ImpactWriter:
             self._old = read_metadata(self.path)
             remove_leftovers(self.path, keep=self._old.directory)
             self._check_settings(self._old)
-            if self._damage is None:
+            if self._without is None:
                 check_whole(self.path, self._old)
             return self.path / self._old.directory
         folder = stack.enter_context(replace_index(self.path))
@@ -356,7 +355,7 @@ def update_index(
     path: str | Path,
     memory_mb: float = 512,
     extra: Mapping[str, Any] | None = None,
-    damage: Iterable[Damaged] | None = None,
+    without: Iterable[str] | None = None,
 ) -> ImpactWriter:
     """Return a writer that updates the index at path, with the settings that the index was made with.
 
@@ -364,7 +363,7 @@ def update_index(
         path: the index's folder.
         memory_mb: see `ImpactWriter`.
         extra: replaces the caller's own metadata; None keeps it.
-        damage: see `ImpactWriter`.
+        without: see `ImpactWriter`.
 
     Raises:
         IndexNotFound, IndexMismatch, IndexVersion, CorruptIndex: see `read_metadata`.
@@ -380,5 +379,5 @@ def update_index(
         extra=extra,
         mode="update",
         memory_mb=memory_mb,
-        damage=damage,
+        without=without,
     )

@@ -90,7 +90,7 @@ def update_photos(
     else:
         damage.refuse()
     sound = replace(metadata, extra=damage.kept(metadata.extra))
-    writer = update_index(index, damage=damage.files)
+    writer = update_index(index, without=damage.segments)
     with ImpactSearcher(index, without=damage.segments) as searcher, open_photos(index, sound) as old_table:
         plan = _plan(source, searcher, old_table, sound)
     if not prune:

@@ -1,4 +1,5 @@
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -12,10 +13,17 @@ from anserini_bridge import runtime
 from lexlip.search.open_index import open_index
 from tests.cli.test_index import error
 from tests.conftest import ROOT
+from tests.flipped import files_of, flip, flipped
 from tests.search.indexes import is_open
 
 Run = Callable[..., Any]
 NAMES = ["python", "torch", "java", "lucene", "model", "index"]
+
+
+def files(result: Any) -> list[str]:
+    """The rows of --verify about files and photos that are not well."""
+    lines = [line.split(maxsplit=2) for line in result.stdout.splitlines()]
+    return [text for state, name, text in lines if state == "failed" and name in ("files", "photos")]
 
 
 def findings(result: Any) -> dict[str, tuple[str, str]]:
@@ -132,3 +140,62 @@ def test_a_damaged_model(lexlip: Run, model_folder: Path) -> None:
     state, text = findings(lexlip("doctor", "--model", "copy", code=1))["model"]
     assert state == "failed"
     assert text.startswith("the model in copy is damaged: ")
+
+
+# ---- --verify ----
+
+
+def test_verify_of_what_is_whole(lexlip: Run, photos: Path) -> None:
+    assert list(findings(lexlip("doctor", "--verify"))) == NAMES  # there is no index yet
+    for model in ("mini", "bm25"):
+        lexlip("index", "photos", "--model", model)
+        found = findings(lexlip("doctor", "--verify"))
+        assert list(found) == [*NAMES, "files", "photos", "encoder"]
+        assert {state for state, _ in found.values()} == {"ok"}
+        assert found["files"][1].endswith(" MB are as they were written")
+        assert found["photos"][1] == "none is damaged"
+
+
+def test_verify_names_files_and_photos(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos")
+    damaged = next(Path(".lexlip/data-1/lucene").glob("*.doc"))
+    flip(damaged)
+    lexlip("doctor")
+    sentence, way_out, named = files(lexlip("doctor", "--verify", code=1))
+    assert sentence.startswith(f"{damaged} is damaged: checksum failed")
+    assert way_out.endswith("encoded again by `lexlip index --index .lexlip --update --repair`")
+    assert named == "6 are damaged: 0.jpg, 1.jpg, 2.jpg, 3.jpg, 4.jpg, 5.jpg"
+    found = json.loads(lexlip("doctor", "--verify", "--json", code=1).stdout)
+    assert (found["ok"], found["without_checksum"]) == (False, [])
+    assert [file["file"] for file in found["damaged_files"]] == [str(damaged)]
+    assert found["damaged_photos"] == [f"{number}.jpg" for number in range(6)]
+    assert {check["name"]: check["ok"] for check in found["checks"]} == {
+        **dict.fromkeys([*NAMES, "encoder"], True),
+        **dict.fromkeys(["files", "photos"], False),
+    }
+    for command in (["index", "--update"], ["optimize"]):
+        assert "`lexlip doctor --index " in error(lexlip(*command, code=2))
+    done = lexlip("index", "--update", "--repair").stdout
+    assert done.startswith("1 damaged file replaced, 6 photos encoded again\n0 added, ")
+    assert lexlip("index", "--update", "--repair").stdout.startswith("nothing in .lexlip is damaged\n")
+    lexlip("doctor", "--verify")
+
+
+def test_verify_of_a_damaged_model_and_index_json(lexlip: Run, photos: Path, model_folder: Path) -> None:
+    shutil.copytree(model_folder, "copy")
+    lexlip("index", "photos", "--model", "copy")
+    for file in files_of(Path("copy")):
+        with flipped(file):
+            found = findings(lexlip("doctor", "--verify", "--model", "copy", code=1))
+            assert (found["model"][0], found["encoder"][0], found["files"][0]) == ("failed", "failed", "ok")
+            assert "the model in " in found["encoder"][1]
+    with flipped(Path(".lexlip/index.json"), 0.1):
+        found = findings(lexlip("doctor", "--verify", code=1))
+        assert "index.json" in found["files"][1]
+        assert found["photos"] == ("failed", "cannot be told")
+
+
+def test_repair_is_for_updates_of_words(lexlip: Run, photos: Path) -> None:
+    assert "--repair is for --update" in lexlip("index", "photos", "--repair", code=2).stderr
+    lexlip("index", "photos", "--model", "bm25")
+    assert error(lexlip("index", "--update", "--repair", code=2)).endswith(": index without --update")

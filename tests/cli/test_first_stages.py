@@ -21,6 +21,7 @@ from tests.cli.test_evaluate import write_karpathy
 from tests.cli.test_index import error
 from tests.conftest import write_photos
 from tests.reference.ranking import naive_recall
+from tests.search.indexes import change_header
 from tests.tiny import CAPTIONS, tiny_dense
 from tests.tiny_clip import DIMENSIONS, write_clip
 
@@ -370,8 +371,7 @@ def test_damaged_indexes(here: Run) -> None:
     assert "is damaged (" in error(here("search", "dog", code=2))
     (folder / "ids.json").unlink()
     assert "is damaged (" in error(here("search", "dog", code=2))
-    fields = json.loads(Path(".lexlip/index.json").read_text())
-    Path(".lexlip/index.json").write_text(json.dumps({**fields, "kind": "later"}))
+    change_header(Path(".lexlip"), kind="later")
     says = error(here("search", "dog", code=2))
     assert says == ".lexlip holds an index of an unknown kind, 'later': build the index again"
     here("index", "photos", "--model", "bm25")
@@ -482,9 +482,8 @@ def test_an_index_of_captions_remembers_their_language(german: Run) -> None:
     assert "6 photos" in german("doctor").output
     german("index", "de.tsv", "--images", "photos", "--model", "bm25")
     assert search(german, "ein Haus")["hits"] == []  # in English it has not
-    fields = json.loads(Path(".lexlip/index.json").read_text())
-    assert fields.pop("language") == "en"
-    Path(".lexlip/index.json").write_text(json.dumps(fields))  # older ones do not have it
+    assert json.loads(Path(".lexlip/index.json").read_text())["language"] == "en"
+    change_header(Path(".lexlip"), language=None)  # older ones do not have it
     assert len(search(german, "auf dem")["hits"]) == 6
 
 

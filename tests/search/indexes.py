@@ -1,9 +1,11 @@
 """Indexes of each kind, made without the command line."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anserini_bridge.metadata import fields_checksum
 from lexlip.data import Source, open_source
 from lexlip.indexing.bm25 import index_captions
 from lexlip.indexing.dense import index_vectors
@@ -32,6 +34,14 @@ def index_bm25(photos: Path | Source, index: Path, **options: Any) -> Path:
     """Index a folder by its captions."""
     index_captions(_source(photos), LISTED, index, **options)
     return index
+
+
+def change_header(index: Path, **fields: Any) -> None:
+    """Change what index.json says, as another version may have written it; None removes a field."""
+    file = index / "index.json"
+    changed = {**json.loads(file.read_text()), **fields}
+    kept = {name: value for name, value in changed.items() if value is not None}
+    file.write_text(json.dumps({**kept, "checksum": fields_checksum(kept)}))
 
 
 def _source(photos: Path | Source) -> Source:

@@ -1,4 +1,3 @@
-import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +10,7 @@ from lexlip.search.open_index import open_index
 from lexlip.search.stages.bm25 import BM25Stage
 from lexlip.search.stages.dense import DenseStage
 from lexlip.search.stages.impact import ImpactStage
-from tests.search.indexes import Indexed
+from tests.search.indexes import Indexed, change_header
 
 
 @pytest.mark.parametrize(
@@ -44,8 +43,7 @@ def test_what_is_no_index(indexed: Indexed, tmp_path: Path) -> None:
     with pytest.raises(IndexNotFound, match="there is no index at"):
         open_index(tmp_path / "nothing")
     shutil.copytree(indexed.dense, tmp_path / "later")
-    file = tmp_path / "later" / "index.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "kind": "later"}))
+    change_header(tmp_path / "later", kind="later")
     with pytest.raises(
         CorruptIndex, match="holds an index of an unknown kind, 'later': build the index again"
     ):

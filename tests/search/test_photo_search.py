@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound
+from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound, read_header
 from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError, ModelError
 from lexlip.indexing.update import update_photos
@@ -24,7 +24,7 @@ from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.rerank import Reranker
 from lexlip.sparse.quantize import quantize
 from tests.conftest import write_photos
-from tests.search.indexes import LISTED, Indexed, index_bm25, index_dense, index_words, is_open
+from tests.search.indexes import LISTED, Indexed, change_header, index_bm25, index_dense, index_words, is_open
 from tests.tiny import CAPTIONS
 
 ALL = "two dogs play with a white cat on the boat near the beach"  # shares a word with every photo
@@ -188,8 +188,7 @@ def test_a_second_index_that_cannot_be_opened_leaves_the_first_closed(
     if what == "vectors":
         next(second.glob("data-*/vectors.faiss")).write_bytes(b"short")
     else:
-        text = (second / "index.json").read_text()
-        (second / "index.json").write_text(text.replace(str(indexed.dense_model), "/gone"))
+        change_header(second, extra={**read_header(second).extra, "model": "/gone"})
     with pytest.raises((BridgeError, ModelError)):
         PhotoSearch(indexed.words, also=second)
     assert not is_open(indexed.words)

@@ -90,7 +90,7 @@ def _damaged_in_lucene(folder: Path, commit: str, done: Callable[[int], object])
         found = list(_check(folder, dict.fromkeys(names, ""), done))
         if not found and isinstance(error, IndexVersion):
             raise
-        return found or [Damaged(folder / commit, str(error))]
+        return found or [Damaged(folder / commit, "it is missing, or a file that it names is")]
 
 
 def _files(folder: Path, commit: str) -> dict[str, str]:

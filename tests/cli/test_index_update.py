@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from anserini_bridge import ImpactSearcher, read_metadata
+from anserini_bridge import ImpactSearcher, read_header, read_metadata
 from lexlip.data import Scenes
 from tests.cli.test_index import error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
+from tests.search.indexes import change_header
 from tests.tiny import CAPTIONS
 
 Run = Callable[..., Any]
@@ -101,7 +102,7 @@ def test_json(indexed: Run, photos: Path) -> None:
     (photos / "1.jpg").unlink()
     done = json.loads(indexed("index", "photos", "--update", "--json").stdout)
     names = ["index", "added", "changed", "deleted", "unchanged", "megabytes", "seconds", "skipped"]
-    assert list(done) == [*names, "moved", "described"]
+    assert list(done) == [*names, "moved", "described", "repaired", "damaged_files"]
     assert [done[name] for name in names[:5]] == [".lexlip", 0, 0, 1, 5]
 
 
@@ -303,6 +304,8 @@ def test_a_model_that_was_trained_on(
     words = (model_folder / "vocabulary.txt").read_text().splitlines()
     shutil.copytree(model_folder, "mine", dirs_exist_ok=True)
     Path("mine/vocabulary.txt").write_text("\n".join(reversed(words)) + "\n")
+    assert "mine is damaged: vocabulary.txt is not as it was" in refused(lexlip, "photos")
+    Path("mine/checksums.txt").unlink()  # as an older model
     assert f"was made with a vocabulary of {len(words)} words" in refused(lexlip, "photos")
 
 
@@ -313,10 +316,9 @@ def test_no_index(lexlip: Run, photos: Path) -> None:
 
 
 def test_an_index_that_does_not_know_when_it_was_made(indexed: Run) -> None:
-    file = Path(".lexlip/index.json")
-    metadata = json.loads(file.read_text())
-    del metadata["extra"]["listed"], metadata["extra"]["source"]
-    file.write_text(json.dumps(metadata))
+    extra = read_header(".lexlip").extra
+    del extra["listed"], extra["source"]
+    change_header(Path(".lexlip"), extra=extra)
     assert refused(indexed, "photos") == (
         "the index .lexlip is too old to say when its photos were listed: index once without --update"
     )

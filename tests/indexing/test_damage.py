@@ -130,7 +130,10 @@ def test_a_file_that_is_gone_is_found(index: Path) -> None:
             content = file.read_bytes()
             file.unlink()
             (damaged,) = look_for_damage(index).files
-            assert file == damaged.file or str(file) in damaged.reason or "segments" in file.name
+            if file.suffix == ".si" or "segments_" in file.name:  # Lucene does not say which is missing
+                assert damaged.file.is_relative_to(file.parent)
+            else:
+                assert damaged.file == file
             file.write_bytes(content)
 
 

@@ -77,8 +77,11 @@ public final class Integrity {
   }
 
   private static SegmentInfos read(Directory directory, String commit) throws IOException {
-    return SegmentInfos.readCommit(
-        directory,
-        commit.isEmpty() ? SegmentInfos.getLastCommitSegmentsFileName(directory) : commit);
+    String name =
+        commit.isEmpty() ? SegmentInfos.getLastCommitSegmentsFileName(directory) : commit;
+    if (name == null) {
+      throw new NoSuchFileException("segments");
+    }
+    return SegmentInfos.readCommit(directory, name);
   }
 }

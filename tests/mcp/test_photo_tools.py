@@ -16,7 +16,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.search.photo_search import PhotoSearch
 from tests.conftest import write_photos
 from tests.mcp.conftest import HOSTILE
-from tests.search.indexes import index_bm25, index_dense, index_words
+from tests.search.indexes import change_header, index_bm25, index_dense, index_words
 from tests.tiny import tiny_dense
 
 IDS = [f"{name}.jpg" for name in [*range(6), *HOSTILE]]
@@ -138,10 +138,9 @@ def test_a_photo_of_an_index_without_a_table(photos: Path, model_folder: Path, t
     """Such an index has a place for any id; only those that it holds are shown."""
     index = index_words(model_folder, photos, photos / "index")
     (tmp_path / "secret.jpg").write_bytes((photos / "0.jpg").read_bytes())
-    file = index / "index.json"
-    metadata = json.loads(file.read_text())
-    del metadata["extra"]["photos"]
-    file.write_text(json.dumps(metadata))
+    extra = read_header(index).extra
+    del extra["photos"]
+    change_header(index, extra=extra)
     with PhotoTools(index) as tools:
         assert tools.photo("0.jpg", 100)[0]["path"] == str(photos / "0.jpg")
         with pytest.raises(UnknownId):

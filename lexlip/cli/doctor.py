@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lexlip.cli import options
-from lexlip.cli.exit_codes import is_for_the_user
+from lexlip.errors import FixableError
 
 
 @click.command()
@@ -20,9 +20,7 @@ def doctor(index_folder: str, model: str) -> None:
     for name, check in _checks(index_folder, model):
         try:
             click.echo(f"  ok      {name:8s} {check()}")
-        except Exception as error:
-            if not (isinstance(error, ImportError | OSError) or is_for_the_user(error)):
-                raise
+        except (ImportError, OSError, FixableError) as error:
             failed = True
             click.echo(f"  failed  {name:8s} {error}")
     if failed:

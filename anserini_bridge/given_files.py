@@ -7,9 +7,11 @@ import json
 import os
 import re
 import stat
+import textwrap
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 LARGEST = 2**30
 """Bytes of a file that is read whole: a list of some million photos."""
@@ -26,6 +28,7 @@ _KINDS = {
 }
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^][{}]++")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
@@ -98,3 +101,62 @@ def _depth(text: str) -> int:
     """Return how many brackets are open at most, without those in strings."""
     brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
+
+
+def check_form(value: Any, form: Any, name: str) -> None:
+    """Check that a value of JSON has a form.
+
+    Args:
+        value: of JSON.
+        form: an annotation of bool, int (0 or more), float (finite), str (without zero bytes and surrogates),
+            None, list, tuple (of fixed length, a list in JSON), dict, TypedDict, Literal, Union or Any.
+        name: what the error calls the value.
+
+    Raises:
+        ValueError: it has not.
+    """
+    if not _fits(value, form, name):
+        raise ValueError(f"{name} is {textwrap.shorten(ascii(value), 80)}")
+
+
+def _fits(value: Any, form: Any, name: str) -> bool:
+    """Return whether a value has a form; what is wrong inside is raised with its own name."""
+    origin, inside = get_origin(form), get_args(form)
+    if form is Any:
+        return not _SURROGATE.search(json.dumps(value, ensure_ascii=False))
+    if origin in (Union, UnionType):
+        return any(_fits_inside(value, one) for one in inside)
+    if origin is Literal:
+        return isinstance(value, str) and value in inside
+    if origin is tuple:
+        return isinstance(value, list) and len(value) == len(inside) and all(map(_fits_inside, value, inside))
+    if origin in (list, dict):
+        if not isinstance(value, origin):
+            return False
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            check_form(one, inside[-1], f"{name}[{key!r}]")
+        return True
+    if is_typeddict(form):
+        if not isinstance(value, dict) or form.__required_keys__ - value.keys():
+            return False
+        for key, one in get_type_hints(form).items():
+            if key in value:
+                check_form(value[key], one, f"{name}.{key}")
+        return True
+    return _is_plain(value, form)
+
+
+def _fits_inside(value: Any, form: Any) -> bool:
+    try:
+        return _fits(value, form, "")
+    except ValueError:
+        return False
+
+
+def _is_plain(value: Any, form: Any) -> bool:
+    if form in (int, float):
+        of_kind = isinstance(value, int if form is int else int | float) and not isinstance(value, bool)
+        return of_kind and (0 if form is int else -(2**63)) <= value < 2**63  # NaN is not
+    if form is str:
+        return isinstance(value, str) and "\0" not in value and not _SURROGATE.search(value)
+    return isinstance(value, form)

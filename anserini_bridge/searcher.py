@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, UnknownId
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
+from anserini_bridge.storage import check_data
 from anserini_bridge.vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
 
 _MAX_HITS = 2**20  # of one call to Java, which limits the memory that a batch of queries takes
@@ -274,6 +275,7 @@ class ImpactSearcher:
                 if self._expected is not None:
                     check_same_vocabulary(self.path, metadata, self._expected)
                 folder = self.path / metadata.directory / "lucene"
+                check_data(folder)
                 with java_errors(self.path):
                     java = _java()(str(folder).encode(), metadata.commit.encode(), *pack_strings(words))
                 return self._counted(java, metadata, words)

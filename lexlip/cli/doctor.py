@@ -84,9 +84,13 @@ def _index(folder: str) -> str:
     from contextlib import closing
     from pathlib import Path
 
-    if not Path(folder).exists():
-        return f"none at {folder} yet: make one with 'lexlip index FOLDER'"
+    from anserini_bridge import IndexNotFound
     from lexlip.search.open_index import open_index
 
-    with closing(open_index(folder)) as stage:
-        return f"{folder}: {stage.metadata.documents} photos, made with {stage.metadata.encoder}"
+    try:
+        with closing(open_index(folder)) as stage:
+            return f"{folder}: {stage.metadata.documents} photos, made with {stage.metadata.encoder}"
+    except IndexNotFound:
+        if Path(folder).exists():
+            raise
+        return f"none at {folder} yet: make one with 'lexlip index FOLDER'"

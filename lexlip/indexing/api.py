@@ -122,12 +122,15 @@ def update(
     from lexlip.errors import DataError
     from lexlip.indexing.update import update_photos
     from lexlip.retrieval.collection import given_again
+    from lexlip.retrieval.stored_facts import check_stored
 
     find_java(), find_jar()
     try:
-        extra = read_header(index).extra
+        header = read_header(index)
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
+    check_stored(Path(index), header)
+    extra = header.extra
     given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))

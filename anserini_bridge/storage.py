@@ -74,7 +74,7 @@ def check_writable(path: Path, *folders: str) -> None:
     while not path.exists():
         path = path.parent
     for folder in (path, *(path / name for name in folders)):
-        if not os.access(folder, os.W_OK | os.X_OK):
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 

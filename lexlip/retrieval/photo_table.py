@@ -30,6 +30,7 @@ from lexlip.errors import DataError
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import group_alike
+from lexlip.retrieval.stored_facts import check_stored
 
 FORMAT = 1  # of the table; another one is of another version of this program
 _AT_ONCE = 10_000  # ids of one question to SQLite
@@ -110,11 +111,12 @@ def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
             table of now is opened.
 
     Raises:
-        CorruptIndex: the table is missing or damaged.
+        CorruptIndex: the table is missing or damaged, or `extra` is.
         IndexNotFound, IndexVersion: the index is gone meanwhile.
     """
     index = Path(index)
     while True:
+        check_stored(index, metadata)
         name = metadata.extra.get("photos")
         if name is None:
             return OldPhotoTable(index, metadata)

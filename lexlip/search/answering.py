@@ -15,7 +15,6 @@ from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, open_photos
-from lexlip.retrieval.stored_facts import check_stored
 from lexlip.search.paging import Cursor, StaleCursor, digest
 
 if TYPE_CHECKING:
@@ -86,10 +85,7 @@ class IndexState:
     def __init__(self, stage: FirstStage) -> None:
         with ExitStack() as opened:
             self.stage = opened.enter_context(stage.hold())
-            indexes = self.stage.indexes()
-            for index, metadata in indexes:
-                check_stored(index, metadata)
-            tables = [open_photos(index, metadata) for index, metadata in indexes]
+            tables = [open_photos(index, metadata) for index, metadata in self.stage.indexes()]
             for table in tables:
                 opened.enter_context(table)
             self.photos, *self._more = tables

@@ -7,42 +7,47 @@ first writer or searcher.
 
 from __future__ import annotations
 
-from anserini_bridge.errors import (
-    BadVectors,
-    BridgeError,
-    CorruptIndex,
-    IndexLocked,
-    IndexMismatch,
-    IndexNotFound,
-    IndexVersion,
-    JVMConflict,
-    NoJar,
-    NoJava,
-    UnknownId,
-    VocabularyMismatch,
-)
-from anserini_bridge.integrity import Damaged, find_damage
-from anserini_bridge.jvm import start_jvm
-from anserini_bridge.metadata import (
-    FORMAT_VERSION,
-    IndexHeader,
-    IndexMetadata,
-    check_file,
-    check_same_vocabulary,
-    read_header,
-    read_metadata,
-    read_metadata_as,
-    replace_index,
-    restore_words,
-    vocabulary_hash,
-    with_checksums,
-    write_metadata,
-)
-from anserini_bridge.pseudo_documents import write_json_vectors
-from anserini_bridge.runtime import JavaHome, find_jar, find_java, lucene_version
-from anserini_bridge.searcher import ImpactSearcher
-from anserini_bridge.storage import folder_megabytes
-from anserini_bridge.writer import ImpactWriter, update_index
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anserini_bridge.errors import (
+        BadVectors,
+        BridgeError,
+        CorruptIndex,
+        FixableError,
+        IndexLocked,
+        IndexMismatch,
+        IndexNotFound,
+        IndexVersion,
+        JVMConflict,
+        NoJar,
+        NoJava,
+        UnknownId,
+        VocabularyMismatch,
+    )
+    from anserini_bridge.integrity import Damaged, find_damage
+    from anserini_bridge.jvm import start_jvm
+    from anserini_bridge.metadata import (
+        FORMAT_VERSION,
+        IndexHeader,
+        IndexMetadata,
+        check_file,
+        check_same_vocabulary,
+        read_header,
+        read_metadata,
+        read_metadata_as,
+        replace_index,
+        restore_words,
+        vocabulary_hash,
+        with_checksums,
+        write_metadata,
+    )
+    from anserini_bridge.pseudo_documents import write_json_vectors
+    from anserini_bridge.runtime import JavaHome, find_jar, find_java, lucene_version
+    from anserini_bridge.searcher import ImpactSearcher
+    from anserini_bridge.storage import folder_megabytes
+    from anserini_bridge.writer import ImpactWriter, update_index
 
 __all__ = [
     "FORMAT_VERSION",
@@ -50,6 +55,7 @@ __all__ = [
     "BridgeError",
     "CorruptIndex",
     "Damaged",
+    "FixableError",
     "ImpactSearcher",
     "ImpactWriter",
     "IndexHeader",
@@ -83,3 +89,51 @@ __all__ = [
     "write_json_vectors",
     "write_metadata",
 ]
+
+_MODULES = {
+    "FORMAT_VERSION": "metadata",
+    "BadVectors": "errors",
+    "BridgeError": "errors",
+    "CorruptIndex": "errors",
+    "Damaged": "integrity",
+    "FixableError": "errors",
+    "ImpactSearcher": "searcher",
+    "ImpactWriter": "writer",
+    "IndexHeader": "metadata",
+    "IndexLocked": "errors",
+    "IndexMetadata": "metadata",
+    "IndexMismatch": "errors",
+    "IndexNotFound": "errors",
+    "IndexVersion": "errors",
+    "JVMConflict": "errors",
+    "JavaHome": "runtime",
+    "NoJar": "errors",
+    "NoJava": "errors",
+    "UnknownId": "errors",
+    "VocabularyMismatch": "errors",
+    "check_file": "metadata",
+    "check_same_vocabulary": "metadata",
+    "find_damage": "integrity",
+    "find_jar": "runtime",
+    "find_java": "runtime",
+    "folder_megabytes": "storage",
+    "lucene_version": "runtime",
+    "read_header": "metadata",
+    "read_metadata": "metadata",
+    "read_metadata_as": "metadata",
+    "replace_index": "metadata",
+    "restore_words": "metadata",
+    "start_jvm": "jvm",
+    "update_index": "writer",
+    "vocabulary_hash": "metadata",
+    "with_checksums": "metadata",
+    "write_json_vectors": "pseudo_documents",
+    "write_metadata": "metadata",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load what is exported when it is asked for: errors alone load no scipy."""
+    if name in _MODULES:
+        return getattr(import_module(f"anserini_bridge.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'anserini_bridge' has no attribute '{name}'")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from anserini_bridge.errors import BadVectors, BridgeError, IndexNotFound
 from anserini_bridge.jvm import java_class, java_errors, one_at_a_time
+from anserini_bridge.storage import check_data
 
 LANGUAGES = ("en", "de", "fr", "cs")
 """Languages of texts, by ISO 639-1: each has its stop words and its stemmer."""
@@ -48,6 +49,7 @@ class Bm25Searcher:
         self.path = Path(path).absolute()
         if not self.path.is_dir():
             raise IndexNotFound(f"there is no folder {self.path}: write a BM25 index there first")
+        check_data(self.path)
         with _alone(self.path):
             _prepare(language)
             self._java = java_class("io.anserini.search.SimpleSearcher")(str(self.path))

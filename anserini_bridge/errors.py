@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Self
 
 
-class BridgeError(Exception):
+class FixableError(Exception):
+    """An error that the user can fix; also the base of every such error of `lexlip`."""
+
+
+class BridgeError(FixableError):
     """Base of every error that this package raises on purpose.
 
     ::

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,7 @@ def start_jvm(options: Sequence[str] = ()) -> None:
     Raises:
         NoJava: there is no Java runtime that is new enough.
         NoJar: Anserini's jar is not installed.
+        BridgeError: Java refuses the options, or those of the environment variable JAVA_TOOL_OPTIONS.
         JVMConflict: another package started Java with another classpath, or this process was forked from
             one in which Java already ran (Java does not survive a fork).
     """
@@ -62,8 +64,11 @@ def _start(further: Sequence[str]) -> None:
     import jnius_config
 
     java = find_java()
+    _check_variables(java.path)
     options = [
         "-Xrs",  # leave Ctrl-C to Python
+        "-XX:+DisableAttachMechanism",  # with -Xrs, a killed process would leave a file in /tmp
+        "-XX:-UsePerfData",  # and this one too
         "--enable-native-access=ALL-UNNAMED",  # no warning when Lucene calls madvise
         f"-Djava.util.logging.config.file={_JAVA_FOLDER / 'logging.properties'}",
     ]
@@ -75,7 +80,32 @@ def _start(further: Sequence[str]) -> None:
     jnius_config.add_classpath(str(find_jar()), str(_IMPACT_JAR))
     # Java takes the encoding of file names from the locale when it starts.
     with _environment(JAVA_HOME=str(java.path), LC_ALL="C.UTF-8"):
-        import jnius  # noqa: F401  (importing it starts Java)
+        try:
+            import jnius  # noqa: F401  (importing it starts Java)
+        except SystemError as error:
+            raise BridgeError(
+                f"Java does not start ({error}): correct the options {' '.join(further)}"
+            ) from None
+
+
+def _check_variables(java: Path) -> None:
+    """Let Java try the options of the environment in a process of its own: it would end this one.
+
+    Raises:
+        BridgeError: it refuses them.
+    """
+    given = [name for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
+    if not given:
+        return
+    tried = subprocess.run([java / "bin" / "java", "-version"], capture_output=True, text=True)
+    if tried.returncode:
+        said = [
+            line for line in (tried.stderr + tried.stdout).splitlines() if not line.startswith("Picked up")
+        ]
+        what = " ".join(" ".join(line.rstrip(".") for line in said[:2]).split())
+        raise BridgeError(
+            f"Java refuses the environment variable {' or '.join(given)} ({what}): correct it, or unset it"
+        )
 
 
 @contextlib.contextmanager

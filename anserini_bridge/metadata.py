@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from anserini_bridge.errors import (
     BridgeError,
@@ -25,6 +25,7 @@ from anserini_bridge.errors import (
     IndexVersion,
     VocabularyMismatch,
 )
+from anserini_bridge.given_files import check_form, read_file, read_json
 from anserini_bridge.storage import (
     DATA_FOLDER,
     METADATA_FILE,
@@ -35,6 +36,7 @@ from anserini_bridge.storage import (
     next_data_folder,
     remove_leftovers,
     sync,
+    unreadable,
 )
 
 FORMAT_VERSION = 2
@@ -177,12 +179,14 @@ def _read(path: Path) -> dict[str, Any]:
     """Return the fields of `index.json`; its format version is checked, and `kind` is always there."""
     file = path / METADATA_FILE
     try:
-        found = json.loads(file.read_bytes())
+        found = read_json(file)
     except FileNotFoundError:
         reason = f"{path} holds no index" if path.is_dir() else f"there is no index at {path}"
         raise IndexNotFound(f"{reason}: build one, or give the folder of another") from None
     except NotADirectoryError:
         raise IndexNotFound(f"{path} is a file, not an index: give the folder of an index") from None
+    except OSError as error:
+        raise unreadable(file, error) from None
     except ValueError as error:
         raise CorruptIndex(f"{file} is not JSON ({error}): build the index again") from None
     version = found.get("format_version") if isinstance(found, dict) else None
@@ -196,7 +200,12 @@ def _read(path: Path) -> dict[str, Any]:
     sealed = _CHECKSUM in found or "files" in found  # those of older versions have neither
     if sealed and found.get(_CHECKSUM) != fields_checksum(found):
         raise CorruptIndex(f"{file} was changed after it was written: build the index again")
-    return {"kind": IndexMetadata.kind, **found}  # older impact indexes have no kind
+    found = {"kind": IndexMetadata.kind, **found}  # older impact indexes have no kind
+    try:
+        check_form(found["kind"], str, "kind")
+    except ValueError as error:
+        raise _wrong(file, error) from None
+    return found
 
 
 def _parse(found: dict[str, Any], form: type[Header], file: Path) -> Header:
@@ -205,12 +214,23 @@ def _parse(found: dict[str, Any], form: type[Header], file: Path) -> Header:
     required = {field.name for field in fields if field.default is field.default_factory is MISSING}
     if missing := sorted(required - found.keys()):
         raise CorruptIndex(f"{file} lacks {', '.join(missing)}: build the index again")
-    metadata = form(**{field.name: found[field.name] for field in fields if field.name in found})
+    values = {field.name: found[field.name] for field in fields if field.name in found}
+    forms = get_type_hints(form)
+    try:
+        for name, value in values.items():
+            check_form(value, forms[name], name)
+    except ValueError as error:
+        raise _wrong(file, error) from None
+    metadata = form(**values)
     if not DATA_FOLDER.fullmatch(str(metadata.directory)):
         raise CorruptIndex(
             f"{file} points to {metadata.directory!r}, which is not a data folder: build the index again"
         )
     return metadata
+
+
+def _wrong(file: Path, error: ValueError) -> CorruptIndex:
+    return CorruptIndex(f"{file} is damaged ({error}): build the index again")
 
 
 def write_words(folder: Path, words: Sequence[str]) -> None:
@@ -237,7 +257,7 @@ def read_words(path: Path, metadata: IndexMetadata) -> tuple[str, ...]:
     """
     file = path / metadata.directory / VOCABULARY_FILE
     try:
-        words = tuple(file.read_bytes().decode().split("\n")[:-1])
+        words = tuple(read_file(file).decode().split("\n")[:-1])
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptIndex(f"{file} cannot be read ({error}): build the index again") from None
     if vocabulary_hash(words) != metadata.vocabulary:

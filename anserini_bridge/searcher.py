@@ -19,6 +19,7 @@ from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, Unknow
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
+from anserini_bridge.storage import check_data
 from anserini_bridge.vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
 
 _MAX_HITS = 2**20  # of one call to Java, which limits the memory that a batch of queries takes
@@ -279,6 +280,7 @@ class ImpactSearcher:
                 if self._expected is not None:
                     check_same_vocabulary(self.path, metadata, self._expected)
                 folder = self.path / metadata.directory / LUCENE_FOLDER
+                check_data(folder)
                 with java_errors(self.path):
                     java = _java()(
                         str(folder).encode(), metadata.commit.encode(), *pack_strings(words), self._without

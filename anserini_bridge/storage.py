@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -21,7 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
-from anserini_bridge.errors import IndexLocked, IndexNotFound
+from anserini_bridge.errors import BridgeError, CorruptIndex, IndexLocked, IndexNotFound
+from anserini_bridge.given_files import check_files, read_file
 
 METADATA_FILE = "index.json"
 LOCK_FILE = "writer.lock"
@@ -66,6 +68,48 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def unreadable(file: str | Path, error: OSError) -> BridgeError:
+    """Return the error to raise if a file or a folder of an index cannot be read."""
+    return BridgeError(
+        f"{error.filename or file} cannot be read ({error.strerror or error}):"
+        " check it and its permissions, or give the folder of another index"
+    )
+
+
+def check_writable(path: Path, *folders: str) -> None:
+    """Check that an index can be written, before the work.
+
+    Args:
+        path: the index; if there is none yet, the folder above it counts.
+        folders: those of the index that are changed too.
+
+    Raises:
+        OSError: it cannot.
+    """
+    while not path.exists():
+        path = path.parent
+    for folder in (path, *(path / name for name in folders)):
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+def check_data(folder: Path) -> None:
+    """Check the files of an index, before something else opens them: a pipe would block it.
+
+    Raises:
+        CorruptIndex: the folder is missing, or holds something else than files and folders.
+        BridgeError: it cannot be read.
+    """
+    try:
+        check_files(folder)
+    except PermissionError as error:
+        raise unreadable(folder, error) from None
+    except OSError as error:
+        raise CorruptIndex(
+            f"{error.filename} of the index is damaged ({error.strerror}): build the index again"
+        ) from None
 
 
 class WriterLock:
@@ -130,7 +174,10 @@ class WriterLock:
 
 
 def _is_ours(file: Path) -> bool:
-    return file.is_file() and b'"format_version"' in file.read_bytes()
+    try:
+        return b'"format_version"' in read_file(file)
+    except OSError:
+        return False
 
 
 def remove_leftovers(path: Path, keep: str | None) -> None:

@@ -101,7 +101,7 @@ def check_vectors(vectors: Any, width: int) -> csr_matrix:
         raise BadVectors(f"the weights have the type {vectors.dtype}: give whole numbers")
     if _is_ready(vectors):
         return vectors
-    matrix = csr_matrix(vectors, copy=True)
+    matrix = _as_csr(vectors)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     weights = matrix.data
@@ -119,10 +119,63 @@ def check_vectors(vectors: Any, width: int) -> csr_matrix:
 
 
 def _is_ready(vectors: Any) -> bool:
-    """Return whether vectors need no conversion, which skips many small scipy calls."""
-    if not isinstance(vectors, csr_matrix) or vectors.dtype != np.int32 or not vectors.has_canonical_format:
+    """Return whether vectors need no conversion, which skips many small scipy calls.
+
+    What scipy remembers about a matrix does not count: it stays true when its arrays are replaced.
+    """
+    if not isinstance(vectors, csr_matrix):
         return False
-    return not vectors.data.size or bool(vectors.data.min() >= 1)
+    indptr, indices, weights = arrays = vectors.indptr, vectors.indices, vectors.data
+    if not all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays):
+        return False
+    number = len(indices)
+    if weights.dtype != np.int32 or indices.dtype.kind != "i" or indptr.dtype.kind != "i":
+        return False
+    if (
+        len(weights) != number
+        or len(indptr) != vectors.shape[0] + 1
+        or indptr[0] != 0
+        or indptr[-1] != number
+    ):
+        return False
+    if not number:
+        return not indptr.any()
+    if weights.min() < 1:
+        return False
+    ascends = indices[1:] > indices[:-1]
+    if len(indptr) == 2:  # one query: the least work
+        return bool(ascends.all() and indices[0] >= 0 and indices[-1] < vectors.shape[1])
+    if (indptr[1:] < indptr[:-1]).any() or indices.min() < 0 or indices.max() >= vectors.shape[1]:
+        return False
+    begins = indptr[(indptr > 0) & (indptr < number)]
+    ascends[begins - 1] = True  # a row need not ascend from the end of another
+    return bool(ascends.all())
+
+
+def _as_csr(vectors: Any) -> csr_matrix:
+    """Return a copy in CSR; scipy checks none of the arrays that were put into a matrix after it was made.
+
+    Raises:
+        BadVectors: the arrays do not belong together.
+    """
+    try:
+        if vectors.format in ("csr", "csc", "bsr"):
+            if {vectors.indices.dtype.kind, vectors.indptr.dtype.kind} - {"i", "u"}:
+                raise ValueError("indices are no whole numbers")
+            arrays = vectors.data, vectors.indices, vectors.indptr
+            vectors = type(vectors)(arrays, shape=vectors.shape, copy=True)
+            vectors.check_format(full_check=True)
+        elif vectors.format == "coo":
+            if {vectors.row.dtype.kind, vectors.col.dtype.kind} - {"i", "u"}:
+                raise ValueError("indices are no whole numbers")
+            vectors = type(vectors)((vectors.data, (vectors.row, vectors.col)), shape=vectors.shape)
+        matrix = csr_matrix(vectors)
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        raise BadVectors(
+            f"the sparse matrix is malformed ({error}): make it again from its entries"
+        ) from None
+    return matrix
 
 
 def check_document_lengths(vectors: csr_matrix) -> None:

@@ -27,7 +27,7 @@ from anserini_bridge.metadata import (
     write_words,
 )
 from anserini_bridge.runtime import lucene_version
-from anserini_bridge.storage import WriterLock, remove_leftovers
+from anserini_bridge.storage import WriterLock, check_data, check_writable, remove_leftovers
 from anserini_bridge.vectors import (
     check_document_lengths,
     check_ids,
@@ -117,6 +117,7 @@ class ImpactWriter:
             IndexMismatch: the index to update was made with other settings or, as VocabularyMismatch, with
                 another vocabulary.
             CorruptIndex, IndexVersion: the index to update cannot be read.
+            OSError: the folder cannot be written.
             NoJava, NoJar, JVMConflict: see `start_jvm`.
         """
         java = _java()
@@ -226,9 +227,12 @@ class ImpactWriter:
             self._old = read_metadata(self.path)
             remove_leftovers(self.path, keep=self._old.directory)
             self._check_settings(self._old)
+            folder = self.path / self._old.directory
+            check_data(folder / LUCENE_FOLDER)
+            check_writable(self.path, self._old.directory, f"{self._old.directory}/{LUCENE_FOLDER}")
             if self._without is None:
                 check_whole(self.path, self._old)
-            return self.path / self._old.directory
+            return folder
         folder = stack.enter_context(replace_index(self.path))
         write_words(folder, self.vocabulary)
         return folder

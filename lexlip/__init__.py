@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lexlip.errors import LexLIPError
+    from lexlip.errors import FixableError, LexLIPError
     from lexlip.indexing.api import index, update
     from lexlip.models.lexlip import LexLIP
     from lexlip.queries.query_language import Query, parse_query
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Filters",
+    "FixableError",
     "Hit",
     "LexLIP",
     "LexLIPError",
@@ -33,6 +34,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 _MODULES = {
     "Answer": "retrieval.answer",
     "Filters": "retrieval.filters",
+    "FixableError": "errors",
     "Hit": "retrieval.answer",
     "LexLIP": "models.lexlip",
     "LexLIPError": "errors",

@@ -1,8 +1,12 @@
 """Errors that the user can fix."""
 
+from anserini_bridge.errors import FixableError
 
-class LexLIPError(Exception):
+
+class LexLIPError(FixableError):
     """An error that the user can fix: one sentence, which the command line prints before it exits with 2.
+
+    Those of Lucene and of an index's folder are `anserini_bridge.BridgeError`; `FixableError` is both.
 
     LexLIPError
     ├── ConfigError              an experiment file, an option, a value

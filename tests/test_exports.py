@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 
+import anserini_bridge
 import lexlip
 from tests.conftest import ROOT
 
@@ -18,6 +19,8 @@ def test_what_the_package_exports() -> None:
     assert lexlip.PhotoSearch is PhotoSearch
     for name in lexlip.__all__:
         assert getattr(lexlip, name).__name__ == name
+    for name in anserini_bridge.__all__:
+        assert getattr(anserini_bridge, name) is not None
 
 
 def test_the_packages_say_that_their_types_count() -> None:
@@ -31,8 +34,11 @@ def test_the_packages_say_that_their_types_count() -> None:
 def test_other_names_are_not_there() -> None:
     with pytest.raises(AttributeError, match="no attribute 'clip'"):
         lexlip.clip  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'jvm_of'"):
+        anserini_bridge.jvm_of  # noqa: B018
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = "import sys, lexlip; print([m for m in ('torch', 'numpy', 'jnius') if m in sys.modules])"
+@pytest.mark.parametrize("package", ["lexlip", "lexlip.errors", "anserini_bridge"])
+def test_importing_the_package_loads_nothing_heavy(package: str) -> None:
+    code = f"import sys, {package}; print([m for m in ('torch', 'numpy', 'jnius') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

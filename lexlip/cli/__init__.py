@@ -9,7 +9,7 @@ import click
 from lexlip.cli.bench import bench
 from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
-from lexlip.cli.exit_codes import UserError, is_for_the_user
+from lexlip.cli.exit_codes import UserError
 from lexlip.cli.explain import explain
 from lexlip.cli.index import index
 from lexlip.cli.mcp import mcp
@@ -19,6 +19,7 @@ from lexlip.cli.search import search
 from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.words import words
+from lexlip.errors import FixableError
 
 
 class _Commands(click.Group):
@@ -36,9 +37,7 @@ class _Commands(click.Group):
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)
-        except Exception as error:
-            if not is_for_the_user(error):
-                raise
+        except FixableError as error:
             raise UserError(str(error)) from error
 
 

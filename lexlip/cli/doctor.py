@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from lexlip.cli import options
-from lexlip.cli.exit_codes import is_for_the_user
+from lexlip.errors import FixableError
 
 Check = Callable[[], str | list[str]]
 """Returns what is well, or the sentences about what is not."""
@@ -59,9 +59,7 @@ def _findings(name: str, check: Check, show: bool) -> list[Finding]:
         found = (
             [Finding(name, False, said)] if isinstance(said, str) else [Finding(name, True, t) for t in said]
         )
-    except Exception as error:
-        if not (isinstance(error, ImportError | OSError) or is_for_the_user(error)):
-            raise
+    except (ImportError, OSError, FixableError) as error:
         found = [Finding(name, True, str(error))]
     for _, failed, text in found if show else ():
         click.echo(f"  {'failed' if failed else 'ok':6s}  {name:8s} {text}")
@@ -135,12 +133,16 @@ def _model(name: str) -> str:
 def _index(folder: str) -> str:
     from contextlib import closing
 
-    if not Path(folder).exists():
-        return f"none at {folder} yet: make one with 'lexlip index FOLDER'"
+    from anserini_bridge import IndexNotFound
     from lexlip.search.open_index import open_index
 
-    with closing(open_index(folder)) as stage:
-        return f"{folder}: {stage.metadata.documents} photos, made with {stage.metadata.encoder}"
+    try:
+        with closing(open_index(folder)) as stage:
+            return f"{folder}: {stage.metadata.documents} photos, made with {stage.metadata.encoder}"
+    except IndexNotFound:
+        if Path(folder).exists():
+            raise
+        return f"none at {folder} yet: make one with 'lexlip index FOLDER'"
 
 
 def _files(index: str, damage: dict[str, Any], progress: bool) -> str | list[str]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
-
-from lexlip.errors import LexLIPError
 
 
 class UserError(click.ClickException):
@@ -21,12 +18,6 @@ class Interrupted(click.ClickException):
     """Ctrl-C."""
 
     exit_code = 130  # as shells have it
-
-
-def is_for_the_user(error: Exception) -> bool:
-    """Return whether an error is a sentence for the user, rather than a fault of the program."""
-    bridge = sys.modules.get("anserini_bridge.errors")  # not loaded: then it did not raise
-    return isinstance(error, LexLIPError) or (bridge is not None and isinstance(error, bridge.BridgeError))
 
 
 @contextmanager

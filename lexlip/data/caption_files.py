@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from anserini_bridge.given_files import LARGEST, check_file
 from lexlip.data.folder import walk
 from lexlip.data.source import Item, Place, Skipped, Source, clean_captions, read_file
 from lexlip.data.webdataset import WebDatasetSource, match_tars
@@ -155,6 +156,7 @@ def read_text(path: Path, name: str) -> str:
         DataError: it cannot be read, or is not UTF-8.
     """
     try:
+        check_file(path, LARGEST)
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{name} is not UTF-8 at byte {error.start:,}") from error

@@ -1,9 +1,9 @@
 """Karpathy's split files: dataset_coco.json, dataset_flickr30k.json, dataset_flickr8k.json."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from anserini_bridge.given_files import parse_json
 from lexlip.data.caption_files import CaptionedSource, Entry, read_text, split_name
 from lexlip.data.source import Skipped
 from lexlip.errors import DataError
@@ -38,7 +38,7 @@ class KarpathySource(CaptionedSource):
 
 def _images(path: Path, name: str) -> list[Any]:
     try:
-        content = json.loads(read_text(path, name))
+        content = parse_json(read_text(path, name))
     except ValueError as error:
         raise DataError(f"{name} is not JSON: {error}") from error
     images = content.get("images") if isinstance(content, dict) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +10,13 @@ from typing import BinaryIO
 
 import numpy as np
 
+from anserini_bridge.given_files import parse_json
 from lexlip.data.images import SUFFIXES
 from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
 from lexlip.data.tar_headers import Member, members
 
-DEEPEST = 1000  # brackets that a KEY.json may have; thousands of nested ones overflow the parser's stack
+LONGEST = 2**24  # bytes of a KEY.json or KEY.txt that are read
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -139,13 +139,11 @@ def _captions(file: BinaryIO, texts: dict[str, Member]) -> tuple[str, ...]:
         if suffix not in texts:
             return b""
         file.seek(texts[suffix].offset)
-        return file.read(texts[suffix].size)
+        return file.read(min(texts[suffix].size, LONGEST))
 
     described = content(".json")
-    if described.count(b"[") + described.count(b"{") > DEEPEST:
-        described = b""
     try:
-        fields = json.loads(described or b"{}")
+        fields = parse_json(described or b"{}")
     except ValueError:
         fields = {}
     if isinstance(fields, dict):

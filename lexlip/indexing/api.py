@@ -57,12 +57,16 @@ def index(
         BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
     from anserini_bridge import find_jar, find_java
+    from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
+    from lexlip.indexing.report import writing_to
     from lexlip.models.model_folder import kind_of, lasting_name
 
     kind = kind_of(model)
     if kind == BM25 or (kind in MODELS and MODELS[kind].words):
         find_java(), find_jar()  # fail before the seconds that loading torch takes
+    with writing_to(Path(index)):
+        check_writable(Path(index))
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
     given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
     photos = open_library(given)
@@ -122,16 +126,23 @@ def update(
         BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
     """
     from anserini_bridge import IndexNotFound, find_jar, find_java, read_header
+    from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
     from lexlip.errors import DataError
+    from lexlip.indexing.report import writing_to
     from lexlip.indexing.update import update_photos
     from lexlip.retrieval.collection import given_again
+    from lexlip.retrieval.stored_facts import check_stored
 
     find_java(), find_jar()
     try:
-        extra = read_header(index).extra
+        header = read_header(index)
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
+    check_stored(Path(index), header)
+    with writing_to(Path(index)):
+        check_writable(Path(index), header.directory)
+    extra = header.extra
     given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from anserini_bridge.given_files import parse_json
 from lexlip.data import Source
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
@@ -88,7 +89,7 @@ class TableWriter:
             if embedded is None:  # an older version made the index
                 self.add([(number, Facts())])
             elif was != now:
-                texts = [*captions, *json.loads(embedded), *json.loads(keywords)]
+                texts = [*captions, *parse_json(embedded), *parse_json(keywords)]
                 self._connection.execute(
                     f"UPDATE photos SET {', '.join(f'{name} = ?' for name in _OF_SOURCE)}, words = ?"
                     " WHERE id = ?",

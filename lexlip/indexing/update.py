@@ -34,6 +34,7 @@ from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, describe_collection
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
+from lexlip.retrieval.stored_facts import check_stored
 from lexlip.sparse.quantize import Scheme
 
 FEWEST_DELETED = 5  # photos that an update deletes without being asked to, whatever their share is
@@ -290,6 +291,7 @@ def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> In
             " index without --update"
         )
     metadata = read_metadata(index)
+    check_stored(index, metadata)
     for option, was, given in (
         ("--topk", metadata.topk, topk_words),
         ("--quantization", metadata.quantization.get("scheme"), scheme),

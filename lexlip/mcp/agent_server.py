@@ -27,8 +27,7 @@ from mcp_types import (
 )
 from pydantic import Field, ValidationError
 
-from anserini_bridge import BridgeError
-from lexlip.errors import LexLIPError
+from lexlip.errors import FixableError
 from lexlip.mcp.photo_tools import PhotoTools
 from lexlip.mcp.readable import text_of_answer, text_of_photo, text_of_reasons, text_of_status
 from lexlip.retrieval.answer import Answer
@@ -187,7 +186,7 @@ def _result(text: str, facts: Mapping[str, Any], *first: ContentBlock) -> CallTo
 def _sentence(error: ToolError) -> str:
     """Return what an agent reads of an error; a fault of the program is logged with its place."""
     cause = error.__cause__
-    if isinstance(cause, LexLIPError | BridgeError):
+    if isinstance(cause, FixableError):
         return str(cause)
     if isinstance(cause, ValidationError):
         wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cause.errors()]

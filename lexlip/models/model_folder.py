@@ -12,12 +12,13 @@ A CLIP model's folder is as transformers writes it, and a CLIP model may also be
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import textwrap
 from pathlib import Path
 from typing import Any
 
+from anserini_bridge.given_files import check_files, read_json
 from lexlip.errors import ModelError
 from lexlip.registry import BM25
 
@@ -33,6 +34,10 @@ def model_folder(name: str | Path) -> Path:
     """
     folder = _first(Path(name), Path(name) / "best", PACKAGED / str(name))
     if folder is not None:
+        try:
+            check_files(folder)  # a pipe would block what reads the model
+        except OSError as error:
+            raise damaged(folder, error) from error
         return folder
     packaged = sorted(path.parent.name for path in PACKAGED.glob("*/config.json"))
     raise ModelError(
@@ -75,13 +80,13 @@ def lasting_name(name: str) -> str:
 
 def _first(*folders: Path) -> Path | None:
     """Return the first of these folders that holds a model."""
-    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
+    return next((folder for folder in folders if os.path.isfile(folder / "config.json")), None)  # noqa: PTH113
 
 
 def is_of_transformers(folder: Path) -> bool:
     """Return whether a folder holds a model as transformers writes it."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = read_json(folder / "config.json")
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and "model_type" in config and "format" not in config
@@ -96,7 +101,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     if is_of_transformers(folder):
         raise ModelError(f"{folder} holds a model of transformers, not one of lexlip")
     try:
-        description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        description = read_json(folder / "config.json")
         if description["format"] != FORMAT:
             raise ModelError(f"{folder} has format {description['format']}; this version reads {FORMAT}")
         _ = description["kind"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from anserini_bridge.given_files import check_form, read_json
 from lexlip.errors import ModelError
 
 
@@ -35,7 +36,12 @@ class QueryTokenizer:
             raise ModelError(f"cannot read {folder / 'tokenizer.json'}: {error}") from error
         self.core.no_padding()
         self.core.enable_truncation(max_tokens)
-        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        file = folder / "tokenizer_config.json"
+        try:
+            settings = read_json(file)
+            check_form(settings, dict[str, Any], file.name)
+        except (OSError, ValueError) as error:
+            raise ModelError(f"cannot read {file}: {error}") from error
         named = {
             key: token["content"] if isinstance(token, dict) else token
             for key, token in settings.items()

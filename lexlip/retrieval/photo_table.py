@@ -22,6 +22,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
+from anserini_bridge.given_files import check_file, parse_json
 from lexlip.data import UnreadableImage
 from lexlip.data.photo_location import read_location
 from lexlip.data.source import Place, read_place
@@ -29,6 +30,7 @@ from lexlip.errors import DataError
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import group_alike
+from lexlip.retrieval.stored_facts import check_stored
 
 FORMAT = 1  # of the table; another one is of another version of this program
 _AT_ONCE = 10_000  # ids of one question to SQLite
@@ -109,18 +111,20 @@ def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
             table of now is opened.
 
     Raises:
-        CorruptIndex: the table is missing or damaged.
+        CorruptIndex: the table is missing or damaged, or `extra` is.
         IndexNotFound, IndexVersion: the index is gone meanwhile.
     """
     index = Path(index)
     while True:
+        check_stored(index, metadata)
         name = metadata.extra.get("photos")
         if name is None:
             return OldPhotoTable(index, metadata)
         file = index / metadata.directory / name
         try:
+            check_file(file)
             return PhotoTable(index, file)
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             now = read_header(index)
             if (now.directory, now.extra.get("photos")) == (metadata.directory, name):
                 raise CorruptIndex(f"{file} cannot be read ({error}): build the index again") from None
@@ -184,12 +188,12 @@ class PhotoTable:
     def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
         """Return the captions of the source, and the name of the XMP file, of every photo by id."""
         rows = self._rows("SELECT id, captions, side FROM photos")
-        return {id: (tuple(json.loads(captions)), side) for id, captions, side in rows}
+        return {id: (tuple(parse_json(captions)), side) for id, captions, side in rows}
 
     def texts(self) -> tuple[list[str], list[str]]:
         """Return the ids of the photos that have captions or keywords, and these as one text each."""
         rows = self._rows("SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id")
-        texts = [" ".join(text for part in parts for text in json.loads(part)) for _, *parts in rows]
+        texts = [" ".join(text for part in parts for text in parse_json(part)) for _, *parts in rows]
         return [row[0] for row in rows], texts
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
@@ -265,7 +269,7 @@ class PhotoTable:
 
     def _photo(self, row: tuple[Any, ...]) -> Photo:
         id, root, file, member, start, size, width, height, taken, camera, *texts, digest, signed = row
-        captions, embedded, keywords = (json.loads(text) for text in texts)
+        captions, embedded, keywords = (parse_json(text) for text in texts)
         return Photo(
             id=id,
             path=self._path(root, file, member),

@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge.errors import BridgeError
 from anserini_bridge.storage import METADATA_FILE
-from lexlip.errors import LexLIPError
+from lexlip.errors import FixableError
 from lexlip.server.problems import Problem
 
 LOOK = 1.0  # seconds between looks at the index's file
@@ -107,11 +106,11 @@ class Follower:
             self._again = None
             try:
                 message = await self._update(prune, progress)
-            except (LexLIPError, BridgeError, Problem) as error:
+            except (FixableError, Problem) as error:
                 message = str(error)
             except RuntimeError as error:
                 message = f"the update failed: {error}"
-            with contextlib.suppress(BridgeError, LexLIPError):  # who searches is told
+            with contextlib.suppress(FixableError):  # who searches is told
                 await self._refresh()
             if self._again is None:
                 break
@@ -130,7 +129,7 @@ class Follower:
             now = self._signature()
             if now == seen or now is None:
                 continue
-            with contextlib.suppress(BridgeError, LexLIPError):  # half-made: the next look tries again
+            with contextlib.suppress(FixableError):  # half-made: the next look tries again
                 await self._refresh()
                 seen = now
 
@@ -173,7 +172,7 @@ class Follower:
                     first = False
                     if _identities(watched) != before:
                         break  # another folder has come to this place, which is not watched yet
-            except (OSError, RuntimeError, LexLIPError, BridgeError) as error:
+            except (OSError, RuntimeError, FixableError) as error:
                 why = f"the photos cannot be watched: {error}"
                 loop.call_soon_threadsafe(self._say, why)
                 self._stop.wait(AGAIN)

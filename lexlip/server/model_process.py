@@ -75,7 +75,7 @@ class ModelProcess:
 
         Raises:
             Problem: 503, the process died; 504, the task took more than `seconds`, and was ended.
-            LexLIPError, BridgeError: the task's own.
+            FixableError: the task's own.
         """
         future: Future[Any] = Future()
         with self._lock:
@@ -197,14 +197,13 @@ def _serve(
 
 def _sendable(error: Exception) -> Exception:
     """Return an error as it can be sent: one for the user as it is, a fault of the program by its name."""
-    from anserini_bridge.errors import BridgeError
     from lexlip.data import UnreadableImage
-    from lexlip.errors import LexLIPError
+    from lexlip.errors import FixableError
 
     if isinstance(error, UnreadableImage):
         return UnreadableImage(str(error))
     if isinstance(error, Problem):
         return error
-    if isinstance(error, LexLIPError | BridgeError):
+    if isinstance(error, FixableError):
         return type(error)(str(error))
     return RuntimeError(f"{type(error).__name__}: {error}")

@@ -96,7 +96,7 @@ class ModelTasks:
         """Make the index match its photos again; return what was done.
 
         Raises:
-            LexLIPError, BridgeError: see `lexlip.indexing.api.update`.
+            FixableError: see `lexlip.indexing.api.update`.
         """
         from lexlip.indexing.api import update
 

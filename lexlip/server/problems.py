@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from anserini_bridge.errors import BadVectors, BridgeError, IndexLocked, UnknownId
+from anserini_bridge.errors import BadVectors, IndexLocked, UnknownId
 from lexlip.data import UnreadableImage
-from lexlip.errors import LexLIPError
+from lexlip.errors import FixableError, LexLIPError
 from lexlip.search.paging import StaleCursor
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(422, "; ".join(map(_sentence, error.errors()[:3])))
     if isinstance(error, HTTPException):
         return Problem(error.status_code, _http_sentence(error), error.headers)
-    if isinstance(error, LexLIPError | BridgeError):
+    if isinstance(error, FixableError):
         return Problem(_status(error), str(error))
     return None
 
 
-def _status(error: LexLIPError | BridgeError) -> int:
+def _status(error: FixableError) -> int:
     if isinstance(error, UnknownId):
         return 404
     if isinstance(error, StaleCursor):

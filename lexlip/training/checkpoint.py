@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
 from lexlip.models.model_folder import read_words
 from lexlip.training.distributed import Processes
@@ -90,7 +91,7 @@ def load_checkpoint(
     """
     folder = run / "last"
     try:
-        trainer: dict[str, Any] = json.loads((folder / "trainer.json").read_text(encoding="utf-8"))
+        trainer: dict[str, Any] = read_json(folder / "trainer.json")
         model = method.model
         words = folder / "vocabulary.txt"
         if model.vocabulary is not None and tuple(read_words(words)) != model.vocabulary.words:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from anserini_bridge.given_files import parse_json
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
 from lexlip.errors import ConfigError, DataError
@@ -173,7 +173,7 @@ def _metrics(run: Path) -> list[dict[str, Any]]:
     path = run / "metrics.jsonl"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
+        rows = [parse_json(line) for line in lines]
         _ = [row["step"] for row in rows]
     except (FileNotFoundError, NotADirectoryError):
         return []

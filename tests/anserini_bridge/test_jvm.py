@@ -186,3 +186,46 @@ def test_options_of_a_program(run_python: Callable[..., Any]) -> None:
     )
     done = run_python(code)
     assert done.stdout == "its-own\n", done.stderr
+
+
+@pytest.mark.parametrize("options", ["-Xmx1k", "-Xnonsense", "-XX:+NoSuchOption"])
+def test_options_of_the_environment_that_java_refuses(
+    options: str, run_python: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java would print lines of its own, and end the process."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
+    code = "import anserini_bridge as b\ntry: b.start_jvm()\nexcept b.BridgeError as error: print(error)"
+    done = run_python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Java refuses the environment variable JAVA_TOOL_OPTIONS (")
+    assert done.stdout.endswith("): correct it, or unset it\n")
+
+
+def test_options_of_the_environment_that_java_takes(
+    run_python: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dbridge.test=yes")
+    code = (
+        "import anserini_bridge as b; b.start_jvm(); import jnius;"
+        "print(jnius.autoclass('java.lang.System').getProperty('bridge.test'))"
+    )
+    assert run_python(code).stdout == "yes\n"
+
+
+def test_options_of_the_caller_that_java_refuses(run_python: Callable[..., Any]) -> None:
+    code = (
+        "import anserini_bridge as b\n"
+        "try: b.start_jvm(['-XX:+NoSuchOption'])\nexcept b.BridgeError as error: print(error)"
+    )
+    assert "correct the options -XX:+NoSuchOption" in run_python(code).stdout
+
+
+def test_a_killed_process_leaves_nothing_in_the_temporary_folder(run_python: Callable[..., Any]) -> None:
+    code = (
+        "import os, anserini_bridge; anserini_bridge.start_jvm(); print(os.getpid(), flush=True);"
+        "os.kill(os.getpid(), 9)"
+    )
+    number = run_python(code).stdout.strip()
+    assert number
+    temporary = Path("/tmp")  # Java's, whatever TMPDIR says
+    assert not [*temporary.glob(f".java_pid{number}"), *temporary.glob(f"hsperfdata_*/{number}")]

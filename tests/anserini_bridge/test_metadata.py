@@ -1,18 +1,23 @@
 import json
-from dataclasses import dataclass, field, replace
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bridge_corpus import change_metadata
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import (
+    BridgeError,
     CorruptIndex,
     ImpactSearcher,
     ImpactWriter,
     IndexHeader,
     IndexLocked,
+    IndexMetadata,
     IndexMismatch,
     IndexNotFound,
     read_header,
@@ -196,3 +201,61 @@ def test_other_files(tmp_path: Path) -> None:
     with pytest.raises(IndexNotFound, match=r"holds other files, such as mine\.txt"):
         write(tmp_path, "one")
     assert names(tmp_path) == ["mine.txt"]
+
+
+WRONG = (None, "x", ["x"], {"x": 1}, True, -1, 10**30, 1.5, float("nan"), "a\0b", "\ud800")
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(IndexMetadata)])
+def test_a_value_of_another_type(name: str, tmp_path: Path) -> None:
+    """An index is read, or refused in a sentence; what is wrong is named."""
+    with impact(tmp_path / "index") as writer:
+        writer.add(["i"], csr_matrix([[1]]))
+    refused = 0
+    for value in WRONG:
+        change_metadata(tmp_path / "index", **{name: value})
+        try:
+            with ImpactSearcher(tmp_path / "index") as searcher, update_index(tmp_path / "index"):
+                assert searcher.metadata.documents == 1
+        except BridgeError:
+            refused += 1
+    assert refused >= 6
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "huge", "deep", "vocabulary", "lucene"])
+def test_what_is_no_file_of_an_index(kind: str, tmp_path: Path) -> None:
+    with impact(tmp_path) as writer:
+        writer.add(["i"], csr_matrix([[1]]))
+    file = tmp_path / "index.json"
+    if kind == "vocabulary":
+        file = tmp_path / "data-1" / "vocabulary.txt"
+    if kind == "lucene":
+        file = tmp_path / "data-1" / "lucene" / "segments_1"
+    file.unlink()
+    if kind == "folder":
+        file.mkdir()
+    elif kind == "loop":
+        file.symlink_to(file.name)
+    elif kind == "huge":
+        with file.open("wb") as opened:
+            opened.truncate(2**40)
+    elif kind == "deep":
+        file.write_text("[" * 100_000)
+    else:
+        os.mkfifo(file)
+    for open_it in (ImpactSearcher, lambda path: update_index(path).__enter__()):
+        with pytest.raises(BridgeError, match=rf"{file.name} .*(a pipe|a folder|links|bytes|nested)"):
+            open_it(tmp_path)
+
+
+def test_java_and_deep_json_in_the_main_thread(small: Path, run_python: Callable[..., Any]) -> None:
+    """Java leaves little of this thread's stack: Python's parser would overflow it."""
+    (small / "index.json").write_text("[" * 100_000)
+    code = (
+        "import sys, anserini_bridge as b; b.start_jvm()\n"
+        "try: b.read_header(sys.argv[1])\n"
+        "except b.CorruptIndex as error: print(error)"
+    )
+    done = run_python(code, small)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nested more than 200 deep" in done.stdout

@@ -148,3 +148,72 @@ def test_strings_are_packed_with_their_ends_and_unpacked(strings: list[str], end
     block, packed = pack_strings(strings)
     assert (block, packed) == ("".join(strings).encode(), pack_ints(ends))
     assert unpack_strings(block, np.frombuffer(packed, ">i4")) == strings
+
+
+def of_arrays(**changed: Any) -> csr_matrix:
+    """A matrix of three rows whose arrays were replaced after scipy looked at them."""
+    matrix = csr_matrix(np.array([[3, 0, 2, 0], [0, 5, 0, 0], [0, 0, 0, 1]], np.int32))
+    assert matrix.has_canonical_format
+    for name, array in changed.items():
+        setattr(matrix, name, array)
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"indptr": np.array([0, 3, 2, 4])},  # descends
+        {"indptr": np.array([1, 2, 3, 4])},  # begins late
+        {"indptr": np.array([0, 2, 3, 9])},  # ends behind the weights
+        {"indptr": np.array([0, 2, 4])},  # of two rows
+        {"indptr": np.array([0, 1, 2, 3, 4])},  # of four
+        {"indptr": np.array([0.0, 2.0, 3.0, 4.0])},
+        {"indptr": None},
+        {"indices": np.array([0, 2, 1, 9])},
+        {"indices": np.array([0, -1, 1, 3])},
+        {"indices": np.array([0, 2**32 + 1, 1, 3])},
+        {"indices": np.array([0, 2.5, 1, 3])},
+        {"indices": np.array([0, 2, 1])},
+        {"indices": [0, 2, 1, 3]},
+        {"data": np.array([3, 2], np.int32)},
+        {"data": np.ones((4, 1), np.int32)},
+        {"_shape": (4, 4)},
+        {"_shape": (2, 4)},
+    ],
+    ids=str,
+)
+def test_arrays_that_do_not_belong_together(changed: dict[str, Any]) -> None:
+    with pytest.raises(BadVectors, match=r"^the sparse matrix is malformed \(.*\): make it again"):
+        check_vectors(of_arrays(**changed), 4)
+
+
+def test_a_malformed_matrix_of_another_kind() -> None:
+    columns, entries = csc_matrix(A), A.tocoo()
+    columns.indices = np.array([7])
+    entries.row = np.array([7])
+    for matrix in (columns, entries):
+        with pytest.raises(BadVectors, match="malformed"):
+            check_vectors(matrix, 3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "wanted"),
+    [
+        ({"indices": np.array([2, 0, 1, 3])}, [[2, 0, 3, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
+        ({"indices": np.array([2, 2, 1, 3])}, [[0, 0, 5, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
+        ({"indptr": np.array([0, 2, 3, 3])}, [[3, 0, 2, 0], [0, 5, 0, 0], [0, 0, 0, 0]]),
+        ({"data": np.array([3, 0, 5, 1], np.int32)}, [[3, 0, 0, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
+    ],
+    ids=str,
+)
+def test_what_scipy_believes_of_replaced_arrays_does_not_count(
+    changed: dict[str, Any], wanted: list[list[int]]
+) -> None:
+    given = of_arrays(**changed)
+    before = [array.copy() for array in (given.data, given.indices, given.indptr)]
+    found = check_vectors(given, 4)
+    assert found.toarray().tolist() == wanted
+    assert len(found.indices) == found.indptr[-1] == np.count_nonzero(wanted)
+    assert all(map(np.array_equal, before, (given.data, given.indices, given.indptr)))
+    ones = csr_matrix(np.eye(3, dtype=np.int32))
+    assert check_vectors(ones, 3) is ones

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from lexlip.cli import main
 pages = [CliRunner().invoke(main, [*command, "--help"]) for command in [[], *[[c] for c in {COMMANDS}]]]
 heavy = {{name.split(".")[0] for name in sys.modules}} & set(
-    "torch numpy scipy transformers timm torchvision PIL tqdm yaml jnius anserini_bridge".split())
+    "torch numpy scipy transformers timm torchvision PIL tqdm yaml jnius".split())
 print(json.dumps([sorted(heavy), [page.exit_code for page in pages], [page.output for page in pages]]))
 """
     heavy, codes, pages = json.loads(run_python("-c", code).stdout)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anserini_bridge.given_files import read_json
 from lexlip.bench.engine.benchmark import NEAR
 from lexlip.bench.peers import ENGINES
 from lexlip.errors import ConfigError, DataError
@@ -41,7 +41,7 @@ def read_results(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
     results = []
     for path in paths:
         try:
-            result = json.loads(Path(path).read_text(encoding="utf-8"))
+            result = read_json(path)
             _setting(result), result["conditions"]["documents"], result["engines"]
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from error

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import CorruptIndex, UnknownId
+from anserini_bridge.given_files import check_files, check_form, read_json
 from anserini_bridge.storage import sync
 from lexlip.machine import cores
 from lexlip.registry import Metric
@@ -75,7 +76,9 @@ class FaissIndex:
             CorruptIndex: a file is missing or damaged.
         """
         try:
-            ids: list[str] = json.loads((folder / IDS).read_text(encoding="utf-8"))
+            check_files(folder)
+            ids: list[str] = read_json(folder / IDS)
+            check_form(ids, list[str], IDS)
             vectors = faiss.read_index(str(folder / VECTORS))
             if vectors.ntotal != len(ids):
                 raise ValueError(f"{vectors.ntotal} vectors for {len(ids)} ids")

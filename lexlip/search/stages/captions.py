@@ -11,6 +11,7 @@ from typing import Any
 from anserini_bridge import BridgeError, IndexHeader, read_header
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.errors import DataError
+from lexlip.retrieval.stored_facts import check_stored
 from lexlip.search.stages.bm25 import BM25Metadata, BM25Stage, Opened
 
 
@@ -37,6 +38,7 @@ class CaptionsStage(BM25Stage):
     def _open(self) -> Opened:
         while True:
             header = read_header(self.index)
+            check_stored(self.index, header)
             captions: dict[str, Any] | None = header.extra.get("captions")
             if captions is None:
                 raise DataError(

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import damaged, read_description
@@ -133,7 +134,7 @@ def load_calibration(folder: Path) -> Calibration | None:
         return None
     identity = read_description(folder).get("identity")
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
         if content["format"] != FORMAT:
             raise ModelError(f"{file} has format {content['format']}; this version reads {FORMAT}")
         gate, tail = (

@@ -13,6 +13,7 @@ from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import kind_of, model_folder, read_description
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import BM25
+from lexlip.retrieval.stored_facts import check_stored
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder, QueryEncoder
@@ -86,6 +87,7 @@ def check_no_model(index: Path, metadata: IndexHeader, model: str | None) -> Non
 @contextmanager
 def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator[str]:
     """Give the name of the model that made an index; explain a ModelError that the `with` block raises."""
+    check_stored(index, metadata)
     name = model or metadata.extra.get("model")
     if name is None:
         raise ModelError(

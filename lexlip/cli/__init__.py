@@ -19,6 +19,7 @@ from lexlip.cli.search import search
 from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.words import words
+from lexlip.plain_text import readable
 
 
 class _Commands(click.Group):
@@ -39,7 +40,7 @@ class _Commands(click.Group):
         except Exception as error:
             if not is_for_the_user(error):
                 raise
-            raise UserError(str(error)) from error
+            raise UserError(readable(str(error))) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -61,6 +61,7 @@ def index_vectors(
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
+        unlisted=list(source.unlisted),
     )
 
 

@@ -77,6 +77,7 @@ def index_photos(
                 if pseudo_documents is not None:
                     documents.append(batch)
                 batch = next(batches, None)
+            table.remember(photos.unreadable)
         extra["photos"] = table.name
         writer.set_extra(write_caption_index(writer.folder, index, extra, {}))
         if pseudo_documents is not None:
@@ -89,6 +90,7 @@ def index_photos(
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
+        unlisted=list(source.unlisted),
     )
 
 

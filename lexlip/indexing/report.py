@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lexlip.data import Skipped
+from lexlip.data import Skipped, Unlisted
 from lexlip.errors import DataError
 
 
 class _Report:
     skipped: list[Skipped]
+    unlisted: list[Unlisted]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain dictionaries and lists, as `lexlip index --json` prints it."""
-        return {**vars(self), "skipped": [skip._asdict() for skip in self.skipped]}
+        lists = {name: [one._asdict() for one in getattr(self, name)] for name in ("skipped", "unlisted")}
+        return {**vars(self), **lists}
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Indexed(_Report):
         megabytes: on disk, in 10^6 bytes.
         seconds: that it took.
         skipped: photos that are not in the index, with the reason.
+        unlisted: places that could not be listed, so that photos of them may be missing.
     """
 
     index: str
@@ -39,6 +42,16 @@ class Indexed(_Report):
     megabytes: float
     seconds: float
     skipped: list[Skipped]
+    unlisted: list[Unlisted] = field(default_factory=list)
+
+    @property
+    def missed(self) -> int | None:
+        """How many photos the places hold that could not be listed; None is unknown."""
+        known = [place.photos for place in self.unlisted]
+        return None if None in known else sum(filter(None, known))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "missed": self.missed}
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,9 @@ class Updated(_Report):
         moved: photos that have another name or place now, with the same content; they are neither added nor
             deleted.
         described: unchanged photos that have other captions now.
+        kept: photos that stay as they were, because their place could not be listed or their file not be
+            opened.
+        unlisted: places that could not be listed.
     """
 
     index: str
@@ -61,6 +77,8 @@ class Updated(_Report):
     skipped: list[Skipped]
     moved: int = 0
     described: int = 0
+    kept: int = 0
+    unlisted: list[Unlisted] = field(default_factory=list)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,11 @@ from anserini_bridge import (
     read_metadata,
     update_index,
 )
-from lexlip.data import Source
+from lexlip.data import Skipped, Source, Unreadable
+from lexlip.data.files import state_of
 from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
-from lexlip.indexing.changes import Changes, find_changes
+from lexlip.indexing.changes import Changes, find_changes, kept_since
 from lexlip.indexing.known_again import Known, find_known
 from lexlip.indexing.report import Updated, writing_to
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
@@ -63,11 +65,12 @@ def update_photos(
         progress: show a bar; or see `lexlip.photo_vectors.PhotoPixels`.
         model_name: where the model is now; None is where it was.
         topk_words, scheme: None takes those that the index was made with; others are refused.
-        prune: delete photos that are gone, however many they are.
+        prune: delete photos that are gone, however many they are, or whose place cannot be listed.
 
     Raises:
         DataError: there is no index, it is of another source, too many photos are gone (see
-            `check_deletions`), or the folder cannot be written.
+            `check_deletions`), or the folder cannot be written. Of an index of an older version: a place
+            cannot be listed.
         ConfigError: the index was made with other settings.
         ModelError: the model that made the index does not exist, or another one is named.
         BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
@@ -81,7 +84,12 @@ def update_photos(
     extra = {"model": model, **described}
     writer = update_index(index)
     with ImpactSearcher(index) as searcher, open_photos(index, metadata) as old_table:
-        plan = _plan(source, searcher, old_table, metadata)
+        plan = _plan(source, searcher, old_table, metadata, prune)
+    if plan.places and "photos" not in metadata.extra:
+        raise DataError(
+            f"{plan.places[0] or source.name} is out of reach, and an older version made the index {index}:"
+            " make it accessible, or give --prune to delete its photos"
+        )
     if not prune:
         check_deletions(len(plan.deleted), plan.held, index)
 
@@ -92,10 +100,13 @@ def update_photos(
             index, metadata, model_name, source, plan.to_encode, workers, device, progress
         )
     batch = next(batches, None)  # before anything is written
+    new_unreadable = photos is not None and bool(photos.unreadable.keys() - plan.unreadable.keys())
     encoded: set[str] = set()
     changed = {source.items[number].id for number in plan.changes.changed}
     lost: set[str] = set()
-    if batch is not None or plan.writes or changed or model != metadata.extra.get("model"):
+    away: set[str] = set()  # opened, but then not read
+    renamed = model != metadata.extra.get("model")
+    if batch is not None or plan.writes or changed or new_unreadable or renamed:
         with writing_to(index), writer:
             held = read_metadata(index).extra
             remove_old_tables(writer.folder, keep=held.get("photos"))
@@ -111,25 +122,31 @@ def update_photos(
                     encoded.update(batch[0])
                     table.add(photos.take_facts(batch[0]))
                     batch = next(batches, None)
-                lost = changed - encoded - plan.known_ids(source)  # those that cannot be read any more
+                away = photos.away & changed if photos is not None and not prune else set()
+                lost = changed - encoded - plan.known_ids(source) - away  # those that cannot be read any more
                 if not prune:
                     check_deletions(len(plan.deleted) + len(lost), plan.held, index)
                 writer.delete(sorted(lost))
                 table.delete(lost)
                 table.refresh(plan.unchanged)
+                table.remember(plan.unreadable | (photos.unreadable if photos is not None else {}))
+            if places := [*plan.places, *away]:
+                extra["kept"] = kept_since(places, held)
             extra["photos"] = table.name
             writer.set_extra(write_caption_index(writer.folder, index, extra, held))
     return Updated(
         index=str(index),
         added=len(encoded - changed),
-        changed=len(changed - lost),
+        changed=len(changed - lost - away),
         deleted=len(plan.deleted) + len(lost),
         unchanged=plan.changes.unchanged,
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
-        skipped=[*source.skipped, *(photos.skipped if photos else ())],
+        skipped=[*source.skipped, *plan.skipped, *(photos.skipped if photos else ())],
         moved=len(plan.moved),
         described=plan.described,
+        kept=plan.kept + len(away),
+        unlisted=list(source.unlisted),
     )
 
 
@@ -162,6 +179,10 @@ class _Plan:
         vectors: theirs, [n, V].
         unchanged: indices in the source.
         described: how many of these have other captions.
+        unreadable: photos that could not be read before, and have not changed; they are not tried again.
+        skipped: these, and those that are out of reach, with the reason.
+        kept: how many photos of the index may not be gone, as their place or their file is out of reach.
+        places: what is out of reach, see `kept_since`.
     """
 
     changes: Changes
@@ -170,6 +191,10 @@ class _Plan:
     vectors: csr_matrix | None
     unchanged: list[int]
     described: int
+    unreadable: dict[str, Unreadable]
+    skipped: list[Skipped]
+    kept: int
+    places: list[str]
 
     @property
     def moved(self) -> set[str]:
@@ -192,19 +217,66 @@ class _Plan:
         return {source.items[number].id for number in self.known}
 
 
-def _plan(source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata) -> _Plan:
+def _plan(
+    source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata, prune: bool
+) -> _Plan:
     held = searcher.ids()
     listed = table.listed()
     extra = metadata.extra if "root" in metadata.extra else {**metadata.extra, "paths": table.paths()}
     sides = {id: side for id, (_, side) in listed.items()}
-    changes = find_changes(source, held, extra, sides if listed else None)
-    known = find_known(source, changes, table)
-    vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
-    opened = {*changes.new, *changes.changed}
+    found = find_changes(source, held, extra, sides if listed else None)
+    opened = {*found.new, *found.changed}
     unchanged = [number for number in range(len(source)) if number not in opened]
     items = (source.items[number] for number in unchanged)
     described = sum(item.id in listed and listed[item.id][0] != item.captions for item in items)
-    return _Plan(changes, len(held), known, vectors, unchanged, described)
+
+    unreadable = _still_unreadable(source, found.new, table.unreadable())
+    away = {} if prune else _out_of_reach(source, [*found.new, *found.changed])
+    changes = Changes(
+        [number for number in found.new if source.items[number].id not in unreadable | away],
+        [number for number in found.changed if source.items[number].id not in away],
+        sorted([*found.gone, *found.kept]) if prune else found.gone,
+        found.unchanged,
+        [] if prune else found.kept,
+    )
+    known = find_known(source, changes, table)
+    vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
+    waiting = [id for number in found.changed if (id := source.items[number].id) in away]
+    reasons = {id: photo.reason for id, photo in unreadable.items()} | away
+    return _Plan(
+        changes,
+        len(held),
+        known,
+        vectors,
+        unchanged,
+        described,
+        unreadable,
+        [Skipped(id, reason) for id, reason in reasons.items()],
+        len(changes.kept) + len(waiting),
+        [*(place.id for place in source.unlisted if changes.kept), *waiting],
+    )
+
+
+def _still_unreadable(source: Source, new: list[int], before: dict[str, Unreadable]) -> dict[str, Unreadable]:
+    """Return the new photos that could not be read before and have not changed since, by id."""
+    state = cache(state_of)
+    ids = {source.items[number].id: number for number in new} if before else {}
+    return {
+        id: known
+        for id, known in before.items()
+        if id in ids and state(source.file(ids[id])) == (known.size, known.written)
+    }
+
+
+def _out_of_reach(source: Source, numbers: list[int]) -> dict[str, str]:
+    """Return the photos whose files cannot be opened now, by id, and why."""
+    reasons: dict[str, str] = {}  # by file: a tar is opened once
+    for number in numbers:
+        file = source.file(number)
+        if file not in reasons:
+            reasons[file] = source.out_of_reach(number)
+    ids = ((source.items[number].id, reasons[source.file(number)]) for number in numbers)
+    return {id: reason for id, reason in ids if reason}
 
 
 def _encode(

@@ -43,7 +43,16 @@ def test_json(lexlip: Run, photos: Path) -> None:
     (photos / "bad.jpg").write_text("no photo")
     result = lexlip("index", "photos", "--json", "--index", "there")
     done = json.loads(result.stdout)
-    assert list(done) == ["index", "photos", "postings", "megabytes", "seconds", "skipped"]
+    assert list(done) == [
+        "index",
+        "photos",
+        "postings",
+        "megabytes",
+        "seconds",
+        "skipped",
+        "unlisted",
+        "missed",
+    ]
     assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]
     assert (done["index"], done["photos"]) == ("there", 6)
     assert done["postings"] == read_metadata("there").postings

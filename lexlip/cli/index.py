@@ -197,8 +197,10 @@ def _unlisted(done: Indexed | Updated) -> str:
     named = ", ".join(f"{place.id or 'the folder'} ({place.reason})" for place in done.unlisted[:SHOWN])
     more = f" and {len(done.unlisted) - SHOWN} more (--json lists all)" if len(done.unlisted) > SHOWN else ""
     if isinstance(done, Updated):
-        stay = f": {done.kept} photos of the index stay as they were; --prune deletes such photos"
-        what = stay if done.kept else ""
+        stay = "1 photo of the index stays as it was; --prune deletes it"
+        if done.kept > 1:
+            stay = f"{done.kept} photos of the index stay as they were; --prune deletes them"
+        what = f": {stay}" if done.kept else ""
     else:
         missed = "photos" if done.missed is None else f"{done.missed} photo{'s' * (done.missed != 1)}"
         what = f": the index may lack {missed} of it"

@@ -14,8 +14,6 @@ from typing import Any
 
 from PIL import Image, IptcImagePlugin
 
-from lexlip.data.images import read_exif
-
 LONGEST_XMP = 1 << 20  # bytes that are parsed
 LONGEST_TEXT = 5000  # characters of a caption
 MOST_TEXTS = 500  # captions, and keywords
@@ -74,7 +72,7 @@ def read_embedded(image: Image.Image, side: bytes = b"") -> Embedded:
 
 def _exif(image: Image.Image) -> Embedded:
     try:
-        exif = read_exif(image)
+        exif = image.getexif()
         if not exif:
             return Embedded()
         inner = exif.get_ifd(_EXIF_FOLDER)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lexlip.data.files import out_of_reach, read_captions, read_file, reason_of
 from lexlip.data.images import SUFFIXES, UnreadableImage
 from lexlip.data.source import Item, Skipped, Source, Unlisted, caption_lines
+from lexlip.plain_text import readable
 
 UNDECODED = (
     *(".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mts", ".m2ts", ".3gp", ".mpg", ".mpeg", ".wmv"),
@@ -152,7 +153,10 @@ def _kind(entry: os.DirEntry[str], suffix: str) -> tuple[str, str]:
 
 def shown(name: str) -> str:
     """Return a name that is not UTF-8 with its bytes as escapes."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    try:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # no file can have it
+        return readable(name)
 
 
 def is_utf8(name: str) -> bool:

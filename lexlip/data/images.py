@@ -1,7 +1,6 @@
 """Decodes image files of any kind to RGB."""
 
 import io
-import os
 import re
 import threading
 import warnings
@@ -24,8 +23,7 @@ MAX_PIXELS = 178_956_970  # Pillow's own limit
 MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take
 MAX_SCANNED = 2_000_000_000  # pixels of a progressive JPEG times its scans: ten scans of MAX_PIXELS
 MAX_READS = 1_000_000  # calls by which Pillow reads a file: of some formats it reads byte by byte
-MAX_AGAIN = 4  # times that it reads a byte, on average
-LONGEST_EXIF = 2**17  # bytes: in more of them, thousands of entries could share one long value
+LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF, whose parts it joins one by one, each time copying all
 
 _COEFFICIENT = 2  # bytes for each pixel and band of a progressive JPEG, which is decoded as a whole
 
@@ -118,7 +116,7 @@ def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
 
 
 class _Bounded:
-    """A file of which Pillow can read only so much: a small file may have it read for minutes, or gigabytes.
+    """A file of which Pillow can read only so much: some would have it read for minutes.
 
     Args:
         file: at its beginning.
@@ -126,9 +124,7 @@ class _Bounded:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._bytes = MAX_AGAIN * file.seek(0, os.SEEK_END) + 2**20
         self._reads, self._exif = MAX_READS, LONGEST_EXIF
-        file.seek(0)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -136,10 +132,9 @@ class _Bounded:
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
         self._reads -= 1
-        self._bytes -= len(data)
-        if data.startswith(b"Exif\0\0"):  # a part of a JPEG's; Pillow parses all parts when it opens one
+        if data.startswith(b"Exif\0\0"):  # a part of a JPEG's
             self._exif -= len(data)
-        if self._reads < 0 or self._bytes < 0 or self._exif < 0:
+        if self._reads < 0 or self._exif < 0:
             what = "its EXIF" if self._exif < 0 else "what precedes the picture"
             raise UnreadableImage(f"{what} is too long")
         return data
@@ -222,19 +217,9 @@ def _upright(image: Image.Image) -> Image.Image:
 def _turn(image: Image.Image) -> Image.Transpose | None:
     """Return how a picture is turned upright."""
     try:
-        return _UPRIGHT.get(read_exif(image).get(_ORIENTATION, 1))
+        return _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # broken EXIF in an intact picture: leave it as it is
         return None
-
-
-def read_exif(image: Image.Image) -> Image.Exif:
-    """Return the EXIF of an opened image, none if it is longer than `LONGEST_EXIF`.
-
-    Raises:
-        Exception: it is broken; Pillow raises nearly anything.
-    """
-    parts = (image.info.get(name, b"") for name in ("exif", "Raw profile type exif"))
-    return Image.Exif() if any(len(part) > LONGEST_EXIF for part in parts) else image.getexif()
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

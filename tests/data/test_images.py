@@ -286,8 +286,8 @@ def segments(kind: int, body: bytes, number: int) -> bytes:
 
 def test_exif_of_many_parts_is_refused() -> None:
     """Pillow joins them again and again."""
-    assert decode(segments(0xE1, b"Exif\0\0" + bytes(60_000), 2)).size == (64, 32)
-    assert refusal(segments(0xE1, b"Exif\0\0" + bytes(60_000), 3)) == "its EXIF is too long"
+    assert decode(segments(0xE1, b"Exif\0\0" + bytes(60_000), 60)).size == (64, 32)
+    assert refusal(segments(0xE1, b"Exif\0\0" + bytes(60_000), 80)) == "its EXIF is too long"
     assert decode(segments(0xE2, bytes(60_000), 300)).size == (64, 32)
 
 
@@ -295,23 +295,6 @@ def test_a_header_that_never_ends_is_refused() -> None:
     """Pillow reads it byte by byte."""
     data = encode(halves())[:2] + b"\xff" * 3_000_000
     assert refusal(data) == "what precedes the picture is too long"
-
-
-def test_a_tiff_whose_values_overlap_is_refused() -> None:
-    """Each of 200 entries is nearly the whole file: 400 MB in one of 2 MB."""
-    size, number = 2_000_000, 200
-    entries = b"".join(struct.pack("<HHII", 40_000 + tag, 7, size, 0) for tag in range(number))
-    data = b"II*\0\x08\0\0\0" + struct.pack("<H", number) + entries + bytes(4)
-    assert refusal(data.ljust(size + 1000, b"\0")) == "what precedes the picture is too long"
-
-
-def test_long_exif_of_other_formats_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    data = encode(halves(), "PNG", exif=exif)
-    assert decode(data).size == (32, 64)
-    monkeypatch.setattr(images, "LONGEST_EXIF", 4)
-    assert decode(data).size == (64, 32)
 
 
 @pytest.mark.parametrize("kind", [b"zTXt", b"iTXt", b"iCCP"])

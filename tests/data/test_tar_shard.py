@@ -113,7 +113,9 @@ def test_links_are_the_files_that_they_lead_to(tmp_path: Path) -> None:
     assert sorted(photos) == ["a.jpg", "d/soft.jpg", "first.jpg", "hard.jpg"]
     assert {int(offset) for offset in shard.offsets} == {int(shard.offsets[photos["a.jpg"]])}
     assert shard.item(photos["hard.jpg"], "").captions == ("a dog",)
-    assert shard.skipped == [Skipped(name, "a link to nothing in the tar") for name in ("out.jpg", "loop.jpg")]
+    assert shard.skipped == [
+        Skipped(name, "a link to nothing in the tar") for name in ("out.jpg", "loop.jpg")
+    ]
     for name in photos:
         assert read_location(f"{tmp_path}/a.tar/{name}") == jpeg()
 
@@ -140,7 +142,9 @@ def test_a_header_that_says_it_is_huge_ends_the_list(tmp_path: Path) -> None:
         file.truncate(size + (21 << 30))
     shard = list_shard(tmp_path / "a.tar")
     assert len(shard) == 1
-    assert shard.skipped[0].reason.startswith("damaged: a header of more than 1,048,576 bytes; 1 photos before")
+    assert shard.skipped[0].reason.startswith(
+        "damaged: a header of more than 1,048,576 bytes; 1 photos before"
+    )
 
 
 def test_huge_captions_are_not_read(tmp_path: Path) -> None:

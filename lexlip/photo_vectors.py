@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import torch
 from scipy.sparse import csr_matrix, vstack
@@ -12,8 +13,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from lexlip.config import ImageEncoderConfig
-from lexlip.data import Skipped, Source, UnreadableImage
+from lexlip.data import Skipped, Source, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts
+from lexlip.data.files import OutOfReach, state_of
 from lexlip.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import ConfigError, DataError
@@ -25,6 +27,13 @@ Progress = Callable[[int, int], None]
 AHEAD = 2  # batches that are decoded while another is encoded
 
 _Photo = tuple[Tensor, Facts | None]
+
+
+class _Failed(NamedTuple):
+    """Why a photo cannot be read, and the state of its file before that."""
+
+    why: UnreadableImage
+    state: tuple[int, int] | None
 
 
 class PhotoPixels:
@@ -45,6 +54,8 @@ class PhotoPixels:
 
     Attributes:
         skipped: photos that could not be read, with the reason; complete after the iteration.
+        away: ids of those that are out of reach, and may be readable later.
+        unreadable: the others, by id, if facts are gathered.
     """
 
     def __init__(
@@ -61,6 +72,8 @@ class PhotoPixels:
         self.indices = range(len(source)) if indices is None else indices
         self.progress = progress
         self.skipped: list[Skipped] = []
+        self.away: set[str] = set()
+        self.unreadable: dict[str, Unreadable] = {}
         self._facts: dict[str, tuple[int, Facts]] | None = {} if facts else None
 
     def take_facts(self, ids: Sequence[str]) -> list[tuple[int, Facts]]:
@@ -71,7 +84,7 @@ class PhotoPixels:
     def pixels(self) -> Iterator[tuple[list[str], Tensor]]:
         """Yield ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
         keep_freed_memory()
-        self.skipped = []
+        self.skipped, self.away, self.unreadable = [], set(), {}
         done, total = 0, len(self.indices)
         report = self.progress if callable(self.progress) else lambda done, total: None
         report(done, total)
@@ -80,8 +93,8 @@ class PhotoPixels:
                 ids, pixels = [], []
                 for index, photo in zip(indices, photos, strict=True):
                     id = self.source.items[index].id
-                    if isinstance(photo, str):
-                        self.skipped.append(Skipped(id, photo))
+                    if isinstance(photo, _Failed):
+                        self._note(id, photo)
                         continue
                     ids.append(id)
                     pixels.append(photo[0])
@@ -93,9 +106,9 @@ class PhotoPixels:
                 done += len(indices)
                 report(done, total)
 
-    def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[_Photo | str]]]:
+    def _decoded(self) -> Iterator[tuple[Sequence[int], Iterator[_Photo | _Failed]]]:
         """Yield the indices of a batch with its decoded photos, while up to AHEAD more are decoded."""
-        ahead: deque[tuple[Sequence[int], Iterator[_Photo | str]]] = deque()
+        ahead: deque[tuple[Sequence[int], Iterator[_Photo | _Failed]]] = deque()
         pool = ThreadPoolExecutor(max(1, self.workers))
         try:
             for start in range(0, len(self.indices), self.batch):
@@ -107,15 +120,23 @@ class PhotoPixels:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _decode(self, index: int) -> _Photo | str:
+    def _note(self, id: str, failed: _Failed) -> None:
+        self.skipped.append(Skipped(id, failed.why.reason))
+        if isinstance(failed.why, OutOfReach):
+            self.away.add(id)
+        elif failed.state is not None:
+            self.unreadable[id] = Unreadable(*failed.state, failed.why.reason)
+
+    def _decode(self, index: int) -> _Photo | _Failed:
         """Return a photo's pixels, uint8 [3, size, size], and its facts, or why it cannot be read."""
+        state = state_of(self.source.file(index)) if self._facts is not None else None
         try:
             if self._facts is None:
                 return to_pixels(self.source.image(index, self.config.size), self.config), None
             image, facts = self.source.photo(index, self.config.size)
             return to_pixels(image, self.config), facts
         except UnreadableImage as error:
-            return error.reason
+            return _Failed(error, state)
 
     def none_read(self) -> DataError:
         """Return the error to raise if no photo could be read."""

@@ -20,6 +20,7 @@ from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.words import words
 from lexlip.errors import FixableError
+from lexlip.plain_text import readable
 
 
 class _Commands(click.Group):
@@ -38,7 +39,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(context)
         except FixableError as error:
-            raise UserError(str(error)) from error
+            raise UserError(readable(str(error))) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -13,6 +13,7 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 from lexlip.cli.explain_options import Model, Wanted, check_explain, explain_options
 from lexlip.errors import DataError
+from lexlip.plain_text import readable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -108,7 +109,7 @@ def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
     files = _cloud(wanted, lambda: figure_of_text(text, found))
     shown = found.heaviest(wanted.topk)
     if unknown:
-        click.echo(f"note: not in the vocabulary: {', '.join(unknown)}", err=True)
+        click.echo(f"note: not in the vocabulary: {readable(', '.join(unknown))}", err=True)
     plain = {"text": text, "model": queries.identity, "words": shown.weights, "held": shown.held}
     rows = [(_marked(word, shown), f"{weight:6.3f}") for word, weight in shown.weights.items()]
     _show(wanted, {**plain, "unknown": unknown}, ("word", "weight"), rows, files)
@@ -169,7 +170,7 @@ def _explain_hit(
         files, where = _draw_hit(search, table, query, wanted)
     plain = {"query": query, **table.to_dict(), **({} if where is None else {"places": where.to_dict()})}
     if not wanted.as_json:
-        click.echo(f"{table.path}\n")
+        click.echo(f"{readable(table.path)}\n")
     digits = table.digits
     rows = [
         (row.word, f"{row.query:5.{digits}f}", f"{row.photo:5.{digits}f}", f"{row.product:.{2 * digits}f}")

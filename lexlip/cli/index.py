@@ -10,6 +10,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
+from lexlip.plain_text import readable
 
 if TYPE_CHECKING:
     from lexlip.data import Skipped
@@ -43,7 +44,8 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 @click.option(
     "--prune",
     is_flag=True,
-    help="With --update: delete photos that are gone though they are more than a fifth of the index.",
+    help="With --update: delete photos that are gone though they are more than a fifth of the index, and"
+    " those whose folder or tar cannot be listed.",
 )
 @click.option(
     "--repair",
@@ -155,7 +157,10 @@ def index(
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return
-    show_skipped(done.skipped, " (--json lists all)")
+    unlisted = {place.id for place in done.unlisted}
+    show_skipped([skip for skip in done.skipped if skip.id not in unlisted], " (--json lists all)")
+    if done.unlisted:
+        click.echo(_unlisted(done), err=True)
     if repair and isinstance(done, Updated):
         click.echo(_repaired(done))
     click.echo(_summary(done))
@@ -205,8 +210,25 @@ def _repaired(done: Updated) -> str:
     return f"{files} damaged file{'s' * (files > 1)} replaced, {done.repaired} photos encoded again"
 
 
+def _unlisted(done: Indexed | Updated) -> str:
+    """Return in one line what could not be listed, and what that means for the index."""
+    from lexlip.indexing.report import Updated
+
+    named = ", ".join(f"{place.id or 'the folder'} ({place.reason})" for place in done.unlisted[:SHOWN])
+    more = f" and {len(done.unlisted) - SHOWN} more (--json lists all)" if len(done.unlisted) > SHOWN else ""
+    if isinstance(done, Updated):
+        stay = "1 photo of the index stays as it was; --prune deletes it"
+        if done.kept > 1:
+            stay = f"{done.kept} photos of the index stay as they were; --prune deletes them"
+        what = f": {stay}" if done.kept else ""
+    else:
+        missed = "photos" if done.missed is None else f"{done.missed} photo{'s' * (done.missed != 1)}"
+        what = f": the index may lack {missed} of it"
+    return readable(f"could not be listed: {named}{more}{what}")
+
+
 def _also(done: Updated) -> list[tuple[int, str]]:
-    return [(done.moved, "moved"), (done.described, "with other captions")]
+    return [(done.moved, "moved"), (done.described, "with other captions"), (done.kept, "kept out of reach")]
 
 
 def show_skipped(skipped: Sequence[Skipped], hint: str = "") -> None:
@@ -215,6 +237,6 @@ def show_skipped(skipped: Sequence[Skipped], hint: str = "") -> None:
         return
     click.echo(f"{len(skipped)} skipped:", err=True)
     for id, reason in skipped[:SHOWN]:
-        click.echo(f"  {id}: {reason}", err=True)
+        click.echo(f"  {readable(f'{id}: {reason}')}", err=True)
     if len(skipped) > SHOWN:
         click.echo(f"  … and {len(skipped) - SHOWN} more{hint}", err=True)

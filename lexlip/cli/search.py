@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from lexlip.cli import options
+from lexlip.plain_text import readable
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
@@ -182,7 +184,9 @@ def search(
         click.echo(json.dumps(answer.to_dict()))
     elif shape == "paths":
         for hit in answer.hits:
-            click.echo(hit.path, nl=not null)
+            # as they are for other commands; a terminal could obey them
+            seen = sys.stdout.isatty() and not null
+            click.echo(readable(hit.path) if seen else hit.path, nl=not null)
             if null:
                 click.echo("\0", nl=False)
     else:
@@ -198,7 +202,7 @@ def show(answer: Answer, of_words: bool = True) -> None:
     """Print the ranked hits and, for an index of words, the words of the query and of each hit."""
     reranking = answer.ms.get("rerank")
     if answer.unknown:
-        click.echo(f"note: not in the vocabulary: {', '.join(answer.unknown)}", err=True)
+        click.echo(f"note: not in the vocabulary: {readable(', '.join(answer.unknown))}", err=True)
     if of_words:
         heaviest = list(answer.terms.items())[:10]
         more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
@@ -214,7 +218,7 @@ def show(answer: Answer, of_words: bool = True) -> None:
             click.echo(f"---  {_end(answer)}")
         again = "" if reranking is None else _probability(hit)
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
-        click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {hit.path}{same}")
+        click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {readable(hit.path)}{same}")
         if of_words:
             click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6]))
     reranked = f", rerank {reranking:.0f} ms" if reranking is not None else ""

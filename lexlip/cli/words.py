@@ -8,6 +8,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
+from lexlip.plain_text import readable
 
 
 @click.command()
@@ -76,6 +77,6 @@ def words(
     show_skipped(skipped, " (--json lists all)")
     for photo in found:
         line = " ".join(f"{w}{'*' if w in photo.held else ''}:{x:.2f}" for w, x in photo.words.items())
-        click.echo(f"{photo.path}\n    {line or 'no words'}")
+        click.echo(f"{readable(photo.path)}\n    {line or 'no words'}")
     if html:
         click.echo(f"\ncontact sheet: {html}")

@@ -4,7 +4,7 @@ from lexlip.data.images import UnreadableImage, decode
 from lexlip.data.open import open_source, open_sources
 from lexlip.data.photo_library import open_library
 from lexlip.data.scenes import Scenes
-from lexlip.data.source import Given, Item, Skipped, Source, spread
+from lexlip.data.source import Given, Item, Skipped, Source, Unlisted, Unreadable, spread
 
 __all__ = [
     "Given",
@@ -12,6 +12,8 @@ __all__ = [
     "Scenes",
     "Skipped",
     "Source",
+    "Unlisted",
+    "Unreadable",
     "UnreadableImage",
     "decode",
     "open_library",

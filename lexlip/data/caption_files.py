@@ -2,14 +2,15 @@
 
 import os
 import posixpath
+import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from anserini_bridge.given_files import LARGEST, check_file
-from lexlip.data.folder import walk
-from lexlip.data.source import Item, Place, Skipped, Source, clean_captions, read_file
+from lexlip.data.files import LARGEST_TABLE, out_of_reach, read_file, reason_of
+from lexlip.data.folder import NOT_UTF8, is_utf8, shown, walk
+from lexlip.data.images import UnreadableImage
+from lexlip.data.source import Item, Place, Skipped, Source, Unlisted, clean_captions
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
@@ -66,38 +67,62 @@ class CaptionedSource(Source):
         self._places = list(places.values())
         of_tars = self._tars.roots if self._tars is not None else []
         self.roots = list(dict.fromkeys([str(images.absolute()), *of_tars] if images.is_dir() else of_tars))
-        missing = [photo for photo in captions if photo not in places]
+        missing = [photo for photo in captions if photo not in places and is_utf8(photo)]
         if len(missing) > NAMED:
             why = f"{len(missing)} of its {len(captions)} photos are not in {images}, such as {missing[0]}"
             self.skipped.append(Skipped(name, why))
         else:
             self.skipped += [Skipped(photo, "no such file") for photo in missing]
+        self.skipped += [Skipped(shown(id), NOT_UTF8) for id in captions if not is_utf8(id)]
+        self.unlisted = [Unlisted(photo, why, 1) for photo in missing if (why := self._why_missing(photo))]
         if not self.items:
             example = f" (the first is {next(iter(captions))})" if captions else ""
             raise DataError(f"none of the {len(captions)} photos that {name} names is in {images}{example}")
 
-    def _find(self, photos: Iterable[str], images: Path) -> dict[str, str | int]:
+    def _why_missing(self, photo: str) -> str:
+        """Return what may hide a photo that was not found; "" if it is not there."""
+        hidden = [*self._hidden, *(self._tars.unlisted if self._tars is not None else ())]
+        where = f"{hidden[0].id or 'the folder'}: {hidden[0].reason}" if hidden else ""
+        return self._away.get(photo, where)
+
+    def _find(self, named: Iterable[str], images: Path) -> dict[str, str | int]:
         """Return where each photo is: the path of a file, or its index in `self._tars`."""
         self._tars: WebDatasetSource | None = None
+        self._hidden: list[Unlisted] = []
+        self._away: dict[str, str] = {}
+        photos = list(filter(is_utf8, named))
         if not images.is_dir():
-            self._tars = WebDatasetSource(
-                [images] if images.is_file() else match_tars(str(images)), str(images)
-            )
+            tars = [images] if images.is_file() else match_tars(str(images))
+            self._tars = WebDatasetSource(tars, str(images))
             return self._find_in_tars(photos)
         root = images.absolute()
         files: dict[str, str | int] = {}
         for photo in photos:
-            paths = (f"{root / photo}", f"{root / posixpath.basename(photo)}")
-            if path := next(filter(os.path.isfile, paths), None):
+            if path := self._file(root, photo):
                 files[photo] = path
-        if all(photo in files for photo in photos):
+        if len(files) == len(photos):
             return files
-        shards = [root / tar for tar in walk(root).tars]
-        with suppress(DataError):  # tars without photos serve another purpose
-            self._tars = WebDatasetSource(shards, str(images)) if shards else None
+        listing = walk(root)
+        self._hidden = listing.unlisted
+        shards = [root / tar for tar in listing.tars]
+        if shards:  # tars without photos serve another purpose
+            self._tars = WebDatasetSource(shards, str(images), may_be_empty=True)
         members = self._find_in_tars(photos)
         everywhere = members | files
         return {photo: everywhere[photo] for photo in photos if photo in everywhere}
+
+    def _file(self, root: Path, photo: str) -> str | None:
+        """Return the path of a photo below a folder, if it is there; note if that cannot be told."""
+        for path in (f"{root / photo}", f"{root / posixpath.basename(photo)}"):
+            try:
+                if stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (a Path per file is slow)
+                    return path
+            except ValueError:  # no path can hold this
+                return None
+            except OSError as error:
+                if out_of_reach(error):
+                    self._away[photo] = reason_of(error)
+        return None
 
     def _find_in_tars(self, photos: Iterable[str]) -> dict[str, str | int]:
         if self._tars is None:
@@ -156,9 +181,8 @@ def read_text(path: Path, name: str) -> str:
         DataError: it cannot be read, or is not UTF-8.
     """
     try:
-        check_file(path, LARGEST)
-        return path.read_text(encoding="utf-8-sig")
+        return read_file(path, most=LARGEST_TABLE).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{name} is not UTF-8 at byte {error.start:,}") from error
-    except OSError as error:
-        raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
+    except UnreadableImage as error:
+        raise DataError(f"{name} cannot be read: {error.reason}") from error

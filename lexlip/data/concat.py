@@ -11,7 +11,7 @@ from PIL import Image
 
 from lexlip.data.facts import Facts
 from lexlip.data.lazy_items import LazyItems
-from lexlip.data.source import Item, Place, Skipped, Source
+from lexlip.data.source import Item, Place, Skipped, Source, Unlisted
 
 
 class Concat(Source):
@@ -35,6 +35,11 @@ class Concat(Source):
             Skipped(prefix + skip.id, skip.reason)
             for prefix, source in zip(prefixes, sources, strict=True)
             for skip in source.skipped
+        ]
+        self.unlisted = [
+            Unlisted((prefix + place.id).rstrip("/"), place.reason, place.photos)
+            for prefix, source in zip(prefixes, sources, strict=True)
+            for place in source.unlisted
         ]
 
     def read(self, index: int) -> bytes:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from lexlip.data.files import out_of_reach, read_captions, read_file, reason_of
 from lexlip.data.images import SUFFIXES, UnreadableImage
-from lexlip.data.source import Item, Skipped, Source, caption_lines, read_file
+from lexlip.data.source import Item, Skipped, Source, Unlisted, caption_lines
+from lexlip.plain_text import readable
 
 UNDECODED = (
     *(".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mts", ".m2ts", ".3gp", ".mpg", ".mpeg", ".wmv"),
@@ -17,6 +19,8 @@ UNDECODED = (
 )
 """Suffixes of pictures and videos that cannot be decoded: these are counted."""
 
+NOT_UTF8 = "the name is not UTF-8"
+
 _DATA_FOLDER = re.compile(r"data-[1-9][0-9]*")
 
 Excluded = Callable[[str], bool]
@@ -24,13 +28,17 @@ Excluded = Callable[[str], bool]
 
 
 class Listing(NamedTuple):
-    """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files."""
+    """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files.
+
+    `unlisted` are folders that could not be listed, and links that lead to something out of reach.
+    """
 
     photos: list[str]
     tars: list[str]
     texts: set[str]
     skipped: list[Skipped]
-    sides: frozenset[str] | set[str] = frozenset()
+    sides: set[str]
+    unlisted: list[Unlisted]
 
 
 def walk(root: Path, excluded: Excluded | None = None) -> Listing:
@@ -39,7 +47,7 @@ def walk(root: Path, excluded: Excluded | None = None) -> Listing:
     Hidden files and folders are left out, and folders that hold an index. A link to a folder is followed, but
     each folder is visited once, so that loops of links end.
     """
-    found = Listing([], [], set(), [], set())
+    found = Listing([], [], set(), [], set(), [])
     undecoded: Counter[str] = Counter()
     folders = [""]
     links: list[str] = []  # visited last, so that a file is named by its real folder if that is below too
@@ -59,7 +67,8 @@ def walk(root: Path, excluded: Excluded | None = None) -> Listing:
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 _sort_in(entry, name, found, folders, links, undecoded, excluded)
         except OSError as error:
-            found.skipped.append(Skipped(folder or str(root), error.strerror or str(error)))
+            found.unlisted.append(Unlisted(folder, reason_of(error)))
+    found.skipped.extend(Skipped(place.id or str(root), place.reason) for place in found.unlisted)
     for names in (found.photos, found.tars, found.skipped):
         names.sort()
     if undecoded:
@@ -97,17 +106,19 @@ def _sort_in(
     if entry.name.startswith("."):
         return
     suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 (a Path per file is slow)
-    if excluded is not None and excluded(f"{name}/" if entry.is_dir() else name):
+    kind, unlisted = _kind(entry, suffix)
+    if excluded is not None and excluded(f"{name}/" if kind == "folder" or unlisted else name):
         return
-    if not _is_utf8(name):
-        if entry.is_dir() or suffix in SUFFIXES:
-            readable = os.fsencode(name).decode("utf-8", "backslashreplace")
-            found.skipped.append(Skipped(readable, "the name is not UTF-8"))
-    elif entry.is_dir():
+    if not is_utf8(name):
+        if kind == "folder" or suffix in SUFFIXES:
+            found.skipped.append(Skipped(shown(name), NOT_UTF8))
+    elif unlisted:
+        found.unlisted.append(Unlisted(name, unlisted, 1 if suffix in SUFFIXES else None))
+    elif kind == "folder":
         (links if entry.is_symlink() else folders).append(name)
-    elif suffix in SUFFIXES and not entry.is_file():
-        reason = "a link to nothing" if entry.is_symlink() else "not a file"
-        found.skipped.append(Skipped(name, reason))
+    elif kind != "file":
+        if suffix in (*SUFFIXES, ".tar"):
+            found.skipped.append(Skipped(name, kind))
     elif suffix in SUFFIXES:
         found.photos.append(name)
     elif suffix == ".tar":
@@ -115,13 +126,41 @@ def _sort_in(
     elif suffix == ".txt":
         found.texts.add(name)
     elif suffix == ".xmp":
-        assert isinstance(found.sides, set)
         found.sides.add(name)
     elif suffix in UNDECODED:
         undecoded[suffix] += 1
 
 
-def _is_utf8(name: str) -> bool:
+def _kind(entry: os.DirEntry[str], suffix: str) -> tuple[str, str]:
+    """Return what an entry is: "folder", "file", or what to say of another one; and why it is out of reach.
+
+    A link may lead to what cannot be looked at, or to itself. If it leads to nothing it may have been a
+    folder or a tar of a disk that is not mounted now; but if a photo is gone, its link is one photo less.
+    """
+    try:
+        if entry.is_dir():
+            return "folder", ""
+        if entry.is_file():
+            return "file", ""
+        if not entry.is_symlink() or entry.stat():
+            return "not a file", ""
+    except OSError as error:
+        if out_of_reach(error):
+            return "", reason_of(error)
+    lost = suffix not in (*SUFFIXES, *UNDECODED, ".txt", ".xmp")
+    return "a link to nothing", "a link to nothing" if lost else ""
+
+
+def shown(name: str) -> str:
+    """Return a name that is not UTF-8 with its bytes as escapes."""
+    try:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # no file can have it
+        return readable(name)
+
+
+def is_utf8(name: str) -> bool:
+    """Return whether a name can be stored."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -145,7 +184,7 @@ class FolderSource(Source):
         self.name = name
         self.root = root.absolute()
         self.roots = [str(self.root)]
-        self.skipped = list(listing.skipped)
+        self.skipped, self.unlisted = list(listing.skipped), listing.unlisted
         self.skipped += [
             Skipped(tar, "a tar among photos: give it by itself to read it") for tar in listing.tars
         ]
@@ -155,7 +194,7 @@ class FolderSource(Source):
     def _captions(self, photo: str, texts: set[str]) -> tuple[str, ...]:
         text = photo.rpartition(".")[0] + ".txt"
         try:
-            return caption_lines(read_file(self.root / text)) if text in texts else ()
+            return caption_lines(read_captions(self.root / text)) if text in texts else ()
         except UnreadableImage as error:
             self.skipped.append(Skipped(text, error.reason))
             return ()

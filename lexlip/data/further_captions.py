@@ -2,13 +2,13 @@
 
 import posixpath
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from lexlip.data.caption_table import SUFFIXES, read_entries
 from lexlip.data.facts import Facts
+from lexlip.data.files import path_of
 from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Place, Skipped, Source, clean_captions
 from lexlip.errors import DataError
@@ -31,7 +31,7 @@ class FurtherCaptions(Source):
 
     def __init__(self, source: Source, tables: Sequence[str]) -> None:
         self.name, self.source = source.name, source
-        self.roots, self.skipped = source.roots, list(source.skipped)
+        self.roots, self.skipped, self.unlisted = source.roots, list(source.skipped), source.unlisted
         rows: dict[str, int] = {}
         for row, item in enumerate(source.items):
             if rows.setdefault(posixpath.basename(item.id), row) != row:
@@ -46,7 +46,7 @@ class FurtherCaptions(Source):
         self.items = self._items = _Items(source, {row: clean_captions(texts) for row, texts in more.items()})
 
     def _add(self, table: str, rows: dict[str, int], more: dict[int, list[str]]) -> None:
-        path = Path(table).expanduser()
+        path = path_of(table)
         if path.suffix.lower() not in SUFFIXES:
             raise DataError(f"{table} is no table of captions: its name must end in {', '.join(SUFFIXES)}")
         names, found = set(), set()

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from PIL import Image
@@ -22,6 +22,10 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")  # HEIF is added
 MAX_PIXELS = 178_956_970  # Pillow's own limit
 MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take
 MAX_SCANNED = 2_000_000_000  # pixels of a progressive JPEG times its scans: ten scans of MAX_PIXELS
+MAX_READS = 1_000_000  # calls by which Pillow reads a file: of some formats it reads byte by byte
+LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF, whose parts it joins one by one, each time copying all
+
+_COEFFICIENT = 2  # bytes for each pixel and band of a progressive JPEG, which is decoded as a whole
 
 # bytes of memory per pixel while an image of a mode is decoded and becomes RGB; measured
 _BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
@@ -78,7 +82,7 @@ def open_image(file: bytes | BinaryIO) -> Image.Image:
     """
     if not file:
         raise UnreadableImage("empty file")
-    image = _open(io.BytesIO(file) if isinstance(file, bytes) else file)
+    image = _open(_Bounded(io.BytesIO(file) if isinstance(file, bytes) else file))
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise _too_large(width * height)
@@ -111,9 +115,36 @@ def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
     return (size[1], size[0]) if turned else size
 
 
-def _open(file: BinaryIO) -> Image.Image:
+class _Bounded:
+    """A file of which Pillow can read only so much: some would have it read for minutes.
+
+    Args:
+        file: at its beginning.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._reads, self._exif = MAX_READS, LONGEST_EXIF
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._reads -= 1
+        if data.startswith(b"Exif\0\0"):  # a part of a JPEG's
+            self._exif -= len(data)
+        if self._reads < 0 or self._exif < 0:
+            what = "its EXIF" if self._exif < 0 else "what precedes the picture"
+            raise UnreadableImage(f"{what} is too long")
+        return data
+
+
+def _open(file: Any) -> Image.Image:
     try:
         return Image.open(file, formats=_formats(file))
+    except UnreadableImage:
+        raise
     except Image.DecompressionBombError as error:
         pixels = re.search(r"\d+", str(error))
         raise _too_large(int(pixels.group()) if pixels else MAX_PIXELS + 1) from error
@@ -123,7 +154,7 @@ def _open(file: BinaryIO) -> Image.Image:
         raise _damaged(error) from error
 
 
-def _formats(file: BinaryIO) -> tuple[str, ...]:
+def _formats(file: Any) -> tuple[str, ...]:
     """Return the formats that a file may have; pi-heif is loaded only for those that it may know."""
     start = file.read(8)
     file.seek(0)
@@ -152,6 +183,8 @@ def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
     per_pixel = _TRANSPARENT_BYTES if transparent else _BYTES.get(image.mode, _OPAQUE_BYTES)
     per_pixel += _MORE_BYTES.get(image.format or "", 0)
     needed = image.width * image.height * per_pixel
+    if image.info.get("progressive"):
+        needed += pixels * _COEFFICIENT * len(image.getbands())
     if needed > MAX_BYTES:
         raise UnreadableImage(
             f"{pixels:,} pixels of {image.mode} would take {needed / 1e9:.1f} GB to decode: more than"

@@ -9,6 +9,7 @@ from pathlib import Path
 from lexlip.config import SourceConfig
 from lexlip.data import caption_table
 from lexlip.data.concat import Concat
+from lexlip.data.files import path_of, reason_of
 from lexlip.data.folder import Excluded, FolderSource, Listing, walk
 from lexlip.data.further_captions import FurtherCaptions
 from lexlip.data.images import SUFFIXES
@@ -17,6 +18,9 @@ from lexlip.data.scenes import Scenes
 from lexlip.data.source import Source
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
+
+MOST_SCENES = 1_000_000
+_PATTERN = re.compile(r"[*?\[{]")
 
 
 def open_sources(configs: Sequence[SourceConfig]) -> Source:
@@ -58,31 +62,50 @@ def open_source(
     Raises:
         DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
     """
-    name, path = str(spec), Path(spec).expanduser()
-    if name.startswith("scenes:") and not path.exists():
+    name, path = str(spec), path_of(spec)
+    there = _is_there(path, name)
+    if not there and name.startswith("scenes:"):
         _refuse(f"{name} is drawn", images, split)
         return _draw_scenes(name)
+    if not there and _PATTERN.search(name):
+        _refuse(f"{name} is a pattern of tars, which hold their photos themselves", images, split)
+        return WebDatasetSource(match_tars(str(path)), name)
+    if not there:
+        raise DataError(f"{name} does not exist")
     suffix = path.suffix.lower()
     if path.is_file() and suffix in (".json", *caption_table.SUFFIXES):
         kind = KarpathySource if suffix == ".json" else caption_table.TableSource
-        return kind(path, Path(images).expanduser() if images is not None else None, split, name)
-    if path.exists():
-        _refuse(f"{name} holds its photos itself", images, split)
+        where = None if images is None else path_of(images)
+        if where is not None:
+            _is_there(where, str(images))
+        return kind(path, where, split, name)
+    _refuse(f"{name} holds its photos itself", images, split)
     if path.is_dir():
         return _open_folder(path, name, excluded)
     if path.is_file() and suffix == ".tar":
         return WebDatasetSource([path], name)
     if path.is_file() and suffix in SUFFIXES:
         texts = {path.with_suffix(".txt").name} if path.with_suffix(".txt").is_file() else set()
-        return FolderSource(path.parent, Listing([path.name], [], texts, []), name)
-    if path.exists():
-        raise DataError(
-            f"{name} is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)"
-        )
-    if re.search(r"[*?\[{]", name):
-        _refuse(f"{name} is a pattern of tars, which hold their photos themselves", images, split)
-        return WebDatasetSource(match_tars(str(path)), name)
-    raise DataError(f"{name} does not exist")
+        return FolderSource(path.parent, Listing([path.name], [], texts, [], set(), []), name)
+    raise DataError(f"{name} is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)")
+
+
+def _is_there(path: Path, name: str) -> bool:
+    """Return whether a user names something that exists.
+
+    Raises:
+        DataError: that cannot be told, and it is no pattern.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:  # a ValueError: no path can hold this
+        if _PATTERN.search(name):
+            return False
+        why = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise DataError(f"{name} cannot be opened: {why}") from error
+    return True
 
 
 def _refuse(why: str, images: str | Path | None, split: str | None) -> None:
@@ -93,9 +116,11 @@ def _refuse(why: str, images: str | Path | None, split: str | None) -> None:
 
 
 def _draw_scenes(name: str) -> Source:
-    numbers = re.fullmatch(r"scenes:(\d+):(\d+)", name)
+    numbers = re.fullmatch(r"scenes:(\d{1,18}):(\d{1,18})", name)
     if numbers is None or int(numbers[1]) == 0:
         raise DataError(f"{name} is not of the form scenes:COUNT:SEED, such as scenes:4000:0")
+    if int(numbers[1]) > MOST_SCENES:
+        raise DataError(f"{name} are more pictures than can be listed: draw at most {MOST_SCENES:,}")
     return Scenes(int(numbers[1]), int(numbers[2]))
 
 
@@ -104,6 +129,7 @@ def _open_folder(path: Path, name: str, excluded: Excluded | None) -> Source:
     if listing.tars and not listing.photos:
         source = WebDatasetSource([path / tar for tar in listing.tars], name)
         source.skipped += listing.skipped
+        source.unlisted = [*source.unlisted, *listing.unlisted]
         return source
     if not listing.photos:
         looked_for = ", ".join(SUFFIXES)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from lexlip.data.concat import Concat
+from lexlip.data.files import path_of
 from lexlip.data.open import open_source
 from lexlip.data.source import Given, Source
 from lexlip.data.subset import Subset
@@ -30,7 +30,7 @@ def open_library(given: Given) -> Source:
 
 def _open(name: str, given: Given, excluded: Callable[[str], bool] | None) -> Source:
     source = open_source(name, given.images, given.split, excluded)
-    if excluded is None or Path(name).expanduser().is_dir():
+    if excluded is None or path_of(name).is_dir():
         return source
     kept = [number for number, item in enumerate(source.items) if not excluded(item.id)]
     if not kept:
@@ -52,7 +52,7 @@ def _excluder(patterns: Sequence[str]) -> Callable[[str], bool] | None:
 
 def _check_apart(sources: Sequence[str]) -> None:
     """Raise DataError if a source is named twice, or lies below another one."""
-    places = [os.path.realpath(Path(source).expanduser()) for source in sources]
+    places = [os.path.realpath(path_of(source)) for source in sources]
     for number, place in enumerate(places):
         for other, above in enumerate(places):
             if number != other and (place == above or place.startswith(f"{above}/")):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from lexlip.data.files import open_file, path_of, read_file, reason_of
 from lexlip.data.images import UnreadableImage
-from lexlip.data.source import read_file
-from lexlip.data.tar_headers import members
+from lexlip.data.tar_headers import contents
 from lexlip.errors import DataError
 
 
@@ -30,9 +29,10 @@ def read_location(location: str) -> bytes:
     """Return the bytes of a photo, given what `Source.path` returned: a file, or TAR/MEMBER.
 
     Raises:
-        UnreadableImage: it is not there any more.
+        UnreadableImage: it is not there any more, or is no file.
+        DataError: it is in the home of a user who does not exist.
     """
-    path = Path(location)
+    path = path_of(location)
     for parent in path.parents:
         if parent.suffix.lower() == ".tar" and parent.is_file():
             return _read_member(parent, path.relative_to(parent).as_posix())
@@ -41,17 +41,11 @@ def read_location(location: str) -> bytes:
 
 def _read_member(tar: Path, name: str) -> bytes:
     """Return the bytes of a tar's member; of two with the same name the later one, as `list_shard` does."""
-    found = None
     try:
-        with (
-            tar.open("rb") as file,
-            suppress(tarfile.TarError, ValueError),
-        ):  # the members before the damage count
-            for member in members(file):
-                if member.name.removeprefix("./") == name:
-                    found = member
+        with open_file(tar) as file:
+            found = contents(file).files.get(name)
     except OSError as error:
-        raise UnreadableImage(error.strerror or str(error), str(tar)) from error
+        raise UnreadableImage(reason_of(error), str(tar)) from error
     if found is None:
         raise UnreadableImage("not in the tar", f"{tar}/{name}")
     return read_file(tar, found.offset, found.size)

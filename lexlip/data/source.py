@@ -4,7 +4,6 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,9 @@ from PIL import Image
 
 from lexlip.data.embedded import LONGEST_XMP
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
+from lexlip.data.files import OutOfReach, open_file, read_file
 from lexlip.data.images import UnreadableImage, decode
+from lexlip.plain_text import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,28 @@ class Skipped(NamedTuple):
 
     id: str
     reason: str
+
+
+class Unreadable(NamedTuple):
+    """A photo that cannot be used: its file's size, when that was last written (in ns), and why."""
+
+    size: int
+    written: int
+    reason: str
+
+
+class Unlisted(NamedTuple):
+    """A place of a source that could not be listed, so it is not known which photos it holds.
+
+    Attributes:
+        id: ids of its photos are this, or begin with it and a slash; "" is the whole source.
+        reason: why.
+        photos: how many it holds; None is unknown.
+    """
+
+    id: str
+    reason: str
+    photos: int | None = None
 
 
 class Place(NamedTuple):
@@ -63,6 +86,7 @@ class Source(ABC):
         name: what the user gave.
         items: the photos, in a fixed order; large sources make each one on demand.
         skipped: what was found unusable while listing.
+        unlisted: places that could not be listed, which `skipped` names too.
         roots: the folders that paths of its photos begin with; there may be none.
         given: what the user named, if `open_library` opened it.
     """
@@ -70,6 +94,7 @@ class Source(ABC):
     name: str
     items: Sequence[Item]
     skipped: list[Skipped]
+    unlisted: Sequence[Unlisted] = ()
     roots: Sequence[str] = ()
     given: Given | None = None
 
@@ -113,13 +138,24 @@ class Source(ABC):
         except UnreadableImage as error:
             raise UnreadableImage(error.reason, self.path(index)) from error
 
+    def out_of_reach(self, index: int) -> str:
+        """Return why a photo's file cannot be opened now; "" if it can, or is not there."""
+        place = self.place(index)
+        try:
+            read_file(place.file, place.offset or 0, 1)
+        except OutOfReach as error:
+            return error.reason
+        except UnreadableImage:  # reading it will say why
+            pass
+        return ""
+
     def header(self, index: int) -> Facts:
         """Return the facts that the beginning of a photo's file tells; none if it cannot be read."""
         place = self.place(index)
         try:
             if place.offset is not None:
                 return facts_of_header(io.BytesIO(read_place(place)), self._side(index))
-            with Path(place.file).open("rb") as file:
+            with open_file(place.file) as file:
                 return facts_of_header(file, self._side(index))
         except (OSError, UnreadableImage):
             return Facts()
@@ -134,9 +170,9 @@ class Source(ABC):
         if path is None:
             return b""
         try:
-            with Path(path).open("rb") as file:
+            with open_file(path) as file:
                 return file.read(LONGEST_XMP + 1)
-        except OSError:
+        except (OSError, UnreadableImage):
             return b""
 
     def place(self, index: int) -> Place:
@@ -157,29 +193,12 @@ def caption_lines(data: bytes) -> tuple[str, ...]:
 
 
 def clean_captions(captions: object) -> tuple[str, ...]:
-    """Return the non-empty strings of a list, with single spaces."""
+    """Return the non-empty strings of a list, with single spaces; half a character becomes "?"."""
     if not isinstance(captions, list):
         return ()
-    texts = (caption.replace("\0", " ") for caption in captions if isinstance(caption, str))
+    texts = (whole(caption).replace("\0", " ") for caption in captions if isinstance(caption, str))
     lines = (" ".join(text.split()) for text in texts)
     return tuple(line for line in lines if line)
-
-
-def read_file(path: str | Path, offset: int = 0, size: int = -1) -> bytes:
-    """Return a file's bytes, or `size` of them from `offset` on.
-
-    Raises:
-        UnreadableImage: the file cannot be read, or ends before.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            file.seek(offset)
-            data = file.read(size)
-    except OSError as error:
-        raise UnreadableImage(error.strerror or str(error), str(path)) from error
-    if size > len(data):
-        raise UnreadableImage("truncated", str(path))
-    return data
 
 
 def read_place(place: Place) -> bytes:

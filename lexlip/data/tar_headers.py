@@ -3,34 +3,100 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import tarfile
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 BLOCK = tarfile.BLOCKSIZE
 _TIMES = re.compile(rb"(?:\d+ [acm]time=-?[\d.]+\n)+")  # pax records of when a file was written
 _MODULUS = 65521  # of Adler-32
 
 
+LONGEST_NAME = 4096  # bytes of a name, as of a path on Linux
+LONGEST_HEADER = 2**20  # bytes of a name or of other records before a file
+
+
 class Member(NamedTuple):
-    """A file in a tar: `size` bytes from `offset` on."""
+    """A file in a tar: `size` bytes from `offset` on; or a link to the file of the name `link`."""
 
     name: str
     offset: int
     size: int
+    link: str = ""
+
+
+class Contents(NamedTuple):
+    """What is in a tar.
+
+    Attributes:
+        files: by name, without "./" before it; of two with the same name the later one. A link is the file
+            that it leads to.
+        skipped: names of what is no such file, and why.
+        damage: what is wrong with the tar, after these files; "" is nothing.
+    """
+
+    files: dict[str, Member]
+    skipped: list[tuple[str, str]]
+    damage: str
+
+
+def contents(file: BinaryIO) -> Contents:
+    """Return what is in a tar.
+
+    Raises:
+        OSError: the tar cannot be read.
+    """
+    found: dict[str, Member] = {}
+    links: dict[str, str] = {}
+    skipped, damage = [], ""
+    try:
+        for member in members(file):
+            name = member.name.removeprefix("./")
+            found.pop(name, None) if member.link else links.pop(name, None)
+            if len(name.encode(errors="surrogateescape")) > LONGEST_NAME:
+                skipped.append((_shortened(name), f"its name has more than {LONGEST_NAME:,} bytes"))
+            elif member.link:
+                links[name] = member.link
+            elif member.size < 0:
+                skipped.append((name, "a sparse file: pack it without --sparse"))
+            else:
+                found[name] = member._replace(name=name)
+    except (tarfile.TarError, ValueError, RecursionError) as error:
+        damage = "damaged: too many headers" if isinstance(error, RecursionError) else str(error)
+    resolved = {name: found.get(_end(name, links)) for name in links}
+    skipped += [(name, "a link to nothing in the tar") for name, file in resolved.items() if file is None]
+    files = {name: file._replace(name=name) for name, file in resolved.items() if file is not None}
+    return Contents(found | files, skipped, damage)
+
+
+def _shortened(name: str) -> str:
+    """Return the beginning and the end of a name."""
+    return name if len(name) < 100 else f"{name[:40]}…{name[-10:]}"
+
+
+def _end(name: str, links: dict[str, str]) -> str:
+    """Return where a chain of links ends; a link to itself ends nowhere."""
+    for _ in range(len(links)):
+        if name not in links:
+            break
+        name = links[name]
+    return name
 
 
 def members(file: BinaryIO) -> Iterator[Member]:
-    """Yield the complete regular files of an uncompressed tar, in order.
+    """Yield the complete regular files and the links of an uncompressed tar, in order.
+
+    A sparse file, which is not in one piece, has size -1.
 
     Raises:
         tarfile.TarError: the tar is damaged, after the last intact file; or it is no tar.
         OSError: the tar cannot be read.
     """
     end = os.fstat(file.fileno()).st_size
-    with tarfile.open(fileobj=file, mode="r:", encoding="utf-8") as tar:
+    with tarfile.open(fileobj=_Headers(file), mode="r:", encoding="utf-8") as tar:  # type: ignore[call-overload]
         offset = 0
         while True:
             member = _plain(file, offset)
@@ -45,11 +111,36 @@ def members(file: BinaryIO) -> Iterator[Member]:
                     raise tarfile.ReadError(f"damaged at byte {offset:,}")
                 member = Member(info.name, info.offset_data, info.size)
                 offset = tar.offset
-                regular = info.isreg() and not info.issparse()
-            if member.offset + member.size > end:
-                raise tarfile.ReadError(f"truncated in {member.name}")
+                regular = info.isreg() or info.islnk() or info.issym()
+                if info.islnk() or info.issym():
+                    member = Member(info.name, 0, 0, _target(info))
+                elif info.issparse():
+                    member = Member(info.name, 0, -1)
+            if max(offset if member.size < 0 else 0, member.offset + member.size) > end:
+                raise tarfile.ReadError(f"truncated in {_shortened(member.name)}")
             if regular:
                 yield member
+
+
+class _Headers:
+    """A tar whose headers are read; none of them may be so long that it fills the memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= LONGEST_HEADER:
+            raise tarfile.ReadError(f"damaged: a header of more than {LONGEST_HEADER:,} bytes")
+        return self._file.read(size)
+
+
+def _target(info: tarfile.TarInfo) -> str:
+    """Return the name of the member that a link leads to."""
+    folder = posixpath.dirname(info.name) if info.issym() else ""
+    return posixpath.normpath(posixpath.join(folder, info.linkname))
 
 
 def _plain(file: BinaryIO, offset: int) -> Member | None:

@@ -14,6 +14,8 @@ import numpy as np
 from tqdm import tqdm
 
 from lexlip.data import tar_cache
+from lexlip.data.files import reason_of
+from lexlip.data.images import UnreadableImage
 from lexlip.data.source import Skipped
 from lexlip.data.tar_shard import Shard, list_shard
 from lexlip.errors import DataError
@@ -57,9 +59,10 @@ def _list_and_keep(path: str) -> Shard:
     try:
         key = tar_cache.key(path)  # before the listing: a tar that grows meanwhile is listed again
         shard = list_shard(path)
-    except OSError as error:
+    except (OSError, UnreadableImage) as error:
+        why = error.reason if isinstance(error, UnreadableImage) else reason_of(error)
         nothing = np.empty(0, dtype=np.int64)
-        return Shard(b"", nothing, nothing, nothing, [Skipped("", error.strerror or str(error))])
+        return Shard(b"", nothing, nothing, nothing, [Skipped("", why)])
     tar_cache.save(path, key, shard)
     return shard
 

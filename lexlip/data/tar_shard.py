@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,14 @@ from typing import BinaryIO
 import numpy as np
 
 from anserini_bridge.given_files import parse_json
+from lexlip.data.files import LARGEST_CAPTIONS, open_file
+from lexlip.data.folder import NOT_UTF8, is_utf8, shown
 from lexlip.data.images import SUFFIXES
 from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
-from lexlip.data.tar_headers import Member, members
+from lexlip.data.tar_headers import Member, contents
 
-LONGEST = 2**24  # bytes of a KEY.json or KEY.txt that are read
+_TAKEN = (*SUFFIXES, ".txt", ".json")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -91,18 +92,26 @@ def list_shard(path: str | Path) -> Shard:
 
     Raises:
         OSError: the tar cannot be read.
+        UnreadableImage: it is no file.
     """
     photos: dict[str, Member] = {}  # by name
     texts: dict[str, dict[str, Member]] = {}  # by key and suffix
-    skipped: list[Skipped] = []
-    with Path(path).open("rb") as file:
-        try:
-            for member in members(file):
-                _sort_in(member._replace(name=member.name.removeprefix("./")), photos, texts, skipped)
-        except (tarfile.TarError, ValueError) as error:
-            skipped.append(Skipped("", f"{error}; {len(photos)} photos before that are kept"))
+    with open_file(path) as file:
+        found = contents(file)
+        skipped = [Skipped(shown(name), why) for name, why in found.skipped if _suffix(name) in _TAKEN]
+        for name, member in found.files.items():
+            suffix = _suffix(name)
+            if suffix.lower() not in SUFFIXES:
+                if suffix in _TAKEN:
+                    texts.setdefault(name.removesuffix(suffix), {})[suffix] = member
+            elif "\0" not in name and is_utf8(name):
+                photos[name] = member
+            else:
+                skipped.append(Skipped(shown(name), NOT_UTF8))
+        if found.damage:
+            skipped.append(Skipped("", f"{found.damage}; {len(photos)} photos before that are kept"))
         captioned = [
-            (member, _captions(file, texts.get(name.rpartition(".")[0], {})))
+            (member, _captions(file, texts.get(name.rpartition(".")[0], {}), skipped))
             for name, member in photos.items()
         ]
     keys = {name.rpartition(".")[0] for name in photos}
@@ -110,36 +119,22 @@ def list_shard(path: str | Path) -> Shard:
     return Shard.of(captioned, skipped)
 
 
-def _sort_in(
-    member: Member, photos: dict[str, Member], texts: dict[str, dict[str, Member]], skipped: list[Skipped]
-) -> None:
-    key, _, suffix = member.name.rpartition(".")
-    if key.rpartition("/")[2].startswith(".") or not key:  # hidden files, such as those that macOS adds
-        return
-    suffix = f".{suffix}"
-    if suffix.lower() in SUFFIXES:
-        if member.name.isascii() or _is_storable(member.name):
-            photos[member.name] = member
-        else:
-            readable = member.name.encode(errors="surrogateescape").decode(errors="backslashreplace")
-            skipped.append(Skipped(readable, "the name is not UTF-8"))
-    elif suffix in (".txt", ".json"):
-        texts.setdefault(key, {})[suffix] = member
+def _suffix(name: str) -> str:
+    """Return the last suffix of a member's name; "" for hidden files, such as those that macOS adds."""
+    key, dot, suffix = name.rpartition(".")
+    return "" if not key or key.rpartition("/")[2].startswith(".") else dot + suffix
 
 
-def _is_storable(name: str) -> bool:
-    try:
-        return b"\0" not in name.encode()
-    except UnicodeEncodeError:
-        return False
-
-
-def _captions(file: BinaryIO, texts: dict[str, Member]) -> tuple[str, ...]:
+def _captions(file: BinaryIO, texts: dict[str, Member], skipped: list[Skipped]) -> tuple[str, ...]:
     def content(suffix: str) -> bytes:
         if suffix not in texts:
             return b""
-        file.seek(texts[suffix].offset)
-        return file.read(min(texts[suffix].size, LONGEST))
+        name, offset, size, _ = texts[suffix]
+        if size > LARGEST_CAPTIONS:
+            skipped.append(Skipped(shown(name), f"{size:,} bytes: more than {LARGEST_CAPTIONS:,}"))
+            return b""
+        file.seek(offset)
+        return file.read(size)
 
     described = content(".json")
     try:

@@ -3,16 +3,19 @@
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from lexlip.data.images import UnreadableImage
-from lexlip.data.source import Place, Skipped, Source, read_place
+from lexlip.data.source import Place, Skipped, Source, Unlisted, read_place
 from lexlip.data.tar_listing import list_shards
 from lexlip.data.tar_shard import ShardItems
 from lexlip.errors import DataError
+
+MOST_TARS = 100_000  # that a pattern names
 
 
 class WebDatasetSource(Source):
@@ -24,12 +27,13 @@ class WebDatasetSource(Source):
     Args:
         tars: their paths.
         name: what the user gave.
+        may_be_empty: accept tars without photos.
 
     Raises:
         DataError: there is no photo in any of them.
     """
 
-    def __init__(self, tars: Sequence[Path], name: str) -> None:
+    def __init__(self, tars: Sequence[Path], name: str, may_be_empty: bool = False) -> None:
         self.name = name
         self.tars = [str(tar.absolute()) for tar in tars]
         self.root = os.path.commonpath([os.path.dirname(tar) for tar in self.tars])  # noqa: PTH120
@@ -43,7 +47,13 @@ class WebDatasetSource(Source):
             for name, shard in zip(names, self._shards, strict=True)
             for skip in shard.skipped
         ]
-        if not self.items:
+        self.unlisted = [
+            Unlisted(name, skip.reason)
+            for name, shard in zip(names, self._shards, strict=True)
+            for skip in shard.skipped
+            if not skip.id
+        ]
+        if not self.items and not may_be_empty:
             why = f" ({self.skipped[0].id}: {self.skipped[0].reason})" if self.skipped else ""
             raise DataError(f"no photos in the tars of {name}{why}")
 
@@ -52,7 +62,7 @@ class WebDatasetSource(Source):
         try:
             return read_place(place)
         except UnreadableImage as error:
-            raise UnreadableImage(error.reason, self.path(index)) from error
+            raise type(error)(error.reason, self.path(index)) from error
 
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"
@@ -78,7 +88,10 @@ def match_tars(pattern: str) -> list[Path]:
     """
     paths: dict[Path, None] = {}
     missing = []
-    for name in expand_braces(pattern):
+    names = list(islice(expand_braces(pattern), MOST_TARS + 1))
+    if len(names) > MOST_TARS:
+        raise DataError(f"{pattern} names too many tars: name at most {MOST_TARS:,}")
+    for name in names:
         found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (a pattern may be absolute)
         if not found and not glob.has_magic(name):
             missing.append(name)
@@ -100,10 +113,11 @@ def expand_braces(pattern: str) -> Iterator[str]:
     if brace is None:
         yield pattern
         return
-    bounds = re.fullmatch(r"(\d+)\.\.(\d+)", brace[1])
+    bounds = re.fullmatch(r"(\d{1,99})\.\.(\d{1,99})", brace[1])
+    choices: Iterable[str]
     if bounds:
         width = len(bounds[1]) if bounds[1].startswith("0") else 0
-        choices = [f"{number:0{width}}" for number in range(int(bounds[1]), int(bounds[2]) + 1)]
+        choices = (f"{number:0{width}}" for number in range(int(bounds[1]), int(bounds[2]) + 1))
     else:
         choices = brace[1].split(",")
     for choice in choices:

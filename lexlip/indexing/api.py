@@ -114,7 +114,7 @@ def update(
         source, images, split, exclude: see `index`; by default as the index was made.
         model: where the model is now; None is where it was.
         topk, quantization: None takes those that the index was made with; others are refused.
-        prune: delete photos that are gone, however many they are.
+        prune: delete photos that are gone, however many they are, or whose place cannot be listed.
         repair: encode again what is damaged; without it a damaged index is refused.
         workers, device: see `index`.
         progress: see `lexlip.indexing.update.update_photos`.

@@ -54,6 +54,7 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *without],
+        unlisted=list(source.unlisted),
     )
 
 

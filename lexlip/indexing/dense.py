@@ -69,6 +69,7 @@ def index_vectors(
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
         resumed=len(journal.kept),
+        unlisted=list(source.unlisted),
     )
 
 

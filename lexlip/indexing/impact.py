@@ -80,6 +80,7 @@ def index_photos(
                 table.add(facts)
                 if pseudo_documents is not None:
                     documents.append((ids, rows))
+            table.remember(photos.unreadable)
         if len(photos.skipped) == len(source):
             raise photos.none_read()
         extra["photos"] = table.name
@@ -95,6 +96,7 @@ def index_photos(
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *photos.skipped],
         resumed=len(journal.kept),
+        unlisted=list(source.unlisted),
     )
 
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lexlip.data import Skipped
+from lexlip.data import Skipped, Unlisted
 from lexlip.errors import DataError
 
 
 class _Report:
     skipped: list[Skipped]
+    unlisted: list[Unlisted]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain dictionaries and lists, as `lexlip index --json` prints it."""
-        return {**vars(self), "skipped": [skip._asdict() for skip in self.skipped]}
+        lists = {name: [one._asdict() for one in getattr(self, name)] for name in ("skipped", "unlisted")}
+        return {**vars(self), **lists}
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Indexed(_Report):
         seconds: that it took.
         skipped: photos that are not in the index, with the reason.
         resumed: photos that an interrupted run had encoded.
+        unlisted: places that could not be listed, so that photos of them may be missing.
     """
 
     index: str
@@ -42,6 +45,16 @@ class Indexed(_Report):
     seconds: float
     skipped: list[Skipped]
     resumed: int = 0
+    unlisted: list[Unlisted] = field(default_factory=list)
+
+    @property
+    def missed(self) -> int | None:
+        """How many photos the places hold that could not be listed; None is unknown."""
+        known = [place.photos for place in self.unlisted]
+        return None if None in known else sum(filter(None, known))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "missed": self.missed}
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,9 @@ class Updated(_Report):
         described: unchanged photos that have other captions now.
         repaired: photos that were encoded again because the index was damaged; they are not changed.
         damaged_files: of the index, which were written again.
+        kept: photos that stay as they were, because their place could not be listed or their file not be
+            opened.
+        unlisted: places that could not be listed.
     """
 
     index: str
@@ -68,6 +84,8 @@ class Updated(_Report):
     described: int = 0
     repaired: int = 0
     damaged_files: int = 0
+    kept: int = 0
+    unlisted: list[Unlisted] = field(default_factory=list)
 
 
 @contextmanager

@@ -7,16 +7,16 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from anserini_bridge.given_files import parse_json
-from lexlip.data import Source
+from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
-from lexlip.retrieval.photo_table import SCHEMA
+from lexlip.retrieval.photo_table import SCHEMA, UNREADABLE
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
 _OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells
@@ -54,6 +54,7 @@ class TableWriter:
         self._connection.execute("PRAGMA synchronous = OFF")
         if self.old is None:
             self._connection.executescript(SCHEMA)
+        self._connection.executescript(UNREADABLE)
         self._connection.execute("BEGIN")
         self._set_roots()
         return self
@@ -102,6 +103,12 @@ class TableWriter:
     def delete(self, ids: Iterable[str]) -> None:
         """Delete photos; ids that are not there are ignored."""
         self._connection.executemany("DELETE FROM photos WHERE id = ?", ((id,) for id in ids))
+
+    def remember(self, unreadable: Mapping[str, Unreadable]) -> None:
+        """Store which photos are unreadable, by id, in place of those of before."""
+        self._connection.execute("DELETE FROM unreadable")
+        rows = ((id, *known) for id, known in unreadable.items())
+        self._connection.executemany("INSERT INTO unreadable VALUES (?, ?, ?, ?)", rows)
 
     def _set_roots(self) -> None:
         """Store the source's folders; those of the old table keep their numbers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,12 @@ from anserini_bridge import (
     read_metadata,
     update_index,
 )
-from lexlip.data import Source
+from lexlip.data import Skipped, Source, Unreadable
 from lexlip.data.facts import Facts
+from lexlip.data.files import state_of
 from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
-from lexlip.indexing.changes import Changes, find_changes
+from lexlip.indexing.changes import Changes, find_changes, kept_since
 from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.known_again import Known, find_known
 from lexlip.indexing.report import Updated, writing_to
@@ -67,13 +69,14 @@ def update_photos(
         progress: show a bar; or see `lexlip.photo_vectors.PhotoPixels`.
         model_name: where the model is now; None is where it was.
         topk_words, scheme: None takes those that the index was made with; others are refused.
-        prune: delete photos that are gone, however many they are.
+        prune: delete photos that are gone, however many they are, or whose place cannot be listed.
         repair: encode the photos again whose words are damaged, and write other damaged files again.
 
     Raises:
         CorruptIndex: the index is damaged, and is not to be repaired or cannot be.
         DataError: there is no index, it is of another source, too many photos are gone (see
-            `check_deletions`), or the folder cannot be written.
+            `check_deletions`), or the folder cannot be written. Of an index of an older version: a place
+            cannot be listed.
         ConfigError: the index was made with other settings.
         ModelError: the model that made the index does not exist, or another one is named.
         BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
@@ -93,7 +96,12 @@ def update_photos(
     sound = replace(metadata, extra=damage.kept(metadata.extra))
     writer = update_index(index, without=damage.segments)
     with ImpactSearcher(index, without=damage.segments) as searcher, open_photos(index, sound) as old_table:
-        plan = _plan(source, searcher, old_table, sound)
+        plan = _plan(source, searcher, old_table, sound, prune)
+    if plan.places and "photos" not in metadata.extra:
+        raise DataError(
+            f"{plan.places[0] or source.name} is out of reach, and an older version made the index {index}:"
+            " make it accessible, or give --prune to delete its photos"
+        )
     if not prune:
         check_deletions(len(plan.deleted), plan.held, index)
 
@@ -104,10 +112,13 @@ def update_photos(
             index, metadata, model_name, source, plan.to_encode, workers, device, progress
         )
     batch = next(batches, None)  # before anything is written
+    new_unreadable = photos is not None and bool(photos.unreadable.keys() - plan.unreadable.keys())
     encoded: set[str] = set()
     changed = {source.items[number].id for number in plan.changes.changed}
     lost: set[str] = set()
-    if batch is not None or plan.writes or changed or damage.files or model != metadata.extra.get("model"):
+    away: set[str] = set()  # opened, but then not read
+    renamed = model != metadata.extra.get("model")
+    if batch is not None or plan.writes or changed or new_unreadable or damage.files or renamed:
         with writing_to(index), writer:
             named = read_metadata(index).extra
             remove_old_tables(writer.folder, keep=named.get("photos"))
@@ -124,7 +135,8 @@ def update_photos(
                     encoded.update(batch[0])
                     table.add(photos.take_facts(batch[0]))
                     batch = next(batches, None)
-                lost = changed - encoded - plan.known_ids(source)  # those that cannot be read any more
+                away = photos.away & changed if photos is not None and not prune else set()
+                lost = changed - encoded - plan.known_ids(source) - away  # those that cannot be read any more
                 if not prune:
                     check_deletions(len(plan.deleted) + len(lost), plan.held, index)
                 writer.delete(sorted(lost))
@@ -133,21 +145,26 @@ def update_photos(
                     for facts in _facts_again(index, metadata, model_name, source, plan.unchanged, workers):
                         table.add(facts)
                 table.refresh(plan.unchanged)
+                table.remember(plan.unreadable | (photos.unreadable if photos is not None else {}))
+            if places := [*plan.places, *away]:
+                extra["kept"] = kept_since(places, held)
             extra["photos"] = table.name
             writer.set_extra(write_caption_index(writer.folder, index, extra, held), [table.name])
     return Updated(
         index=str(index),
         added=len(encoded - changed),
-        changed=len(changed - lost - plan.damaged),
+        changed=len(changed - lost - away - plan.damaged),
         deleted=len(plan.deleted) + len(lost),
         unchanged=plan.changes.unchanged,
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
-        skipped=[*source.skipped, *(photos.skipped if photos else ())],
+        skipped=[*source.skipped, *plan.skipped, *(photos.skipped if photos else ())],
         moved=len(plan.moved),
         described=plan.described,
         repaired=len(encoded & plan.damaged),
         damaged_files=len(damage.files),
+        kept=plan.kept + len(away),
+        unlisted=list(source.unlisted),
     )
 
 
@@ -181,6 +198,10 @@ class _Plan:
         unchanged: indices in the source.
         described: how many of these have other captions.
         damaged: ids of photos whose words cannot be read.
+        unreadable: photos that could not be read before, and have not changed; they are not tried again.
+        skipped: these, and those that are out of reach, with the reason.
+        kept: how many photos of the index may not be gone, as their place or their file is out of reach.
+        places: what is out of reach, see `kept_since`.
     """
 
     changes: Changes
@@ -190,6 +211,10 @@ class _Plan:
     unchanged: list[int]
     described: int
     damaged: set[str]
+    unreadable: dict[str, Unreadable]
+    skipped: list[Skipped]
+    kept: int
+    places: list[str]
 
     @property
     def moved(self) -> set[str]:
@@ -212,22 +237,70 @@ class _Plan:
         return {source.items[number].id for number in self.known}
 
 
-def _plan(source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata) -> _Plan:
+def _plan(
+    source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata, prune: bool
+) -> _Plan:
     readable = searcher.ids()
     listed = table.listed()
     damaged = set(listed).difference(readable)  # only the segments that are left out hold them
     held = [*readable, *damaged]
     extra = metadata.extra if "root" in metadata.extra else {**metadata.extra, "paths": table.paths()}
     sides = {id: side for id, (_, side) in listed.items()}
-    changes = find_changes(source, held, extra, sides if listed else None, damaged)
-    found = find_known(source, changes, table)
-    known = {number: (id, facts) for number, (id, facts) in found.items() if id not in damaged}
-    vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
-    opened = {*changes.new, *changes.changed}
+    found = find_changes(source, held, extra, sides if listed else None, damaged)
+    opened = {*found.new, *found.changed}
     unchanged = [number for number in range(len(source)) if number not in opened]
     items = (source.items[number] for number in unchanged)
     described = sum(item.id in listed and listed[item.id][0] != item.captions for item in items)
-    return _Plan(changes, len(held), known, vectors, unchanged, described, damaged)
+
+    unreadable = _still_unreadable(source, found.new, table.unreadable())
+    away = {} if prune else _out_of_reach(source, [*found.new, *found.changed])
+    changes = Changes(
+        [number for number in found.new if source.items[number].id not in unreadable | away],
+        [number for number in found.changed if source.items[number].id not in away],
+        sorted([*found.gone, *found.kept]) if prune else found.gone,
+        found.unchanged,
+        [] if prune else found.kept,
+    )
+    twins = find_known(source, changes, table)
+    known = {number: (id, facts) for number, (id, facts) in twins.items() if id not in damaged}
+    vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
+    waiting = [id for number in found.changed if (id := source.items[number].id) in away]
+    reasons = {id: photo.reason for id, photo in unreadable.items()} | away
+    return _Plan(
+        changes,
+        len(held),
+        known,
+        vectors,
+        unchanged,
+        described,
+        damaged,
+        unreadable,
+        [Skipped(id, reason) for id, reason in reasons.items()],
+        len(changes.kept) + len(waiting),
+        [*(place.id for place in source.unlisted if changes.kept), *waiting],
+    )
+
+
+def _still_unreadable(source: Source, new: list[int], before: dict[str, Unreadable]) -> dict[str, Unreadable]:
+    """Return the new photos that could not be read before and have not changed since, by id."""
+    state = cache(state_of)
+    ids = {source.items[number].id: number for number in new} if before else {}
+    return {
+        id: known
+        for id, known in before.items()
+        if id in ids and state(source.file(ids[id])) == (known.size, known.written)
+    }
+
+
+def _out_of_reach(source: Source, numbers: list[int]) -> dict[str, str]:
+    """Return the photos whose files cannot be opened now, by id, and why."""
+    reasons: dict[str, str] = {}  # by file: a tar is opened once
+    for number in numbers:
+        file = source.file(number)
+        if file not in reasons:
+            reasons[file] = source.out_of_reach(number)
+    ids = ((source.items[number].id, reasons[source.file(number)]) for number in numbers)
+    return {id: reason for id, reason in ids if reason}
 
 
 def _encode(

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lexlip.errors import DataError
+from lexlip.plain_text import readable
 
 MOST = 100.0  # times that a word's weight is multiplied at most
 
@@ -42,6 +43,9 @@ class Query:
         factors: by which the weights of words are multiplied.
         added: words, by their weights in multiples of the heaviest.
         without: words that photos must not hold.
+
+    Raises:
+        QueryError: it holds half a character (a lone surrogate).
     """
 
     text: str
@@ -49,6 +53,14 @@ class Query:
     factors: dict[str, float] = field(default_factory=dict)
     added: dict[str, float] = field(default_factory=dict)
     without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            " ".join([self.text, self.sentence, *self.words]).encode()
+        except UnicodeEncodeError:
+            raise QueryError(
+                f"the query {readable(self.text)} holds half a character: write it again"
+            ) from None
 
     @property
     def marked(self) -> bool:

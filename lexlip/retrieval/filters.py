@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from lexlip.errors import DataError
+from lexlip.plain_text import readable, whole
 
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
@@ -38,6 +39,8 @@ class Filters:
             _check_date(name, getattr(self, name))
         if self.after and self.before and self.after[: len(self.before)] > self.before[: len(self.after)]:
             raise DataError(f"no photo is taken after {self.after} and before {self.before}: swap the dates")
+        if self.folder and whole(self.folder) != self.folder:
+            raise DataError(f"no folder has the name {readable(self.folder)}: it holds half a character")
         if self.caption and self.caption.strip() and not words_of(self.caption):
             raise DataError(f"the caption to look for, {self.caption!r}, has no word in it: give words")
 

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
-from lexlip.data import UnreadableImage
+from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.photo_location import read_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
@@ -57,6 +57,13 @@ CREATE TABLE photos (
     words TEXT NOT NULL       -- of captions and keywords, each between spaces
 ) WITHOUT ROWID;
 CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
+"""
+UNREADABLE = """
+CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables lack these
+    id TEXT PRIMARY KEY,
+    size INTEGER NOT NULL, written INTEGER NOT NULL,  -- of the file
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
 """
 
 
@@ -190,6 +197,12 @@ class PhotoTable:
         rows = self._rows("SELECT id, captions, side FROM photos")
         return {id: (tuple(parse_json(captions)), side) for id, captions, side in rows}
 
+    def unreadable(self) -> dict[str, Unreadable]:
+        """Return the photos that were found unreadable, by id."""
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'unreadable'"):
+            return {}
+        return {id: Unreadable(*known) for id, *known in self._rows("SELECT * FROM unreadable")}
+
     def texts(self) -> tuple[list[str], list[str]]:
         """Return the ids of the photos that have captions or keywords, and these as one text each."""
         rows = self._rows("SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id")
@@ -302,6 +315,9 @@ class OldPhotoTable(PhotoTable):
         pass
 
     def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
+        return {}
+
+    def unreadable(self) -> dict[str, Unreadable]:
         return {}
 
     def texts(self) -> tuple[list[str], list[str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anserini_bridge import UnknownId
 from lexlip.errors import DataError
+from lexlip.plain_text import whole
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.filters import Filters
@@ -77,6 +78,16 @@ class Asked:
 
 class NoSuchPhoto(DataError, UnknownId):
     """A photo that an index does not hold."""
+
+
+def check_id(id: str) -> None:
+    """Refuse an id with half a character, which no index can hold and Java cannot take.
+
+    Raises:
+        NoSuchPhoto: it has one.
+    """
+    if whole(id) != id:
+        raise NoSuchPhoto(f"no index holds a photo with the id {id!r}: give one of a search")
 
 
 class IndexState:

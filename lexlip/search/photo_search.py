@@ -21,7 +21,7 @@ from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.photo_table import Photo, PhotoTable
-from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, find, first_of_page, page_of
+from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, check_id, find, first_of_page, page_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
 from lexlip.search.paging import Cursor, StaleCursor, digest
@@ -220,6 +220,7 @@ class PhotoSearch:
             UnknownId: the index does not hold the photo.
             ModelError: the index holds captions, or there is a second stage, which takes sentences only.
         """
+        check_id(id)
         self._check_no_reranker()
         with self._state(how.get("cursor")) as state:
             started = time.perf_counter()
@@ -262,6 +263,7 @@ class PhotoSearch:
         Raises:
             DataError: it does not hold it, or is too old to tell.
         """
+        check_id(id)
         with self._state() as state:
             return state.photo(id)
 
@@ -271,6 +273,7 @@ class PhotoSearch:
         Raises:
             UnknownId: the index does not hold the photo.
         """
+        check_id(id)
         with self._state() as state:
             return state.stage.weights(id)
 

@@ -109,7 +109,7 @@ class ModelTasks:
         )
         numbers = {
             **{"added": done.added, "changed": done.changed, "moved": done.moved, "deleted": done.deleted},
-            **{"unchanged": done.unchanged, "skipped": len(done.skipped)},
+            **{"unchanged": done.unchanged, "kept out of reach": done.kept, "skipped": len(done.skipped)},
         }
         said = [f"{number:,} {what}" for what, number in numbers.items() if number]
         return ", ".join([*said, f"{done.seconds:.1f} s"])
@@ -128,10 +128,13 @@ def check_pixels(data: bytes, most: int) -> None:
     Raises:
         Problem: 413.
     """
+    from lexlip.data import UnreadableImage
+    from lexlip.data.images import open_image, quiet
+
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with quiet(), open_image(data) as image:
             pixels = image.width * image.height
-    except Exception:  # who decodes it says what is wrong with it
+    except UnreadableImage:  # who decodes it says what is wrong with it
         return
     if pixels > most:
         raise Problem(413, f"the picture has {pixels:,} pixels: send one of at most {most:,}")

@@ -43,7 +43,17 @@ def test_json(lexlip: Run, photos: Path) -> None:
     (photos / "bad.jpg").write_text("no photo")
     result = lexlip("index", "photos", "--json", "--index", "there")
     done = json.loads(result.stdout)
-    assert list(done) == ["index", "photos", "postings", "megabytes", "seconds", "skipped", "resumed"]
+    assert list(done) == [
+        "index",
+        "photos",
+        "postings",
+        "megabytes",
+        "seconds",
+        "skipped",
+        "resumed",
+        "unlisted",
+        "missed",
+    ]
     assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]
     assert (done["index"], done["photos"]) == ("there", 6)
     assert done["postings"] == read_metadata("there").postings
@@ -254,3 +264,29 @@ def test_a_damaged_index_can_be_built_again(lexlip: Run, photos: Path) -> None:
     Path(".lexlip/index.json").write_text("{")
     lexlip("index", "photos")
     assert json.loads(lexlip("search", "dog cat boat", "--json").stdout)["hits"]
+
+
+@pytest.mark.parametrize("source", ["{0..99999999999}.tar", "scenes:9999999999:0", "/dev/zero", "~nobody9/x"])
+def test_sources_without_end_are_refused_at_once(lexlip: Run, source: str) -> None:
+    assert error(lexlip("index", source, code=2))
+    assert not Path(".lexlip").exists()
+
+
+def test_what_could_not_be_listed_is_named(lexlip: Run, photos: Path) -> None:
+    (photos / "aloop").symlink_to("aloop")
+    says = "could not be listed: aloop (Too many levels of symbolic links)"
+    result = lexlip("index", "photos")
+    assert result.stderr == f"{says}: the index may lack photos of it\n"
+    assert lexlip("index", "--update").stderr == f"{says}\n"
+    (photos / "aloop").unlink()
+    (photos / "0.jpg").unlink()
+    (photos / "0.jpg").symlink_to("0.jpg")
+    says = says.replace("aloop", "0.jpg")
+    result = lexlip("index", "--update")
+    assert result.stdout.startswith("0 added, 0 changed, 0 deleted, 5 unchanged, 1 kept out of reach, ")
+    assert result.stderr == f"{says}: 1 photo of the index stays as it was; --prune deletes it\n"
+    done = json.loads(lexlip("index", "photos", "--json", "--index", "other").stdout)
+    assert done["unlisted"] == [{"id": "0.jpg", "reason": "Too many levels of symbolic links", "photos": 1}]
+    assert done["missed"] == 1
+    assert lexlip("index", "photos").stderr == f"{says}: the index may lack 1 photo of it\n"
+    assert lexlip("index", "--update", "--prune").stdout.startswith("0 added, 0 changed, 0 deleted, 5 unch")

@@ -102,7 +102,7 @@ def test_json(indexed: Run, photos: Path) -> None:
     (photos / "1.jpg").unlink()
     done = json.loads(indexed("index", "photos", "--update", "--json").stdout)
     names = ["index", "added", "changed", "deleted", "unchanged", "megabytes", "seconds", "skipped"]
-    assert list(done) == [*names, "moved", "described", "repaired", "damaged_files"]
+    assert list(done) == [*names, "moved", "described", "repaired", "damaged_files", "kept", "unlisted"]
     assert [done[name] for name in names[:5]] == [".lexlip", 0, 0, 1, 5]
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -361,3 +362,26 @@ def test_real_photos_with_the_packaged_model(tmp_path: Path, monkeypatch: pytest
     assert (result.exit_code, result.stderr) == (0, "")
     hits = json.loads(result.stdout)["hits"]
     assert hits[0]["id"] == "chelsea.jpg"
+
+
+def test_names_that_could_steer_the_terminal(lexlip: Run, tmp_path: Path) -> None:
+    write_photos(tmp_path / "odd", 2)
+    (tmp_path / "odd" / "0.jpg").rename(tmp_path / "odd" / "\x1b[31mred\n.jpg")
+    (tmp_path / "odd" / "bad\x1b.jpg").touch()
+    result = lexlip("index", "odd")
+    assert r"  bad\x1b.jpg: empty file" in result.stderr.splitlines()
+    result = lexlip("search", ALL)
+    assert r"/odd/\x1b[31mred\n.jpg" in result.stdout
+    assert "\x1b" not in result.output + lexlip("words", "odd").output
+    assert error(lexlip("index", "no\x1b[31m", code=2)) == r"no\x1b[31m does not exist"
+    paths = lexlip("search", ALL, "-f", "paths", "-0").stdout  # for other commands
+    assert f"{tmp_path}/odd/\x1b[31mred\n.jpg" in paths.split("\0")
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "~nosuchuser/x", "x" * 5000, "sparse.jpg"])
+def test_a_picture_that_never_ends_is_refused_at_once(indexed: Run, name: str) -> None:
+    os.mkfifo("pipe")
+    with Path("sparse.jpg").open("wb") as file:
+        file.truncate(20 << 30)
+    assert error(indexed("search", "--image", name, code=2))
+    assert error(indexed("explain", name if name == "pipe" else "sparse.jpg", code=2))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lexlip.data import Item, Skipped, UnreadableImage, open_source
+from lexlip.data import Item, Skipped, Unlisted, UnreadableImage, open_source
 from lexlip.data.folder import holds_index, walk
 from lexlip.errors import DataError
 
@@ -205,3 +205,60 @@ def test_an_xmp_file_is_beside_its_photo(tmp_path: Path) -> None:
     assert sides == {item.id: None for item in source.items} | {
         photo: f"{tmp_path}/{side}" for photo, side in expected.items()
     }
+
+
+# ---- what cannot be listed ----
+
+
+def test_a_link_to_itself_hides_nothing_else(tmp_path: Path) -> None:
+    for name in ("a.jpg", "sub/b.jpg", "z.jpg"):
+        write(tmp_path / name, jpeg())
+    for name in ("aloop", "loop.jpg", "loop.d"):
+        (tmp_path / name).symlink_to(name)
+    source = open_source(tmp_path)
+    assert [item.id for item in source.items] == ["a.jpg", "sub/b.jpg", "z.jpg"]
+    why = "Too many levels of symbolic links"
+    places = [Unlisted("aloop", why), Unlisted("loop.d", why), Unlisted("loop.jpg", why, 1)]
+    assert sorted(source.unlisted) == places
+    assert source.skipped == [Skipped(place.id, why) for place in places]
+    assert walk(tmp_path, lambda name: name.startswith(("aloop/", "loop."))).unlisted == []
+
+
+def test_a_folder_that_cannot_be_listed_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.jpg", "share/b.jpg", "share/deep/c.jpg"):
+        write(tmp_path / name, jpeg())
+    scandir = os.scandir
+
+    def fail(path: Path) -> object:
+        if Path(path).name == "deep":
+            raise OSError(5, "Input/output error")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", fail)
+    assert open_source(tmp_path).unlisted == [Unlisted("share/deep", "Input/output error")]
+
+
+def test_a_link_to_a_folder_of_a_disk_that_is_not_mounted(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    for name in ("disk", "b.jpg", "b.txt"):
+        (tmp_path / name).symlink_to("/nowhere/x")
+    assert open_source(tmp_path).unlisted == [Unlisted("disk", "a link to nothing")]
+
+
+# ---- files beside photos ----
+
+
+def test_files_beside_photos_that_never_end_or_are_huge(tmp_path: Path) -> None:
+    for name in ("a.jpg", "b.jpg"):
+        write(tmp_path / name, jpeg())
+    for name in ("a.txt", "a.xmp", "p.tar"):
+        os.mkfifo(tmp_path / name)
+    with (tmp_path / "b.txt").open("wb") as file:
+        file.truncate(20 << 30)
+    source = open_source(tmp_path)
+    assert [item.captions for item in source.items] == [(), ()]
+    assert source.side(0) is None
+    assert source.skipped == [
+        Skipped("p.tar", "not a file"),
+        Skipped("b.txt", "21,474,836,480 bytes: more than 1,048,576"),
+    ]

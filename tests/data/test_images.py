@@ -8,6 +8,7 @@ import warnings
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,25 +215,39 @@ def test_the_error() -> None:
 
 
 MEMORY = """
-import resource, sys
+import re, sys
+from pathlib import Path
+from typing import Any
 from lexlip.data import images
+def peak():  # of this process: what getrusage says includes the one that started it
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 data = open(sys.argv[1], "rb").read()
 images.decode(open(sys.argv[2], "rb").read())  # what decoding loads once
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 images.decode(data)
-print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+print(1024 * (peak() - before))
 """
 SIDE = 2500
 MODES = [("RGBA", "WEBP"), ("RGB", "WEBP"), ("RGBA", "PNG"), ("LA", "PNG"), ("I;16", "PNG"), ("F", "TIFF")]
+
+
+MODES += [("RGBA", "TIFF"), ("LA", "TIFF"), ("I;16", "TIFF"), ("I", "TIFF"), ("CMYK", "TIFF"), ("P", "GIF")]
+MODES += [("RGB", "AVIF"), ("RGBA", "AVIF"), ("RGB", "PROGRESSIVE"), ("CMYK", "PROGRESSIVE"), ("P", "PNG")]
 
 
 @pytest.mark.parametrize(("mode", "format"), [*MODES, ("RGB", "PNG"), ("L", "PNG"), ("CMYK", "JPEG")])
 def test_decoding_takes_no_more_memory_than_is_reckoned(
     mode: str, format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"WEBP": {"lossless": True, "method": 0}, "TIFF": {"compression": "tiff_adobe_deflate"}}
+    options: dict[str, dict[str, Any]] = {
+        "WEBP": {"lossless": True, "method": 0},
+        "TIFF": {"compression": "tiff_adobe_deflate"},
+        "AVIF": {"speed": 10},
+        "PROGRESSIVE": {"format": "JPEG", "progressive": True, "subsampling": 0},
+    }
     for name, side in (("large", SIDE), ("small", 8)):
-        Image.new(mode, (side, side)).save(tmp_path / name, format, **options.get(format, {}))
+        how = {"format": format, **options.get(format, {})}
+        Image.new(mode, (side, side)).save(tmp_path / name, **how)
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "large"), str(tmp_path / "small")]
     taken = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     # what is refused as soon as the limit is below it
@@ -258,3 +273,34 @@ def test_a_jpeg_of_many_scans_is_refused() -> None:
     last = b"\xff\xda" + data.split(b"\xff\xda")[-1].removesuffix(b"\xff\xd9")
     with pytest.raises(UnreadableImage, match="a JPEG of 210 scans of 16,000,000 pixels would take too long"):
         decode(data.removesuffix(b"\xff\xd9") + 200 * last + b"\xff\xd9")
+
+
+# ---- what a small file can make Pillow do ----
+
+
+def segments(kind: int, body: bytes, number: int) -> bytes:
+    """A JPEG with so many segments before the picture."""
+    data = encode(halves())
+    return data[:2] + number * (bytes((0xFF, kind)) + struct.pack(">H", len(body) + 2) + body) + data[2:]
+
+
+def test_exif_of_many_parts_is_refused() -> None:
+    """Pillow joins them again and again."""
+    assert decode(segments(0xE1, b"Exif\0\0" + bytes(60_000), 60)).size == (64, 32)
+    assert refusal(segments(0xE1, b"Exif\0\0" + bytes(60_000), 80)) == "its EXIF is too long"
+    assert decode(segments(0xE2, bytes(60_000), 300)).size == (64, 32)
+
+
+def test_a_header_that_never_ends_is_refused() -> None:
+    """Pillow reads it byte by byte."""
+    data = encode(halves())[:2] + b"\xff" * 3_000_000
+    assert refusal(data) == "what precedes the picture is too long"
+
+
+@pytest.mark.parametrize("kind", [b"zTXt", b"iTXt", b"iCCP"])
+def test_text_that_grows_without_bound_is_refused(kind: bytes) -> None:
+    data = encode(halves(), "PNG")
+    head = {b"zTXt": b"k\0\0", b"iTXt": b"k\0\1\0\0\0", b"iCCP": b"k\0\0"}[kind]
+    body = kind + head + zlib.compress(bytes(1 << 26), 9)
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    assert "too large" in refusal(data[:33] + chunk + data[33:])

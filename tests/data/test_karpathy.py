@@ -105,3 +105,15 @@ def test_entries_that_make_no_sense_are_skipped(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "dataset.json", json.dumps({"images": images})))
     assert source.items == [Item("a.jpg", ("a dog",))]
     assert [skipped.id for skipped in source.skipped] == ["images[1]", "images[2]", "images[3]", "images[4]"]
+
+
+def test_halves_of_characters(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    images = [
+        {"filename": "a.jpg", "sentences": [{"raw": "a dog \ud800"}]},
+        {"filename": "b\ud800.jpg", "sentences": []},
+    ]
+    write(tmp_path / "k.json", json.dumps({"images": images}))
+    source = open_source(tmp_path / "k.json")
+    assert [item.captions for item in source.items] == [("a dog ?",)]
+    assert [skip.reason for skip in source.skipped] == ["the name is not UTF-8"]

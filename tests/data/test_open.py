@@ -75,3 +75,18 @@ def test_a_real_folder_of_tars(shared: Path) -> None:
     tars = [open_source(tar) for tar in shared.rglob("*.tar")]
     assert len(source) == sum(map(len, tars)) > 6000 + 1000
     source.image(len(source) - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("scenes:99999999999999:0", "are more pictures than can be listed: draw at most 1,000,000"),
+        ("~nosuchuser/x", "names a user who does not exist"),
+        ("x" * 5000, "cannot be opened: File name too long"),
+        ("a\0b", "cannot be opened: "),
+        ("/dev/zero", "is not a folder, a photo, a tar, a table"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_at_once(name: str, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        open_source(name)

@@ -25,7 +25,7 @@ NAMES = [
 
 def listed(path: Path) -> list[Member]:
     with path.open("rb") as file:
-        return list(members(file))
+        return [member for member in members(file) if not member.link]
 
 
 def by_tarfile(path: Path) -> list[Member]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import Item, Skipped
+from lexlip.data.photo_location import read_location
 from lexlip.data.tar_shard import list_shard
-from tests.data.pictures import write_tar
+from tests.data.pictures import jpeg, write_tar
 
 
 def test_packing_loses_nothing(tmp_path: Path) -> None:
@@ -83,3 +84,84 @@ def test_names_that_no_index_could_store(tmp_path: Path) -> None:
 def test_a_tar_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list_shard(tmp_path / "a.tar")
+
+
+# ---- links, long names, huge captions ----
+
+
+def entry(tar: tarfile.TarFile, name: str, data: bytes = b"", **fields: object) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    for field, value in fields.items():
+        setattr(info, field, value)
+    tar.addfile(info, io.BytesIO(data))
+
+
+def test_links_are_the_files_that_they_lead_to(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        entry(tar, "first.jpg", b"", type=tarfile.SYMTYPE, linkname="d/soft.jpg")
+        entry(tar, "a.jpg", jpeg())
+        entry(tar, "a.txt", b"a dog")
+        entry(tar, "hard.jpg", type=tarfile.LNKTYPE, linkname="a.jpg")
+        entry(tar, "hard.txt", type=tarfile.LNKTYPE, linkname="./a.txt")
+        entry(tar, "d/soft.jpg", type=tarfile.SYMTYPE, linkname="../a.jpg")
+        entry(tar, "out.jpg", type=tarfile.SYMTYPE, linkname="/etc/hostname")
+        entry(tar, "loop.jpg", type=tarfile.SYMTYPE, linkname="loop.jpg")
+        entry(tar, "README", type=tarfile.SYMTYPE, linkname="nowhere")
+    shard = list_shard(tmp_path / "a.tar")
+    photos = {shard.item(number, "").id: number for number in range(len(shard))}
+    assert sorted(photos) == ["a.jpg", "d/soft.jpg", "first.jpg", "hard.jpg"]
+    assert {int(offset) for offset in shard.offsets} == {int(shard.offsets[photos["a.jpg"]])}
+    assert shard.item(photos["hard.jpg"], "").captions == ("a dog",)
+    assert shard.skipped == [
+        Skipped(name, "a link to nothing in the tar") for name in ("out.jpg", "loop.jpg")
+    ]
+    for name in photos:
+        assert read_location(f"{tmp_path}/a.tar/{name}") == jpeg()
+
+
+@pytest.mark.parametrize("format", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_a_member_with_an_over_long_name_is_left_out(tmp_path: Path, format: int) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w", format=format) as tar:
+        for name in ("a.jpg", f"{'x' * 40_000}.jpg", "b.jpg"):
+            entry(tar, name, jpeg())
+    shard = list_shard(tmp_path / "a.tar")
+    assert [shard.item(number, "").id for number in range(len(shard))] == ["a.jpg", "b.jpg"]
+    assert shard.skipped == [Skipped(f"{'x' * 40}…xxxxxx.jpg", "its name has more than 4,096 bytes")]
+
+
+def test_a_header_that_says_it_is_huge_ends_the_list(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        entry(tar, "a.jpg", jpeg())
+    size = (tmp_path / "a.tar").stat().st_size
+    with (tmp_path / "a.tar").open("r+b") as file:
+        file.seek(-(-len(jpeg()) // 512) * 512 + 512)
+        header = tarfile.TarInfo("x")
+        header.type, header.size = tarfile.GNUTYPE_LONGNAME, 20 << 30
+        file.write(header.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(size + (21 << 30))
+    shard = list_shard(tmp_path / "a.tar")
+    assert len(shard) == 1
+    assert shard.skipped[0].reason.startswith(
+        "damaged: a header of more than 1,048,576 bytes; 1 photos before"
+    )
+
+
+def test_huge_captions_are_not_read(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        entry(tar, "a.jpg", jpeg())
+    with (tmp_path / "a.tar").open("r+b") as file:
+        file.seek(-(-len(jpeg()) // 512) * 512 + 512)
+        header = tarfile.TarInfo("a.txt")
+        header.size = 20 << 30
+        file.write(header.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(file.tell() + (20 << 30) + 1024)
+    shard = list_shard(tmp_path / "a.tar")
+    assert shard.item(0, "").captions == ()
+    assert shard.skipped == [Skipped("a.txt", "21,474,836,480 bytes: more than 1,048,576")]
+
+
+def test_half_a_character_in_a_caption(tmp_path: Path) -> None:
+    files = {"a.jpg": jpeg(), "a.json": b'{"caption": "a dog \\ud800"}'}
+    shard = list_shard(write_tar(tmp_path / "a.tar", files))
+    assert shard.item(0, "").captions == ("a dog ?",)

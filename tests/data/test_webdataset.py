@@ -1,9 +1,11 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from lexlip.data import Item, Skipped, UnreadableImage, open_source
+from lexlip.data import Item, Skipped, Unlisted, UnreadableImage, open_source
+from lexlip.data.webdataset import match_tars
 from lexlip.errors import DataError
 
 from .pictures import jpeg, write, write_tar
@@ -138,3 +140,20 @@ def test_a_tar_that_vanishes(tmp_path: Path) -> None:
     tar.unlink()
     with pytest.raises(DataError, match=r"a\.tar/0\.jpg: No such file"):
         source.read(0)
+
+
+def test_a_pattern_that_names_too_many_tars_is_refused_at_once() -> None:
+    for pattern in ("{0..99999999999}.tar", "{0..9}{0..9}{0..9}{0..9}{0..9}{0..9}.tar"):
+        with pytest.raises(DataError, match=r"names too many tars: name at most 100,000$"):
+            match_tars(pattern)
+    with pytest.raises(DataError):
+        match_tars(f"{{0..{'9' * 5000}}}.tar")
+
+
+def test_a_tar_that_is_cut_short_is_unlisted(tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", {"0.jpg": jpeg(), "1.jpg": jpeg()})
+    first = 512 + -(-len(jpeg()) // 512) * 512
+    os.truncate(tmp_path / "a.tar", first + 600)  # in the second photo
+    write_tar(tmp_path / "b.tar", {"2.jpg": jpeg()})
+    source = open_source(tmp_path)
+    assert source.unlisted == [Unlisted("a.tar", "truncated in 1.jpg; 1 photos before that are kept")]

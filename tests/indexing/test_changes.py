@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from lexlip.data import Unlisted, open_source
 from lexlip.data import folder as folder_module
-from lexlip.data import open_source
-from lexlip.indexing.changes import Changes, find_changes
+from lexlip.indexing.changes import Changes, find_changes, kept_since
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
 
@@ -100,3 +100,33 @@ def test_no_photo_is_opened(photos: Path, later: float, monkeypatch: pytest.Monk
     monkeypatch.setattr(folder_module, "read_file", lambda path: opened.append(path) or read(path))
     find_changes(source, IDS, {"listed": later})
     assert opened == []
+
+
+# ---- what cannot be listed ----
+
+
+def test_photos_below_what_cannot_be_listed_may_be_there(photos: Path, later: float) -> None:
+    source = open_source(photos)
+    source.unlisted = [
+        Unlisted("share", "gone"),
+        Unlisted("a.tar", "truncated"),
+        Unlisted("x.jpg", "loop", 1),
+    ]
+    held = ["share/deep/b.jpg", "share2/c.jpg", "a.tar/d.jpg", "x.jpg", "z.jpg", *IDS]
+    found = find_changes(source, held, {"listed": later})
+    assert found.kept == ["a.tar/d.jpg", "share/deep/b.jpg", "x.jpg"]
+    assert found.gone == ["share2/c.jpg", "z.jpg"]
+    source.unlisted = [Unlisted("", "gone")]
+    assert find_changes(source, held, {"listed": later}).gone == []
+
+
+def test_what_changed_while_its_place_could_not_be_listed_has_changed(photos: Path, later: float) -> None:
+    """The index was written in between, when only the rest was listed."""
+    extra: dict[str, Any] = {"listed": later, "kept": {"3.jpg": later - 120, "share": 5.0}}
+    assert find_changes(open_source(photos), IDS, extra).changed == [3]
+    assert kept_since(["share/deep", "3.jpg", "new", ""], extra) == {
+        "share/deep": 5.0,
+        "3.jpg": later - 120,
+        "new": later,
+        "": 5.0,
+    }

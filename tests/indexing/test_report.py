@@ -20,11 +20,21 @@ def test_reports_as_plain_values() -> None:
         "seconds": 2.0,
         "skipped": [{"id": "bad.jpg", "reason": "not an image"}],
         "resumed": 0,
+        "unlisted": [],
+        "missed": 0,
     }
     updated = Updated("ix", 1, 2, 3, 4, 0.5, 2.0, [])
     names = ["index", "added", "changed", "deleted", "unchanged", "megabytes", "seconds", "skipped"]
-    assert list(updated.to_dict()) == [*names, "moved", "described", "repaired", "damaged_files"]
-    assert list(updated.to_dict().values()) == ["ix", 1, 2, 3, 4, 0.5, 2.0, [], 0, 0, 0, 0]
+    assert list(updated.to_dict()) == [
+        *names,
+        "moved",
+        "described",
+        "repaired",
+        "damaged_files",
+        "kept",
+        "unlisted",
+    ]
+    assert list(updated.to_dict().values()) == ["ix", 1, 2, 3, 4, 0.5, 2.0, [], 0, 0, 0, 0, 0, []]
     json.dumps([indexed.to_dict(), updated.to_dict()])
 
 

@@ -1,5 +1,6 @@
 import os
 import shutil
+import sqlite3
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import lexlip
 from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.data import Scenes, open_source
@@ -327,3 +329,149 @@ def test_photos_that_cannot_be_read_any_more_count_too(index: Path, photos: Path
         update(photos, index)
     assert read_metadata(index) == before
     assert counts(update(photos, index, prune=True)) == (0, 0, 5, 1)
+
+
+# ---- what is out of reach ----
+
+
+@pytest.fixture
+def locked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of folders that cannot be listed, and of files that cannot be opened."""
+    names: set[str] = set()
+    scandir, opened = os.scandir, os.open
+
+    def fail(path: Any, *rest: Any) -> None:
+        if Path(os.fsdecode(path)).name in names:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", lambda path: fail(path) or scandir(path))
+    monkeypatch.setattr(os, "open", lambda path, *rest, **more: fail(path) or opened(path, *rest, **more))
+    return names
+
+
+@pytest.fixture
+def shared_index(model: Path, photos: Path, tmp_path: Path) -> Path:
+    """An index that is up to date, of whose seven photos three are in the folder `share`."""
+    (photos / "share").mkdir()
+    for number in range(3):
+        (photos / f"{number}.jpg").rename(photos / "share" / f"{number}.jpg")
+    new_photo(photos / "more.jpg", 6)
+    folder = index_words(model, photos, tmp_path / "index")
+    assert update(photos, folder).changed == 7
+    return folder
+
+
+def ids_of(index: Path) -> list[str]:
+    with ImpactSearcher(index) as searcher:
+        return sorted(searcher.ids())
+
+
+def test_a_folder_that_cannot_be_listed_stays_until_prune(
+    shared_index: Path, photos: Path, locked: set[str]
+) -> None:
+    index, before = shared_index, ids_of(shared_index)
+    locked.add("share")
+    written = state(index)
+    done = update(photos, index)
+    assert (counts(done), done.kept) == ((0, 0, 0, 4), 3)
+    assert [place.id for place in done.unlisted] == ["share"]
+    assert state(index) == written
+    new_photo(photos / "new.jpg", 7)
+    (photos / "more.jpg").unlink()
+    done = update(photos, index)
+    assert (counts(done), done.kept) == ((1, 0, 1, 3), 3)
+    assert ids_of(index) == sorted({*before, "new.jpg"} - {"more.jpg"})
+    with PhotoSearch(index) as search, search.now() as (_, known):
+        assert all(known.get(["share/0.jpg", "new.jpg"]))
+    done = update(photos, index, prune=True)
+    assert (counts(done), done.kept) == ((0, 0, 3, 4), 0)
+
+
+def test_what_changed_in_it_meanwhile_is_encoded_later(
+    shared_index: Path, photos: Path, locked: set[str]
+) -> None:
+    locked.add("share")
+    new_photo(photos / "share" / "1.jpg", 9)
+    future = time.time() + 90
+    os.utime(photos / "share" / "1.jpg", (future, future))
+    new_photo(photos / "new.jpg", 7)
+    assert update_photos(open_source(photos), time.time() + 300, shared_index, workers=0).kept == 3
+    locked.clear()
+    done = update_photos(open_source(photos), time.time() + 600, shared_index, workers=0)
+    assert (counts(done), done.kept) == ((0, 1, 0, 7), 0)
+    assert "kept" not in read_metadata(shared_index).extra
+
+
+def test_a_photo_that_cannot_be_opened_now_stays(
+    index: Path, photos: Path, locked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    future = time.time() + 90
+    os.utime(photos / "1.jpg", (future, future))
+    new_photo(photos / "new.jpg", 7)
+    locked.update({"1.jpg", "new.jpg"})
+    before = state(index)
+    with monkeypatch.context() as patch:
+        patch.setattr(LexLIP, "from_pretrained", pytest.fail)
+        done = update(photos, index)
+    assert (counts(done), done.kept) == ((0, 0, 0, 5), 1)
+    assert sorted(done.skipped) == [("1.jpg", "Permission denied"), ("new.jpg", "Permission denied")]
+    assert state(index) == before
+    locked.clear()
+    assert counts(update(photos, index)) == (1, 1, 0, 5)
+
+
+def test_an_index_of_an_older_version_cannot_keep_photos(
+    shared_index: Path, photos: Path, locked: set[str]
+) -> None:
+    metadata = read_metadata(shared_index)
+    metadata.extra.pop("photos")
+    write_metadata(shared_index, metadata)
+    locked.add("share")
+    with pytest.raises(DataError, match=r"^share is out of reach, and an older version made .* give --prune"):
+        update(photos, shared_index)
+    assert counts(update(photos, shared_index, prune=True)) == (0, 0, 3, 4)
+
+
+# ---- unreadable photos are remembered ----
+
+
+def test_an_unreadable_photo_is_not_tried_again_until_it_changes(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "bad.jpg").write_text("no photo")
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+    before = state(index)
+    with monkeypatch.context() as patch:
+        patch.setattr(LexLIP, "from_pretrained", pytest.fail)
+        for _ in range(2):
+            done = update(photos, index)
+            assert (counts(done), done.skipped) == ((0, 0, 0, 6), [("bad.jpg", "not an image")])
+    assert state(index) == before
+    new_photo(photos / "bad.jpg", 7)
+    done = update(photos, index)
+    assert (counts(done), done.skipped) == ((1, 0, 0, 6), [])
+    with table(index) as made:
+        assert made.unreadable() == {}
+
+
+def test_a_new_index_remembers_them_too(
+    model: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "bad.jpg").write_text("no photo")
+    lexlip.index(photos, tmp_path / "ix", model)
+    monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
+    done = lexlip.update(tmp_path / "ix")
+    assert (counts(done), done.skipped) == ((0, 0, 0, 6), [("bad.jpg", "not an image")])
+
+
+def test_a_table_of_an_older_version_remembers_none(index: Path, photos: Path) -> None:
+    metadata = read_metadata(index)
+    file = index / metadata.directory / metadata.extra["photos"]
+    connection = sqlite3.connect(file)
+    connection.execute("DROP TABLE unreadable")
+    connection.commit()
+    connection.close()
+    (photos / "bad.jpg").write_text("no photo")
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+    with table(index) as made:
+        assert list(made.unreadable()) == ["bad.jpg"]

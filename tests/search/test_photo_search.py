@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound, read_header
+from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound, UnknownId, read_header
 from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError, ModelError
 from lexlip.indexing.update import update_photos
@@ -17,6 +17,7 @@ from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.engine import Results
+from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import WithoutWords
 from lexlip.search import answering, photo_search
 from lexlip.search.open_index import open_index
@@ -367,3 +368,17 @@ def test_a_cross_encoder_reranks_sentence_by_sentence(indexed: Indexed, cross_en
         for query, answer in zip(CAPTIONS, both.texts(CAPTIONS, k=4), strict=True):
             assert answer.hits == second(query, first.text(query, k=4).hits)
             assert list(answer.ms) == ["encode", "search", "rerank"]
+
+
+def test_halves_of_characters_are_refused(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as photos:
+        for query in ("\ud800", "two dogs \ud800", "dog +\ud800", "dog \ud800^2"):
+            with pytest.raises(DataError, match="half a character"):
+                photos.text(query)
+        with pytest.raises(DataError, match="half a character"):
+            photos.words({"\ud800": 1.0})
+        with pytest.raises(DataError, match="half a character"):
+            photos.text("dog", filters=Filters(folder="\ud800"))
+        for ask in (photos.similar, photos.photo, photos.photo_words):
+            with pytest.raises(UnknownId):
+                ask("\ud800")

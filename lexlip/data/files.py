@@ -1,0 +1,106 @@
+"""Opens and reads what people name: regular files only, and no more of them than fits into memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from lexlip.data.images import UnreadableImage
+from lexlip.errors import DataError
+
+LARGEST_PHOTO = 2**30  # bytes of a photo's file
+LARGEST_CAPTIONS = 2**20  # bytes of a file of captions beside a photo
+LARGEST_TABLE = 2**31  # bytes of a table or a split file
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ENXIO)
+
+
+class OutOfReach(UnreadableImage):
+    """A file that is there but cannot be opened or read now: a permission, a disk, a share."""
+
+
+def out_of_reach(error: OSError) -> bool:
+    """Return whether an error leaves open what is there."""
+    return error.errno not in _NOT_THERE
+
+
+def reason_of(error: OSError) -> str:
+    """Return what is wrong, in a few words."""
+    return error.strerror or str(error)
+
+
+def path_of(name: str | Path) -> Path:
+    """Return the path that a user names, with `~` understood.
+
+    Raises:
+        DataError: it names the home of a user who does not exist.
+    """
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise DataError(f"{name} names a user who does not exist: write ./{name} for a file") from None
+
+
+def open_file(path: str | Path) -> BinaryIO:
+    """Open a regular file; a pipe or a device, which may never end, is refused without waiting for it.
+
+    Raises:
+        OSError: it cannot be opened.
+        UnreadableImage: it is no regular file.
+    """
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 (a Path has no opener)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise UnreadableImage("not a file", str(path))
+    return file
+
+
+def read_file(path: str | Path, offset: int = 0, size: int = -1, most: int = LARGEST_PHOTO) -> bytes:
+    """Return a file's bytes, or `size` of them from `offset` on.
+
+    Raises:
+        UnreadableImage: the file is not there, is no regular file, ends before, or these are more than `most`
+            bytes.
+        OutOfReach: it is there, but cannot be read now.
+    """
+    try:
+        with open_file(path) as file:
+            wanted = os.fstat(file.fileno()).st_size - offset if size < 0 else size
+            if wanted > most:
+                raise UnreadableImage(f"{wanted:,} bytes: more than {most:,}", str(path))
+            file.seek(offset)
+            data = file.read(wanted)
+    except OSError as error:
+        kind = OutOfReach if out_of_reach(error) else UnreadableImage
+        raise kind(reason_of(error), str(path)) from error
+    if size > len(data):
+        raise UnreadableImage("truncated", str(path))
+    return data
+
+
+def read_captions(path: str | Path) -> bytes:
+    """Return the bytes of a file of captions, which is small.
+
+    Raises:
+        UnreadableImage: see `read_file`.
+    """
+    return read_file(path, most=LARGEST_CAPTIONS)
+
+
+def state_of(path: str | Path) -> tuple[int, int] | None:
+    """Return a file's size, and when it or a link to it was last written, in nanoseconds since 1970.
+
+    None says that this cannot be known. A file that was moved here was written when it was moved.
+    """
+    try:
+        found = (os.stat(path), os.lstat(path))  # noqa: PTH116 (a Path for each file is slow)
+    except OSError:
+        return None
+    return found[0].st_size, max(max(status.st_mtime_ns, status.st_ctime_ns) for status in found)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

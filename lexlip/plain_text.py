@@ -1,0 +1,27 @@
+"""Names and texts of strangers as what a terminal and UTF-8 can take."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
+_JOINERS = "\u200c\u200d"  # of letters and of emoji
+
+
+def readable(text: str) -> str:
+    r"""Return a text on one line for a terminal; what is not to be seen stands as \x1b or \u202e.
+
+    A name may hold what moves the cursor, colours the screen, or turns the direction of writing.
+    """
+    return text if text.isprintable() else "".join(map(_seen, text))
+
+
+def whole(text: str) -> str:
+    """Return a text with "?" in place of halves of characters (lone surrogates), which UTF-8 cannot hold."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _seen(letter: str) -> str:
+    if unicodedata.category(letter) not in _HIDDEN or letter in _JOINERS:
+        return letter
+    return letter.encode("unicode_escape").decode()

@@ -1,0 +1,77 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.data import UnreadableImage
+from lexlip.data.files import OutOfReach, open_file, path_of, read_captions, read_file, state_of
+from lexlip.errors import DataError
+
+from .pictures import write
+
+
+def reason(path: Path, read: Callable[..., bytes] = read_file, **options: Any) -> str:
+    with pytest.raises(UnreadableImage) as caught:
+        read(path, **options)
+    assert not isinstance(caught.value, OutOfReach)
+    return caught.value.reason
+
+
+def test_a_file_and_a_part_of_it(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", b"0123456789")
+    assert read_file(file) == b"0123456789"
+    assert read_file(file, 2, 3) == b"234"
+    assert reason(file, offset=8, size=3) == "truncated"
+    assert reason(tmp_path / "none") == "No such file or directory"
+    assert reason(tmp_path) == "Is a directory"
+    assert reason(tmp_path / ("x" * 300)) == "File name too long"
+
+
+def test_what_never_ends_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        assert reason(tmp_path / name) == "not a file"
+        with pytest.raises(UnreadableImage, match="not a file"):
+            open_file(tmp_path / name)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(20 << 30)
+    assert reason(tmp_path / "sparse") == "21,474,836,480 bytes: more than 1,073,741,824"
+    assert reason(tmp_path / "sparse", size=2**31) == "2,147,483,648 bytes: more than 1,073,741,824"
+    assert reason(tmp_path / "sparse", read_captions) == "21,474,836,480 bytes: more than 1,048,576"
+    assert read_file(tmp_path / "sparse", 2**33, 4) == bytes(4)
+
+
+def test_a_file_that_may_be_readable_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "a", b"0")
+
+    def fail(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OutOfReach):
+        read_file(tmp_path / "loop")
+    monkeypatch.setattr(os, "open", fail)
+    with pytest.raises(OutOfReach, match="Permission denied"):
+        read_file(file)
+
+
+def test_the_state_of_a_file_changes_when_it_is_written_or_moved_here(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", b"0")
+    before = state_of(file)
+    assert before == state_of(file)
+    os.utime(file, ns=(0, 2**62))
+    assert state_of(file) == (1, 2**62)
+    assert state_of(tmp_path / "none") is None
+
+
+def test_a_user_who_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert path_of("~/photos") == Path("/home/me/photos")
+    with pytest.raises(DataError, match=r"^~nosuchuser/x names a user who does not exist: write \./~nosuch"):
+        path_of("~nosuchuser/x")

@@ -1,0 +1,20 @@
+import pytest
+
+from lexlip.plain_text import readable, whole
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("photos/2014/déjà 日.jpg", "photos/2014/déjà 日.jpg"),
+        ("a\x1b[31m\nb\x9b\x7f", r"a\x1b[31m\nb\x9b\x7f"),
+        ("gpj.\u202eexe\u2028\ud800", r"gpj.\u202eexe\u2028\ud800"),
+        ("at 5.00\u202fPM 👩\u200d🚀", "at 5.00\u202fPM 👩\u200d🚀"),
+    ],
+)
+def test_what_is_not_to_be_seen_stands_as_an_escape(text: str, seen: str) -> None:
+    assert readable(text) == seen
+
+
+def test_halves_of_characters_become_question_marks() -> None:
+    assert whole("a \ud83d dog, é 👩") == "a ? dog, é 👩"

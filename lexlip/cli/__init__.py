@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import click
@@ -20,6 +21,8 @@ from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.words import words
 
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the disk is full, or read-only
+
 
 class _Commands(click.Group):
     """Prints errors that the user can fix as one sentence, and exits with 2."""
@@ -37,9 +40,12 @@ class _Commands(click.Group):
         try:
             return super().invoke(context)
         except Exception as error:
-            if not is_for_the_user(error):
-                raise
-            raise UserError(str(error)) from error
+            if is_for_the_user(error):
+                raise UserError(str(error)) from error
+            if isinstance(error, OSError) and error.errno in CANNOT_WRITE:
+                where = error.filename or "the output"
+                raise UserError(f"cannot write {where}: {error.strerror}") from error
+            raise
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from anserini_bridge import folder_megabytes, replace_index, write_metadata
 from lexlip.data import Source
-from lexlip.indexing.report import Indexed, writing_to
+from lexlip.errors import writing
+from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
@@ -46,7 +47,7 @@ def index_vectors(
     extra = {"model": model_name, **describe_collection(source, index, listed)}
     photos = PhotoVectors(model, source, workers=workers, progress="index" if progress else None, facts=True)
     vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
-    with writing_to(index), replace_index(index) as folder:
+    with writing(f"the index {index}"), replace_index(index) as folder:
         with TableWriter(folder, index, source) as table:
             for ids, batch in photos:
                 vectors.add(ids, batch)

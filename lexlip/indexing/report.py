@@ -1,15 +1,11 @@
-"""What indexing did, and errors of writing an index."""
+"""What indexing did."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lexlip.data import Skipped
-from lexlip.errors import DataError
 
 
 class _Report:
@@ -61,12 +57,3 @@ class Updated(_Report):
     skipped: list[Skipped]
     moved: int = 0
     described: int = 0
-
-
-@contextmanager
-def writing_to(index: Path) -> Iterator[None]:
-    """Turn an OSError of the `with` block into a DataError that names the index's folder."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error

@@ -23,11 +23,11 @@ from anserini_bridge import (
     update_index,
 )
 from lexlip.data import Source
-from lexlip.errors import ConfigError, DataError
+from lexlip.errors import ConfigError, DataError, writing
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
 from lexlip.indexing.changes import Changes, find_changes
 from lexlip.indexing.known_again import Known, find_known
-from lexlip.indexing.report import Updated, writing_to
+from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, describe_collection
@@ -96,7 +96,7 @@ def update_photos(
     changed = {source.items[number].id for number in plan.changes.changed}
     lost: set[str] = set()
     if batch is not None or plan.writes or changed or model != metadata.extra.get("model"):
-        with writing_to(index), writer:
+        with writing(f"the index {index}"), writer:
             held = read_metadata(index).extra
             remove_old_tables(writer.folder, keep=held.get("photos"))
             remove_old_captions(writer.folder, keep=held.get("captions", {}).get("folder"))

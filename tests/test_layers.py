@@ -56,6 +56,9 @@ FOREIGN = {
 }
 """By room what it must not import, though some of it lies below."""
 
+OF_FILES = "anserini_bridge.storage"
+"""How files are replaced: training does it too, and knows nothing else of indexes."""
+
 HEAVY = "torch torchvision transformers timm tokenizers safetensors numpy scipy jnius PIL".split()
 
 
@@ -130,7 +133,7 @@ def test_a_room_does_without_what_is_foreign_to_it(room: str) -> None:
         for module in MODULES
         if room_of(module) == room
         for name in imported(module)
-        if within(name, FOREIGN[room])
+        if within(name, FOREIGN[room]) and not (room == "lexlip.training" and within(name, (OF_FILES,)))
     }
     assert not wrong
 

@@ -189,7 +189,7 @@ def test_a_folder_is_durable_before_it_gets_its_name(tmp_path: Path, monkeypatch
     fsync, replace = os.fsync, Path.replace
 
     def synced(descriptor: int) -> None:
-        done.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         fsync(descriptor)
 
     monkeypatch.setattr("os.fsync", synced)

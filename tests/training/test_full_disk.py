@@ -98,7 +98,7 @@ def test_what_is_written_is_durable_before_anything_points_to_it(
     fsync, move = os.fsync, Path.replace
 
     def synced(descriptor: int) -> None:
-        done.append(("sync", os.readlink(f"/proc/self/fd/{descriptor}")))
+        done.append(("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
         fsync(descriptor)
 
     def moved(path: Path, target: Path) -> Path:

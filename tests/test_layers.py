@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("lexlip", "anserini_bridge")
 
 ROOMS = """
-    lexlip.errors lexlip.registry lexlip.machine lexlip.processes lexlip.device
+    lexlip.errors lexlip.pictures lexlip.registry lexlip.machine lexlip.processes lexlip.device
     lexlip.config lexlip.config_files
     lexlip.function_words lexlip.vocabulary
     lexlip.sparse

@@ -35,7 +35,7 @@ BASELINES = ("pyserini", "faiss-flat")
     show_default=True,
     help="Shape of synthetic vectors: 30,522 words, or 1,695 as an earlier packaged model used.",
 )
-@options.topk_option
+@options.topk_option(all_words=False)
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.")
 @click.option(
     "--threads",

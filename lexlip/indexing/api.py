@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lexlip.registry import BM25, MODELS
 
@@ -29,7 +29,7 @@ def index(
     language: str = "en",
     images: str | Path | None = None,
     split: str | None = None,
-    exclude: Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     pseudo_documents: str | Path | None = None,
     workers: int = 2,
     device: str = "auto",
@@ -46,7 +46,7 @@ def index(
         ann: for dense models, see `lexlip.search.engines.faiss_index.make_faiss`.
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
         images, split: for tables and split files, see `lexlip.data.open_source`.
-        exclude: files and folders to leave out, by patterns as in a .gitignore.
+        exclude: files and folders to leave out, by patterns as in a .gitignore; or one pattern.
         workers: threads that decode photos.
         device: see `lexlip.device.pick_device`.
         progress: show a progress bar.
@@ -64,7 +64,7 @@ def index(
     if kind == BM25 or (kind in MODELS and MODELS[kind].words):
         find_java(), find_jar()  # fail before the seconds that loading torch takes
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
-    given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
+    given = Given(_names(source), None if images is None else str(images), split, _names(exclude))
     photos = open_library(given)
     if kind == BM25:
         from lexlip.indexing.bm25 import index_captions
@@ -90,11 +90,11 @@ def update(
     source: Names = (),
     model: str | Path | None = None,
     *,
-    topk: int | None = None,
+    topk: int | Literal["all"] | None = None,
     quantization: Scheme | None = None,
     images: str | Path | None = None,
     split: str | None = None,
-    exclude: Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     prune: bool = False,
     workers: int = 2,
     device: str = "auto",
@@ -106,7 +106,8 @@ def update(
         index: the index's folder.
         source, images, split, exclude: see `index`; by default as the index was made.
         model: where the model is now; None is where it was.
-        topk, quantization: None takes those that the index was made with; others are refused.
+        topk, quantization: None takes those that the index was made with; others are refused. A topk of
+            "all" is all words.
         prune: delete photos that are gone, however many they are.
         workers, device: see `index`.
         progress: see `lexlip.indexing.update.update_photos`.
@@ -128,7 +129,7 @@ def update(
         extra = read_header(index).extra
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
-    given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
+    given = Given(_names(source), None if images is None else str(images), split, _names(exclude))
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))
         given = Given(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from scipy.sparse import csr_matrix
 
@@ -47,7 +47,7 @@ def update_photos(
     listed: float,
     index: str | Path,
     model_name: str | None = None,
-    topk_words: int | None = None,
+    topk_words: int | Literal["all"] | None = None,
     scheme: Scheme | None = None,
     workers: int = 2,
     device: str = "auto",
@@ -233,7 +233,7 @@ def _encode(
     return photos, impacts(photos, metadata.topk, metadata.quantization["scheme"])
 
 
-def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> IndexMetadata:
+def _made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Scheme | None) -> IndexMetadata:
     """Return what an index of words says about itself, if it was made with these settings; None is any."""
     try:
         header = read_header(index)
@@ -246,7 +246,7 @@ def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> In
         )
     metadata = read_metadata(index)
     for option, was, given in (
-        ("--topk", metadata.topk, topk_words),
+        ("--topk", metadata.topk or "all", topk_words),
         ("--quantization", metadata.quantization.get("scheme"), scheme),
     ):
         if given is not None and given != was:

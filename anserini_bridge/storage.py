@@ -61,6 +61,27 @@ def checksum(file: Path) -> str:
     return f"{value:08x}"
 
 
+def replace_folder(temporary: Path, folder: Path) -> None:
+    """Give a complete folder the name of another, which it replaces; both lie in the same folder.
+
+    All its files are durable before it has the name, and so is the name when this returns.
+    """
+    for path in (*temporary.rglob("*"), temporary):
+        sync(path)
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.replace(folder)
+    sync(folder.parent)
+
+
+def replace_link(link: Path, target: str | Path) -> None:
+    """Point a link to another file or folder, at once and durably."""
+    temporary = link.with_name(f".{link.name}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(link)
+    sync(link.parent)
+
+
 def sync(path: Path) -> None:
     """Make a file, or the names in a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -2,30 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from lexlip.errors import ConfigError
 from lexlip.registry import MODELS
 
+MOST = 10**9
+"""The largest number that a key may be, unless it says less: a single-precision float holds it."""
 
-def _check_positive(section: str, config: Any, *names: str) -> None:
+
+MOST_PIXELS = 10_000
+"""The largest side of a photo that an encoder may take."""
+
+
+def _check_positive(section: str, config: Any, *names: str, most: int = MOST) -> None:
     for name in names:
         value = getattr(config, name)
-        if value is not None and not value > 0:
-            raise ConfigError(f"{section}{name} is {value}; it must be more than 0")
+        values = value if isinstance(value, tuple) else (value,)
+        if not all(one is None or 0 < one <= most for one in values):
+            raise ConfigError(
+                f"{section}{name} is {shown(value)}; it must be more than 0, and at most {most:,}"
+            )
 
 
-def _check_not_negative(section: str, config: Any, *names: str) -> None:
+def _check_not_negative(section: str, config: Any, *names: str, most: int = MOST) -> None:
     for name in names:
-        if not getattr(config, name) >= 0:
-            raise ConfigError(f"{section}{name} is {getattr(config, name)}; it must not be negative")
+        value = getattr(config, name)
+        if not all(0 <= one <= most for one in (value.values() if isinstance(value, dict) else (value,))):
+            raise ConfigError(
+                f"{section}{name} is {shown(value)}; it must not be negative, and at most {most:,}"
+            )
 
 
 def _check_share(section: str, config: Any, *names: str) -> None:
     for name in names:
         if not 0 <= getattr(config, name) <= 1:
-            raise ConfigError(f"{section}{name} is {getattr(config, name)}; it must be between 0 and 1")
+            raise ConfigError(
+                f"{section}{name} is {shown(getattr(config, name))}; it must be between 0 and 1"
+            )
+
+
+def _check_numbers(section: str, config: Any, *names: str) -> None:
+    """Check that all numbers below some keys, of whatever meaning, are of a size to compute with."""
+    for name in names:
+        value = getattr(config, name)
+        if not all(abs(number) <= MOST for number in _numbers(value)):
+            raise ConfigError(
+                f"{section}{name} is {shown(value)}; its numbers must be from {-MOST:,} to {MOST:,}"
+            )
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _numbers(one)
+    elif isinstance(value, (int, float)):
+        yield value
+
+
+def shown(value: Any) -> str:
+    """Return a value as a sentence can hold it."""
+    text = str(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= 60 else f"{text[:50]}…"
 
 
 @dataclass(frozen=True)
@@ -60,20 +102,20 @@ class DataConfig:
             if not getattr(self, name):
                 raise ConfigError(f"data.{name} names no photos; give it some, as in data.{name}=photos.tar")
         _check_positive("data.", self, "captions_per_image", "crop", "sample", "expected")
+        _check_positive("data.", self, "sizes", most=MOST_PIXELS)
         if self.epoch == "pairs" and self.captions_per_image != 1:
             raise ConfigError(
                 f"data.captions_per_image is {self.captions_per_image}, but an epoch of pairs has each"
                 " caption once; set it to 1, or data.epoch=photos"
             )
         _check_share("data.", self, "crop")
-        if not (self.randaugment[0] >= 0 and 0 <= self.randaugment[1] <= 30):
+        if not (0 <= self.randaugment[0] <= 100 and 0 <= self.randaugment[1] <= 30):
             raise ConfigError(
-                f"data.randaugment is {list(self.randaugment)}; it must be a number of operations and a"
-                " magnitude up to 30"
+                f"data.randaugment is {shown(self.randaugment)}; it must be a number of operations and a"
+                " magnitude, up to 100 and up to 30"
             )
-        _check_not_negative("data.", self, "views", "workers")
-        if any(size <= 0 for size in self.sizes):
-            raise ConfigError(f"data.sizes is {list(self.sizes)}; sizes must be more than 0")
+        _check_not_negative("data.", self, "views")
+        _check_not_negative("data.", self, "workers", most=1000)
 
 
 @dataclass(frozen=True)
@@ -88,8 +130,10 @@ class ImageEncoderConfig:
     layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders
 
     def __post_init__(self) -> None:
-        _check_positive("model.image.", self, "size")
-        _check_not_negative("model.image.", self, "layers")
+        _check_positive("model.image.", self, "size", most=MOST_PIXELS)
+        _check_positive("model.image.", self, "std")
+        _check_numbers("model.image.", self, "mean", "options")
+        _check_not_negative("model.image.", self, "layers", most=1000)
 
 
 @dataclass(frozen=True)
@@ -100,7 +144,8 @@ class TextEncoderConfig:
     max_tokens: int = 40
 
     def __post_init__(self) -> None:
-        _check_positive("model.text.", self, "max_tokens")
+        _check_positive("model.text.", self, "max_tokens", most=10**6)
+        _check_numbers("model.text.", self, "options")
 
 
 @dataclass(frozen=True)
@@ -191,7 +236,7 @@ class ObjectiveConfig:
     def __post_init__(self) -> None:
         _check_not_negative("objective.", self, *LOSSES, "topk_contrastive", "queue", "flops_warmup")
         _check_not_negative("objective.", self, "margin")
-        _check_positive("objective.", self, "temperature", "softmax_scale", "mask_patches")
+        _check_positive("objective.", self, "temperature", "softmax_scale", "mask_patches", "topk")
         _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder", "mask_patches")
         _check_share("objective.", self, "hard_negatives")
         if self.alternate and len(self.turns) < 2:
@@ -201,8 +246,6 @@ class ObjectiveConfig:
                 f"objective.mask_decoder is {self.mask_decoder}; what is masked for the encoder is masked for"
                 f" the decoders too, so it must be at least mask_encoder={self.mask_encoder}"
             )
-        if any(k <= 0 for k in self.topk):
-            raise ConfigError(f"objective.topk is {list(self.topk)}; numbers of terms must be more than 0")
         if not any(getattr(self, name) for name in LOSSES):
             raise ConfigError(
                 f"all losses have weight 0; one of objective.{', '.join(LOSSES)} must have more"
@@ -276,10 +319,10 @@ class OptimConfig:
 
     def __post_init__(self) -> None:
         _check_positive("optim.", self, "epochs", "steps", "batch", "micro_batch", "lr", "clip")
-        _check_not_negative("optim.", self, "weight_decay")
+        _check_not_negative("optim.", self, "weight_decay", "lr_scale")
         _check_share("optim.", self, "warmup")
         if not all(0 <= beta < 1 for beta in self.betas):
-            raise ConfigError(f"optim.betas is {list(self.betas)}; both must be at least 0 and less than 1")
+            raise ConfigError(f"optim.betas is {shown(self.betas)}; both must be at least 0 and less than 1")
 
 
 _NEEDS = {
@@ -311,7 +354,7 @@ class Config:
 
     def __post_init__(self) -> None:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
-        _check_not_negative("", self, "seed")
+        _check_not_negative("", self, "seed", most=2**63 - MOST)
         if self.objective.composed_negatives and self.optim.micro_batch is not None:
             raise ConfigError(
                 "objective.composed_negatives mixes the photos of a batch, so they must be encoded together;"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import re
 import types
 import typing
@@ -17,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import yaml
 
-from lexlip.config import PRESETS, Config, SourceConfig
+from lexlip.config import PRESETS, Config, SourceConfig, shown
 from lexlip.errors import ConfigError
 
 DEFAULT_CONFIG = Path(__file__).parent / "scenes.yaml"
@@ -56,7 +57,7 @@ def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
         tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError: not UTF-8, or no such number or date
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if tree is None:
         tree = {}
@@ -119,8 +120,8 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
         raise ConfigError(f"'{override}' is not of the form key=value, such as optim.lr=1e-4")
     try:
         value = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"cannot read the value of '{override}'") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"cannot read the value of '{shown(override)}'") from error
     *parents, last = key.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
@@ -143,7 +144,9 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     elif origin is Literal:
         if value in arguments:
             return value
-        raise ConfigError(f"{where} is {value!r}; it must be one of {', '.join(map(repr, arguments))}")
+        raise ConfigError(
+            f"{where} is {shown(repr(value))}; it must be one of {', '.join(map(repr, arguments))}"
+        )
     elif origin is tuple:
         items = [value] if isinstance(value, (str, Mapping)) else value
         if isinstance(items, (list, tuple)):
@@ -156,10 +159,13 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
             return {str(key): _convert(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
     elif hint is float:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                return math.inf if value > 0 else -math.inf
     elif hint is Any or (isinstance(value, hint) and not (hint is int and isinstance(value, bool))):
         return value
-    raise ConfigError(f"{where} is {value!r}; it must be {_describe(hint)}")
+    raise ConfigError(f"{where} is {shown(repr(value))}; it must be {_describe(hint)}")
 
 
 def _describe(hint: Any) -> str:

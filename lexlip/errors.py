@@ -1,5 +1,10 @@
 """Errors that the user can fix."""
 
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from anserini_bridge.errors import FixableError
 
 
@@ -26,3 +31,35 @@ class DataError(LexLIPError):
 
 class ModelError(LexLIPError):
     """A checkpoint or an encoder is missing or does not fit."""
+
+
+@contextmanager
+def writing(what: str, way_on: str = "") -> Iterator[None]:
+    """Turn an error of the operating system in the `with` block, such as a full disk, into one sentence.
+
+    Args:
+        what: is written, such as "the index photos".
+        way_on: end of the sentence: what to do when the disk can be written again.
+
+    Raises:
+        DataError: `what` cannot be written.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = _of_the_system(error)
+        if reason is None:
+            raise
+        raise DataError(f"cannot write {what}: {reason}{way_on}") from error
+
+
+def _of_the_system(error: Exception) -> str | None:
+    """Return what the operating system says in an error; libraries in Rust wrap it in errors of their own."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    import sqlite3
+
+    if isinstance(error, sqlite3.OperationalError):
+        return str(error)
+    wrapped = re.search(r"\(os error (\d+)\)$", str(error))
+    return os.strerror(int(wrapped[1])) if wrapped else None

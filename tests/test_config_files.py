@@ -1,3 +1,7 @@
+import dataclasses
+import re
+import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +108,13 @@ def test_overrides(tmp_path: Path) -> None:
         ("objective.temperature=0", "objective.temperature is 0.0; it must be more than 0"),
         ("objective.flops_text=-1", "objective.flops_text is -1.0; it must not be negative"),
         ("data.workers=-1", "data.workers is -1; it must not be negative"),
-        ("data.sizes=[112, 0]", "data.sizes is \\[112, 0\\]; sizes must be more than 0"),
+        ("data.sizes=[112, 0]", "data.sizes is \\[112, 0\\]; it must be more than 0"),
         ("data.captions_per_image=0", "data.captions_per_image is 0; it must be more than 0"),
         ("objective.queue=-1", "objective.queue is -1; it must not be negative"),
         ("objective.momentum=1.5", "objective.momentum is 1.5; it must be between 0 and 1"),
         ("objective.mask_decoder=2", "objective.mask_decoder is 2.0; it must be between 0 and 1"),
         ("objective.mask_encoder=0.6", "mask_decoder is 0.5; .* at least mask_encoder=0.6"),
-        ("objective.topk=[16, 0]", "objective.topk is \\[16, 0\\]; numbers of terms must be more than 0"),
+        ("objective.topk=[16, 0]", "objective.topk is \\[16, 0\\]; it must be more than 0"),
         ("objective.topk_contrastive=-1", "objective.topk_contrastive is -1.0; it must not be negative"),
         ("objective.mlm=-0.1", "objective.mlm is -0.1; it must not be negative"),
         ("model.kind=colbert", "model.kind is 'colbert'; it must be one of 'lexlip', 'dense'"),
@@ -295,3 +299,74 @@ def test_the_faithful_preset_reaches_the_papers_runs(name: str) -> None:
     assert config.model.special_positions
     assert config.objective.same_image_negatives
     assert config.objective.flops_unit
+
+
+def keys_of(cls: type, where: str = "") -> Iterator[tuple[str, Any]]:
+    """All keys of a config with their types, those of sections too."""
+    for key, hint in typing.get_type_hints(cls).items():
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+            yield from keys_of(hint, f"{where}{key}.")
+        else:
+            yield f"{where}{key}", hint
+
+
+KEYS = dict(keys_of(Config))
+INTEGERS = ["1" + "0" * zeros for zeros in (22, 4000, 9000)]
+HUGE = [*INTEGERS, *(f"-{number}" for number in INTEGERS), "1e300", "1e400", ".inf", "-.inf", ".nan"]
+ODD = [
+    "true",
+    "-1",
+    "0",
+    "1.5",
+    "x",
+    "''",
+    "~",
+    "[]",
+    "[x]",
+    "{}",
+    "{a: 1}",
+    "[[1]]",
+    "2020-13-45",
+    "&a [*a]",
+]
+WRAPPED = [form.format(huge) for form in ("[{0}]", "[{0}, {0}]", "{{a: {0}}}") for huge in HUGE]
+
+
+def of_numbers(hint: Any) -> bool:
+    return hint in (int, float) or any(map(of_numbers, typing.get_args(hint)))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_any_key_with_any_value(tmp_path: Path, key: str) -> None:
+    """Either it is taken, or one sentence names the key; no number is too large to compute with."""
+    for value in [*HUGE, *ODD, *(WRAPPED if typing.get_args(KEYS[key]) else [])]:
+        try:
+            load(tmp_path, "", f"{key}={value}")
+        except ConfigError as error:
+            said = str(error)
+            assert key in said, (value, said)
+            assert "\n" not in said
+            assert len(said) < 400
+        else:
+            assert value in ODD or not of_numbers(KEYS[key]), value
+
+
+@pytest.mark.parametrize("key", [key for key, hint in KEYS.items() if hint in (int, float)])
+def test_what_a_number_may_be_is_said(tmp_path: Path, key: str) -> None:
+    numbers = r"more than 0, and at most [\d,]+|between 0 and 1"
+    for value in (INTEGERS[0], ".inf", ".nan"):
+        with pytest.raises(ConfigError) as caught:
+            load(tmp_path, "", f"{key}={value}")
+        key_and_value = rf"{re.escape(key)} is \S+; it must"
+        assert re.fullmatch(
+            rf"{key_and_value} (be ({numbers}|a whole number)|not be negative, and at most [\d,]+)",
+            str(caught.value),
+        )
+
+
+@pytest.mark.parametrize("value", HUGE)
+def test_numbers_within_options(tmp_path: Path, value: str) -> None:
+    for key in ("model.image.options", "model.text.options"):
+        for form in ("{{a: {0}}}", "{{a: [1, {0}]}}", "{{a: {{b: {0}}}}}"):
+            with pytest.raises(ConfigError, match=key):
+                load(tmp_path, "", f"{key}={form.format(value)}")

@@ -14,7 +14,8 @@ PACKAGES = ("lexlip", "anserini_bridge")
 
 ROOMS = """
     anserini_bridge.errors anserini_bridge.given_files
-    lexlip.errors lexlip.plain_text lexlip.registry lexlip.machine lexlip.processes lexlip.device
+    lexlip.errors lexlip.plain_text lexlip.pictures lexlip.registry
+    lexlip.machine lexlip.processes lexlip.device
     lexlip.config lexlip.config_files
     lexlip.function_words lexlip.vocabulary
     lexlip.sparse
@@ -56,6 +57,9 @@ FOREIGN = {
     "lexlip.training": ("anserini_bridge",),
 }
 """By room what it must not import, though some of it lies below."""
+
+OF_FILES = "anserini_bridge.storage"
+"""How files are replaced: training does it too, and knows nothing else of indexes."""
 
 HEAVY = "torch torchvision transformers timm tokenizers safetensors numpy scipy jnius PIL".split()
 
@@ -135,7 +139,9 @@ def test_a_room_does_without_what_is_foreign_to_it(room: str) -> None:
         for module in MODULES
         if room_of(module) == room
         for name in imported(module)
-        if within(name, FOREIGN[room]) and not within(name, SHARED)
+        if within(name, FOREIGN[room])
+        and not within(name, SHARED)
+        and not (room == "lexlip.training" and within(name, (OF_FILES,)))
     }
     assert not wrong
 

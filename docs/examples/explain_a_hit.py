@@ -7,6 +7,7 @@ from lexlip.explain.heat_map import overlay
 from lexlip.explain.score_table import score_table
 from lexlip.explain.word_cloud import cloud
 from lexlip.explain.word_places import places
+from lexlip.pictures import as_seen
 
 QUERY = "a cup of coffee on a table"
 
@@ -18,7 +19,7 @@ print(f"{'score':10} {table.score:.6f}")
 cloud(table.words, accent=[row.word for row in table.rows]).save("words.svg")
 
 word = table.rows[0].word
-picture = Image.open(table.path).convert("RGB")
+picture = as_seen(Image.open(table.path))
 heat = overlay(places(LexLIP.from_pretrained("mini"), picture, [word]), word, picture.size)
 picture.paste(heat, mask=heat)
 picture.save("heat.png")

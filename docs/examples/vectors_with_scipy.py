@@ -9,7 +9,7 @@ from lexlip import LexLIP
 SENTENCES = ["a cat looking at the camera", "a rocket taking off", "a cup of coffee on a table"]
 
 model = LexLIP.from_pretrained("mini")
-pictures = [Image.open(path).convert("RGB") for path in sys.argv[1:]]
+pictures = [Image.open(path) for path in sys.argv[1:]]
 images = model.encode_image(pictures)  # scipy CSR [photos, V]
 texts = model.encode_text(SENTENCES)  # scipy CSR [sentences, V]
 scores = (images @ texts.T).toarray()

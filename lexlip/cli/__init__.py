@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import click
@@ -22,6 +23,8 @@ from lexlip.cli.words import words
 from lexlip.errors import FixableError
 from lexlip.plain_text import readable
 
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the disk is full, or read-only
+
 
 class _Commands(click.Group):
     """Prints errors that the user can fix as one sentence, and exits with 2."""
@@ -40,6 +43,11 @@ class _Commands(click.Group):
             return super().invoke(context)
         except FixableError as error:
             raise UserError(readable(str(error))) from error
+        except OSError as error:
+            if error.errno not in CANNOT_WRITE:
+                raise
+            where = readable(str(error.filename or "the output"))
+            raise UserError(f"cannot write {where}: {error.strerror}") from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lexlip.cli import options
-from lexlip.cli.exit_codes import Interrupted, interruptible
+from lexlip.cli.exit_codes import Interrupted, interruptible, terminated_as_interrupted
 
 if TYPE_CHECKING:
     from lexlip.data import Source
@@ -35,7 +35,7 @@ BASELINES = ("pyserini", "faiss-flat")
     show_default=True,
     help="Shape of synthetic vectors: 30,522 words, or 1,695 as an earlier packaged model used.",
 )
-@options.topk_option
+@options.topk_option(all_words=False)
 @click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.")
 @click.option(
     "--threads",
@@ -123,7 +123,7 @@ def engine(
     specs = choose(engines)
     settings = EngineSettings(k, threads, rounds, _pythons(pythons))
     dense = any(library_class(spec.library).dense for spec in specs)
-    with _folder(work_dir) as folder, _terminated_as_interrupted():
+    with _folder(work_dir) as folder, terminated_as_interrupted():
         with interruptible("nothing was measured"):
             _say("documents and queries")
             asked = topk, queries, query_terms, seed
@@ -163,18 +163,6 @@ def _folder(work_dir: str | None) -> Iterator[Path]:
     except OSError as error:
         where = work_dir or tempfile.gettempdir()
         raise ConfigError(f"cannot work in {where} (--work-dir): {error}") from error
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does: it prints what it knows and leaves no process behind."""
-    import signal
-
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _pythons(values: Sequence[str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ OF_MODELS = (
 
 @click.command()
 @click.argument("source")
-@options.topk_option
+@options.topk_option(all_words=True)
 @options.model_option(options.DEFAULT_MODEL, options.FIRST_STAGES)
 @options.engine_option
 @options.quantization_option
@@ -146,7 +146,7 @@ def _first_stage(
     model: str,
     settings: FirstStage,
     context: click.Context | None,
-    topk: int,
+    topk: int | None,
     engine: EngineName | None,
     quantization: Scheme,
     query_encoder: QueryEncoder,

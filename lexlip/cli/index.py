@@ -24,7 +24,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 
 @click.command()
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
-@options.topk_option
+@options.topk_option(all_words=True)
 @options.index_option
 @options.model_option(options.DEFAULT_MODEL, options.FIRST_STAGES)
 @options.quantization_option
@@ -74,7 +74,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 def index(
     context: click.Context,
     sources: tuple[str, ...],
-    topk: int,
+    topk: int | None,
     index_folder: str,
     model: str,
     quantization: Scheme,
@@ -126,7 +126,7 @@ def index(
                 index_folder,
                 sources,
                 options.given(context, "model"),
-                topk=options.given(context, "topk"),
+                topk="all" if topk is None else options.given(context, "topk"),
                 quantization=options.given(context, "quantization"),
                 images=images,
                 split=split,

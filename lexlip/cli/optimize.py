@@ -32,12 +32,12 @@ def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
     from pathlib import Path
 
     from anserini_bridge import folder_megabytes, read_metadata, update_index
-    from lexlip.indexing.report import writing_to
+    from lexlip.errors import writing
 
     started = time.perf_counter()
     index = Path(index_folder)
     again = "nothing was changed; run the same command again to optimize"
-    with interruptible(again), writing_to(index), update_index(index, memory_mb) as writer:
+    with interruptible(again), writing(f"the index {index}"), update_index(index, memory_mb) as writer:
         before = folder_megabytes(index)
         writer.optimize()
     done = {

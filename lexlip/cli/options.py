@@ -29,14 +29,6 @@ index_option = click.option(
     metavar="DIR",
     help="The index's folder.",
 )
-topk_option = click.option(
-    "--topk",
-    type=click.IntRange(min=1),
-    default=32,
-    show_default=True,
-    metavar="K",
-    help="Number of words, the heaviest, that a document keeps.",
-)
 quantization_option = click.option(
     "--quantization",
     type=click.Choice(["unit", "paper"]),
@@ -104,16 +96,31 @@ class TopK(click.ParamType):
         return number
 
 
+def topk_option(all_words: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--topk; `all_words` says whether it may be "all"."""
+    return click.option(
+        "--topk",
+        type=TopK() if all_words else click.IntRange(min=1),
+        default=32,
+        show_default=True,
+        metavar="K",
+        help=f"Number of words, the heaviest, that a document keeps{'; or all' * all_words}.",
+    )
+
+
 def given(context: click.Context, option: str) -> Any:
     """Return what the user gave for an option; None if it has its default."""
-    by_default = context.get_parameter_source(option) is ParameterSource.DEFAULT
-    return None if by_default else context.params[option]
+    return context.params[option] if _is_given(context, option) else None
+
+
+def _is_given(context: click.Context, option: str) -> bool:
+    return context.get_parameter_source(option) is not ParameterSource.DEFAULT
 
 
 def refuse(context: click.Context, options: Iterable[str], why: str) -> None:
     """Raise ConfigError if the user gave one of these options, which have no effect here."""
     for option in options:
-        if given(context, option) is not None:
+        if _is_given(context, option):
             raise ConfigError(f"--{option.replace('_', '-')} {why}: leave it out")
 
 

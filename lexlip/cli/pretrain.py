@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lexlip.cli.exit_codes import interruptible
+from lexlip.cli.exit_codes import interruptible, terminated_as_interrupted
 
 if TYPE_CHECKING:
     from lexlip.config import Config
@@ -52,7 +52,8 @@ def pretrain(
         return
     if processes or as_json:
         raise click.UsageError("--processes and --json go with --dry-run")
-    with interruptible("go on from the last checkpoint with the same command and --resume"):
+    way_on = "go on from the last checkpoint with the same command and --resume"
+    with interruptible(way_on), terminated_as_interrupted():  # torchrun terminates the others if one fails
         from lexlip.training.loop import pretrain as train
 
         run = train(settings, resume)

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, BinaryIO
 
-import numpy as np
 from PIL import Image
 
 from lexlip.errors import DataError
+from lexlip.pictures import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 
 SUFFIXES = (
     *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
@@ -31,19 +31,6 @@ _COEFFICIENT = 2  # bytes for each pixel and band of a progressive JPEG, which i
 _BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
 _OPAQUE_BYTES, _TRANSPARENT_BYTES = 6, 16
 _MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4}  # for what their decoders hold besides
-
-TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
-_ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-_SIDEWAYS = tuple(_UPRIGHT[value] for value in (5, 6, 7, 8))
 
 
 class UnreadableImage(DataError):
@@ -97,7 +84,7 @@ def decode_opened(image: Image.Image, data: bytes, size: int | None) -> Image.Im
             image.draft("RGB", (size, size))  # only JPEG has drafts; other formats ignore it
         _check_cost(image, data, width * height)
         image.load()
-        return _to_rgb(_upright(image))
+        return as_seen(image)
     except UnreadableImage:
         raise
     except Exception as error:  # decoders raise nearly anything for a damaged file
@@ -111,7 +98,7 @@ def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
         image: opened.
         size: its width and height as they were when it was opened.
     """
-    turned = _turn(image) in _SIDEWAYS and image.format != "TIFF"  # Pillow turns these itself
+    turned = turn_of(image) in SIDEWAYS and image.format != "TIFF"  # Pillow turns these itself
     return (size[1], size[0]) if turned else size
 
 
@@ -205,42 +192,6 @@ def _too_large(pixels: int) -> UnreadableImage:
 def _damaged(error: Exception) -> UnreadableImage:
     what = str(error).partition("\n")[0] or type(error).__name__
     return UnreadableImage("truncated" if "truncated" in what.lower() else f"damaged ({what})")
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    if image.format == "TIFF":  # Pillow turned it while loading
-        return image
-    turn = _turn(image)
-    return image if turn is None else image.transpose(turn)
-
-
-def _turn(image: Image.Image) -> Image.Transpose | None:
-    """Return how a picture is turned upright."""
-    try:
-        return _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # broken EXIF in an intact picture: leave it as it is
-        return None
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith(("I", "F")):
-        return _eight_bits(image).convert("RGB")
-    if image.mode in TRANSPARENT or "transparency" in image.info:
-        rgba = image if image.mode == "RGBA" else image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
-    return image if image.mode == "RGB" else image.convert("RGB")
-
-
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Convert grey of 16 or 32 bits, integer or float, to 8 bits; Pillow's own conversion clips at 255."""
-    grey = np.array(image, dtype=np.float32)
-    np.nan_to_num(grey, copy=False)
-    tops = (1.0, 255.0, 65535.0) if image.mode.startswith("F") else (65535.0,)
-    brightest = float(np.max(grey))
-    top = next((top for top in tops if brightest <= top), brightest)
-    np.clip(grey, 0, top, out=grey)
-    grey *= np.float32(255 / top)
-    return Image.fromarray(np.rint(grey, out=grey).astype(np.uint8))
 
 
 _quiet_lock = threading.Lock()

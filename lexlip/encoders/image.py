@@ -6,6 +6,7 @@ Shapes: B photos, S pixels along a side, P tokens, C channels of a timm model's 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,8 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
-from lexlip.errors import ModelError
+from lexlip.errors import DataError, ModelError
+from lexlip.pictures import as_seen
 
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
 
@@ -51,8 +53,36 @@ def seen_part(size: tuple[int, int], config: ImageEncoderConfig) -> tuple[float,
 
 
 def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
-    """Return a photo as the encoder takes it: uint8 [3, size, size]."""
+    """Return a photo in RGB as the encoder takes it: uint8 [3, size, size]."""
     return pil_to_tensor(square(photo, config))
+
+
+def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: ImageEncoderConfig) -> Tensor:
+    """Return photos as the encoder takes them: uint8 [B, 3, size, size].
+
+    Args:
+        photos: pictures of any size and mode, which are shown upright and on white as files are when they
+            are indexed; a single picture; or uint8 [B, 3, H, W], which is taken as it is.
+        config: the encoder's.
+
+    Raises:
+        DataError: they are something else.
+    """
+    if isinstance(photos, Tensor):
+        if photos.dtype == torch.uint8 and photos.ndim == 4 and photos.shape[1] == 3:
+            return photos
+        got = f"{photos.dtype} of shape {list(photos.shape)}"
+    else:
+        pictures = [photos] if isinstance(photos, Image.Image) else photos
+        wrong = next((type(one).__name__ for one in pictures if not isinstance(one, Image.Image)), None)
+        if wrong is None:
+            pixels = [to_pixels(as_seen(picture), config) for picture in pictures]
+            return torch.stack(pixels) if pixels else torch.zeros(0, 3, config.size, config.size).byte()
+        got = wrong
+    raise DataError(
+        f"photos are pictures of PIL, or a tensor of torch, uint8 of shape [B, 3, H, W], and not {got}: open"
+        " files with PIL's Image.open, and arrays with Image.fromarray"
+    )
 
 
 class ImageEncoder(nn.Module):

@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 from lexlip.errors import ConfigError, DataError
 from lexlip.explain.drawing import INK, QUIET, Drawing, Element, Picture, Text, cut, width_of, write
 from lexlip.explain.word_places import WordPlaces
+from lexlip.pictures import as_seen
 
 VIRIDIS = "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725"
 """Colours from 0 to 1, of even steps to the eye, also to colour-blind people and in grey."""
@@ -49,8 +50,8 @@ def overlay(places: WordPlaces, word: str, size: tuple[int, int]) -> Image.Image
 
 def over(picture: Image.Image, places: WordPlaces, word: str) -> Image.Image:
     """Return a picture in grey with a word's heat map over it."""
-    grey = picture.convert("L").convert("RGBA")
-    return Image.alpha_composite(grey, overlay(places, word, picture.size)).convert("RGB")
+    grey = as_seen(picture).convert("L").convert("RGBA")
+    return Image.alpha_composite(grey, overlay(places, word, grey.size)).convert("RGB")
 
 
 def heat_picture(picture: Image.Image, places: WordPlaces, word: str) -> Drawing:
@@ -122,7 +123,7 @@ def write_heat(to: str | Path, picture: Image.Image, places: WordPlaces, title: 
 
 def shrunk(picture: Image.Image) -> Image.Image:
     """Return a picture in RGB, of at most SHOWN pixels on its longer side."""
-    shown = picture.convert("RGB")
+    shown = as_seen(picture).copy()
     shown.thumbnail((SHOWN, SHOWN), Image.Resampling.LANCZOS)
     return shown
 

@@ -38,12 +38,14 @@ class WeightedWords:
         return WeightedWords(weights, [word for word in self.held if word in weights])
 
 
-def words_of_picture(model: LexLIP, picture: Image.Image, captions: Sequence[str] = ()) -> WeightedWords:
+def words_of_picture(
+    model: LexLIP, picture: Image.Image, captions: str | Sequence[str] = ()
+) -> WeightedWords:
     """Return the words that a model sees in a picture; held are those that its captions contain."""
     return _weighted(model.encode_image([picture]), model.vocabulary, _tokens(model, captions))
 
 
-def words_of_captions(model: LexLIP, captions: Sequence[str]) -> WeightedWords:
+def words_of_captions(model: LexLIP, captions: str | Sequence[str]) -> WeightedWords:
     """Return the words of captions, the mean of their vectors; held are those that they contain."""
     mean = csr_matrix(model.encode_text(captions).mean(axis=0))
     return _weighted(mean, model.vocabulary, _tokens(model, captions))
@@ -70,7 +72,8 @@ def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:
     return [known[word] for word in words]
 
 
-def _tokens(model: LexLIP, captions: Sequence[str]) -> set[int]:
+def _tokens(model: LexLIP, captions: str | Sequence[str]) -> set[int]:
+    captions = [captions] if isinstance(captions, str) else captions
     return set().union(*tokenize_captions(model.tokenizer, captions))
 
 

@@ -13,6 +13,7 @@ from PIL import Image
 
 from lexlip.errors import ModelError
 from lexlip.explain.weighted_words import columns_of
+from lexlip.pictures import as_seen
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP
@@ -86,13 +87,13 @@ class WordPlaces:
         }
 
 
-def places(model: LexLIP, picture: Image.Image, words: Sequence[str]) -> WordPlaces:
+def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> WordPlaces:
     """Return where in a picture a model sees words; their maxima are the vector of `LexLIP.encode_image`.
 
     Args:
         model: the encoder.
-        picture: upright, of any size and mode.
-        words: of the vocabulary.
+        picture: of any size and mode; places are those of the picture as it is seen (see `as_seen`).
+        words: of the vocabulary; a single string is one word.
 
     Raises:
         DataError: the vocabulary lacks a word.
@@ -101,12 +102,13 @@ def places(model: LexLIP, picture: Image.Image, words: Sequence[str]) -> WordPla
     import torch
 
     from lexlip.device import copied, encoding
-    from lexlip.encoders.image import seen_part, to_pixels
+    from lexlip.encoders.image import seen_part, to_batch
 
-    words = tuple(dict.fromkeys(words))
+    words = tuple(dict.fromkeys([words] if isinstance(words, str) else words))
     columns = torch.tensor(columns_of(model.vocabulary, words), dtype=torch.int64, device=model.device)
     image, prefix = model.config.image, model.image_encoder.prefix_tokens
-    pixels = to_pixels(picture.convert("RGB"), image)[None]
+    picture = as_seen(picture)
+    pixels = to_batch(picture, image)
     model.eval()
     with torch.inference_mode(), encoding(model.device):
         states = model.image_encoder(copied(pixels, model.device))  # [1, P, D]

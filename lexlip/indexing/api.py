@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lexlip.registry import BM25, MODELS
 
@@ -29,7 +29,7 @@ def index(
     language: str = "en",
     images: str | Path | None = None,
     split: str | None = None,
-    exclude: Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     pseudo_documents: str | Path | None = None,
     workers: int = 2,
     device: str = "auto",
@@ -46,7 +46,7 @@ def index(
         ann: for dense models, see `lexlip.search.engines.faiss_index.make_faiss`.
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
         images, split: for tables and split files, see `lexlip.data.open_source`.
-        exclude: files and folders to leave out, by patterns as in a .gitignore.
+        exclude: files and folders to leave out, by patterns as in a .gitignore; or one pattern.
         workers: threads that decode photos.
         device: see `lexlip.device.pick_device`.
         progress: show a progress bar.
@@ -59,16 +59,16 @@ def index(
     from anserini_bridge import find_jar, find_java
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
-    from lexlip.indexing.report import writing_to
+    from lexlip.errors import writing
     from lexlip.models.model_folder import kind_of, lasting_name
 
     kind = kind_of(model)
     if kind == BM25 or (kind in MODELS and MODELS[kind].words):
         find_java(), find_jar()  # fail before the seconds that loading torch takes
-    with writing_to(Path(index)):
+    with writing(f"the index {index}"):
         check_writable(Path(index))
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
-    given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
+    given = Given(_names(source), None if images is None else str(images), split, _names(exclude))
     photos = open_library(given)
     if kind == BM25:
         from lexlip.indexing.bm25 import index_captions
@@ -96,11 +96,11 @@ def update(
     source: Names = (),
     model: str | Path | None = None,
     *,
-    topk: int | None = None,
+    topk: int | Literal["all"] | None = None,
     quantization: Scheme | None = None,
     images: str | Path | None = None,
     split: str | None = None,
-    exclude: Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     prune: bool = False,
     repair: bool = False,
     workers: int = 2,
@@ -113,7 +113,8 @@ def update(
         index: the index's folder.
         source, images, split, exclude: see `index`; by default as the index was made.
         model: where the model is now; None is where it was.
-        topk, quantization: None takes those that the index was made with; others are refused.
+        topk, quantization: None takes those that the index was made with; others are refused. A topk of
+            "all" is all words.
         prune: delete photos that are gone, however many they are, or whose place cannot be listed.
         repair: encode again what is damaged; without it a damaged index is refused.
         workers, device: see `index`.
@@ -128,8 +129,7 @@ def update(
     from anserini_bridge import IndexNotFound, find_jar, find_java, read_header
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
-    from lexlip.errors import DataError
-    from lexlip.indexing.report import writing_to
+    from lexlip.errors import DataError, writing
     from lexlip.indexing.update import update_photos
     from lexlip.retrieval.collection import given_again
     from lexlip.retrieval.stored_facts import check_stored
@@ -140,10 +140,10 @@ def update(
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
     check_stored(Path(index), header)
-    with writing_to(Path(index)):
+    with writing(f"the index {index}"):
         check_writable(Path(index), header.directory)
     extra = header.extra
-    given = Given(_names(source), None if images is None else str(images), split, tuple(exclude))
+    given = Given(_names(source), None if images is None else str(images), split, _names(exclude))
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))
         given = Given(

@@ -12,8 +12,8 @@ from typing import Any
 from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
-from lexlip.errors import DataError
-from lexlip.indexing.report import Indexed, writing_to
+from lexlip.errors import DataError, writing
+from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.machine import cores
 from lexlip.registry import BM25
@@ -43,7 +43,7 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
     if not texts:
         raise DataError(f"no photo of {source.name} has a caption: BM25 has nothing to search")
     extra = {"model": BM25, **describe_collection(source, index, listed)}
-    with writing_to(index):
+    with writing(f"the index {index}"):
         postings = write_captions(
             index, list(texts), list(texts.values()), extra, language, partial(_write_table, index, source)
         )

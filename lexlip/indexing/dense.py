@@ -11,8 +11,9 @@ import numpy as np
 
 from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
 from lexlip.data import Source
+from lexlip.errors import writing
 from lexlip.indexing.journal import Journal
-from lexlip.indexing.report import Indexed, writing_to
+from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
@@ -49,7 +50,7 @@ def index_vectors(
     extra = {"model": model_name, **describe_collection(source, index, listed)}
     vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
     journal = Journal(index, {"encoder": model.identity}, source, listed, model.dimensions, np.float32)
-    with writing_to(index), replace_index(index) as folder, journal:
+    with writing(f"the index {index}"), replace_index(index) as folder, journal:
         bar = "index" if progress else None
         photos = PhotoVectors(
             model, source, workers=workers, progress=bar, indices=journal.missing, facts=True

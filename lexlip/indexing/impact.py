@@ -12,10 +12,10 @@ from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Source
-from lexlip.errors import DataError
+from lexlip.errors import writing
 from lexlip.indexing.caption_index import write_caption_index
 from lexlip.indexing.journal import Journal
-from lexlip.indexing.report import Indexed, writing_to
+from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
@@ -69,7 +69,7 @@ def index_photos(
     writer = impact_writer(index, words, scheme, topk_words, model.identity, extra)
     journal = Journal(index, settings, source, listed, len(words), np.int32)
     documents: list[Impacts] = []
-    with writing_to(index), writer, journal:
+    with writing(f"the index {index}"), writer, journal:
         bar = "index" if progress else None
         photos = PhotoVectors(
             model, source, workers=workers, progress=bar, indices=journal.missing, facts=True
@@ -109,7 +109,5 @@ def impacts(photos: PhotoVectors, topk_words: int | None, scheme: Scheme) -> Ite
 def _write_pseudo_documents(path: str | Path, documents: list[Impacts], words: Sequence[str]) -> None:
     ids = [id for batch, _ in documents for id in batch]
     rows = vstack([rows for _, rows in documents], format="csr")
-    try:
+    with writing(str(path)):
         write_json_vectors(path, ids, rows, words)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,16 +1,11 @@
-"""What indexing did, and errors of writing an index."""
+"""What indexing did."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from lexlip.data import Skipped, Unlisted
-from lexlip.errors import DataError
 
 
 class _Report:
@@ -86,14 +81,3 @@ class Updated(_Report):
     damaged_files: int = 0
     kept: int = 0
     unlisted: list[Unlisted] = field(default_factory=list)
-
-
-@contextmanager
-def writing_to(index: Path) -> Iterator[None]:
-    """Turn an error of the `with` block that the disk has caused into a DataError that names the index."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"cannot write the index {index}: {error.strerror or error}") from error
-    except sqlite3.OperationalError as error:  # the disk is full, or fails
-        raise DataError(f"cannot write the index {index}: {error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from scipy.sparse import csr_matrix
 
@@ -26,12 +26,12 @@ from anserini_bridge import (
 from lexlip.data import Skipped, Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.data.files import state_of
-from lexlip.errors import ConfigError, DataError
+from lexlip.errors import ConfigError, DataError, writing
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
 from lexlip.indexing.changes import Changes, find_changes, kept_since
 from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.known_again import Known, find_known
-from lexlip.indexing.report import Updated, writing_to
+from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, describe_collection
@@ -52,7 +52,7 @@ def update_photos(
     listed: float,
     index: str | Path,
     model_name: str | None = None,
-    topk_words: int | None = None,
+    topk_words: int | Literal["all"] | None = None,
     scheme: Scheme | None = None,
     workers: int = 2,
     device: str = "auto",
@@ -119,7 +119,7 @@ def update_photos(
     away: set[str] = set()  # opened, but then not read
     renamed = model != metadata.extra.get("model")
     if batch is not None or plan.writes or changed or new_unreadable or damage.files or renamed:
-        with writing_to(index), writer:
+        with writing(f"the index {index}"), writer:
             named = read_metadata(index).extra
             remove_old_tables(writer.folder, keep=named.get("photos"))
             remove_old_captions(writer.folder, keep=named.get("captions", {}).get("folder"))
@@ -352,7 +352,7 @@ def _facts_again(
         yield photos.take_facts(ids)
 
 
-def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> IndexMetadata:
+def _made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Scheme | None) -> IndexMetadata:
     """Return what an index of words says about itself, if it was made with these settings; None is any."""
     try:
         header = read_header(index)
@@ -366,7 +366,7 @@ def _made_with(index: Path, topk_words: int | None, scheme: Scheme | None) -> In
     metadata = read_metadata(index)
     check_stored(index, metadata)
     for option, was, given in (
-        ("--topk", metadata.topk, topk_words),
+        ("--topk", metadata.topk or "all", topk_words),
         ("--quantization", metadata.quantization.get("scheme"), scheme),
     ):
         if given is not None and given != was:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from lexlip.errors import DataError
+from lexlip.errors import DataError, writing
 from lexlip.measure.evaluate import Ranking
 
 DEPTH = 100
@@ -59,18 +59,15 @@ def write_run_files(
         lines[f"{name}.run"] = run_lines(ranking, tag, f"{name}.run" if progress else None)
         lines[f"{name}.qrels"] = qrels_lines(ranking)
     folder = Path(folder)
-    try:
+    with writing(f"run files to {folder}"), ExitStack() as leftovers:
         folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as leftovers:
-            for name, content in lines.items():
-                temporary = folder / f".{name}.{os.getpid()}"
-                leftovers.callback(temporary.unlink, missing_ok=True)
-                with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(content)
-            for name in lines:
-                (folder / f".{name}.{os.getpid()}").replace(folder / name)
-    except OSError as error:
-        raise DataError(f"cannot write run files to {folder}: {error.strerror or error}") from error
+        for name, content in lines.items():
+            temporary = folder / f".{name}.{os.getpid()}"
+            leftovers.callback(temporary.unlink, missing_ok=True)
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(content)
+        for name in lines:
+            (folder / f".{name}.{os.getpid()}").replace(folder / name)
     return [folder / name for name in lines]
 
 

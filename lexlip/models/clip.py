@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoImageProcessor, CLIPModel, PreTrainedTo
 
 from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
 from lexlip.device import copied, encoding
-from lexlip.encoders.image import to_pixels
+from lexlip.encoders.image import to_batch
 from lexlip.encoders.text import read_tokenizer
 from lexlip.errors import ModelError
 from lexlip.models.contract import QueryEncoder
@@ -87,10 +87,11 @@ class Clip(nn.Module):
         return cls(model.float(), read_tokenizer(name), image_config(settings, name), name)
 
     @torch.inference_mode()
-    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
-        """Return float32 vectors [B, D] of B photos: pictures, or uint8 [B, 3, size, size]."""
-        if not isinstance(photos, Tensor):
-            photos = torch.stack([to_pixels(photo.convert("RGB"), self.config.image) for photo in photos])
+    def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
+        """Return float32 vectors [B, D] of B photos; see `DualEncoder.encode_image`."""
+        photos = to_batch(photos, self.config.image)
+        if not len(photos):
+            return csr_matrix((0, self.dimensions), dtype="float32")
         pixels = (copied(photos, self.device).float() / 255 - self.mean) / self.std
         with encoding(self.device):
             pooled = self.model.vision_model(pixel_values=pixels).pooler_output
@@ -98,7 +99,7 @@ class Clip(nn.Module):
 
     @torch.inference_mode()
     def encode_text(
-        self, texts: Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, D] of T texts; the arguments are those of `DualEncoder.encode_text`.
 
@@ -107,6 +108,7 @@ class Clip(nn.Module):
         """
         if encoder == "words":
             raise ModelError(f"the CLIP model '{self.name}' has no words; use the network query encoder")
+        texts = [texts] if isinstance(texts, str) else texts
         parts = [texts[start : start + batch] for start in range(0, len(texts), batch)]
         with encoding(self.device):
             rows = [to_rows(self._encode(part)) for part in parts]

@@ -64,12 +64,12 @@ class Encoder(Protocol):
         """The text encoder's tokenizer."""
         ...
 
-    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
-        """Return float32 vectors [B, dimensions] of B photos: pictures, or uint8 [B, 3, size, size]."""
+    def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
+        """Return float32 vectors [B, dimensions] of B photos; see `DualEncoder.encode_image`."""
         ...
 
     def encode_text(
-        self, texts: Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, dimensions] of T texts; see `DualEncoder.encode_text`."""
         ...

@@ -23,7 +23,7 @@ from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
 from lexlip.device import copied, encoding
 from lexlip.encoders.batch_norms import fold_batch_norms
-from lexlip.encoders.image import ImageEncoder, to_pixels
+from lexlip.encoders.image import ImageEncoder, to_batch
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
@@ -168,24 +168,31 @@ class DualEncoder(nn.Module):
         return self.text_encoder.word_embeddings.device
 
     @torch.inference_mode()
-    def encode_image(self, photos: Tensor | Sequence[Image.Image]) -> csr_matrix:
-        """Return float32 vectors [B, dimensions] of B photos: pictures, or uint8 [B, 3, size, size]."""
+    def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
+        """Return float32 vectors [B, dimensions] of B photos.
+
+        Args:
+            photos: pictures of PIL, or one, of any size and mode: they are shown upright and on white, as
+                files are when they are indexed. Or uint8 [B, 3, size, size], RGB, taken as it is.
+
+        Raises:
+            DataError: they are something else.
+        """
         self.eval()
-        if isinstance(photos, Tensor):
-            pixels = photos
-        else:
-            pixels = torch.stack([to_pixels(photo.convert("RGB"), self.config.image) for photo in photos])
+        pixels = to_batch(photos, self.config.image)
+        if not len(pixels):
+            return csr_matrix((0, self.dimensions), dtype=np.float32)
         with encoding(self.device):
             return to_rows(self.vectors(self.raw_image(copied(pixels, self.device))))
 
     @torch.inference_mode()
     def encode_text(
-        self, texts: Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, dimensions] of T texts.
 
         Args:
-            texts: captions or queries.
+            texts: captions or queries; a single string is one text.
             encoder: "network" runs the text encoder; "words" looks up one learned weight per word.
             batch: texts encoded at a time.
 
@@ -193,6 +200,7 @@ class DualEncoder(nn.Module):
             ModelError: "words" with a model that has no words.
         """
         self.eval()
+        texts = [texts] if isinstance(texts, str) else texts
         if not texts:
             return csr_matrix((0, self.dimensions), dtype=np.float32)
         chunks = (texts[start : start + batch] for start in range(0, len(texts), batch))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import html
 import io
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anserini_bridge.storage import atomic_write
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location
-from lexlip.errors import DataError
+from lexlip.errors import DataError, writing
 from lexlip.retrieval.answer import Answer, Hit
 
 SIDE = 240  # pixels of a thumbnail's longer side
@@ -103,14 +103,8 @@ def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
 
 def _write(path: str | Path, sections: Iterable[str]) -> None:
     page = _PAGE.format(sections="\n".join(sections))
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(page, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise DataError(f"cannot write the contact sheet {path}: {error.strerror}") from error
+    with writing(f"the contact sheet {path}"), atomic_write(Path(path)) as file:
+        file.write(page)
 
 
 def _section(answer: Answer) -> str:

@@ -150,12 +150,13 @@ class PhotoSearch:
         with self._state(how.get("cursor")) as state:
             return self._answer(state, self._encode(state, query), k, how)
 
-    def texts(self, queries: Sequence[str | Query], k: int = 10) -> list[Answer]:
+    def texts(self, queries: str | Sequence[str | Query], k: int = 10) -> list[Answer]:
         """Return the k photos that fit each of several sentences best.
 
         The sentences are searched together, on all cores; `Answer.ms` is each one's share. With a second
         stage, or words left out, they are searched one by one.
         """
+        queries = [queries] if isinstance(queries, str) else queries
         if not queries:
             return []
         with self._state() as state:
@@ -178,7 +179,7 @@ class PhotoSearch:
         """Return the k photos that are most similar to a picture.
 
         Args:
-            picture: a file, or a picture in RGB.
+            picture: a file, or a picture of PIL; both are shown upright and on white.
             k, how: see `text`.
 
         Raises:
@@ -229,7 +230,7 @@ class PhotoSearch:
             return self._answer(state, Asked(id, f"like {id}", encoded, itself=id, ms=ms), k, how)
 
     def words(
-        self, terms: Mapping[str, float], k: int = 10, without: Sequence[str] = (), **how: Unpack[How]
+        self, terms: Mapping[str, float], k: int = 10, without: str | Sequence[str] = (), **how: Unpack[How]
     ) -> Answer:
         """Return the k photos that fit some weighted words best.
 
@@ -247,7 +248,8 @@ class PhotoSearch:
         heaviest = max(terms.values(), default=1.0)
         added = {word: weight / heaviest for word, weight in terms.items()}
         text = " ".join(f"+{word}^{weight:g}" for word, weight in terms.items())
-        return self.text(Query(text, "", added=added, without=tuple(without)), k, **how)
+        left_out = (without,) if isinstance(without, str) else tuple(without)
+        return self.text(Query(text, "", added=added, without=left_out), k, **how)
 
     # ---- what an index knows ----
 

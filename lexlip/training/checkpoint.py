@@ -21,10 +21,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from anserini_bridge.given_files import read_json
+from anserini_bridge.storage import replace_folder, replace_link
 from lexlip.errors import ModelError
 from lexlip.models.model_folder import read_words
 from lexlip.training.distributed import Processes
 from lexlip.training.method import Method
+from lexlip.training.run_folder import writing_run
 
 
 @dataclass
@@ -47,28 +49,37 @@ def save_checkpoint(
 ) -> None:
     """Write a checkpoint, point `last` (and `best`) to it, and delete those that nothing points to.
 
-    Every process must call it; the first one writes.
+    Every process must call it; the first one writes. What is written is durable before anything points to it.
+
+    Raises:
+        DataError: it cannot be written; the checkpoints before it stay.
     """
     generators = _generator_states(processes)
     if not processes.first:
         return
     folder = run / "checkpoints" / f"step-{step:08d}"
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    method.model.save(temporary)
-    _save(method.left_behind(), temporary / "left_behind.safetensors")
-    _save(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
-    trainer = {"step": step, **asdict(state), **generators, "scaler": scaler.state_dict()}
-    (temporary / "trainer.json").write_text(json.dumps(trainer), encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.rename(folder)
-    for name in ("last", "best") if best else ("last",):
-        link = run / f".{name}"
-        link.unlink(missing_ok=True)
-        link.symlink_to(folder.relative_to(run))
-        link.replace(run / name)
+    _remove_others(run)  # what a killed run left half-written
+    with writing_run(run):
+        try:
+            method.model.save(temporary)
+            _save(method.left_behind(), temporary / "left_behind.safetensors")
+            _save(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
+            trainer = {"step": step, **asdict(state), **generators, "scaler": scaler.state_dict()}
+            (temporary / "trainer.json").write_text(json.dumps(trainer), encoding="utf-8")
+            replace_folder(temporary, folder)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        for name in ("best", "last") if best else ("last",):  # a run goes on from `last`: it comes last
+            replace_link(run / name, folder.relative_to(run))
+    _remove_others(run)
+
+
+def _remove_others(run: Path) -> None:
+    """Remove the checkpoints that neither `last` nor `best` points to, also half-written ones."""
     kept = {(run / name).resolve() for name in ("last", "best")}
-    for other in (run / "checkpoints").iterdir():
+    for other in (run / "checkpoints").glob("*"):
         if other.resolve() not in kept:
             shutil.rmtree(other)
 

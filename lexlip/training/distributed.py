@@ -336,7 +336,10 @@ def _together() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        raise LexLIPError("another of the processes that train together ended; it has printed why") from error
+        raise LexLIPError(
+            "another of the processes that train together ended; it has printed why, unless it was killed:"
+            " then go on with the same command and --resume"
+        ) from error
 
 
 def _abort() -> None:

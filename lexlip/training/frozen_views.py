@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from lexlip.machine import cores
 from lexlip.processes import worker_context
 from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.distributed import Processes
+from lexlip.training.run_folder import writing_run
 
 BATCH = 32  # views encoded at a time
 
@@ -65,6 +67,7 @@ def encode_views(
 
     Raises:
         ConfigError: the body is not frozen.
+        DataError: the disk has no room for them.
     """
     if any(parameter.requires_grad for parameter in encoder.body.parameters()):
         raise ConfigError(
@@ -110,13 +113,25 @@ def encode_views(
 def _shared_array(file: Path, shape: tuple[int, ...], processes: Processes) -> np.ndarray:
     """Return a float16 array on disk that all processes share, in a file without a name."""
     if processes.first:
-        np.lib.format.open_memmap(file, "w+", np.float16, shape).flush()
+        with writing_run(file.parent):
+            _reserve(file, shape)
     processes.wait()
     array: np.ndarray = np.lib.format.open_memmap(file, "r+")
     processes.wait()
     if processes.first:
         file.unlink()
     return array
+
+
+def _reserve(file: Path, shape: tuple[int, ...]) -> None:
+    """Make the file of an array with all its room on the disk, without which a later write would kill us."""
+    try:
+        np.lib.format.open_memmap(file, "w+", np.float16, shape).flush()
+        with file.open("r+b") as opened:
+            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
 
 
 class _Views(Dataset):

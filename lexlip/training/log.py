@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from anserini_bridge.storage import atomic_write
 from lexlip.machine import peak_memory_mb
 from lexlip.measure.evaluate import Report
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
+from lexlip.training.run_folder import writing_run
 
 
 class Log:
@@ -38,7 +40,8 @@ class Log:
         )
         if processes.first:
             kept = [line for line in self._complete_lines() if json.loads(line)["step"] <= first]
-            self.file.write_text("".join(kept), encoding="utf-8")
+            with writing_run(folder), atomic_write(self.file) as file:
+                file.write("".join(kept))
 
     def restart(self) -> None:
         """Measure photos per second from now on."""
@@ -102,7 +105,7 @@ class Log:
         return peak_memory_mb()
 
     def _append(self, row: Mapping[str, Any]) -> None:
-        with self.file.open("a", encoding="utf-8") as file:
+        with writing_run(self.file.parent), self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
     def _complete_lines(self) -> list[str]:

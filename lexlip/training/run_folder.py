@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import yaml
 
 from anserini_bridge.given_files import parse_json
+from anserini_bridge.storage import atomic_write
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
-from lexlip.errors import ConfigError, DataError
+from lexlip.errors import ConfigError, DataError, writing
 from lexlip.measure.evaluate import Report
 
 
@@ -21,14 +23,29 @@ def begin_run(config: Config, resume: bool, first: bool) -> Path:
 
     Raises:
         ConfigError: RUN holds a run already; with `resume`, it holds none, or one of another config.
+        DataError: RUN cannot be written.
     """
     run = Path(config.out or f"runs/{config.name}")
     if first:
         check_run(config, resume)
     if first and not resume:
-        run.mkdir(parents=True, exist_ok=True)
-        (run / "config.yaml").write_text(yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8")
+        with writing_run(run):
+            run.mkdir(parents=True, exist_ok=True)
+            with atomic_write(run / "config.yaml") as file:
+                file.write(yaml.safe_dump(to_dict(config), sort_keys=False))
     return run
+
+
+@contextmanager
+def writing_run(run: Path) -> Iterator[None]:
+    """Say how to go on if the `with` block cannot write to RUN, as when the disk is full.
+
+    Raises:
+        DataError: RUN cannot be written.
+    """
+    again = "go on with the same command and --resume" if (run / "last").exists() else "start again"
+    with writing(f"the run {run}", f"; when that is mended, {again}"):
+        yield
 
 
 def check_run(config: Config, resume: bool) -> None:

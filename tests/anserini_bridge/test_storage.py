@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from anserini_bridge import IndexLocked, IndexNotFound, folder_megabytes
-from anserini_bridge.storage import WriterLock, atomic_write, next_data_folder, remove_leftovers
+from anserini_bridge.storage import (
+    WriterLock,
+    atomic_write,
+    next_data_folder,
+    remove_leftovers,
+    replace_folder,
+    replace_link,
+)
 
 
 def names(path: Path) -> list[str]:
@@ -164,3 +171,32 @@ def test_megabytes_count_the_files_of_all_folders(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"x" * 1_500_000)
     (tmp_path / "a" / "b" / "two").write_bytes(b"x" * 500_001)
     assert folder_megabytes(tmp_path) == 2.000001
+
+
+def test_a_folder_and_links_are_replaced(tmp_path: Path) -> None:
+    for text in ("old", "new"):
+        (tmp_path / "a.tmp" / "deeper").mkdir(parents=True)
+        (tmp_path / "a.tmp" / "deeper" / f"{text}.txt").write_text(text)
+        replace_folder(tmp_path / "a.tmp", tmp_path / "a")
+        replace_link(tmp_path / "link", f"a/deeper/{text}.txt")
+        assert (tmp_path / "link").read_text() == text
+    assert names(tmp_path) == ["a", "link"]
+    assert names(tmp_path / "a" / "deeper") == ["new.txt"]
+
+
+def test_a_folder_is_durable_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    monkeypatch.setattr("os.fsync", synced)
+    monkeypatch.setattr(Path, "replace", lambda path, new: (done.append(f"= {new.name}"), replace(path, new)))
+    (tmp_path / "a.tmp" / "b").mkdir(parents=True)
+    (tmp_path / "a.tmp" / "b" / "c").write_text("c")
+    replace_folder(tmp_path / "a.tmp", tmp_path / "a")
+    replace_link(tmp_path / "link", "a")
+    assert sorted(done[:3]) == ["a.tmp", "b", "c"]
+    assert done[3:] == ["= a", tmp_path.name, "= link", tmp_path.name]

@@ -69,6 +69,8 @@ def test_options_reach_the_measurement(lexlip: Run, photos: Path) -> None:
     assert words["terms_image"] == whole["terms_image"]
     for options in (["--topk", "1"], ["--query-topk", "1"], ["--quantization", "paper"], ["--workers", "0"]):
         assert json.loads(lexlip("evaluate", "photos", "--json", *options).stdout)["images"] == 6
+    some, every = (lexlip("evaluate", "photos", "--json", "--topk", k).stdout for k in (1000, "all"))
+    assert json.loads(some) == json.loads(every)
 
 
 def write_karpathy(folder: Path, number: int = 12) -> Path:

@@ -1,9 +1,12 @@
+import os
+import signal
+
 import click
 import pytest
 
 import lexlip
 from anserini_bridge.errors import BridgeError, IndexNotFound
-from lexlip.cli.exit_codes import Interrupted, UserError, interruptible
+from lexlip.cli.exit_codes import Interrupted, UserError, interruptible, terminated_as_interrupted
 from lexlip.data import UnreadableImage
 from lexlip.errors import ConfigError, DataError, LexLIPError, ModelError
 
@@ -25,6 +28,13 @@ def test_ctrl_c_says_how_to_go_on() -> None:
     with pytest.raises(Interrupted) as caught, interruptible("start again"):
         raise KeyboardInterrupt
     assert (caught.value.message, caught.value.exit_code) == ("interrupted: start again", 130)
+
+
+def test_sigterm_is_as_ctrl_c() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted), interruptible("start again"), terminated_as_interrupted():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_other_errors_pass_through() -> None:

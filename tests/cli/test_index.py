@@ -72,6 +72,21 @@ def test_topk_is_the_number_of_words_a_photo_keeps(lexlip: Run, photos: Path, k:
     assert read_metadata(".lexlip").topk == k
 
 
+def test_a_photo_keeps_all_words(lexlip: Run, photos: Path) -> None:
+    most = json.loads(lexlip("index", "photos", "--topk", 1000, "--json").stdout)
+    all_words = json.loads(lexlip("index", "photos", "--topk", "all", "--json").stdout)
+    assert all_words["postings"] == most["postings"]
+    assert read_metadata(".lexlip").topk is None
+    assert lexlip("index", "--update", "--topk", "all").stdout.startswith("0 added")
+    says = "was made with --topk all, not 32: leave --topk out"
+    assert says in error(lexlip("index", "--update", "--topk", 32, code=2))
+    lexlip("index", "photos")
+    assert "with --topk 32, not all" in error(lexlip("index", "--update", "--topk", "all", code=2))
+    assert "--topk is for models" in error(
+        lexlip("index", "photos", "--model", "bm25", "--topk", "all", code=2)
+    )
+
+
 def test_pseudo_documents_are_what_is_indexed(lexlip: Run, photos: Path) -> None:
     lexlip("index", "photos", "--pseudo-documents", "documents.jsonl")
     documents = [json.loads(line) for line in Path("documents.jsonl").read_text().splitlines()]

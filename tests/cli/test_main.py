@@ -73,3 +73,16 @@ def test_an_error_that_is_not_the_users_is_not_hidden(lexlip: Run, monkeypatch: 
     monkeypatch.setattr(data, "open_source", fail)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         lexlip("evaluate", ".")
+
+
+def test_output_to_a_full_disk(run_python: RunPython) -> None:
+    """Whatever a command writes: one sentence."""
+    code = """
+import os, sys
+os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+from lexlip.cli import main
+main(["pretrain", "--dry-run"])
+"""
+    result = run_python("-c", code)
+    assert result.stderr.splitlines()[-1] == "Error: cannot write the output: No space left on device"
+    assert result.returncode == 2

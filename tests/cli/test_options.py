@@ -45,15 +45,17 @@ def test_what_the_user_gave() -> None:
     def body(context: click.Context) -> Any:
         return options.given(context, "topk")
 
-    assert run([], options.topk_option, body=body) is None
-    assert run(["--topk", "32"], options.topk_option, body=body) == 32  # though it is the default
+    assert run([], options.topk_option(all_words=True), body=body) is None
+    assert (
+        run(["--topk", "32"], options.topk_option(all_words=True), body=body) == 32
+    )  # though it is the default
 
 
 def test_options_that_do_nothing_are_refused() -> None:
     def body(context: click.Context) -> None:
         options.refuse(context, ["query_encoder", "topk"], "is for models")
 
-    both = options.topk_option, options.query_encoder_option
+    both = options.topk_option(all_words=True), options.query_encoder_option
     assert run([], *both, body=body) is None
     with pytest.raises(ConfigError, match=r"^--topk is for models: leave it out$"):
         run(["--topk", "8"], *both, body=body)

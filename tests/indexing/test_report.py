@@ -1,11 +1,7 @@
 import json
-from pathlib import Path
-
-import pytest
 
 from lexlip.data import Skipped
-from lexlip.errors import DataError
-from lexlip.indexing.report import Indexed, Updated, writing_to
+from lexlip.indexing.report import Indexed, Updated
 
 BAD = [Skipped("bad.jpg", "not an image")]
 
@@ -36,15 +32,3 @@ def test_reports_as_plain_values() -> None:
     ]
     assert list(updated.to_dict().values()) == ["ix", 1, 2, 3, 4, 0.5, 2.0, [], 0, 0, 0, 0, 0, []]
     json.dumps([indexed.to_dict(), updated.to_dict()])
-
-
-def test_what_the_system_says_names_the_index() -> None:
-    with (
-        pytest.raises(DataError, match=r"^cannot write the index ix: No space left on device$"),
-        writing_to(Path("ix")),
-    ):
-        raise OSError(28, "No space left on device")
-    with pytest.raises(DataError, match=r"^cannot write the index ix: odd$"), writing_to(Path("ix")):
-        raise OSError("odd")
-    with pytest.raises(ZeroDivisionError), writing_to(Path("ix")):
-        raise ZeroDivisionError

@@ -1,11 +1,16 @@
+import io
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from lexlip.data import decode
+from lexlip.errors import DataError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
@@ -35,6 +40,42 @@ def model() -> LexLIP:
 def saved(tmp_path: Path) -> Path:
     tiny_model().save(tmp_path / "saved")
     return tmp_path / "saved"
+
+
+def test_one_text_or_one_picture_is_a_batch_of_one(model: LexLIP) -> None:
+    assert (model.encode_text(CAPTIONS[0]) != model.encode_text(CAPTIONS[:1])).nnz == 0
+    assert model.encode_text("two dogs", "words").shape == (1, model.dimensions)
+    picture = Image.effect_noise((50, 40), 60)
+    assert (model.encode_image(picture) != model.encode_image([picture])).nnz == 0
+    assert model.encode_image([]).shape == model.encode_text([]).shape == (0, model.dimensions)
+
+
+def test_a_picture_is_encoded_as_its_file_is_indexed(model: LexLIP) -> None:
+    """A photo that the camera turned, and one with transparent parts."""
+    colours = np.random.default_rng(0).integers(0, 255, (40, 60, 4), np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for format, pixels in (("JPEG", colours[..., :3]), ("PNG", colours)):
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, format, exif=exif)
+        expected = model.encode_image([decode(file.getvalue(), 32)])
+        assert expected.nnz
+        assert (model.encode_image(Image.open(file)) != expected).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("photos", "got"),
+    [
+        (torch.zeros(1, 3, 32, 32), r"torch\.float32 of shape \[1, 3, 32, 32\]"),
+        (torch.zeros(3, 32, 32, dtype=torch.uint8), r"torch\.uint8 of shape \[3, 32, 32\]"),
+        (np.zeros((1, 32, 32, 3), np.uint8), "ndarray"),
+        (["photo.jpg"], "str"),
+        ("photo.jpg", "str"),
+    ],
+)
+def test_what_is_no_picture(model: LexLIP, photos: Any, got: str) -> None:
+    with pytest.raises(DataError, match=rf"^photos are pictures of PIL.*, and not {got}: open files with"):
+        model.encode_image(photos)
 
 
 def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(model: LexLIP) -> None:

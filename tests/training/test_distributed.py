@@ -3,9 +3,11 @@
 import json
 import math
 import os
+import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from lexlip.config_files import to_dict
 from lexlip.errors import ConfigError
 from lexlip.training.distributed import Processes
 from tests.tiny import TINY
+from tests.training.small_run import SMALL
+from tests.training.test_loop import check_same
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "several_processes.py"
@@ -45,6 +49,12 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "micro-batches": {**PHASE_1, **ANCHORS, "queue": 21},
     "dense": {**NO_WORDS, **PHASE_1, "queue": 21},
 }
+
+
+ANOTHER_ENDED = (
+    "another of the processes that train together ended; it has printed why, unless it was killed: then go on"
+    " with the same command and --resume"
+)
 
 
 def config_of(name: str) -> dict[str, Any]:
@@ -189,7 +199,32 @@ def test_a_process_that_fails_ends_the_others(waiting_for: str) -> None:
     waiting, failing = two_processes("failing_process.py", waiting_for)
     assert (waiting.returncode, failing.returncode) == (2, 2)
     assert failing.stderr.endswith("this one fails\n")
-    assert waiting.stderr.endswith("another of the processes that train together ended; it has printed why\n")
+    assert waiting.stderr.endswith(f"{ANOTHER_ENDED}\n")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config whose run two processes have finished undisturbed, beside it."""
+    file = tmp_path_factory.mktemp("small") / "small.yaml"
+    file.write_text(yaml.safe_dump(to_dict(replace(SMALL, device="cpu"))))
+    done = two_processes("killed_process.py", "-1", str(file), f"out={file.parent / 'finished'}")
+    assert [process.returncode for process in done] == [0, 0], done[0].stderr
+    return file
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_process_that_is_killed(small: Path, tmp_path: Path, killed: int) -> None:
+    """The other one ends by itself, and the run goes on as if nothing had been."""
+    out = f"out={tmp_path / 'run'}"
+    done = two_processes("killed_process.py", str(killed), str(small), out)
+    assert done[killed].returncode == -signal.SIGKILL
+    assert done[1 - killed].returncode == 2
+    assert done[1 - killed].stderr.endswith(f"Error: {ANOTHER_ENDED}\n")
+    assert "Traceback" not in done[1 - killed].stderr
+    assert (tmp_path / "run" / "last").resolve().name == "step-00000005"
+    done = two_processes("killed_process.py", "-1", str(small), out, "--resume")
+    assert [process.returncode for process in done] == [0, 0], done[0].stderr
+    check_same(tmp_path / "run", small.parent / "finished")
 
 
 def test_sums_during_the_backward_pass_are_those_after_it() -> None:

@@ -1,0 +1,69 @@
+"""Pictures as people see them: upright, on white paper."""
+
+import numpy as np
+from PIL import Image
+
+TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
+_ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+SIDEWAYS = tuple(_UPRIGHT[value] for value in (5, 6, 7, 8))
+_SAY_ORIENTATION = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")  # keys of `Image.info`
+
+
+def as_seen(picture: Image.Image) -> Image.Image:
+    """Return a picture upright and in RGB, as viewers show it.
+
+    What its EXIF says of how the camera was held turns it, unless it was turned already; transparent parts
+    become white; grey of 16 or 32 bits becomes 8 bits.
+    """
+    picture.load()
+    return _to_rgb(_upright(picture))
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    if image.format == "TIFF":  # Pillow turned it while loading
+        return image
+    turn = turn_of(image)
+    if turn is None:
+        return image
+    turned = image.transpose(turn)
+    for name in _SAY_ORIENTATION:
+        turned.info.pop(name, None)
+    return turned
+
+
+def turn_of(image: Image.Image) -> Image.Transpose | None:
+    """Return how a picture is turned upright."""
+    try:
+        return _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # broken EXIF in an intact picture: leave it as it is
+        return None
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith(("I", "F")):
+        return _eight_bits(image).convert("RGB")
+    if image.mode in TRANSPARENT or "transparency" in image.info:
+        rgba = image if image.mode == "RGBA" else image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Convert grey of 16 or 32 bits, integer or float, to 8 bits; Pillow's own conversion clips at 255."""
+    grey = np.array(image, dtype=np.float32)
+    np.nan_to_num(grey, copy=False)
+    tops = (1.0, 255.0, 65535.0) if image.mode.startswith("F") else (65535.0,)
+    brightest = float(np.max(grey))
+    top = next((top for top in tops if brightest <= top), brightest)
+    np.clip(grey, 0, top, out=grey)
+    grey *= np.float32(255 / top)
+    return Image.fromarray(np.rint(grey, out=grey).astype(np.uint8))

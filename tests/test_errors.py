@@ -1,0 +1,22 @@
+import pytest
+from safetensors import SafetensorError
+
+from lexlip.errors import DataError, writing
+
+
+def test_what_the_system_says() -> None:
+    with (
+        pytest.raises(DataError, match=r"^cannot write the index ix: No space left on device; try again$"),
+        writing("the index ix", "; try again"),
+    ):
+        raise OSError(28, "No space left on device")
+    with pytest.raises(DataError, match=r"^cannot write it: odd$"), writing("it"):
+        raise OSError("odd")
+    with pytest.raises(DataError, match=r"^cannot write it: Permission denied$"), writing("it"):
+        raise SafetensorError("I/O error: Permission denied (os error 13)")  # as Rust wraps it
+
+
+def test_other_errors_stay() -> None:
+    for error in (ZeroDivisionError("os"), SafetensorError("a tensor is too large")):
+        with pytest.raises(type(error)), writing("it"):
+            raise error

@@ -185,7 +185,6 @@ class PhotoSearch:
             DataError: the file cannot be read, or is not an image.
             ModelError: the index holds captions, or there is a second stage, which takes sentences only.
         """
-        check_id(id)
         self._check_no_reranker()
         started = time.perf_counter()
         encoder = self.stage.encoder

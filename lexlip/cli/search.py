@@ -186,7 +186,7 @@ def search(
         for hit in answer.hits:
             # as they are for other commands; a terminal could obey them
             seen = sys.stdout.isatty() and not null
-            click.echo(readable(hit.path) if seen else hit.path, nl=not null)
+            click.echo(readable(hit.path) if seen else hit.path, nl=not null, color=True)
             if null:
                 click.echo("\0", nl=False)
     else:

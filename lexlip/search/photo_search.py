@@ -188,9 +188,10 @@ class PhotoSearch:
         """
         self._check_no_reranker()
         started = time.perf_counter()
-        encoder = self.stage.encoder
         name = "picture" if isinstance(picture, Image.Image) else str(picture)
-        photo = picture if isinstance(picture, Image.Image) else _read(picture, encoder.config.image.size)
+        file = picture if isinstance(picture, Image.Image) else _read(picture)  # before the model is loaded
+        encoder = self.stage.encoder
+        photo = file if isinstance(file, Image.Image) else _decode(file, name, encoder.config.image.size)
         encoded: Any = encoder.encode_image([photo])
         return self.vector(encoded, k, name, 1000 * (time.perf_counter() - started), **how)
 
@@ -315,6 +316,11 @@ class PhotoSearch:
         return page_of(state, asked, found, k, how, ms, cut, self.rerank)
 
 
-def _read(path: str | Path, size: int) -> Image.Image:
+def _read(path: str | Path) -> bytes:
     with reading(path):
-        return decode(read_location(str(path)), size)
+        return read_location(str(path))
+
+
+def _decode(data: bytes, path: str, size: int) -> Image.Image:
+    with reading(path):
+        return decode(data, size)

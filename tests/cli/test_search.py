@@ -373,15 +373,15 @@ def test_names_that_could_steer_the_terminal(lexlip: Run, tmp_path: Path) -> Non
     result = lexlip("search", ALL)
     assert r"/odd/\x1b[31mred\n.jpg" in result.stdout
     assert "\x1b" not in result.output + lexlip("words", "odd").output
-    assert error(lexlip("index", "no\x1b[31m", code=2)) == r"no\x1b[31m does not exist"
+    assert error(lexlip("index", "no\x1b]0;", code=2)) == r"no\x1b]0; does not exist"
     paths = lexlip("search", ALL, "-f", "paths", "-0").stdout  # for other commands
     assert f"{tmp_path}/odd/\x1b[31mred\n.jpg" in paths.split("\0")
 
 
-@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "~nosuchuser/x", "x" * 5000, "sparse.jpg"])
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe.jpg", "~nosuchuser/x", "x" * 5000, "sparse.jpg"])
 def test_a_picture_that_never_ends_is_refused_at_once(indexed: Run, name: str) -> None:
-    os.mkfifo("pipe")
+    os.mkfifo("pipe.jpg")
     with Path("sparse.jpg").open("wb") as file:
         file.truncate(20 << 30)
     assert error(indexed("search", "--image", name, code=2))
-    assert error(indexed("explain", name if name == "pipe" else "sparse.jpg", code=2))
+    assert error(indexed("explain", name if name == "pipe.jpg" else "sparse.jpg", code=2))

@@ -13,6 +13,7 @@ from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound, UnknownI
 from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError, ModelError
 from lexlip.indexing.update import update_photos
+from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
@@ -382,3 +383,14 @@ def test_halves_of_characters_are_refused(indexed: Indexed) -> None:
         for ask in (photos.similar, photos.photo, photos.photo_words):
             with pytest.raises(UnknownId):
                 ask("\ud800")
+
+
+def test_no_model_is_loaded_for_a_picture_that_is_no_file(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
+    with (
+        PhotoSearch(indexed.words) as photos,
+        pytest.raises(DataError, match="cannot read the picture /dev/zero: not a file"),
+    ):
+        photos.image("/dev/zero")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 
 import click
 
@@ -39,6 +41,11 @@ class _Commands(click.Group):
             return super().invoke(context)
         except FixableError as error:
             raise UserError(str(error)) from error
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is in the buffer
+            raise UserError(f"cannot write any more ({error.strerror}): free some space") from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

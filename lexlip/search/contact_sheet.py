@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,11 @@ from typing import Any
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location
 from lexlip.errors import DataError
+from lexlip.output_files import write_output
 from lexlip.retrieval.answer import Answer, Hit
 
 SIDE = 240  # pixels of a thumbnail's longer side
+SHEET = "the contact sheet "  # in errors
 WORDS = 6  # matching words shown for a hit
 
 
@@ -103,14 +104,7 @@ def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
 
 def _write(path: str | Path, sections: Iterable[str]) -> None:
     page = _PAGE.format(sections="\n".join(sections))
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(page, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise DataError(f"cannot write the contact sheet {path}: {error.strerror}") from error
+    write_output(path, page.encode(), SHEET)
 
 
 def _section(answer: Answer) -> str:

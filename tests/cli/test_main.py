@@ -3,10 +3,14 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.conftest import ROOT
 
 COMMANDS = ["index", "search", "evaluate", "table", "pretrain", "bench", "doctor"]
 
@@ -73,3 +77,17 @@ def test_an_error_that_is_not_the_users_is_not_hidden(lexlip: Run, monkeypatch: 
     monkeypatch.setattr(data, "open_source", fail)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         lexlip("evaluate", ".")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_a_full_disk_behind_the_output_is_one_sentence(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lexlip", "doctor", "--index", tmp_path / "none"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    assert done.returncode == 2
+    assert done.stderr == "Error: cannot write any more (No space left on device): free some space\n"

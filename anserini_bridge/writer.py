@@ -218,7 +218,7 @@ class ImpactWriter:
             remove_leftovers(self.path, keep=self._old.directory)
             self._check_settings(self._old)
             folder = self.path / self._old.directory
-            check_data(folder / "lucene")
+            check_data(self.path, f"{folder.name}/lucene")
             check_writable(self.path, self._old.directory, f"{self._old.directory}/lucene")
             return folder
         folder = stack.enter_context(replace_index(self.path))

@@ -280,7 +280,7 @@ class ImpactSearcher:
                 if self._expected is not None:
                     check_same_vocabulary(self.path, metadata, self._expected)
                 folder = self.path / metadata.directory / LUCENE_FOLDER
-                check_data(folder)
+                check_data(self.path, f"{metadata.directory}/{LUCENE_FOLDER}")
                 with java_errors(self.path):
                     java = _java()(
                         str(folder).encode(), metadata.commit.encode(), *pack_strings(words), self._without

@@ -116,20 +116,24 @@ def check_writable(path: Path, *folders: str) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
-def check_data(folder: Path) -> None:
+def check_data(path: Path, folder: str = ".") -> None:
     """Check the files of an index, before something else opens them: a pipe would block it.
+
+    Args:
+        path: the index.
+        folder: the one of its folders that they are in.
 
     Raises:
         CorruptIndex: the folder is missing, or holds something else than files and folders.
         BridgeError: it cannot be read.
     """
     try:
-        check_files(folder)
+        check_files(path / folder)
     except PermissionError as error:
-        raise unreadable(folder, error) from None
+        raise unreadable(path / folder, error) from None
     except OSError as error:
         raise CorruptIndex(
-            f"{error.filename} of the index is damaged ({error.strerror}): build the index again"
+            f"the index at {path} is damaged ({error.filename}: {error.strerror}): build it again"
         ) from None
 
 

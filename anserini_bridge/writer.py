@@ -228,8 +228,9 @@ class ImpactWriter:
             remove_leftovers(self.path, keep=self._old.directory)
             self._check_settings(self._old)
             folder = self.path / self._old.directory
-            check_data(folder / LUCENE_FOLDER)
-            check_writable(self.path, self._old.directory, f"{self._old.directory}/{LUCENE_FOLDER}")
+            lucene = f"{folder.name}/{LUCENE_FOLDER}"
+            check_data(self.path, lucene)
+            check_writable(self.path, folder.name, lucene)
             if self._without is None:
                 check_whole(self.path, self._old)
             return folder

@@ -16,6 +16,7 @@ WITHOUT = {
     *("lexlip/server/request_body.py", "lexlip/server/served_index.py"),
 }
 THEMES = {
+    "tests/search": {"snapshots"},
     "tests/cli": {"main", "first_stages", "second_stage", "multilingual", "interruption"},
     "tests/training": {"full_disk", "phases", "relations"},
     "tests/bench/peers": {"peers"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 
 import click
 
@@ -46,6 +47,8 @@ class _Commands(click.Group):
         except OSError as error:
             if error.errno not in CANNOT_WRITE:
                 raise
+            if error.filename is None:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is in the buffer
             where = readable(str(error.filename or "the output"))
             raise UserError(f"cannot write {where}: {error.strerror}") from error
 

@@ -72,8 +72,10 @@ def explain(
         check_words(index_folder)
     if cloud is not None:
         from lexlip.explain.drawing import check_suffix
+        from lexlip.output_files import check_output
 
         check_suffix(cloud, (".png", ".svg"))
+        check_output(cloud)
     if heat is not None:
         from lexlip.explain.heat_map import check_heat
 

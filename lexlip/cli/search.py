@@ -122,7 +122,10 @@ def search(
         raise click.UsageError("the query is empty: give a sentence")
 
     from anserini_bridge import find_jar, find_java, read_header
+    from lexlip.output_files import check_output
 
+    if html:
+        check_output(html, "the contact sheet ")
     header = read_header(index_folder)
     if header.kind == "dense":
         why = f"is for an index of words, and {index_folder} was made with {header.encoder}"

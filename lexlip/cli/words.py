@@ -53,7 +53,10 @@ def words(
     """
     from lexlip.cli.index import show_skipped
     from lexlip.data import open_source, spread
+    from lexlip.output_files import check_output
 
+    if html:
+        check_output(html, "the contact sheet ")
     photos = open_source(source, images, split)
 
     from lexlip.device import pick_device

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import functools
 import io
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from PIL import Image, ImageDraw, ImageFont
 
-from lexlip.errors import ConfigError, DataError
+from lexlip.errors import ConfigError
+from lexlip.output_files import write_output
 
 PAPER, INK, QUIET, ACCENT = "#ffffff", "#1f2937", "#5b6675", "#c2410c"
 FAMILY = "DejaVu Sans, Verdana, sans-serif"
@@ -119,29 +119,13 @@ class Drawing:
         """
         check_suffix(path, (".png", ".svg"))
         svg = Path(path).suffix.lower() == ".svg"
-        write(path, self.to_svg().encode() if svg else self.to_png())
+        write_output(path, self.to_svg().encode() if svg else self.to_png())
 
 
 def check_suffix(path: str | Path, suffixes: Sequence[str]) -> None:
     """Raise ConfigError unless a file's name ends with one of these."""
     if Path(path).suffix.lower() not in suffixes:
         raise ConfigError(f"cannot write {path}: give a name that ends with {' or '.join(suffixes)}")
-
-
-def write(path: str | Path, data: bytes) -> None:
-    """Write a file as a whole, or leave the old one.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise DataError(f"cannot write {path}: {error.strerror}") from error
 
 
 def png(image: Image.Image) -> bytes:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from lexlip.errors import ConfigError, DataError
-from lexlip.explain.drawing import INK, QUIET, Drawing, Element, Picture, Text, cut, width_of, write
+from lexlip.explain.drawing import INK, QUIET, Drawing, Element, Picture, Text, cut, width_of
 from lexlip.explain.word_places import WordPlaces
+from lexlip.output_files import check_output, write_output
 from lexlip.pictures import as_seen
 
 VIRIDIS = "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725"
@@ -88,10 +89,17 @@ def heat_sheet(picture: Image.Image, places: WordPlaces, title: str) -> Drawing:
 
 
 def check_heat(to: str | Path) -> None:
-    """Raise ConfigError unless this can be a folder or a PNG file."""
+    """Check that this can be a folder or a PNG file.
+
+    Raises:
+        ConfigError: it is a file of another kind.
+        DataError: the file cannot be written.
+    """
     to = Path(to)
     if to.suffix.lower() not in ("", ".png") and not to.is_dir():
         raise ConfigError(f"cannot write {to}: give a folder, or a name that ends with .png")
+    if to.suffix and not to.is_dir():
+        check_output(to)
 
 
 def write_heat(to: str | Path, picture: Image.Image, places: WordPlaces, title: str) -> list[Path]:
@@ -117,7 +125,7 @@ def write_heat(to: str | Path, picture: Image.Image, places: WordPlaces, title: 
     for number, word in enumerate(places.words, 1):
         name = re.sub(r"[^\w-]", "_", word)[:80]
         files.append(to / f"{number:0{digits}d}-{name}.png")
-        write(files[-1], heat_picture(picture, places, word).to_png())
+        write_output(files[-1], heat_picture(picture, places, word).to_png())
     return files
 
 

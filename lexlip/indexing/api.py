@@ -61,12 +61,15 @@ def index(
     from lexlip.data import Given, open_library
     from lexlip.errors import writing
     from lexlip.models.model_folder import kind_of, lasting_name
+    from lexlip.output_files import check_output
 
     kind = kind_of(model)
     if kind == BM25 or (kind in MODELS and MODELS[kind].words):
         find_java(), find_jar()  # fail before the seconds that loading torch takes
     with writing(f"the index {index}"):
         check_writable(Path(index))
+    if pseudo_documents is not None:
+        check_output(pseudo_documents)
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
     given = Given(_names(source), None if images is None else str(images), split, _names(exclude))
     photos = open_library(given)

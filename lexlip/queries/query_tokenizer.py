@@ -36,12 +36,8 @@ class QueryTokenizer:
             raise ModelError(f"cannot read {folder / 'tokenizer.json'}: {error}") from error
         self.core.no_padding()
         self.core.enable_truncation(max_tokens)
-        file = folder / "tokenizer_config.json"
-        try:
-            settings = read_json(file)
-            check_form(settings, dict[str, Any], file.name)
-        except (OSError, ValueError) as error:
-            raise ModelError(f"cannot read {file}: {error}") from error
+        settings = read_json(folder / "tokenizer_config.json")
+        check_form(settings, dict[str, Any], "tokenizer_config.json")
         named = {
             key: token["content"] if isinstance(token, dict) else token
             for key, token in settings.items()

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
 
 
+class Moved(Exception):
+    """A writer has changed the index between two looks at it: refresh, and look again."""
+
+
 class FirstStage(Protocol):
     """An open index with what encodes queries for it."""
 
@@ -140,7 +144,11 @@ class FirstStage(Protocol):
         ...
 
     def hold(self) -> AbstractContextManager[FirstStage]:
-        """Give this stage as it is now, for one answer: a refresh meanwhile changes nothing in it."""
+        """Give this stage as it is now, for one answer: a refresh meanwhile changes nothing in it.
+
+        Raises:
+            Moved: its parts are of two states of an index.
+        """
         ...
 
     def refresh(self) -> bool:

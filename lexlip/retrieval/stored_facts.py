@@ -26,7 +26,6 @@ class _Captions(TypedDict):
 class _Place(TypedDict):
     root: str
     relative: bool
-    source: str
 
 
 class _Extra(TypedDict, total=False):

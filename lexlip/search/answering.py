@@ -15,6 +15,7 @@ from lexlip.plain_text import whole
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.first_stage import Moved
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, open_photos
 from lexlip.search.paging import Cursor, StaleCursor, digest
 
@@ -91,14 +92,21 @@ def check_id(id: str) -> None:
 
 
 class IndexState:
-    """One state of an index, with its tables of photos; open as long as somebody uses it."""
+    """One state of an index, with its tables of photos; open as long as somebody uses it.
+
+    Raises:
+        Moved: a writer has changed the index since the stage saw it.
+    """
 
     def __init__(self, stage: FirstStage) -> None:
         with ExitStack() as opened:
             self.stage = opened.enter_context(stage.hold())
-            tables = [open_photos(index, metadata) for index, metadata in self.stage.indexes()]
-            for table in tables:
-                opened.enter_context(table)
+            tables = []
+            for index, metadata in self.stage.indexes():
+                tables.append(opened.enter_context(open_photos(index, metadata)))
+                file = index / metadata.directory / metadata.extra.get("photos", "")
+                if not isinstance(tables[-1], OldPhotoTable) and tables[-1].file != file:
+                    raise Moved(f"{index} was updated between a look at it and one at its table")
             self.photos, *self._more = tables
             self._opened = opened.pop_all()
         self._users = 1

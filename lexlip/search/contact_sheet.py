@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge.storage import atomic_write
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location
-from lexlip.errors import DataError, writing
+from lexlip.errors import DataError
+from lexlip.output_files import write_output
 from lexlip.retrieval.answer import Answer, Hit
 
 SIDE = 240  # pixels of a thumbnail's longer side
+SHEET = "the contact sheet "  # in errors
 WORDS = 6  # matching words shown for a hit
 
 
@@ -103,8 +104,7 @@ def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
 
 def _write(path: str | Path, sections: Iterable[str]) -> None:
     page = _PAGE.format(sections="\n".join(sections))
-    with writing(f"the contact sheet {path}"), atomic_write(Path(path)) as file:
-        file.write(page)
+    write_output(path, page.encode(), SHEET)
 
 
 def _section(answer: Answer) -> str:

@@ -14,7 +14,7 @@ from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.engine import Results, Scores
-from lexlip.retrieval.first_stage import FirstStage
+from lexlip.retrieval.first_stage import FirstStage, Moved
 from lexlip.search.fusion import DEPTH, Hybrid, fuse_two
 
 if TYPE_CHECKING:
@@ -115,7 +115,19 @@ class HybridStage:
     def suggestions(
         self, query: Pair, ids: Sequence[str], number: int, without: Sequence[str] = ()
     ) -> list[str]:
-        return self.first.suggestions(query[0], ids, number, without)
+        try:
+            return self.first.suggestions(query[0], ids, number, without)
+        except UnknownId:  # photos that only the second index holds suggest no word
+            held = [id for id in ids if self._holds(id)]
+            return self.first.suggestions(query[0], held, number, without) if held else []
+
+    def _holds(self, id: str) -> bool:
+        """Return whether the first index holds a photo."""
+        try:
+            self.first.weights(id)
+        except UnknownId:
+            return False
+        return True
 
     @property
     def seen(self) -> int:
@@ -148,6 +160,9 @@ class HybridStage:
     @contextmanager
     def hold(self) -> Iterator[HybridStage]:
         with self.first.hold() as first, self.second.hold() as second:
+            one, two = first.metadata, second.metadata
+            if first.index == second.index and (one.created, one.extra) != (two.created, two.extra):
+                raise Moved(f"{first.index} was updated between a look at its words and one at its captions")
             yield HybridStage(first, second, self.how, self.weight)
 
     def refresh(self) -> bool:

@@ -20,6 +20,7 @@ from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
+from lexlip.retrieval.first_stage import Moved
 from lexlip.retrieval.photo_table import Photo, PhotoTable
 from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, check_id, find, first_of_page, page_of
 from lexlip.search.hybrid import HybridStage
@@ -95,10 +96,10 @@ class PhotoSearch:
 
     def _open(self, stage: FirstStage, rerank: Reranker | None, keep_states: int) -> None:
         self.stage, self.rerank = stage, rerank
-        self._lock = threading.Lock()
+        self._lock, self._refreshing = threading.Lock(), threading.Lock()
         self._keep = keep_states
         try:
-            self._states = deque([IndexState(stage)])  # newest first
+            self._states = deque([self._newest()])  # newest first
         except BaseException:
             stage.close()
             raise
@@ -123,15 +124,24 @@ class PhotoSearch:
         Raises:
             BridgeError: the new state cannot be read; the old one stays open.
         """
-        if not self.stage.refresh():
-            return False
-        newest = IndexState(self.stage)
-        with self._lock:
-            self._states.appendleft(newest)
-            old = [self._states.pop() for _ in range(len(self._states) - 1 - self._keep)]
+        with self._refreshing:
+            if not self.stage.refresh():
+                return False
+            newest = self._newest()
+            with self._lock:
+                self._states.appendleft(newest)
+                old = [self._states.pop() for _ in range(len(self._states) - 1 - self._keep)]
         for state in old:
             state.release()
         return True
+
+    def _newest(self) -> IndexState:
+        """Return the newest state of the index; writers may be at work."""
+        while True:
+            try:
+                return IndexState(self.stage)
+            except Moved:
+                self.stage.refresh()
 
     # ---- queries ----
 

@@ -102,6 +102,10 @@ def test_pseudo_documents_that_cannot_be_written_leave_the_old_index(lexlip: Run
     lexlip("index", "photos", "--topk", 3)
     result = lexlip("index", "photos", "--pseudo-documents", "nowhere/documents.jsonl", code=2)
     assert error(result) == "cannot write nowhere/documents.jsonl: No such file or directory"
+    assert (
+        error(lexlip("index", "photos", "--pseudo-documents", ".", code=2))
+        == "cannot write .: Is a directory"
+    )
     assert read_metadata(".lexlip").topk == 3
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,18 @@ def test_another_writer_is_one_sentence(lexlip: Run, updated: Path) -> None:
     with update_index(updated):
         result = lexlip("optimize", code=2)
     assert "another process is writing to the index" in result.stderr
+
+
+@pytest.mark.parametrize("folder", [".", "data-1", "data-1/lucene"])
+def test_an_index_that_cannot_be_written_is_found_out_before_the_work(
+    folder: str, lexlip: Run, updated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, allowed = (updated.absolute() / folder).resolve(), os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path).resolve() != closed and allowed(path, mode)
+    )
+    monkeypatch.setattr("anserini_bridge.ImpactWriter.optimize", lambda writer: pytest.fail("work"))
+    result = lexlip("optimize", code=2)
+    assert result.stderr == "Error: cannot write the index .lexlip: Permission denied\n"
+    result = lexlip("index", "--update", code=2) if folder == "." else result
+    assert result.stderr == "Error: cannot write the index .lexlip: Permission denied\n"

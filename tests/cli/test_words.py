@@ -81,3 +81,13 @@ def test_bad_input(lexlip: Run, photos: Path, tmp_path: Path) -> None:
     assert error(lexlip("words", "photos", code=2)).startswith(
         "no photo in photos can be read (6 tried; 0.jpg"
     )
+
+
+@pytest.mark.parametrize("page", [".", "none/words.html", "photos", "x" * 300])
+def test_a_page_that_cannot_be_written_is_found_out_before_the_work(
+    page: str, lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lexlip.models.lexlip.LexLIP.from_pretrained", lambda name: pytest.fail("work"))
+    assert error(lexlip("words", "photos", "--html", page, code=2)).startswith(
+        f"cannot write the contact sheet {page}: "
+    )

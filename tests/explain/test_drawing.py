@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 from lexlip.errors import ConfigError, DataError
-from lexlip.explain.drawing import Box, Drawing, Picture, Text, cut, font, png, printable, width_of, write
+from lexlip.explain.drawing import Box, Drawing, Picture, Text, cut, font, png, printable, width_of
+from lexlip.output_files import write_output
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert(1)</script>\"'&amp;\n\0\x1b\udcff]]>"
@@ -96,5 +97,5 @@ def test_files(tmp_path: Path) -> None:
         drawing().save(tmp_path / "none" / "a.svg")
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(DataError, match=r"^cannot write .*folder\.png: Is a directory$"):
-        write(tmp_path / "folder.png", b"")
+        write_output(tmp_path / "folder.png", b"")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.PNG", "a.svg", "folder.png"]

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from anserini_bridge import IndexHeader
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.first_stage import WithoutWords
@@ -14,6 +16,11 @@ from lexlip.search import answering
 from lexlip.search.answering import DATED, Asked, IndexState, find
 
 NUMBER = 1000
+
+
+HEADER = IndexHeader(
+    kind="x", directory="data-1", documents=1, encoder="e", extra={"photos": "photos-1.sqlite"}
+)
 
 
 class Stage(WithoutWords):
@@ -31,7 +38,7 @@ class Stage(WithoutWords):
         yield self
 
     def indexes(self) -> list[Any]:
-        return [("index", None)]
+        return [(Path("index"), HEADER)]
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> None:
         assert ids is None
@@ -48,6 +55,8 @@ class Stage(WithoutWords):
 
 class Table:
     """Photos whose dates are their numbers backwards; two neighbours are near-duplicates."""
+
+    file = Path("index/data-1/photos-1.sqlite")
 
     def __enter__(self) -> "Table":
         return self

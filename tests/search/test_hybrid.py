@@ -55,6 +55,8 @@ def test_words_and_terms_are_those_of_the_first(hybrid: HybridStage) -> None:
         assert hybrid.matches(query, ids) == hybrid.first.matches(query[0], ids)
         assert any(hybrid.matches(query, ids))
         assert hybrid.matches(query, [*ids, "only in the second"]) == [*hybrid.matches(query, ids), {}]
+        assert hybrid.suggestions(query, [*ids, "only in the second"], 3) == hybrid.suggestions(query, ids, 3)
+        assert hybrid.suggestions(query, ["only in the second"], 3) == []
 
 
 class Ranked(WithoutWords):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anserini_bridge import IndexHeader, read_metadata_as
+from anserini_bridge import BridgeError, IndexHeader, read_metadata_as
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.errors import ModelError
 from lexlip.machine import cores
@@ -79,9 +79,14 @@ class BM25Stage(WithoutWords):
 
     def _open(self) -> Opened:
         """Open the newest state."""
-        metadata = self._newest()
-        folder = self.index / metadata.directory / "lucene"
-        return Opened(metadata, Bm25Searcher(folder, language=metadata.language))
+        while True:
+            metadata = self._newest()
+            folder = self.index / metadata.directory / "lucene"
+            try:
+                return Opened(metadata, Bm25Searcher(folder, language=metadata.language))
+            except BridgeError:
+                if self._newest() == metadata:  # otherwise a writer has just replaced the index
+                    raise
 
     def _newest(self) -> BM25Metadata:
         return read_metadata_as(BM25Metadata, self.index)

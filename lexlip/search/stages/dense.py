@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import IndexHeader, check_file, read_metadata_as
+from anserini_bridge import CorruptIndex, IndexHeader, check_file, read_metadata_as
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
 from lexlip.registry import Metric
@@ -53,9 +53,14 @@ def open_vectors(index: Path) -> tuple[DenseMetadata, FaissIndex]:
     Raises:
         BridgeError: it is not a dense index, or it cannot be read.
     """
-    metadata = read_metadata_as(DenseMetadata, index)
-    check_file(index, metadata, IDS)  # the vectors are too large to be read twice
-    return metadata, FaissIndex.load(index / metadata.directory, metadata.metric)
+    while True:
+        metadata = read_metadata_as(DenseMetadata, index)
+        try:
+            check_file(index, metadata, IDS)  # the vectors are too large to be read twice
+            return metadata, FaissIndex.load(index / metadata.directory, metadata.metric)
+        except CorruptIndex:
+            if read_metadata_as(DenseMetadata, index) == metadata:  # otherwise a writer has just replaced it
+                raise
 
 
 class DenseStage(WithoutWords):

@@ -1,0 +1,64 @@
+"""Files that a user names for results: checked before the work, and written as a whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lexlip.errors import DataError
+
+
+def check_output(path: str | Path, what: str = "") -> None:
+    """Check that a file can be written, before the work that it is for.
+
+    Args:
+        path: of the file, which need not exist; its folder must.
+        what: what the error calls it, with a space at its end.
+
+    Raises:
+        DataError: it is a folder, or cannot be written.
+    """
+    path = Path(path)
+    with _writing(path, what):
+        if os.path.isdir(path):  # noqa: PTH112 (pathlib raises for names that are too long)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with suppress(FileNotFoundError):
+            path.lstat()
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+
+
+def write_output(path: str | Path, data: bytes, what: str = "") -> None:
+    """Write a file as a whole, or leave the old one.
+
+    Args:
+        path: of the file.
+        data: its bytes.
+        what: see `check_output`.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    path = Path(path)
+    check_output(path, what)
+    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}")
+    with _writing(path, what):
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+@contextmanager
+def _writing(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write {what}{path}: {error.strerror or error}") from error

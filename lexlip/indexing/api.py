@@ -58,7 +58,7 @@ def index(
     """
     from anserini_bridge import find_jar, find_java
     from lexlip.data import Given, open_library
-    from lexlip.models.model_folder import kind_of, lasting_name
+    from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
 
     kind = kind_of(model)
     if kind == BM25 or (kind in MODELS and MODELS[kind].words):
@@ -73,6 +73,7 @@ def index(
 
     from lexlip.models.load import load_model
 
+    keep_checkpoint(model)
     encoder: Any = load_model(model, device).fold_batch_norms()
     name = lasting_name(str(model))
     if encoder.vocabulary is None:

@@ -46,7 +46,9 @@ def test_what_the_user_gave() -> None:
         return options.given(context, "topk")
 
     assert run([], options.topk_option(all_words=True), body=body) is None
-    assert run(["--topk", "32"], options.topk_option(all_words=True), body=body) == 32  # though it is the default
+    assert (
+        run(["--topk", "32"], options.topk_option(all_words=True), body=body) == 32
+    )  # though it is the default
 
 
 def test_options_that_do_nothing_are_refused() -> None:

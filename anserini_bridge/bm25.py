@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import string
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -46,6 +48,7 @@ class Bm25Searcher:
 
     def __init__(self, path: str | Path, k1: float = 0.9, b: float = 0.4, language: str = "en") -> None:
         _check_language(language)
+        self._parameters = k1, b
         self.path = Path(path).absolute()
         if not self.path.is_dir():
             raise IndexNotFound(f"there is no folder {self.path}: write a BM25 index there first")
@@ -108,6 +111,33 @@ class Bm25Searcher:
             scores = [np.array([hit.score for hit in row], dtype=np.float32) for row in rows]
         return ids, scores
 
+    def contributions(self, query: str, ids: Sequence[str]) -> list[dict[str, float]]:
+        """Return for each document what each word of a query added to its score, as `search` computes it.
+
+        Args:
+            query: the text.
+            ids: of documents.
+
+        Returns:
+            {word: share}, the largest first, without words that a document lacks; words are those of the
+            query as they stand there, which a document may have in another form.
+        """
+        with _alone(self.path):
+            analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+            weigh = java_class("io.anserini.index.IndexReaderUtils").getBM25AnalyzedTermWeightWithParameters
+            analyzer, reader = self._java.get_analyzer(), self._java.reader
+            times = Counter(_words(query))
+            words = [(word, str(stem)) for word in times for stem in analyze(analyzer, word)]
+            found = []
+            for id in ids:
+                shares: dict[str, float] = {}
+                for word, stem in words:
+                    share = times[word] * float(weigh(reader, id, stem, *self._parameters))
+                    if share > 0:
+                        shares[word] = shares.get(word, 0.0) + share
+                found.append(dict(sorted(shares.items(), key=lambda entry: -entry[1])))
+        return found
+
     def seconds(self, queries: Sequence[str], k: int = 10, threads: int = 1) -> float:
         """Return the seconds that Anserini needs for n texts, without passing texts and hits to and fro.
 
@@ -155,6 +185,11 @@ def write_bm25_index(
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text as they stand there, without punctuation around them."""
+    return [word for part in text.split() if (word := part.strip(string.punctuation))]
 
 
 @contextlib.contextmanager

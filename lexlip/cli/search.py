@@ -196,17 +196,22 @@ def search(
         if rerank is not None and (unread := sum(h.probability is None for h in answer.hits[:rerank_k])):
             moved = "they stand last of those reranked; if they have moved, index them again"
             click.echo(f"note: {unread} photo{'s' * (unread > 1)} could not be read: {moved}", err=True)
-        show(answer, of_words=header.kind == "impact")
+        show(answer, header.kind)
         if html:
             click.echo(f"\ncontact sheet: {html}")
 
 
-def show(answer: Answer, of_words: bool = True) -> None:
-    """Print the ranked hits and, for an index of words, the words of the query and of each hit."""
+def show(answer: Answer, kind: str = "impact") -> None:
+    """Print the ranked hits and, unless the index is dense, the words that matched; `kind` is the index's."""
     reranking = answer.ms.get("rerank")
     if answer.unknown:
-        click.echo(f"note: not in the vocabulary: {readable(', '.join(answer.unknown))}", err=True)
-    if of_words:
+        rest = "hits fit the other words, or what the model guesses"
+        click.echo(f"note: not in the vocabulary: {readable(', '.join(answer.unknown))}; {rest}", err=True)
+    if answer.unread:
+        click.echo(
+            f"note: too long for the model, which did not read the end: {readable(answer.unread)}", err=True
+        )
+    if kind == "impact":
         heaviest = list(answer.terms.items())[:10]
         more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
         click.echo(
@@ -222,7 +227,7 @@ def show(answer: Answer, of_words: bool = True) -> None:
         again = "" if reranking is None else _probability(hit)
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
         click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {readable(hit.path)}{same}")
-        if of_words:
+        if kind != "dense":
             click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6]))
     reranked = f", rerank {reranking:.0f} ms" if reranking is not None else ""
     click.echo(

@@ -60,7 +60,7 @@ def index(
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
     from lexlip.errors import writing
-    from lexlip.models.model_folder import kind_of, lasting_name
+    from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
     from lexlip.output_files import check_output
 
     kind = kind_of(model)
@@ -82,6 +82,7 @@ def index(
     from lexlip.models.model_checksums import check_model
 
     check_model(model)
+    keep_checkpoint(model)
     encoder: Any = load_model(model, device).fold_batch_norms()
     name = lasting_name(str(model))
     if encoder.vocabulary is None:

@@ -12,6 +12,7 @@ A CLIP model's folder is as transformers writes it, and a CLIP model may also be
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import textwrap
@@ -23,6 +24,7 @@ from lexlip.errors import ModelError
 from lexlip.registry import BM25
 
 FORMAT = 1
+KEPT = "kept"  # marks a checkpoint that training must not remove
 PACKAGED = Path(__file__).parent.parent / "weights"  # the checkpoints that ship, by name
 
 
@@ -76,6 +78,20 @@ def lasting_name(name: str) -> str:
     """
     folder = _first(Path(name), Path(name) / "best")
     return name if folder is None else str(folder.resolve())
+
+
+def keep_checkpoint(name: str | Path) -> None:
+    """Mark a model that an index is made with: training then keeps it, if it is a checkpoint of a run.
+
+    Training removes a checkpoint when a better or newer one comes; then the index could neither be searched
+    nor updated. A checkpoint in a folder that cannot be written gets no mark.
+    """
+    if is_hub_name(name):
+        return
+    folder = model_folder(name)
+    if (folder / "trainer.json").is_file():
+        with contextlib.suppress(OSError):
+            (folder / KEPT).touch()
 
 
 def _first(*folders: Path) -> Path | None:

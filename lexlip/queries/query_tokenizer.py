@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,17 @@ class QueryTokenizer:
         """Return the tokens that a text encoder takes."""
         return np.array(self.core.encode(text).ids, np.int64)
 
+    def unread(self, text: str) -> str:
+        """Return the end of a sentence that a text encoder does not take; "" if it takes all."""
+        encoded = self.core.encode(text)
+        return words_after(text, encoded.offsets) if encoded.overflowing else ""
+
     def words(self, text: str) -> NDArray[np.int64]:
         """Return the text's own tokens, without special ones."""
         return np.array(self.core.encode(text, add_special_tokens=False).ids, np.int64)
+
+
+def words_after(text: str, offsets: Iterable[tuple[int, int]]) -> str:
+    """Return the words of a text that do not end by its last token, given where the tokens are."""
+    end = max((end for _, end in offsets), default=0)
+    return " ".join(word[0] for word in re.finditer(r"\S+", text) if word.end() > end)

@@ -124,6 +124,10 @@ class TextQueries:
             return list(dict.fromkeys([*self.unknown(query.sentence), *marked]))
         return [word for word in _content_words(query) if min(self._columns(word), default=-1) < 0]
 
+    def unread(self, query: str | Query) -> str:
+        """Return the end of a sentence that is too long for the model; "" if it reads all."""
+        return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
+
     def _columns(self, word: str) -> list[int]:
         """Return the columns of a word's pieces; -1 is a piece that the vocabulary does not have."""
         ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins

@@ -19,7 +19,7 @@ class Hit:
         id: the photo's id in the index.
         path: where the photo is.
         score: of the first stage.
-        words: what each shared word added to the score; empty unless the index is one of words.
+        words: what each shared word added to the score; empty if the index is one of dense vectors.
         probability: what a cross-encoder says, if one reranked the photo.
         width, height: in pixels, upright; 0: unknown.
         taken: when the photo was taken, "2019-07-01T12:30:00"; None: unknown.
@@ -59,6 +59,7 @@ class Answer:
         cursor: asks for the next page of this state of the index; None: these are all.
         cut: the score below which hits are likely to have nothing to do with the query; None: not known.
         suggestions: words that tell the hits from other photos.
+        unread: the end of a sentence that is too long for the model, which did not read it.
     """
 
     query: str
@@ -70,6 +71,7 @@ class Answer:
     cursor: str | None = None
     cut: float | None = None
     suggestions: list[str] = field(default_factory=list)
+    unread: str = ""
 
     @property
     def above(self) -> int:
@@ -87,7 +89,8 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain dictionaries and lists, as `lexlip search --json` prints it."""
-        return {**asdict(self), "hits": [{**asdict(hit), "key": hit.key} for hit in self.hits]}
+        hits = [{**asdict(hit), "key": hit.key} for hit in self.hits]
+        return {**asdict(self), "hits": hits, "above": self.above, "below": self.below()}
 
 
 def key_of(id: str) -> str:

@@ -67,6 +67,10 @@ class FirstStage(Protocol):
         """Return the words of a query that the index cannot know."""
         ...
 
+    def unread(self, query: str | Query) -> str:
+        """Return the end of a sentence that is too long for the model to read; "" if it reads all."""
+        ...
+
     def search(self, queries: Sequence[Any], k: int, allowed: Any = None) -> Results:
         """Return the ids and scores of the k best photos for each query.
 
@@ -175,6 +179,9 @@ class WithoutWords:
 
     def unknown(self, query: str | Query) -> list[str]:
         return []
+
+    def unread(self, query: str | Query) -> str:
+        return ""
 
     def terms(self, query: Any) -> dict[str, float]:
         return {}

@@ -59,6 +59,7 @@ class Asked:
         encoded: as the first stage takes it.
         query: the sentence with its marks, if there is one.
         unknown: see `Answer`.
+        unread: see `Answer`.
         itself: a photo that is not to be found.
         ms: milliseconds that encoding it took.
     """
@@ -68,6 +69,7 @@ class Asked:
     encoded: Any
     query: Query | None = None
     unknown: Sequence[str] = ()
+    unread: str = ""
     itself: str | None = None
     ms: float = 0.0
 
@@ -289,6 +291,7 @@ def page_of(
         hits=hits,
         ms=times,
         unknown=list(asked.unknown),
+        unread=asked.unread,
         without=list(asked.without),
         cursor=str(replace(cursor, first=end)) if len(found) > end else None,
         cut=cut,

@@ -71,6 +71,9 @@ class HybridStage:
     def unknown(self, query: str | Query) -> list[str]:
         return self.first.unknown(query)
 
+    def unread(self, query: str | Query) -> str:
+        return self.first.unread(query)
+
     def search(self, queries: Sequence[Pair], k: int, allowed: Allowed | None = None) -> Results:
         """See `FirstStage`. The first 100 of both are fused; behind them come those that deeper searches add.
 

@@ -312,7 +312,8 @@ class PhotoSearch:
         started = time.perf_counter()
         encoded = state.stage.encode(asked)
         ms = 1000 * (time.perf_counter() - started)
-        return Asked(asked.text, repr(asked), encoded, asked, state.stage.unknown(asked), ms=ms)
+        of_sentence = asked, state.stage.unknown(asked), state.stage.unread(asked)
+        return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
 
     def _check_no_reranker(self) -> None:
         if self.rerank is not None:

@@ -94,6 +94,9 @@ class AnswerBody(BaseModel):
     cursor: str | None = Field(description="Asks for the next page; null: there is none.")
     cut: float | None = Field(description="Hits that score less are beyond the honest end.")
     suggestions: list[str]
+    unread: str = Field(description="The end of a long sentence, which the model did not read.")
+    above: int = Field(description="The number of hits above the cut.")
+    below: list[str] = Field(description="The words that the hits below the cut share with the query.")
 
 
 class PhotoBody(BaseModel):

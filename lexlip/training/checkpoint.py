@@ -3,6 +3,8 @@
 RUN/checkpoints/step-00001200/   the model (see DualEncoder.save), and for resuming left_behind.safetensors
                                  (see Method.left_behind), optimizer.safetensors and trainer.json
 RUN/last, RUN/best               links to the newest and to the best checkpoint
+
+Others are removed, but for those that an index was made with.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from torch import Tensor
 from anserini_bridge.given_files import read_json
 from anserini_bridge.storage import replace_folder, replace_link
 from lexlip.errors import ModelError
-from lexlip.models.model_folder import read_words
+from lexlip.models.model_folder import KEPT, read_words
 from lexlip.training.distributed import Processes
 from lexlip.training.method import Method
 from lexlip.training.run_folder import writing_run
@@ -77,10 +79,13 @@ def save_checkpoint(
 
 
 def _remove_others(run: Path) -> None:
-    """Remove the checkpoints that neither `last` nor `best` points to, also half-written ones."""
+    """Remove the checkpoints that nothing needs, also half-written ones.
+
+    `last`, `best` and indexes need some (see `lexlip.models.model_folder.keep_checkpoint`).
+    """
     kept = {(run / name).resolve() for name in ("last", "best")}
     for other in (run / "checkpoints").glob("*"):
-        if other.resolve() not in kept:
+        if other.resolve() not in kept and not (other / KEPT).exists():
             shutil.rmtree(other)
 
 

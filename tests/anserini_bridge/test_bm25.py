@@ -46,6 +46,21 @@ def bm25(query: list[str], id: str, k1: float = 0.9, b: float = 0.4) -> float:
     return score
 
 
+def test_what_each_word_added_to_a_score(folder: Path) -> None:
+    query = "Dogs, in the SNOW! snow a dog: a dog zebras"
+    with Bm25Searcher(folder) as searcher:
+        (ids,), (scores,) = searcher.search([query])
+        found = searcher.contributions(query, ids)
+        assert searcher.contributions(query, []) == []
+    assert set(ids) == {"a.jpg", "b.jpg", "c.jpg", "ü 😀.jpg"}
+    words = dict(zip(ids, map(set, found), strict=True))
+    assert words["a.jpg"] == {"Dogs", "SNOW", "snow", "dog"}
+    assert (words["c.jpg"], words["ü 😀.jpg"]) == ({"SNOW", "snow"}, {"zebras"})
+    for shares, score in zip(found, scores, strict=True):
+        assert sum(shares.values()) == pytest.approx(score, abs=1e-3)  # Anserini rounds scores
+        assert list(shares.values()) == sorted(shares.values(), reverse=True)
+
+
 def test_scores_are_those_of_the_formula(folder: Path) -> None:
     with Bm25Searcher(folder) as searcher:
         assert len(searcher) == 5

@@ -280,7 +280,9 @@ def test_captions_answer(here: Run, photos: Path) -> None:
     here("index", "photos", "--model", "bm25")
     answer = search(here, "Dogs, jumping over a fence!")
     assert [hit["id"] for hit in answer["hits"]] == ["1.jpg", "0.jpg"]
-    assert (answer["terms"], answer["hits"][0]["words"]) == ({}, {})
+    assert (answer["terms"], set(answer["hits"][0]["words"])) == ({}, {"Dogs", "jumping", "over", "fence"})
+    shown = here("search", "Dogs, jumping over a fence!").stdout.splitlines()
+    assert shown[1].split()[-1].startswith("Dogs:")  # below the hit, the least of four
     assert answer["hits"][0]["path"] == str(photos / "1.jpg")
     assert answer["hits"][0]["score"] > answer["hits"][1]["score"] > 0
     lines = here("search", "a quokka", "--html", "sheet.html").stdout.splitlines()
@@ -294,6 +296,19 @@ def test_captions_answer(here: Run, photos: Path) -> None:
         "the index .lexlip holds captions (BM25), which a picture cannot search: give a sentence, or index"
         " with a model"
     )
+
+
+@pytest.mark.parametrize("model", ["dense", "clip"])
+def test_a_sentence_that_is_too_long_for_a_dense_model(here: Run, model: str) -> None:
+    here("index", "photos", "--model", model)
+    long = "a dog " * 100 + "on the beach"
+    unread = search(here, long)["unread"]
+    assert long.endswith(unread)
+    assert unread.endswith("a dog on the beach")
+    assert here("search", long).stderr.startswith(
+        "note: too long for the model, which did not read the end: "
+    )
+    assert search(here, "a dog")["unread"] == ""
 
 
 def test_all_captions_of_a_photo_are_its_document(here: Run, photos: Path) -> None:

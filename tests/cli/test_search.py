@@ -41,7 +41,8 @@ def indexed(lexlip: Run, photos: Path) -> Run:
 def test_json(indexed: Run, photos: Path) -> None:
     answer = search(indexed, ALL)
     assert list(answer) == [
-        *("query", "terms", "hits", "ms", "unknown", "without", "cursor", "cut", "suggestions")
+        *("query", "terms", "hits", "ms", "unknown", "without", "cursor", "cut", "suggestions"),
+        *("unread", "above", "below"),
     ]
     assert answer["query"] == ALL
     assert list(answer["terms"].values()) == sorted(answer["terms"].values(), reverse=True)
@@ -147,7 +148,9 @@ def test_a_picture_finds_itself(indexed: Run, photos: Path) -> None:
 
 def test_unknown_words_are_named(indexed: Run) -> None:
     result = indexed("search", "the Quokka and a dog of Zürich")
-    assert result.stderr.splitlines()[0] == "note: not in the vocabulary: Quokka, Zürich"
+    assert result.stderr.splitlines()[0] == (
+        "note: not in the vocabulary: Quokka, Zürich; hits fit the other words, or what the model guesses"
+    )
     assert "note" not in indexed("search", "A dog, with the cat!").stderr
     assert search(indexed, "the Quokka and a dog of Zürich")["unknown"] == ["Quokka", "Zürich"]
     assert search(indexed, "A dog, with the cat!")["unknown"] == []
@@ -385,3 +388,30 @@ def test_a_picture_that_never_ends_is_refused_at_once(indexed: Run, name: str) -
         file.truncate(20 << 30)
     assert error(indexed("search", "--image", name, code=2))
     assert error(indexed("explain", name if name == "pipe.jpg" else "sparse.jpg", code=2))
+
+
+def test_the_end_of_a_long_sentence_is_not_read(indexed: Run) -> None:
+    long = ALL + " and" * 40 + " a red bike"
+    result = indexed("search", long)
+    (note,) = [line for line in result.stderr.splitlines() if line.startswith("note: too long")]
+    assert note.startswith("note: too long for the model, which did not read the end: and and ")
+    answer = search(indexed, long)
+    assert note.endswith(f": {answer['unread']}")
+    assert answer["unread"].endswith("and a red bike")
+    shorter = search(indexed, long.removesuffix(answer["unread"]))
+    assert shorter["unread"] == ""
+    assert shorter["terms"] == answer["terms"]
+    assert "too long" not in indexed("search", ALL).stderr
+
+
+def test_json_holds_all_that_the_text_says(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the list, with the words of what comes behind it."""
+    from lexlip.search.stages.impact import ImpactStage
+
+    monkeypatch.setattr(ImpactStage, "cut", lambda self, query, encoded, ids, scores, allowed: scores[2])
+    answer, text = search(indexed, ALL), indexed("search", ALL).stdout
+    words = ", ".join(f"'{word}'" for word in answer["below"])
+    assert answer["below"]
+    assert f"---  from here on, photos share only {words} and the like" in text
+    lines = [line.split()[0] for line in text.splitlines() if not line.startswith(" " * 12)]
+    assert lines.index("---") - 1 == answer["above"] == 3

@@ -8,12 +8,15 @@ import torch
 
 from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ModelError
+from lexlip.indexing.api import index, update
 from lexlip.models.lexlip import LexLIP
+from lexlip.search.photo_search import PhotoSearch
 from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint
 from lexlip.training.distributed import Processes
 from lexlip.training.method import Method
 from lexlip.training.optimizer import make_optimizer
 from lexlip.training.step import train_step
+from tests.conftest import write_photos
 from tests.tiny import CAPTIONS, tiny_batch, tiny_method, tiny_model
 
 ALONE = Processes("cpu")
@@ -116,6 +119,21 @@ def test_only_the_newest_and_the_best_stay(tmp_path: Path) -> None:
     assert not (tmp_path / "last").readlink().is_absolute()  # the run can be moved
     save(tmp_path, 4, best=True)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000004"]
+
+
+def test_a_checkpoint_that_an_index_was_made_with_stays(tmp_path: Path) -> None:
+    """Training goes on, and the index is still searched and updated with the model that made it."""
+    photos = write_photos(tmp_path / "photos", 3)
+    save(tmp_path, 1, best=True)
+    index(photos, tmp_path / "index", tmp_path / "best", workers=0)
+    save(tmp_path, 2, best=True)
+    save(tmp_path, 3, best=True)
+    names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert names == {"step-00000001", "step-00000003"}
+    with PhotoSearch(tmp_path / "index") as search:
+        assert search.text(CAPTIONS[0]).terms
+    write_photos(photos, 5)
+    assert update(tmp_path / "index").added == 2
 
 
 @pytest.mark.parametrize("at", ["Method.left_behind", "save_file", "json.dumps"])

@@ -131,6 +131,9 @@ class BM25Stage(WithoutWords):
         self.holding(without)  # which it refuses
         return None if ids is None else frozenset(ids)
 
+    def matches(self, query: str, ids: Sequence[str]) -> list[dict[str, float]]:
+        return self.searcher.contributions(query, ids)
+
     def like(self, id: str) -> str:
         raise no_stored_query(self.index, "captions (BM25)")
 

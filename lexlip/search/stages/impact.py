@@ -74,6 +74,9 @@ class ImpactStage:
     def unknown(self, query: str | Query) -> list[str]:
         return self.queries.unknown(query)
 
+    def unread(self, query: str | Query) -> str:
+        return self.queries.unread(query)
+
     def search(
         self, queries: Sequence[csr_matrix], k: int, allowed: NDArray[np.bool_] | None = None
     ) -> Results:

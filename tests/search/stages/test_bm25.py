@@ -30,10 +30,13 @@ def test_each_caption_finds_its_photo_first(stage: BM25Stage) -> None:
     assert [ids[0] for ids in stage.search(CAPTIONS, 6)[0]] == [f"{number}.jpg" for number in range(6)]
 
 
-def test_hits_have_no_words(stage: BM25Stage) -> None:
-    (ids,), _ = stage.search(["a dog"], 6)
-    assert (stage.matches("a dog", ids), stage.terms("a dog")) == ([{}] * len(ids), {})
-    assert stage.unknown("a quokka") == []
+def test_hits_say_which_words_of_the_query_they_have(stage: BM25Stage) -> None:
+    (ids,), (scores,) = stage.search(["a dogs"], 6)
+    words = stage.matches("a dogs", ids)
+    assert [list(one) for one in words] == [["dogs"]] * len(ids)
+    assert [one["dogs"] for one in words] == pytest.approx(scores.tolist(), abs=1e-3)
+    assert stage.terms("a dogs") == {}
+    assert (stage.unknown("a quokka"), stage.unread("a dog " * 100)) == ([], "")
 
 
 def test_no_picture_can_search(stage: BM25Stage, indexed: Indexed) -> None:

@@ -208,6 +208,6 @@ def cannot_mount() -> str | None:
 
 
 ATTACKS = (
-    Attack("disk-errors.at-a-call", at_a_call, 20, 3, seconds=180, missing=tracing.missing),
-    Attack("disk-errors.too-small", too_small, 10, 2, 120, missing=cannot_mount, prefix=own_mounts()),
+    Attack("disk-errors.at-a-call", at_a_call, 20, 1, seconds=180, missing=tracing.missing),
+    Attack("disk-errors.too-small", too_small, 10, 0, 120, missing=cannot_mount, prefix=own_mounts()),
 )

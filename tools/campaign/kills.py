@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from functools import cache
 from pathlib import Path
@@ -21,11 +20,8 @@ def at_a_moment(random: Random, place: Workplace) -> None:
     """Kill a writer between its first sign of life on disk and its end."""
     wanted, seed, index = _begin(random, place)
     process = tracing.spawn([*WRITER, index, wanted.operation, seed], place.folder, place.folder / "output")
-    before = _folders(index)
-    until = time.monotonic() + 20
-    while _folders(index) == before and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.002)
-    time.sleep(random.uniform(0, 0.4))
+    tracing.wait_for_writing(process, index)
+    time.sleep(random.uniform(0, 0.3))
     tracing.kill(process)
     check_killed(index, wanted, random)
 
@@ -115,11 +111,7 @@ def _calls(operation: str, seed: int, prepared: Path) -> list[tracing.Call]:
     return [tracing.Call(*call) for call in json.loads(kept.read_text())]
 
 
-def _folders(index: Path) -> set[str]:
-    return {path for path, _, _ in os.walk(index)} if index.exists() else set()
-
-
 ATTACKS = (
-    Attack("kills.writer-at-a-moment", at_a_moment, tries=15, short=3),
-    Attack("kills.writer-at-a-call", at_a_call, tries=25, short=5, missing=tracing.missing),
+    Attack("kills.writer-at-a-moment", at_a_moment, tries=15, short=2),
+    Attack("kills.writer-at-a-call", at_a_call, tries=25, short=2, missing=tracing.missing),
 )

@@ -170,10 +170,10 @@ def open_and_close(random: Random, place: Workplace) -> None:
 
 
 ATTACKS = (
-    Attack("races.search-while-writing", search_while_writing, tries=5, short=2, seconds=120),
-    Attack("races.two-writers", two_writers, tries=5, short=2, seconds=60),
-    Attack("races.forks", forks, tries=8, short=3, seconds=60),
-    Attack("races.open-and-close", open_and_close, tries=2, short=1, seconds=120),
+    Attack("races.search-while-writing", search_while_writing, tries=5, short=1, seconds=120),
+    Attack("races.two-writers", two_writers, tries=5, short=1, seconds=60),
+    Attack("races.forks", forks, tries=8, short=2, seconds=60),
+    Attack("races.open-and-close", open_and_close, tries=2, short=0, seconds=120),
 )
 
 if __name__ == "__main__":  # the process that writes

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from .contract import Broken
-from .processes import Ended, environment, run
+from .processes import SECONDS, Ended, environment, run
 
 CHANGING = (
     *("write", "pwrite64", "writev", "fsync", "fdatasync", "rename", "renameat", "renameat2", "unlink"),
@@ -117,6 +119,25 @@ def spawn(command: Sequence[object], folder: Path, output: Path) -> subprocess.P
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+
+def wait_for_writing(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Wait until a command adds names to a folder or one below it, or removes some, or ends."""
+    before = _changed(folder)
+    until = time.monotonic() + SECONDS
+    while process.poll() is None and time.monotonic() < until:
+        if _changed(folder) != before:
+            return
+        time.sleep(0.003)
+
+
+def _changed(folder: Path) -> dict[str, int]:
+    """Return when names were last added to each folder, or removed."""
+    changed = {}
+    for path, _, _ in os.walk(folder):
+        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+            changed[path] = Path(path).stat().st_mtime_ns
+    return changed
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,12 +1,13 @@
 # make demo    index and search a few real photos (PHOTOS=FOLDER for your own)
 # make test    all tests; the Lucene bridge's on every Python that is found
 # make test-gpu  the tests that need a GPU
+# make campaign  attacks on what is promised, for half an hour (docs/campaign.md; COUNT=10 for longer)
 # make check   lint, format, types
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test test-gpu test-bridge browser check format clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check format clean
 
 install: $(VENV)/installed
 
@@ -25,6 +26,9 @@ test: install browser test-bridge
 
 test-gpu: install
 	$(BIN)/python -m pytest -m gpu
+
+campaign: install
+	$(BIN)/python -m tools.campaign $(if $(COUNT),--count $(COUNT))
 
 # The tests of the page drive Chromium.
 browser:

@@ -14,6 +14,15 @@ WITHOUT = {
     "lexlip/objectives/compared.py",  # tested with each loss
     *("lexlip/server/bodies.py", "lexlip/server/limits.py"),  # tested with each call
     *("lexlip/server/request_body.py", "lexlip/server/served_index.py"),
+    *(f"tools/campaign/{name}.py" for name in ("__main__", "attacks", "contract", "prepare", "writer")),
+    *(
+        f"tools/campaign/{name}.py"
+        for name in ("damage", "disk_errors", "kills", "kills_of_commands", "races")
+    ),
+    *(
+        f"tools/campaign/fuzz_{name}.py"
+        for name in ("commands", "pictures", "requests", "sources", "vectors")
+    ),
 }
 THEMES = {
     "tests/search": {"snapshots"},

@@ -1,0 +1,80 @@
+"""What an attack is: a function that does harm once, and raises `Broken` if a promise was not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+
+class Broken(Exception):
+    """A promise was not kept; the message says which."""
+
+
+class NotRun(Exception):
+    """An attack cannot run here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a try works.
+
+    Attributes:
+        prepared: what `tools.campaign.prepare` made, not to be changed.
+        folder: a folder of this try's own, empty.
+    """
+
+    prepared: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack and how often it is tried.
+
+    Attributes:
+        name: FAMILY.NAME.
+        run: one try.
+        tries: of a campaign with --count 1.
+        short: of a campaign with --short; 0 leaves it out there.
+        seconds: that a try may take before it counts as hanging.
+        missing: says why the attack cannot run here, if it cannot.
+        prefix: what the process that attacks is started with.
+    """
+
+    name: str
+    run: Callable[[Random, Workplace], None]
+    tries: int
+    short: int
+    seconds: float = 60
+    missing: Callable[[], str | None] = lambda: None
+    prefix: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        return self.name.partition(".")[0]
+
+
+Outcome = Literal["held", "failed", "not run"]
+
+
+@dataclass(frozen=True)
+class Try:
+    """How one try ended, and why if it did not hold."""
+
+    attack: str
+    seed: int
+    outcome: Outcome
+    why: str = ""
+
+    @property
+    def again(self) -> str:
+        """The command that repeats it alone."""
+        return f"python -m tools.campaign --seed {self.seed} --one {self.attack}"
+
+
+def random_of(attack: Attack, seed: int) -> Random:
+    """Return what decides about everything in a try."""
+    return Random(f"{attack.name} {seed}")

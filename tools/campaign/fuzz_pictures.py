@@ -1,0 +1,187 @@
+"""Pictures that are damaged, truncated or bombs: each is decoded, or refused as unreadable."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from functools import cache
+from random import Random
+from typing import Any
+
+from .contract import Attack, Broken, Workplace
+from .mutations import mutate, text
+from .processes import ROOT
+
+XMP = (
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+    '<rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:subject><rdf:Bag><rdf:li>dog</rdf:li>'
+    "</rdf:Bag></dc:subject></rdf:Description></rdf:RDF></x:xmpmeta>"
+)
+LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(
+    f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9)
+)
+
+
+@cache
+def pictures() -> list[tuple[str, bytes]]:
+    """Return small intact pictures of every format that can be written here, and the recorded HEICs."""
+    from PIL import Image, features
+
+    noise = Image.effect_noise((48, 40), 80)
+    colours = Image.merge("RGB", [noise, noise.rotate(90), noise.transpose(Image.Transpose.FLIP_LEFT_RIGHT)])
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010F], exif[0x8769] = 6, "Maker", {0x9003: "2014:05:03 10:00:00"}
+    with_facts = {"exif": exif.tobytes(), "xmp": XMP.encode()}
+    made: list[tuple[str, Any, dict[str, Any]]] = [
+        ("JPEG", colours, with_facts),
+        ("JPEG", colours, {"progressive": True, "quality": 90}),
+        ("JPEG", colours.convert("CMYK"), {}),
+        ("JPEG", noise, {}),
+        ("PNG", colours.convert("RGBA"), {"exif": exif.tobytes()}),
+        ("PNG", colours.quantize(16), {"transparency": 3}),
+        ("PNG", noise.convert("I;16"), {}),
+        ("PNG", noise.convert("1"), {}),
+        ("GIF", colours.quantize(32), {"save_all": True, "append_images": [colours.quantize(8)] * 3}),
+        ("WEBP", colours, with_facts),
+        ("WEBP", colours.convert("RGBA"), {"lossless": True}),
+        ("WEBP", colours, {"save_all": True, "append_images": [colours.rotate(9)] * 2}),
+        ("TIFF", colours, {"compression": "tiff_lzw"}),
+        ("TIFF", colours, {"compression": "tiff_adobe_deflate"}),
+        ("TIFF", noise.convert("F"), {}),
+        ("TIFF", noise.convert("1"), {"compression": "group4"}),
+        ("BMP", colours, {}),
+    ]
+    if features.check("avif"):
+        made.append(("AVIF", colours, with_facts))
+    written = []
+    for form, picture, options in made:
+        file = io.BytesIO()
+        picture.save(file, form, **options)
+        written.append((form, file.getvalue()))
+    heic = [
+        path for path in (ROOT / "tests" / "data" / "heic").glob("*.hei[cf]") if path.stat().st_size < 2e6
+    ]
+    return written + [("HEIC", path.read_bytes()) for path in sorted(heic)]
+
+
+def mutated(random: Random, place: Workplace) -> None:
+    form, data = random.choice(pictures())
+    check(random, mutate(random, data, within=random.choice([None, None, 64, 400])), form)
+
+
+def bombs(random: Random, place: Workplace) -> None:
+    """Decode what is small and would become huge, or takes long."""
+    make = random.choice(BOMBS)
+    check(random, make(random), make.__name__)
+
+
+def facts(random: Random, place: Workplace) -> None:
+    """Decode an intact picture with hostile metadata, inside and beside it."""
+    from PIL import Image
+
+    exif = Image.Exif()
+    for tag in (0x010F, 0x0110, 0x0112, 0x0132, 0x010E, 0x9C9B):
+        exif[tag] = random.choice(
+            [text(random).encode("utf-8", "replace"), random.randrange(70000), b"\xff" * 9]
+        )
+    packet = mutate(random, XMP.encode()) if random.random() < 0.7 else LAUGHS.encode() + b"]><x>&j;</x>"
+    file = io.BytesIO()
+    try:
+        Image.new("RGB", (9, 8)).save(
+            file, random.choice(["JPEG", "PNG", "WEBP", "TIFF"]), exif=exif, xmp=packet
+        )
+    except Exception:  # Pillow does not write such metadata
+        return
+    side = random.choice([b"", packet, mutate(random, packet), b"\xff\xfe" + packet])
+    check(random, mutate(random, file.getvalue(), most=1), "hostile metadata", side)
+
+
+def check(random: Random, data: bytes, what: str, side: bytes = b"") -> None:
+    """Decode a file.
+
+    Raises:
+        Broken: neither a picture nor an `UnreadableImage` comes.
+    """
+    from lexlip.data import UnreadableImage
+    from lexlip.data.facts import decode_with_facts, facts_of_header
+
+    size = random.choice([None, 1, 32, 224])
+    try:
+        picture, known = decode_with_facts(data, size, side)
+    except UnreadableImage as error:
+        if not error.reason or "\n" in error.reason:
+            raise Broken(f"{what}: the reason is {error.reason!r}") from error
+    else:
+        if picture.mode != "RGB" or min(picture.size) < 1:
+            raise Broken(f"{what}: the picture is {picture.mode} of {picture.size}")
+        if min(known.width, known.height) < 1 or known.size != len(data):
+            raise Broken(f"{what}: the facts are {known}")
+        "".join(
+            [*known.captions, *known.keywords, known.camera or ""]
+        ).encode()  # else no index can store them
+    with contextlib.suppress(UnreadableImage):
+        facts_of_header(io.BytesIO(data), side)
+
+
+def _png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:
+    header = (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    parts = [header, *chunks, (b"IEND", b"")]
+    body = [struct.pack(">I", len(d)) + n + d + struct.pack(">I", zlib.crc32(n + d)) for n, d in parts]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(body)
+
+
+def huge_png(random: Random) -> bytes:
+    side = random.choice([13_000, 60_000, 2**31 - 1])
+    return _png(side, side, (b"IDAT", zlib.compress(bytes(10**6))))
+
+
+def text_bomb(random: Random) -> bytes:
+    packed = zlib.compress(bytes(random.choice([10**6, 10**8])), 9)
+    kind = random.choice([b"zTXt", b"iTXt", b"iCCP"])
+    body = b"k\0\1\0\0\0" + packed if kind == b"iTXt" else b"k\0\0" + packed
+    return _png(9, 9, *[(kind, body)] * random.choice([1, 5]), (b"IDAT", zlib.compress(bytes(9 * 28))))
+
+
+def huge_gif(random: Random) -> bytes:
+    side = random.choice([12_000, 65_535])
+    return (
+        b"GIF89a"
+        + struct.pack("<HHBBB", side, side, 0x80, 0, 0)
+        + bytes(6)
+        + b","
+        + struct.pack("<HHHHB", 0, 0, side, side, 0)
+        + b"\2\2\x4c\1\0;"
+    )
+
+
+def many_scans(random: Random) -> bytes:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (random.choice([800, 2000]), 2000)).save(file, "JPEG", progressive=True)
+    data = file.getvalue()
+    start = data.rindex(b"\xff\xda")
+    return data[:start] + data[start:-2] * random.choice([50, 2000]) + data[-2:]
+
+
+def huge_tiff(random: Random) -> bytes:
+    side = random.choice([13_000, 2**31 - 1, 2**32 - 1])
+    entries = [(256, 4, 1, side), (257, 4, 1, side), (258, 3, 1, 8), (259, 3, 1, random.choice([1, 5, 8]))]
+    entries += [(262, 3, 1, 1), (273, 4, 1, 8), (277, 3, 1, 1), (278, 4, 1, side), (279, 4, 1, 2**30)]
+    return (
+        b"II*\0\10\0\0\0"
+        + struct.pack("<H", 9)
+        + b"".join(struct.pack("<HHII", *e) for e in entries)
+        + bytes(4)
+    )
+
+
+BOMBS: tuple[Callable[[Random], bytes], ...] = (huge_png, text_bomb, huge_gif, many_scans, huge_tiff)
+ATTACKS = (
+    Attack("fuzz.pictures", mutated, tries=5000, short=800, seconds=30),
+    Attack("fuzz.picture-bombs", bombs, tries=60, short=10, seconds=30),
+    Attack("fuzz.picture-facts", facts, tries=1200, short=150, seconds=30),
+)

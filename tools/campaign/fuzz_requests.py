@@ -1,0 +1,263 @@
+"""Requests to the server's application and messages to the agent's tools that no client should send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import threading
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+from .contract import Attack, Broken, Workplace
+from .fuzz_pictures import pictures
+from .mutations import mutate, mutate_tree, text
+from .prepare import index_of
+from .processes import LEXLIP, environment
+
+PATHS = (
+    *("/api/search", "/api/explain/{}", "/api/words", "/api/telling-words", "/api/facets", "/api/status"),
+    *("/api/photos/{}", "/api/photos/{}/thumbnail", "/api/photos/{}/original", "/api/photos/{}/places"),
+    *("/", "/{}", "/api/{}", "/assets/{}", "/api/openapi.json"),
+)
+SEARCH = {
+    "q": "two red circles",
+    "k": 5,
+    "adjust": ["+red"],
+    "offset": 0,
+    "filters": {"after": "2014"},
+    "min_score": 0,
+}
+SECONDS = 20
+STARTING = 240  # that the process with the image model may take to start
+
+
+class Server:
+    """The application, with an event loop that runs in a thread."""
+
+    def __init__(self, index: Path) -> None:
+        from lexlip.server.access import Access
+        from lexlip.server.application import make_application
+        from lexlip.server.served_index import ServedIndex
+
+        self.app: Any = make_application(ServedIndex(index), Access())
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        paths = self.app.openapi()["paths"]
+        self.paths = sorted(
+            {*PATHS, *(path.replace("{key}", "{}") for path in paths if "update" not in path)}
+        )
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        seconds: float = SECONDS,
+    ) -> tuple[int, dict[bytes, bytes], bytes]:
+        """Return status, headers and body of an answer.
+
+        Raises:
+            TimeoutError: none comes.
+        """
+        asked = self._ask(method, path, query, headers, body)
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(asked, seconds), self.loop).result()
+
+    async def _ask(
+        self, method: str, path: str, query: str, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> tuple[int, dict[bytes, bytes], bytes]:
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
+            "scheme": "http", "path": path, "raw_path": quote(path).encode(), "root_path": "",
+            "query_string": query.encode("utf-8", "surrogatepass"), "headers": headers,
+            "client": ("127.0.0.1", 9), "server": ("127.0.0.1", 80),
+        }  # fmt: skip
+        parts = [body[:7], body[7:]]
+        start: dict[str, Any] = {}
+        answered = bytearray()
+
+        async def receive() -> dict[str, Any]:
+            if not parts:
+                await asyncio.sleep(3600)
+            part = parts.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+            else:
+                answered.extend(message.get("body", b""))
+
+        await self.app(scope, receive, send)
+        return start["status"], {name.lower(): value for name, value in start["headers"]}, bytes(answered)
+
+
+@cache
+def _server(prepared: Path) -> Server:
+    """Return a server that has answered a picture, for which it starts a process."""
+    here = Path.cwd()
+    os.chdir(prepared)  # where that process starts too; the folder of a try is removed
+    server = Server(index_of(prepared, "impact"))
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"image/jpeg")]
+    status, _, content = server.ask("POST", "/api/search", "", headers, pictures()[0][1], STARTING)
+    os.chdir(here)
+    if status != 200:
+        raise Broken(f"a search with a picture has the status {status}: {content[:300]!r}")
+    return server
+
+
+def requests(random: Random, place: Workplace) -> None:
+    """Send a request: it is answered, or refused with a problem document, and never ends in a fault."""
+    server = _server(place.prepared)
+    path = random.choice(server.paths)
+    if "{}" in path:
+        path = path.replace(
+            "{}", random.choice(["MC5qcGc", "0.jpg", "..", "AAAA", "%00", text(random)[:300]])
+        )
+    path = path.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    keys = [
+        "q",
+        "k",
+        "cursor",
+        "adjust",
+        "after",
+        "before",
+        "folder",
+        "caption",
+        "min_score",
+        "prefix",
+        "word",
+        "width",
+    ]
+    given = [
+        (random.choice(keys), random.choice([text(random)[:2000], "5", "-1", "nan", "dog"])) for _ in range(3)
+    ]
+    query = "&".join(f"{key}={quote(value.encode('utf-8', 'surrogatepass'))}" for key, value in given)
+    if random.random() < 0.2:
+        query = mutate(random, query.encode()).decode("latin-1")
+    method = random.choice(["GET", "GET", "GET", "POST", "POST", "HEAD", "PUT", "OPTIONS", "DELETE", "X"])
+    body, kind = _body(random) if method in ("POST", "PUT") else (b"", b"")
+    headers = [(b"host", b"127.0.0.1")]
+    if kind:
+        headers.append((b"content-type", kind))
+    for _ in range(random.choice([0, 0, 1, 2])):
+        name = random.choice(
+            [
+                b"host",
+                b"origin",
+                b"cookie",
+                b"authorization",
+                b"range",
+                b"accept",
+                b"if-none-match",
+                b"content-length",
+            ]
+            + [
+                b"content-encoding",
+                b"sec-fetch-site",
+                b"if-modified-since",
+                b"x-forwarded-for",
+                b"accept-encoding",
+            ]
+        )
+        headers.append(
+            (name, text(random).encode("latin-1", "replace").replace(b"\n", b"").replace(b"\r", b"")[:900])
+        )
+    what = f"{method} {ascii(path)[:120]}?{ascii(query)[:200]}"
+    try:
+        status, answered, content = server.ask(method, path, query, headers, body)
+    except TimeoutError:
+        raise Broken(f"{what}: no answer after {SECONDS} s") from None
+    if status >= 500:
+        raise Broken(f"{what}: status {status}: {content[:300]!r}")
+    if status >= 400 and method != "HEAD":
+        if answered.get(b"content-type") != b"application/problem+json" or b"Traceback" in content:
+            raise Broken(f"{what}: status {status} is no problem document: {content[:200]!r}")
+        json.loads(content)
+    if answered.get(b"content-type", b"").startswith(b"application/json") and content:
+        json.loads(content, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> None:
+    raise Broken(f"the JSON of an answer holds {name}, which is none")
+
+
+def _body(random: Random) -> tuple[bytes, bytes]:
+    kind = random.randrange(4)
+    if kind == 0:
+        return mutate(random, random.choice(pictures())[1]), random.choice(
+            [b"image/jpeg", b"image/png", b"image/"]
+        )
+    data = json.dumps(
+        mutate_tree(random, {**SEARCH, random.choice(["like", "terms"]): {"dog": 1}} if kind == 1 else SEARCH)
+    )
+    body = mutate(random, data.encode()) if kind == 3 else data.encode()
+    return body, random.choice(
+        [b"application/json", b"application/json", b"text/plain", b"", b"application/json; charset=x"]
+    )
+
+
+def messages(random: Random, place: Workplace) -> None:
+    """Send an agent's server many damaged messages; it must still answer a right one."""
+    begin = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    lines = [_message(1, "initialize", begin), _message(None, "notifications/initialized", {})]
+    for number in range(2, 60):
+        tool = random.choice(["search", "similar", "explain", "show_photo", "status", "x"])
+        arguments = {
+            "query": text(random),
+            "id": random.choice(["0.jpg", text(random)]),
+            "k": random.choice([1, 0, 10**9]),
+        }
+        tree = json.loads(_message(number, "tools/call", {"name": tool, "arguments": arguments}))
+        data = json.dumps(mutate_tree(random, tree)).encode()
+        lines.append(
+            (mutate(random, data) if random.random() < 0.3 else data).replace(b"\n", b" ").decode("latin-1")
+        )
+    lines.append(_message(1000, "tools/call", {"name": "search", "arguments": {"query": "two red circles"}}))
+    process = subprocess.Popen(
+        [*LEXLIP, "mcp", "--index", str(index_of(place.prepared, "impact"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place.folder,
+        env=environment(place.folder),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    timer = threading.Timer(60, process.kill)
+    timer.start()
+    try:
+        process.stdin.write("".join(f"{line}\n" for line in lines).encode("latin-1"))
+        process.stdin.flush()
+        for line in process.stdout:
+            answer = json.loads(line)
+            if answer.get("id") == 1000:
+                if "result" not in answer:
+                    raise Broken(f"the right message at the end is answered with {str(answer)[:300]}")
+                break
+        else:
+            errors = process.stderr.read().decode(errors="replace") if process.stderr else ""
+            raise Broken(f"the right message at the end has no answer: {errors.strip()[-300:]}")
+    finally:
+        timer.cancel()
+        process.kill()
+        errors = process.communicate()[1].decode(errors="replace")
+    if "Traceback" in errors:
+        raise Broken(f"a tool failed: {errors.strip().splitlines()[-1][:300]}")
+
+
+def _message(number: int | None, method: str, params: Any) -> str:
+    named = {} if number is None else {"id": number}
+    return json.dumps({"jsonrpc": "2.0", **named, "method": method, "params": params})
+
+
+ATTACKS = (
+    Attack("fuzz.requests", requests, tries=1500, short=150, seconds=90),
+    Attack("fuzz.messages", messages, tries=5, short=0, seconds=120),
+)

@@ -6,11 +6,11 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, BinaryIO
 
 from PIL import Image
 
+from lexlip.data.heif import register
 from lexlip.errors import DataError
 from lexlip.pictures import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 
@@ -142,20 +142,13 @@ def _open(file: Any) -> Image.Image:
 
 
 def _formats(file: Any) -> tuple[str, ...]:
-    """Return the formats that a file may have; pi-heif is loaded only for those that it may know."""
+    """Return the formats that a file may have."""
     start = file.read(8)
     file.seek(0)
     if start[4:] != b"ftyp":
         return FORMATS
-    _register_heif()
+    register()
     return (*FORMATS, "HEIF")
-
-
-@cache
-def _register_heif() -> None:
-    import pi_heif
-
-    pi_heif.register_heif_opener(depth_images=False, aux_images=False)
 
 
 def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:

@@ -53,8 +53,11 @@ def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:
 def _load(name: str | Path, device: str) -> Any:
     from lexlip.device import pick_device  # loads torch
 
+    kind = kind_of(name)
+    if kind not in MODELS:
+        raise ModelError(f"'{name}' encodes nothing, it takes captions as they are: give a model")
     place = pick_device(device)  # before the weights are read
-    return load_class(MODELS[kind_of(name)].implementation).from_pretrained(name).to(place)
+    return load_class(MODELS[kind].implementation).from_pretrained(name).to(place)
 
 
 def load_initial(name: str | Path, config: ModelConfig) -> DualEncoder:

@@ -10,6 +10,8 @@ from datetime import date
 from lexlip.errors import DataError
 from lexlip.plain_text import readable, whole
 
+MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
+
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
 
@@ -43,6 +45,8 @@ class Filters:
             raise DataError(f"no folder has the name {readable(self.folder)}: it holds half a character")
         if self.caption and self.caption.strip() and not words_of(self.caption):
             raise DataError(f"the caption to look for, {self.caption!r}, has no word in it: give words")
+        if (words := len(words_of(self.caption or ""))) > MOST_WORDS:
+            raise DataError(f"the caption to look for has {words:,} words: give at most {MOST_WORDS}")
 
     def __bool__(self) -> bool:
         """Return whether anything is filtered."""

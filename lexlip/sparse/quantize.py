@@ -7,12 +7,13 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from lexlip.errors import ConfigError
+from lexlip.errors import ConfigError, DataError
 
 Scheme = Literal["unit", "paper"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
 UNIT_SCALE = 1000  # levels of a unit vector's largest possible weight
 PAPER_SCALE = 100
+LARGEST = 2**31  # the first whole number that 32 bits do not hold
 
 
 def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
@@ -25,17 +26,22 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
 
     Raises:
         ConfigError: unknown scheme.
+        DataError: a weight is not finite, or too large for 32 bits.
     """
     if scheme not in SCHEMES:
         raise ConfigError(f"quantization is '{scheme}'; it must be one of {', '.join(SCHEMES)}")
     data = vectors.data.astype(np.float64)
-    if scheme == "paper":
-        # p in float32 may be up to 2^-24 of itself below the decimal number it stands for, as 0.29 is
-        impacts = np.floor(PAPER_SCALE * data * (1 + 2**-23))
-    else:
-        rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
-        norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
-        impacts = np.rint(UNIT_SCALE * data / np.maximum(norms[rows], 1e-12))  # a row of zeros has no length
+    with np.errstate(over="ignore", invalid="ignore"):
+        if scheme == "paper":
+            # p in float32 may be up to 2^-24 of itself below the decimal number it stands for, as 0.29 is
+            impacts = np.floor(PAPER_SCALE * data * (1 + 2**-23))
+        else:
+            rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
+            norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
+            lengths = np.maximum(norms[rows], 1e-12)  # a row of zeros has no length
+            impacts = np.where(np.isfinite(lengths), np.rint(UNIT_SCALE * data / lengths), np.nan)
+    if impacts.size and not np.abs(impacts).max() < LARGEST:  # NaN is not
+        raise DataError("a weight is not a finite number, or too large to become a whole one of 32 bits")
     result = csr_matrix(
         (impacts.astype(np.int32), vectors.indices, vectors.indptr), shape=vectors.shape, copy=True
     )

@@ -199,3 +199,8 @@ def test_repair_is_for_updates_of_words(lexlip: Run, photos: Path) -> None:
     assert "--repair is for --update" in lexlip("index", "photos", "--repair", code=2).stderr
     lexlip("index", "photos", "--model", "bm25")
     assert error(lexlip("index", "--update", "--repair", code=2)).endswith(": index without --update")
+
+
+def test_bm25_is_no_model(lexlip: Run) -> None:
+    result = lexlip("doctor", "--model", "bm25", code=1)
+    assert "'bm25' encodes nothing, it takes captions as they are: give a model" in result.stdout

@@ -45,3 +45,9 @@ def test_words() -> None:
     assert words_of("A Dog's STRASSE, 2014!") == ["a", "dog", "s", "strasse", "2014"]
     assert words_of("Straße") == ["strasse"]
     assert words_of("cafe\u0301") == ["caf\u00e9"]
+
+
+def test_a_caption_of_too_many_words_is_refused() -> None:
+    Filters(caption="word " * 100)
+    with pytest.raises(DataError, match=r"^the caption to look for has 1,001 words: give at most 100$"):
+        Filters(caption="word " * 1001)

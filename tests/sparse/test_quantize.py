@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
-from lexlip.errors import ConfigError
+from lexlip.errors import ConfigError, DataError
 from lexlip.sparse.quantize import SCHEMES, quantize, scale_of
 from tests.reference.ranking import exact_paper, naive_unit
 
@@ -11,6 +11,18 @@ def random_vectors(rows: int, terms: int, width: int = 300, seed: int = 0) -> cs
     """Vectors like a model's: about so many terms a row, weights between 0 and 2."""
     rng = np.random.default_rng(seed)
     return csr_matrix(random_array((rows, width), density=terms / width, rng=rng, dtype=np.float32) * 2)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf, 1e300])
+def test_weights_that_no_whole_number_stands_for(scheme: str, weight: float) -> None:
+    with pytest.raises(DataError, match=r"^a weight is not a finite number, or too large"):
+        quantize(csr_matrix([[1.0, weight], [1.0, 0.0]]), scheme)  # type: ignore[arg-type]
+
+
+def test_the_largest_whole_numbers() -> None:
+    assert quantize(csr_matrix([[2.1e7]]), "paper").toarray().tolist() == [[2_100_000_250]]
+    assert quantize(csr_matrix([[1e100, 1e100]]), "unit").toarray().tolist() == [[707, 707]]
 
 
 def test_paper_floors_exactly() -> None:

@@ -41,7 +41,13 @@ public final class Writer {
   private final long memory; // bytes of a segment's rows; at most WRITERS + 1 segments are held
   private final Directory directory;
   private final Commits commits;
-  private final ConcurrentMergeScheduler merging = new ConcurrentMergeScheduler();
+  private final ConcurrentMergeScheduler merging =
+      new ConcurrentMergeScheduler() {
+        @Override
+        protected void handleMergeException(Throwable exc) {
+          // its thread would print it; segments that could not be merged stay as they are
+        }
+      };
   private final IndexWriter lucene;
   private final DirectoryReader before; // the index before this session; null for a new one
   private final DirectoryReader template;

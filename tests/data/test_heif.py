@@ -1,0 +1,80 @@
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lexlip.data import UnreadableImage, decode, heif
+
+FOLDER = Path(__file__).parent / "heic"
+TURNED = (FOLDER / "upright-after-turning.heic").read_bytes()
+BAD = TURNED[:231] + b"\xb3" + TURNED[232:]  # libheif 1.23 crashes when it reads this one's EXIF
+
+
+@pytest.fixture
+def none_idle() -> Iterator[None]:
+    heif.end()
+    yield
+    heif.end()
+
+
+def pixels(data: bytes) -> bytes:
+    return decode(data).tobytes()
+
+
+def test_a_picture_that_crashes_the_decoder_leaves_the_others(none_idle: None) -> None:
+    expected = pixels(TURNED)
+    for _ in range(2):
+        with pytest.raises(UnreadableImage, match="damaged"):
+            decode(BAD)
+        assert pixels(TURNED) == expected
+
+
+def test_several_threads(none_idle: None) -> None:
+    files = [path.read_bytes() for path in sorted(FOLDER.iterdir())]
+    expected = [pixels(data) for data in files]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(pixels, files * 10)) == expected * 10
+    assert len(heif._idle) <= 4
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import sys; sys.stdin.buffer.read(9)", "its decoder crashed"),
+        ("import time; time.sleep(60)", "takes too long to decode"),
+    ],
+)
+def test_a_process_that_does_not_answer(
+    none_idle: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
+) -> None:
+    (tmp_path / "process.py").write_text(code)
+    with monkeypatch.context() as patch:
+        patch.setattr(heif, "_PROCESS", tmp_path / "process.py")
+        patch.setattr(heif, "SECONDS", 1.0)
+        with pytest.raises(UnreadableImage, match=rf"^damaged \({reason}\)$"):
+            decode(TURNED)
+    assert not heif._idle
+    assert np.asarray(decode(TURNED)).std() > 10
+
+
+def test_a_forked_process_takes_processes_of_its_own(none_idle: None) -> None:
+    expected = pixels(TURNED)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(pixels, [TURNED] * 8) == [expected] * 8
+    assert pixels(TURNED) == expected
+
+
+def test_its_processes_end_with_the_program() -> None:
+    code = (
+        "import sys; from lexlip.data import decode, heif\n"
+        "decode(open(sys.argv[1], 'rb').read()); print(heif._idle[0].pid)"
+    )
+    file = FOLDER / "upright-after-turning.heic"
+    ran = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    assert not Path(f"/proc/{ran.stdout.strip()}").exists()

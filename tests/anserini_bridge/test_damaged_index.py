@@ -86,7 +86,7 @@ def test_truncated_or_missing_lucene_files(small: Path) -> None:
     with pytest.raises(CorruptIndex, match=message):
         ImpactSearcher(small)
     shutil.rmtree(small / "data-1" / "lucene")
-    with pytest.raises(CorruptIndex, match=message):
+    with pytest.raises(CorruptIndex, match=r"lucene: No such file or directory\): build it again$"):
         ImpactSearcher(small)
 
 

@@ -23,7 +23,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
 from tests.data.test_embedded import xmp
-from tests.search.indexes import index_bm25, index_words
+from tests.search.indexes import change_header, index_bm25, index_words
 
 IDS = [f"{number}.jpg" for number in range(6)]
 
@@ -471,6 +471,7 @@ def test_a_table_of_an_older_version_remembers_none(index: Path, photos: Path) -
     connection.execute("DROP TABLE unreadable")
     connection.commit()
     connection.close()
+    change_header(index, files=None)
     (photos / "bad.jpg").write_text("no photo")
     assert counts(update(photos, index)) == (0, 0, 0, 6)
     with table(index) as made:

@@ -60,6 +60,9 @@ def test_an_answer_as_plain_values() -> None:
         "cursor": "10.a.b",
         "cut": None,
         "suggestions": [],
+        "unread": "",
+        "above": 2,
+        "below": [],
     }
     assert answer.to_dict() == plain
     assert list(answer.to_dict()) == list(plain)

@@ -212,7 +212,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.mark.parametrize("killed", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
 def test_a_process_that_is_killed(small: Path, tmp_path: Path, killed: int) -> None:
     """The other one ends by itself, and the run goes on as if nothing had been."""
     out = f"out={tmp_path / 'run'}"

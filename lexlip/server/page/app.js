@@ -131,7 +131,7 @@ class App extends Component {
 
 	more = async () => {
 		const { results } = this.state;
-		if (results.done || results.loading || this.state.gone || this.stuck === results) return;
+		if (results.done || this.state.gone || this.stuck === results) return;
 		const { signal } = this.abort;
 		if (await this.attempt(() => results.more(signal), this.more)) this.setState({ said: this.saying(results) });
 		else this.stuck = results;

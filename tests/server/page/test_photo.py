@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.server.page.conftest import HEIGHTS
 from tests.server.page.stand_in import Collection, key_of
-from tests.server.page.test_search import asked, until
+from tests.server.page.test_search import asked, ids, until
 
 Visit = Callable[..., Page]
 
@@ -69,6 +70,21 @@ def test_arrow_keys_go_to_the_next_hit(visit: Visit, site: str) -> None:
     expect(page.locator("[data-index='61']")).to_be_in_viewport()
     page.go_back()
     assert page.url == "about:blank"  # the photos on the way are no entries of the history
+
+
+def test_a_key_waits_for_hits_that_are_on_their_way(visit: Visit, site: str, collection: Collection) -> None:
+    hits = [key_of(id) for id in ids(collection, q="dog snow", k=61)]
+    page = visit("about:blank")
+    held: list[Route] = []
+    page.route(re.compile(r"/api/search\?.*cursor=."), lambda route: held.append(route))
+    page.goto(f"{site}?q=dog+snow&photo={hits[57]}")
+    for key in hits[58:60]:
+        page.keyboard.press("ArrowRight")
+        until(page, lambda key=key: asked(page)["photo"] == [key])
+    page.keyboard.press("ArrowRight")
+    until(page, lambda: held)
+    held[0].continue_()
+    until(page, lambda: asked(page)["photo"] == [hits[60]])
 
 
 def test_the_score_s_table(visit: Visit, site: str, collection: Collection) -> None:

@@ -48,7 +48,7 @@ def ids(collection: Collection, **given: object) -> list[str]:
 
 def until(page: Page, is_so: Callable[[], object]) -> None:
     """Wait for something; the page itself may not evaluate strings."""
-    for _ in range(100):
+    for _ in range(400):
         if is_so():
             return
         page.wait_for_timeout(50)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
+import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, UnknownId
+from anserini_bridge.errors import BadVectors, CorruptIndex, UnknownId
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
@@ -29,10 +31,24 @@ _MAX_HITS = 2**20  # of one call to Java, which limits the memory that a batch o
 class _Opened:
     """One state of the index; replaced as a whole, so that a search sees either the old or the new one."""
 
-    java: Any
+    folder: _Folder
     metadata: IndexMetadata
     size: int
     words: tuple[str, ...]
+
+    @property
+    def java(self) -> Any:
+        """Java's searcher, open as long as this object is used, or until `ImpactSearcher.close`."""
+        return self.folder.java
+
+
+class _Folder:
+    """Java's searcher of one folder, closed as soon as no search of any thread uses it."""
+
+    def __init__(self, path: Path, java: Any) -> None:
+        self.java = java
+        self.close = weakref.finalize(self, _close, path, java)  # does it once
+        self.close.atexit = False  # Java ends with the program
 
 
 class ImpactSearcher:
@@ -63,6 +79,7 @@ class ImpactSearcher:
         self.path = Path(path).absolute()
         self._without = " ".join(without).encode()
         self._expected = None if vocabulary is None else tuple(vocabulary)
+        self._moving = threading.Lock()  # one thread at a time replaces what is open
         self._opened = self._open()
 
     def __enter__(self) -> Self:
@@ -78,28 +95,19 @@ class ImpactSearcher:
         So that several calls, such as `search` and then `contributions`, answer from the same documents.
         """
         opened = self._opened
-        while True:
-            try:
-                with java_errors(self.path):
-                    java = _java().hold(opened.java)
-                break
-            except BridgeError:  # a refresh has just moved to another folder
-                if self._opened is opened:
-                    raise
-                opened = self._opened
+        with java_errors(self.path):
+            java = _java().hold(opened.java)
         held = copy.copy(self)
-        held._opened = self._counted(java, opened.metadata, opened.words)
+        held._opened = self._counted(_Folder(self.path, java), opened.metadata, opened.words)
         try:
             yield held
         finally:
-            if not sys.is_finalizing():  # a program that ends without closing: Java ends with it
-                with java_errors(self.path):
-                    _java().close(java)
+            held.close()
 
     def close(self) -> None:
         """Close the index; searches that run in other threads still finish."""
-        with java_errors(self.path):
-            _java().close(self._opened.java)
+        with self._moving:
+            self._opened.folder.close()
 
     def __len__(self) -> int:
         """Return the number of documents that are not deleted."""
@@ -217,8 +225,9 @@ class ImpactSearcher:
 
     def numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """Return the number of each of n documents in this state, int64 [n]; -1 if it holds no such id."""
+        opened = self._opened
         with java_errors(self.path):
-            numbers = _java().find(self._opened.java, *pack_strings(ids))
+            numbers = _java().find(opened.java, *pack_strings(ids))
         return np.array(numbers, dtype=np.int64).reshape(len(ids))
 
     def holding(self, columns: Sequence[int] | NDArray[Any]) -> NDArray[np.bool_]:
@@ -233,13 +242,15 @@ class ImpactSearcher:
 
     def frequencies(self) -> NDArray[np.int64]:
         """Return in how many documents each word is, [V], with deleted ones until Lucene merges them away."""
+        opened = self._opened
         with java_errors(self.path):
-            return np.frombuffer(_java().frequencies(self._opened.java).tostring(), ">i4").astype(np.int64)
+            return np.frombuffer(_java().frequencies(opened.java).tostring(), ">i4").astype(np.int64)
 
     def ids(self) -> list[str]:
         """Return the ids of all documents that are not deleted, in no particular order."""
+        opened = self._opened
         with java_errors(self.path):
-            answer = _java().ids(self._opened.java).tostring()
+            answer = _java().ids(opened.java).tostring()
         count = int(np.frombuffer(answer, ">i4", 1)[0])
         ends = np.frombuffer(answer, ">i4", count, offset=4)
         return unpack_strings(answer[4 + 4 * count :], ends)
@@ -250,27 +261,25 @@ class ImpactSearcher:
         Raises:
             BridgeError: the new state cannot be opened; the old one stays open.
         """
+        with self._moving:
+            while True:
+                metadata = read_metadata(self.path)
+                try:
+                    return self._move(metadata)
+                except CorruptIndex:
+                    if read_metadata(self.path) == metadata:  # a writer has just replaced it
+                        raise
+
+    def _move(self, metadata: IndexMetadata) -> bool:
         opened = self._opened
-        metadata = read_metadata(self.path)
-        same_folder = (metadata.directory, metadata.created) == (
-            opened.metadata.directory,
-            opened.metadata.created,
-        )
-        if same_folder:
-            try:
-                with java_errors(self.path):
-                    newer = _java().refresh(opened.java, metadata.commit.encode())
-            except CorruptIndex:
-                if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the commit
-                    raise
-                return self.refresh()
-            if newer:
-                self._opened = self._counted(opened.java, metadata, opened.words)
-            return bool(newer)
-        self._opened = self._open()
+        if (metadata.directory, metadata.created) != (opened.metadata.directory, opened.metadata.created):
+            self._opened = self._open()
+            return True
         with java_errors(self.path):
-            _java().close(opened.java)
-        return True
+            newer = _java().refresh(opened.java, metadata.commit.encode())
+        if newer:
+            self._opened = self._counted(opened.folder, metadata, opened.words)
+        return bool(newer)
 
     def _open(self) -> _Opened:
         while True:
@@ -285,16 +294,16 @@ class ImpactSearcher:
                     java = _java()(
                         str(folder).encode(), metadata.commit.encode(), *pack_strings(words), self._without
                     )
-                return self._counted(java, metadata, words)
+                return self._counted(_Folder(self.path, java), metadata, words)
             except CorruptIndex:
                 if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the index
                     raise
 
-    def _counted(self, java: Any, metadata: IndexMetadata, words: tuple[str, ...]) -> _Opened:
+    def _counted(self, folder: _Folder, metadata: IndexMetadata, words: tuple[str, ...]) -> _Opened:
         """Return a state of the index, with its own counts in the metadata."""
         with java_errors(self.path):
-            documents, postings, size = _java().counts(java)
-        return _Opened(java, replace(metadata, documents=documents, postings=postings), size, words)
+            documents, postings, size = _java().counts(folder.java)
+        return _Opened(folder, replace(metadata, documents=documents, postings=postings), size, words)
 
     def _weights(self, opened: _Opened, ids: Sequence[str], columns: NDArray[Any]) -> csr_matrix:
         """Return the weights of some words in some documents, [len(ids), V]."""
@@ -317,6 +326,13 @@ class ImpactSearcher:
 def _java() -> Any:
     """Return Java's class, with the static methods that take a searcher first: thread-safe, see there."""
     return java_class("impact.Searcher")
+
+
+def _close(path: Path, java: Any) -> None:
+    """Close Java's searcher; further calls are refused, what runs still finishes."""
+    if not sys.is_finalizing():
+        with java_errors(path):
+            _java().close(java)
 
 
 def _unpack_hits(answer: bytes, queries: int, ids: list[list[str]], scores: list[NDArray[np.int64]]) -> None:

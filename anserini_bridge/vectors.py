@@ -165,6 +165,8 @@ def _as_csr(vectors: Any) -> csr_matrix:
             arrays = vectors.data, vectors.indices, vectors.indptr
             vectors = type(vectors)(arrays, shape=vectors.shape, copy=True)
             vectors.check_format(full_check=True)
+            if (vectors.indptr[1:] < vectors.indptr[:-1]).any():  # not checked by scipy without any entry
+                raise ValueError("index pointer values must form a non-decreasing sequence")
         elif vectors.format == "coo":
             if {vectors.row.dtype.kind, vectors.col.dtype.kind} - {"i", "u"}:
                 raise ValueError("indices are no whole numbers")

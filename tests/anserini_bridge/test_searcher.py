@@ -259,6 +259,32 @@ def test_searches_run_while_the_index_is_refreshed(small: Path) -> None:
         assert searcher.search(query)[0] == [["n0", "n1", "n2", "x", "z"]]
 
 
+def test_threads_search_and_refresh_while_the_index_is_replaced(small: Path) -> None:
+    query = csr_matrix([[1, 0, 0]])
+    with ImpactSearcher(small) as searcher:
+        ends = threading.Event()
+
+        def search() -> set[tuple[str, ...]]:
+            found = set()
+            while not ends.is_set():
+                searcher.refresh()
+                found.add(tuple(searcher.search(query)[0][0]))
+                with searcher.hold() as held:
+                    assert len(held.ids()) == len(held)
+            return found
+
+        with ThreadPoolExecutor(4) as pool:
+            running = [pool.submit(search) for _ in range(4)]
+            for number in range(20):
+                with ImpactWriter(small, ["a", "b", "c"], **SETTINGS) as writer:
+                    writer.add([f"n{number}"], csr_matrix([[9, 0, 0]]))
+            ends.set()
+        for one in running:
+            assert one.result() <= {("x", "z"), *((f"n{number}",) for number in range(20))}
+        searcher.refresh()
+        assert searcher.search(query)[0] == [["n19"]]
+
+
 def test_ids_are_those_of_the_documents_that_are_not_deleted(small: Path) -> None:
     with ImpactSearcher(small) as searcher:
         assert sorted(searcher.ids()) == ["x", "y", "z"]

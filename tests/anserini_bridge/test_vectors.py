@@ -187,6 +187,13 @@ def test_arrays_that_do_not_belong_together(changed: dict[str, Any]) -> None:
         check_vectors(of_arrays(**changed), 4)
 
 
+def test_a_malformed_matrix_without_entries() -> None:
+    matrix = csr_matrix((2, 4), dtype=np.int64)
+    matrix.indptr = np.array([0, 2**31 - 1, 0])
+    with pytest.raises(BadVectors, match="malformed"):
+        check_vectors(matrix, 4)
+
+
 def test_a_malformed_matrix_of_another_kind() -> None:
     columns, entries = csc_matrix(A), A.tocoo()
     columns.indices = np.array([7])

@@ -30,6 +30,7 @@ EVERY = 2.0  # seconds after which what was encoded is made durable
 _FORMAT = 1
 _AT_ONCE = 1024  # photos that are read from the file at a time
 _SCHEMA = """
+BEGIN;
 CREATE TABLE made (settings TEXT, listed REAL);
 CREATE TABLE photos (
     id TEXT PRIMARY KEY, path TEXT, side TEXT, facts TEXT, columns BLOB, weights BLOB, sum INTEGER
@@ -121,10 +122,10 @@ class Journal:
                 self._connection.executescript(_SCHEMA)
                 self._connection.execute("INSERT INTO made VALUES (?, ?)", (self._made, self._listed))
                 self._connection.commit()
-            made, listed = self._connection.execute("SELECT settings, listed FROM made").fetchone()
-            if made != self._made:
+            made = self._connection.execute("SELECT settings, listed FROM made").fetchone()
+            if made is None or made[0] != self._made:
                 raise sqlite3.DatabaseError("other settings")
-            self.kept = self._find(listed)
+            self.kept = self._find(made[1])
         except BaseException:
             self._connection.close()
             raise

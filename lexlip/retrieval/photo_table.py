@@ -152,17 +152,20 @@ class PhotoTable:
 
     def __init__(self, index: Path, file: Path) -> None:
         self.file = file
+        self._index = index
         self._lock = threading.Lock()
         self._connection = connect(file)
         self._finalizer = weakref.finalize(self, self._connection.close)
-        (version,) = self._rows("PRAGMA user_version")[0]
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version != FORMAT:
             self.close()
             raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
         folder = index.resolve()
         self._roots = {
             number: place_now(absolute, relative, folder).rstrip("/")
-            for number, absolute, relative in self._rows("SELECT number, absolute, relative FROM roots")
+            for number, absolute, relative in self._connection.execute(
+                "SELECT number, absolute, relative FROM roots"
+            )
         }
 
     def __enter__(self) -> Self:
@@ -195,7 +198,7 @@ class PhotoTable:
     def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
         """Return the captions of the source, and the name of the XMP file, of every photo by id."""
         rows = self._rows("SELECT id, captions, side FROM photos")
-        return {id: (tuple(parse_json(captions)), side) for id, captions, side in rows}
+        return {id: (tuple(self._texts(captions)), side) for id, captions, side in rows}
 
     def unreadable(self) -> dict[str, Unreadable]:
         """Return the photos that were found unreadable, by id."""
@@ -206,7 +209,7 @@ class PhotoTable:
     def texts(self) -> tuple[list[str], list[str]]:
         """Return the ids of the photos that have captions or keywords, and these as one text each."""
         rows = self._rows("SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id")
-        texts = [" ".join(text for part in parts for text in parse_json(part)) for _, *parts in rows]
+        texts = [" ".join(text for part in parts for text in self._texts(part)) for _, *parts in rows]
         return [row[0] for row in rows], texts
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
@@ -273,8 +276,22 @@ class PhotoTable:
             )
 
     def _rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._connection.execute(question, values).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(question, values).fetchall()
+        except sqlite3.ProgrammingError:  # it was closed
+            raise
+        except sqlite3.DatabaseError as error:
+            raise CorruptIndex.at(self._index, [f"{self.file.name}: {error}"]) from None
+
+    def _texts(self, stored: str) -> list[str]:
+        try:
+            texts = parse_json(stored)
+        except ValueError:
+            texts = None
+        if not isinstance(texts, list):
+            raise CorruptIndex.at(self._index, [f"{self.file.name}: {stored!r:.60} is no list"])
+        return texts
 
     def _path(self, root: int | None, file: str, member: str = "") -> str:
         path = file if root is None else f"{self._roots[root]}/{file}"
@@ -282,7 +299,7 @@ class PhotoTable:
 
     def _photo(self, row: tuple[Any, ...]) -> Photo:
         id, root, file, member, start, size, width, height, taken, camera, *texts, digest, signed = row
-        captions, embedded, keywords = (parse_json(text) for text in texts)
+        captions, embedded, keywords = (self._texts(text) for text in texts)
         return Photo(
             id=id,
             path=self._path(root, file, member),

@@ -113,7 +113,7 @@ def test_other_settings_and_other_photos_begin_anew(
     assert index(model, tmp_path / "others", tmp_path / "index").resumed == 0
 
 
-@pytest.mark.parametrize("damage", ["file", "row"])
+@pytest.mark.parametrize("damage", ["file", "half a file", "row"])
 def test_what_is_damaged_is_encoded_again(
     model: LexLIP, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
@@ -121,11 +121,15 @@ def test_what_is_damaged_is_encoded_again(
     file = tmp_path / "index" / "unfinished" / "encoded.sqlite"
     if damage == "file":
         file.write_bytes(b"no database" + file.read_bytes()[11:])
+    elif damage == "half a file":
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("DELETE FROM made")
+            connection.commit()
     else:
         with closing(sqlite3.connect(file)) as connection:
             connection.execute("UPDATE photos SET weights = zeroblob(32) WHERE id = '3.jpg'")
             connection.commit()
-    assert index(model, photos, tmp_path / "index").resumed == (0 if damage == "file" else 63)
+    assert index(model, photos, tmp_path / "index").resumed == (63 if damage == "row" else 0)
     index(model, photos, tmp_path / "whole")
     assert content(tmp_path / "index") == content(tmp_path / "whole")
 

@@ -4,6 +4,7 @@ import itertools
 import random
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,18 @@ def test_a_table_that_is_damaged(photos: Path, tmp_path: Path, monkeypatch: pyte
     connection.close()
     with pytest.raises(CorruptIndex, match=r"has format 99, not 1: build the index again"):
         open_photos(tmp_path / "index", header())
+
+
+@pytest.mark.parametrize("damage", ["x'FF'", "'[\"a dog'", "7"])
+def test_a_caption_that_is_damaged(photos: Path, tmp_path: Path, damage: str) -> None:
+    with table(open_source(photos), tmp_path / "index") as made:
+        with closing(sqlite3.connect(made.file)) as connection:
+            connection.execute(f"UPDATE photos SET captions = CAST({damage} AS TEXT) WHERE id = '0.jpg'")
+            connection.commit()
+        for read in (lambda: made.get(["0.jpg"]), made.listed):
+            with pytest.raises(CorruptIndex, match=r"is damaged, .*\(photos-1.sqlite: "):
+                read()
+        assert made.get(["1.jpg"])[0] is not None
 
 
 def test_threads_read_side_by_side(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
+
+from anserini_bridge import read_metadata
+from anserini_bridge.metadata import write_metadata
 
 from .contract import Attack, Broken, NotRun, Workplace
 from .disk_errors import same, state_of
@@ -80,10 +84,9 @@ def of_model(random: Random, place: Workplace) -> None:
     shutil.copytree((place.prepared / "words" / "best").resolve(), model)
     index = place.folder / "index"
     shutil.copytree(index_of(place.prepared, "impact"), index)
-    metadata = json.loads((index / "index.json").read_text())
-    root = place.prepared / "library"
-    metadata["extra"] |= {"model": str(model), "source": str(root), "root": f"{root}/", "relative": False}
-    (index / "index.json").write_text(json.dumps(metadata))
+    metadata, root = read_metadata(index), place.prepared / "library"
+    place_of_all = {"model": str(model), "source": str(root), "root": f"{root}/", "relative": False}
+    write_metadata(index, replace(metadata, extra={**metadata.extra, **place_of_all}))
     right = _answers(index)
     file = random.choice(_files(model))
     what = f"{damage(random, file, None)} {file.name} of the model"

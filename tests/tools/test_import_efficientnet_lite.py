@@ -43,6 +43,7 @@ def test_each_weight_finds_its_place(tmp_path: Path) -> None:
         torch.testing.assert_close(encoder(pixels), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contents", [b"no weights", None])
 def test_other_files_are_refused_in_a_sentence(tmp_path: Path, contents: bytes | None) -> None:
     if contents is None:

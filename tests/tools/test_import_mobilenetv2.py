@@ -91,6 +91,7 @@ def test_other_weights_are_refused(
         convert(tmp_path / "weights.npz")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("text")
     command = [sys.executable, TOOL, tmp_path / "text.npz", tmp_path / "out"]

@@ -88,6 +88,7 @@ def test_photos_have_captions_too(tool: ModuleType, photos: Path, tables: list[s
     assert len(tool.read_captions([str(photos), *tables])) == 6 + 2 * len(ALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -79,6 +79,7 @@ def test_the_systems_differ_in_their_objectives_alone(tmp_path: Path) -> None:
     assert sparse.model.head == "fitted"
 
 
+@pytest.mark.slow
 def test_missing_photos_are_named(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "sparse_and_dense.py")]
     done = subprocess.run([*command, "nowhere", "work"], cwd=tmp_path, capture_output=True, text=True)

@@ -7,11 +7,11 @@ import copy
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from anserini_bridge.storage import check_data
 from anserini_bridge.vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
 
 _MAX_HITS = 2**20  # of one call to Java, which limits the memory that a batch of queries takes
+
+
+Used = TypeVar("Used")
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class ImpactSearcher:
         self._without = " ".join(without).encode()
         self._expected = None if vocabulary is None else tuple(vocabulary)
         self._moving = threading.Lock()  # one thread at a time replaces what is open
-        self._opened = self._open()
+        self._opened = self._with_newest(self._open)
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +105,7 @@ class ImpactSearcher:
         try:
             yield held
         finally:
-            held.close()
+            held._opened.folder.close()  # without waiting for a refresh
 
     def close(self) -> None:
         """Close the index; searches that run in other threads still finish."""
@@ -262,18 +265,12 @@ class ImpactSearcher:
             BridgeError: the new state cannot be opened; the old one stays open.
         """
         with self._moving:
-            while True:
-                metadata = read_metadata(self.path)
-                try:
-                    return self._move(metadata)
-                except CorruptIndex:
-                    if read_metadata(self.path) == metadata:  # a writer has just replaced it
-                        raise
+            return self._with_newest(self._move)
 
     def _move(self, metadata: IndexMetadata) -> bool:
         opened = self._opened
         if (metadata.directory, metadata.created) != (opened.metadata.directory, opened.metadata.created):
-            self._opened = self._open()
+            self._opened = self._open(metadata)
             return True
         with java_errors(self.path):
             newer = _java().refresh(opened.java, metadata.commit.encode())
@@ -281,22 +278,26 @@ class ImpactSearcher:
             self._opened = self._counted(opened.folder, metadata, opened.words)
         return bool(newer)
 
-    def _open(self) -> _Opened:
+    def _open(self, metadata: IndexMetadata) -> _Opened:
+        words = read_words(self.path, metadata)
+        if self._expected is not None:
+            check_same_vocabulary(self.path, metadata, self._expected)
+        folder = self.path / metadata.directory / LUCENE_FOLDER
+        check_data(self.path, f"{metadata.directory}/{LUCENE_FOLDER}")
+        with java_errors(self.path):
+            java = _java()(
+                str(folder).encode(), metadata.commit.encode(), *pack_strings(words), self._without
+            )
+        return self._counted(_Folder(self.path, java), metadata, words)
+
+    def _with_newest(self, use: Callable[[IndexMetadata], Used]) -> Used:
+        """Use the newest state of the index; begin again if a writer has replaced it meanwhile."""
         while True:
             metadata = read_metadata(self.path)
             try:
-                words = read_words(self.path, metadata)
-                if self._expected is not None:
-                    check_same_vocabulary(self.path, metadata, self._expected)
-                folder = self.path / metadata.directory / LUCENE_FOLDER
-                check_data(self.path, f"{metadata.directory}/{LUCENE_FOLDER}")
-                with java_errors(self.path):
-                    java = _java()(
-                        str(folder).encode(), metadata.commit.encode(), *pack_strings(words), self._without
-                    )
-                return self._counted(_Folder(self.path, java), metadata, words)
+                return use(metadata)
             except CorruptIndex:
-                if read_metadata(self.path) == metadata:  # otherwise a writer has just replaced the index
+                if read_metadata(self.path) == metadata:
                     raise
 
     def _counted(self, folder: _Folder, metadata: IndexMetadata, words: tuple[str, ...]) -> _Opened:

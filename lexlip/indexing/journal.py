@@ -122,10 +122,12 @@ class Journal:
                 self._connection.executescript(_SCHEMA)
                 self._connection.execute("INSERT INTO made VALUES (?, ?)", (self._made, self._listed))
                 self._connection.commit()
-            made = self._connection.execute("SELECT settings, listed FROM made").fetchone()
-            if made is None or made[0] != self._made:
+            made = self._connection.execute(
+                "SELECT listed FROM made WHERE settings = ?", (self._made,)
+            ).fetchone()
+            if made is None:
                 raise sqlite3.DatabaseError("other settings")
-            self.kept = self._find(made[1])
+            self.kept = self._find(*made)
         except BaseException:
             self._connection.close()
             raise

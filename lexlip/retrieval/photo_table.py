@@ -134,7 +134,7 @@ def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
         except (OSError, sqlite3.Error) as error:
             now = read_header(index)
             if (now.directory, now.extra.get("photos")) == (metadata.directory, name):
-                raise CorruptIndex(f"{file} cannot be read ({error}): build the index again") from None
+                raise _unreadable(file, error) from None
             metadata = now
 
 
@@ -152,7 +152,6 @@ class PhotoTable:
 
     def __init__(self, index: Path, file: Path) -> None:
         self.file = file
-        self._index = index
         self._lock = threading.Lock()
         self._connection = connect(file)
         self._finalizer = weakref.finalize(self, self._connection.close)
@@ -282,7 +281,7 @@ class PhotoTable:
         except sqlite3.ProgrammingError:  # it was closed
             raise
         except sqlite3.DatabaseError as error:
-            raise CorruptIndex.at(self._index, [f"{self.file.name}: {error}"]) from None
+            raise _unreadable(self.file, error) from None
 
     def _texts(self, stored: str) -> list[str]:
         try:
@@ -290,7 +289,7 @@ class PhotoTable:
         except ValueError:
             texts = None
         if not isinstance(texts, list):
-            raise CorruptIndex.at(self._index, [f"{self.file.name}: {stored!r:.60} is no list"])
+            raise _unreadable(self.file, f"{stored!r:.60} is no list")
         return texts
 
     def _path(self, root: int | None, file: str, member: str = "") -> str:
@@ -380,6 +379,10 @@ class OldPhotoTable(PhotoTable):
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         return [[id] for id in ids]
+
+
+def _unreadable(file: Path, why: object) -> CorruptIndex:
+    return CorruptIndex(f"{file} cannot be read ({why}): build the index again")
 
 
 def _unsigned(number: int | None) -> int | None:

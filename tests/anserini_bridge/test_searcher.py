@@ -285,6 +285,32 @@ def test_threads_search_and_refresh_while_the_index_is_replaced(small: Path) -> 
         assert searcher.search(query)[0] == [["n19"]]
 
 
+def test_a_hold_ends_while_a_slow_refresh_runs(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    def read_slowly(*arguments: object) -> tuple[str, ...]:
+        begun.set()
+        ends.wait(30)
+        return "a", "b", "c"
+
+    def search(searcher: ImpactSearcher) -> list[list[str]]:
+        with searcher.hold() as held:
+            return held.search(csr_matrix([[1, 0, 0]]))[0]
+
+    with ImpactSearcher(small) as searcher, ThreadPoolExecutor(2) as pool:
+        with ImpactWriter(small, ["a", "b", "c"], **SETTINGS) as writer:
+            writer.add(["new"], csr_matrix([[9, 0, 0]]))
+        monkeypatch.setattr("anserini_bridge.searcher.read_words", read_slowly)
+        refreshing = pool.submit(searcher.refresh)
+        begun.wait(30)
+        try:
+            assert pool.submit(search, searcher).result(10) == [["x", "z"]]
+        finally:
+            ends.set()
+        assert refreshing.result()
+        assert search(searcher) == [["new"]]
+
+
 def test_ids_are_those_of_the_documents_that_are_not_deleted(small: Path) -> None:
     with ImpactSearcher(small) as searcher:
         assert sorted(searcher.ids()) == ["x", "y", "z"]

@@ -131,7 +131,7 @@ class App extends Component {
 
 	more = async () => {
 		const { results } = this.state;
-		if (results.done || this.state.gone || this.stuck === results) return;
+		if (results.done || results.loading || this.state.gone || this.stuck === results) return;
 		const { signal } = this.abort;
 		if (await this.attempt(() => results.more(signal), this.more)) this.setState({ said: this.saying(results) });
 		else this.stuck = results;
@@ -262,7 +262,7 @@ class App extends Component {
 		const { results, query } = this.state;
 		const at = results ? results.keys.indexOf(query.photo) : -1;
 		if (at < 0) return;
-		if (at + step >= results.length) await this.more();
+		if (at + step >= results.length) await (results.loading?.catch(() => {}) ?? this.more()); // who began it tells of errors
 		const key = results.keys[at + step];
 		if (key) this.go({ ...this.state.query, photo: key }, { replace: true, state: history.state });
 		if (at + step > results.length - 10) this.more();

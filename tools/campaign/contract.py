@@ -24,10 +24,12 @@ class Workplace:
     Attributes:
         prepared: what `tools.campaign.prepare` made, not to be changed.
         folder: a folder of this try's own, empty.
+        number: of the try, its seed: what an attack goes through in turn, it takes by this number.
     """
 
     prepared: Path
     folder: Path
+    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def of_index(kind: str, random: Random, place: Workplace) -> None:
         shutil.copytree(index_of(place.prepared, kind), index)
     whole = state_of(library)
     right = _answers(index)
-    file = random.choice(_files(index))
+    file = _in_turn(_files(index), place)
     other = _counterpart(file, index, place.prepared / "indexes" / "other" / kind, random)
     what = f"{damage(random, file, other)} {file.relative_to(index)}"
 
@@ -88,7 +88,7 @@ def of_model(random: Random, place: Workplace) -> None:
     place_of_all = {"model": str(model), "source": str(root), "root": f"{root}/", "relative": False}
     write_metadata(index, replace(metadata, extra={**metadata.extra, **place_of_all}))
     right = _answers(index)
-    file = random.choice(_files(model))
+    file = _in_turn(_files(model), place)
     what = f"{damage(random, file, None)} {file.name} of the model"
     wrong = _search(index, right, f"{what}: search")
     again = invoke("index", place.prepared / "others", "--index", place.folder / "new", "--model", model)
@@ -144,6 +144,11 @@ def _counterpart(file: Path, index: Path, other: Path, random: Random) -> Path |
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "write.lock")
+
+
+def _in_turn(files: list[Path], place: Workplace) -> Path:
+    """Return the file of this try, so that as many tries as there are files damage each."""
+    return files[place.number % len(files)]
 
 
 def _answers(index: Path) -> list[str]:

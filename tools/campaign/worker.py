@@ -27,7 +27,7 @@ def main(name: str, first: str, tries: str, prepared: str, folder: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed goes to stderr
     for seed in range(int(first), int(first) + int(tries)):
-        place = Workplace(Path(prepared), Path(folder) / "try")
+        place = Workplace(Path(prepared), Path(folder) / "try", seed)
         place.folder.mkdir(parents=True)
         os.chdir(place.folder)
         outcome, why = one_try(attack, seed, place)

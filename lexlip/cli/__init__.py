@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 
 import click
@@ -24,6 +25,7 @@ from lexlip.cli.words import words
 from lexlip.errors import FixableError
 from lexlip.plain_text import readable
 
+_NOT_OF_A_SHELL = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the disk is full, or read-only
 
 
@@ -35,8 +37,9 @@ class _Commands(click.Group):
             try:
                 arg.encode()
             except UnicodeEncodeError:
-                readable = os.fsencode(arg).decode("utf-8", "backslashreplace")
-                raise click.UsageError(f"'{readable}' is not UTF-8", context) from None
+                raw = arg.encode(errors="surrogatepass" if _NOT_OF_A_SHELL.search(arg) else "surrogateescape")
+                shown = raw.decode("utf-8", "backslashreplace")
+                raise click.UsageError(f"'{shown}' is not UTF-8", context) from None
         return super().parse_args(context, args)
 
     def invoke(self, context: click.Context) -> object:

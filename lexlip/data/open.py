@@ -62,7 +62,7 @@ def open_source(
     Raises:
         DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
     """
-    name, path = str(spec), path_of(spec)
+    name, path = str(spec) or "''", path_of(spec)
     there = _is_there(path, name)
     if not there and name.startswith("scenes:"):
         _refuse(f"{name} is drawn", images, split)

@@ -10,7 +10,7 @@ from fastapi.staticfiles import StaticFiles
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from starlette.types import Scope
+    from starlette.types import Receive, Scope, Send
 
 PAGE = Path(__file__).parent / "page"
 ASSETS = Path(__file__).parent / "assets"
@@ -30,7 +30,14 @@ _DOCS = """<!doctype html>
 
 
 class Files(StaticFiles):
-    """Files that a browser asks for again each time: after an update of the program it has no old ones."""
+    """Files that a browser asks for again each time: after an update of the program it has no old ones.
+
+    They are small and are sent whole: a Range header is passed over, as HTTP allows, also a malformed one.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [header for header in scope["headers"] if header[0] != b"range"]
+        await super().__call__({**scope, "headers": headers}, receive, send)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return a file."""

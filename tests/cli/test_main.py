@@ -58,6 +58,7 @@ def test_python_m_lexlip(run_python: RunPython) -> None:
         (["search"], "or --similar ID: only one"),
         (["search", "cat", "--image", "cat.jpg"], "or --similar ID: only one"),
         (["search", os.fsdecode(b"chat noir\xff")], r"'chat noir\xff' is not UTF-8"),
+        (["search", "chat \ud800"], r"'chat \xed\xa0\x80' is not UTF-8"),
         (["evaluate"], "Missing argument 'SOURCE'"),
         (["evaluate", ".", "--engine", "faiss"], "'faiss' is not one of 'lucene', 'flat', 'hnsw', 'exact'"),
     ],

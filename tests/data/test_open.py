@@ -90,3 +90,8 @@ def test_a_real_folder_of_tars(shared: Path) -> None:
 def test_what_cannot_be_opened_is_refused_at_once(name: str, says: str) -> None:
     with pytest.raises(DataError, match=says):
         open_source(name)
+
+
+def test_a_source_without_a_name_is_named_in_the_message() -> None:
+    with pytest.raises(DataError, match="^'' holds its photos itself"):
+        open_source("", split="train")

@@ -24,3 +24,10 @@ def test_the_api_s_page_needs_nothing_from_elsewhere(server: Serving) -> None:
     assert "http" not in page.replace("<html", "")
     assert "<script>" not in page  # which the content security policy forbids
     assert '"/api/openapi.json"' in server.client.get("/docs/assets/start.js").text
+
+
+@pytest.mark.parametrize("range", ["bytes=0-9", "bytes=nonsense", "-"])
+def test_the_page_is_sent_whole(server: Serving, range: str) -> None:
+    """A malformed header too is passed over, instead of an answer that is no problem document."""
+    answer = server.client.get("/", headers={"Range": range})
+    assert (answer.status_code, answer.text) == (200, server.client.get("/").text)

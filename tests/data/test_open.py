@@ -93,5 +93,5 @@ def test_what_cannot_be_opened_is_refused_at_once(name: str, says: str) -> None:
 
 
 def test_a_source_without_a_name_is_named_in_the_message() -> None:
-    with pytest.raises(DataError, match="^'' holds its photos itself"):
+    with pytest.raises(DataError, match=r"^'' holds its photos itself"):
         open_source("", split="train")

@@ -78,6 +78,7 @@ def test_a_key_waits_for_hits_that_are_on_their_way(visit: Visit, site: str, col
     held: list[Route] = []
     page.route(re.compile(r"/api/search\?.*cursor=."), lambda route: held.append(route))
     page.goto(f"{site}?q=dog+snow&photo={hits[57]}")
+    expect(page.locator(".next")).to_be_enabled()  # the first hits are there
     for key in hits[58:60]:
         page.keyboard.press("ArrowRight")
         until(page, lambda key=key: asked(page)["photo"] == [key])

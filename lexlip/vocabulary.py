@@ -1,24 +1,26 @@
 """The lexicon: the words that images and captions become.
 
 A vocabulary is a list of V words, each an entry of the text encoder's tokenizer as people read it (see
-`entries_as_words`). There are three kinds:
+`entries_as_words`), or made of several. There are three kinds:
 
 - ``all``: every entry of the tokenizer, including special ones (the public LexLIP code).
 - ``pieces``: every entry except special and unused ones.
-- ``words``: whole words of the training captions, in any language, except function words. What is indexed
-  is then readable, and function words take no space in the index (stop-word removal). Pieces of split words
-  do not count; the part after an apostrophe is such a piece for SentencePiece ("eau" in "l'eau"), but a word
-  for WordPiece.
+- ``words``: whole words of the training captions, in any language, except function words, also those that
+  the tokenizer splits ("giraffe"). What is indexed is then readable, and function words take no space in the
+  index (stop-word removal). The part after an apostrophe is no word for SentencePiece ("eau" in "l'eau"), but
+  one for WordPiece.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers.decoders import ByteLevel
@@ -36,6 +38,7 @@ WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the fir
 
 _MARKS = (CONTINUES, *WORD_BEGINS)
 _UNUSED = re.compile(r"\[unused\d+\]")
+_SPECIAL = re.compile(r"<.+>|\[.+\]")
 _AT_ONCE = 10_000  # captions whose words are counted at a time
 
 
@@ -87,47 +90,94 @@ def _decode_bytes(entry: str) -> str:
 class Vocabulary:
     """V words and the tokenizer's id of each.
 
+    A vocabulary with words of several pieces reads whole words: "giraffe" is its own word, and "gi" is not in
+    it. One without reads pieces: "gi" of "giraffe" counts, if it is one of the words.
+
     Attributes:
         words: the V words, all different, as the index stores them and people see them.
-        token_ids: int64 [V], the tokenizer's id of each word.
+        token_ids: int64 [V], the tokenizer's id of each word; of its first piece, if it has several.
+        split: the pieces of each word that has several, by column.
+        continuing: the tokenizer's ids that continue a word; needed only with `split`.
     """
 
     words: tuple[str, ...]
     token_ids: np.ndarray
+    split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    continuing: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.words)
 
     @cached_property
     def column_of_token(self) -> np.ndarray:
-        """The column of each tokenizer id, int64 [largest id + 1]; -1 outside the lexicon."""
+        """The column of each tokenizer id that is a word, int64 [largest id + 1]; -1 for others."""
         columns = np.full(int(self.token_ids.max()) + 1, -1, dtype=np.int64)
-        columns[self.token_ids] = np.arange(len(self))
+        whole = np.array([column for column in range(len(self)) if column not in self.split], dtype=np.int64)
+        columns[self.token_ids[whole]] = whole
         return columns
 
+    @cached_property
+    def column_of_pieces(self) -> dict[tuple[int, ...], int]:
+        """The column of each word, by its pieces."""
+        return {self.split.get(column, (int(first),)): column for column, first in enumerate(self.token_ids)}
+
+    @cached_property
+    def pieces(self) -> tuple[np.ndarray, np.ndarray]:
+        """The pieces of all words, int64, one word after the other; and where each word begins, int64 [V]."""
+        pieces = [self.split.get(column, (int(first),)) for column, first in enumerate(self.token_ids)]
+        starts = np.cumsum([0, *map(len, pieces)])[:-1]
+        return np.array([id for word in pieces for id in word], dtype=np.int64), starts
+
     def lookup(self, token_ids: np.ndarray) -> np.ndarray:
-        """Return the column of each token, int64 like `token_ids`; -1 outside the lexicon."""
+        """Return the column of the word at each token, int64 like `token_ids` [..., L].
+
+        A word of several pieces is at its first one. -1: no word of the lexicon begins here.
+        """
+        if self.split:
+            rows = token_ids.reshape(-1, token_ids.shape[-1])
+            found = np.full(rows.shape, -1, dtype=np.int64)
+            for row, ids in zip(found, rows.tolist(), strict=True):
+                for start, column in self._read(ids):
+                    row[start] = column
+            return found.reshape(token_ids.shape)
         table = self.column_of_token
         return np.where(token_ids < len(table), table[np.minimum(token_ids, len(table) - 1)], -1)
 
+    def read(self, token_ids: Sequence[int]) -> list[int]:
+        """Return the column of each word of a text, in order, or of each piece; -1 outside the lexicon."""
+        if self.split:
+            return [column for _, column in self._read(token_ids)]
+        columns: list[int] = self.lookup(np.asarray(token_ids, dtype=np.int64)).tolist()
+        return columns
+
     def columns(self, token_ids: Sequence[int]) -> list[int]:
-        """Return the columns of the tokens that are in the lexicon, in order, with repeats."""
-        found = self.lookup(np.asarray(token_ids, dtype=np.int64))
-        return [int(column) for column in found if column >= 0]
+        """Return the columns of a text's words that are in the lexicon, in order, with repeats."""
+        return [column for column in self.read(token_ids) if column >= 0]
+
+    def _read(self, token_ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Yield where each whole word of a text begins, and its column, or -1."""
+        for start, pieces in whole_words(token_ids, self.continuing):
+            yield start, self.column_of_pieces.get(pieces, -1)
 
     @classmethod
     def from_words(cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> Vocabulary:
         """Return the lexicon of given words, for a tokenizer of transformers or of tokenizers.
 
         Raises:
-            ModelError: a word is not an entry of the tokenizer.
+            ModelError: a word is neither an entry of the tokenizer nor made of entries.
         """
         words = tuple(words)
         ids = entries_as_words(tokenizer)
-        unknown = [word for word in words if word not in ids]
-        if unknown:
-            raise ModelError(f"'{unknown[0]}' of the vocabulary is no entry of the model's tokenizer")
-        return cls(words, np.array([ids[word] for word in words], dtype=np.int64))
+        named = {id: word for word, id in ids.items()}
+        split = {}
+        for column, word in enumerate(words):
+            if word not in ids:
+                pieces = _pieces_of(word, tokenizer)
+                if _joined(named[id] for id in pieces) != word:
+                    raise ModelError(f"'{word}' of the vocabulary cannot be made of the tokenizer's entries")
+                split[column] = pieces
+        firsts = [split[column][0] if column in split else ids[word] for column, word in enumerate(words)]
+        return cls(words, np.array(firsts, dtype=np.int64), split, _continuing(ids) if split else frozenset())
 
     @classmethod
     def build(
@@ -150,38 +200,96 @@ class Vocabulary:
             kept = [word for word in kept if ids[word] not in special and not _UNUSED.fullmatch(word)]
         if config.kind == "words":
             counts = _count_whole_words(tokenizer, ids, captions)
-            kept = [word for word in kept if counts[ids[word]] >= config.min_count and is_content_word(word)]
+            kept = [word for word in kept if counts[ids[word],] >= config.min_count]
+            kept += _of_several(counts, ids, config.min_count)
+            kept = [
+                word
+                for word in [*single, *_of_several(counts, ids, config.min_count)]
+                if is_content_word(word)
+            ]
             if not kept:
                 raise ModelError(
                     f"no word occurs {config.min_count} times in the {len(captions)} training captions"
                 )
-        return cls(tuple(kept), np.array([ids[word] for word in kept], dtype=np.int64))
+        return cls.from_words(kept, tokenizer)
 
 
-def is_held(column: int, vocabulary: Vocabulary, caption_tokens: Collection[int]) -> bool:
-    """Return whether captions with these tokenizer ids contain a word; function words never count."""
-    word = vocabulary.words[column].lower()
-    return int(vocabulary.token_ids[column]) in caption_tokens and word not in FUNCTION_WORDS
+def whole_words(
+    token_ids: Sequence[int], continuing: Collection[int]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield where each word of a text begins, and its pieces.
+
+    Args:
+        token_ids: of the text.
+        continuing: the tokenizer's ids that continue a word.
+    """
+    start = 0
+    while start < len(token_ids):
+        end = start + 1
+        while end < len(token_ids) and token_ids[end] in continuing:
+            end += 1
+        yield start, tuple(token_ids[start:end])
+        start = end
+
+
+def _continuing(ids: Mapping[str, int]) -> frozenset[int]:
+    """Return the entries that continue a word; a sign ends it: "Hund." is "Hund" and "."."""
+    rests = ((word.removeprefix(CONTINUES), id) for word, id in ids.items() if word.startswith(CONTINUES))
+    return frozenset(id for rest, id in rests if not is_sign(rest) and not _SPECIAL.fullmatch(rest))
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    return "".join(piece.removeprefix(CONTINUES) for piece in pieces)
+
+
+def _pieces_of(word: str, tokenizer: PreTrainedTokenizerBase | Tokenizer) -> tuple[int, ...]:
+    core: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    encoded = core.encode(f" {word}", add_special_tokens=False)  # byte-level BPE knows a word by its space
+    return tuple(id for id, counts in zip(encoded.ids, encoded.attention_mask, strict=True) if counts)
+
+
+def _of_several(counts: Mapping[tuple[int, ...], int], ids: Mapping[str, int], least: int) -> list[str]:
+    """Return the words of several pieces that occur often enough, most frequent first."""
+    named = {id: word for word, id in ids.items()}
+    often = [pieces for pieces, number in counts.items() if len(pieces) > 1 and number >= least]
+    words = [
+        _joined(named[id] for id in pieces) for pieces in sorted(often, key=lambda one: (-counts[one], one))
+    ]
+    return [word for word in dict.fromkeys(words) if word not in ids]
+
+
+def is_held(column: int, vocabulary: Vocabulary, held: Collection[int]) -> bool:
+    """Return whether captions with these columns contain a word; function words never count."""
+    return column in held and vocabulary.words[column].lower() not in FUNCTION_WORDS
 
 
 def _count_whole_words(
     tokenizer: PreTrainedTokenizerBase, ids: dict[str, int], captions: Sequence[str]
-) -> Counter[int]:
-    """Count how often each entry of a tokenizer is a whole word of the captions.
+) -> Counter[tuple[int, ...]]:
+    """Count how often the captions hold each whole word, by its pieces.
 
     SentencePiece counts punctuation to the word before it: "Hund." is one word, of "▁Hund" and "."; "Hund"
-    is nevertheless a whole word.
+    is nevertheless a whole word, and "l'eau" is none.
     """
     signs = {id for word, id in ids.items() if is_sign(word)}
-    counts: Counter[int] = Counter()
+    counts: Counter[tuple[int, ...]] = Counter()
     for start in range(0, len(captions), _AT_ONCE):
         some = list(captions[start : start + _AT_ONCE])
         for encoding in tokenizer(some, add_special_tokens=False, verbose=False).encodings or ():
-            words = zip(encoding.ids, encoding.word_ids, strict=True)
-            pieces = [(id, word) for id, word in words if id not in signs]
-            number = Counter(word for _, word in pieces)
-            counts.update(id for id, word in pieces if number[word] == 1)
+            pairs = zip(encoding.word_ids, encoding.ids, strict=True)
+            for _, word in groupby(pairs, key=itemgetter(0)):
+                parts = groupby((id for _, id in word), key=signs.__contains__)
+                pieces = [tuple(part) for sign, part in parts if not sign]
+                if len(pieces) == 1:
+                    counts.update(pieces)
     return counts
+
+
+def caption_words(
+    vocabulary: Vocabulary, tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]
+) -> list[set[int]]:
+    """Return the columns of the words that each caption holds."""
+    return [set(vocabulary.columns(ids)) for ids in tokenize_captions(tokenizer, captions)]
 
 
 def tokenize_captions(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]) -> list[list[int]]:

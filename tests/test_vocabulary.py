@@ -63,12 +63,40 @@ def _sentence_piece():
 
 
 @pytest.mark.parametrize("make", [_word_piece, _sentence_piece])
-def test_kind_words_counts_no_pieces_of_split_words(make) -> None:
-    captions = ["dog skateboards skateboard", "the dogs boards", "dog"]
-    vocabulary = Vocabulary.build(VocabularyConfig("words", min_count=1), make(), captions)
-    assert set(vocabulary.words) == {"dog", "boards"}
-    twice = Vocabulary.build(VocabularyConfig("words", min_count=2), make(), captions)
-    assert set(twice.words) == {"dog"}  # not of "dogs"
+def test_kind_words_has_whole_words_of_several_pieces(make) -> None:
+    captions = ["dog skateboards skateboard", "the dogs boards", "dog Skateboard skateboard"]
+    tokenizer = make()
+    vocabulary = Vocabulary.build(VocabularyConfig("words", min_count=1), tokenizer, captions)
+    assert vocabulary.words == ("dog", "boards", "skateboard", "dogs", "skateboards")
+    twice = Vocabulary.build(VocabularyConfig("words", min_count=2), tokenizer, captions)
+    assert twice.words == ("dog", "skateboard")  # "skate" is none
+    for given in (tokenizer, tokenizer.backend_tokenizer):
+        again = Vocabulary.from_words(vocabulary.words, given)
+        assert (again.words, again.split, again.continuing) == (
+            vocabulary.words,
+            vocabulary.split,
+            vocabulary.continuing,
+        )
+        assert again.token_ids.tolist() == vocabulary.token_ids.tolist()
+
+
+@pytest.mark.parametrize("make", [_word_piece, _sentence_piece])
+def test_a_vocabulary_with_split_words_reads_whole_words(make) -> None:
+    tokenizer = make()
+    whole = Vocabulary.from_words(["dog", "skateboard", "dogs", "skate"], tokenizer)
+    captions = ["skateboard dog", "dogs, skateboards", "skate dog skate", "boards"]
+    ids = tokenize_captions(tokenizer, captions)
+    assert [whole.columns(one) for one in ids] == [[1, 0], [2], [3, 0, 3], []]
+    assert [whole.read(one)[:1] for one in ids] == [[1], [2], [3], [-1]]
+    assert caption_words(whole, tokenizer, captions)[0] == {0, 1}
+    rows = np.array([ids[0], ids[0]])
+    assert whole.lookup(rows).tolist() == [[1, -1, 0]] * 2  # at its first piece
+    pieces, starts = whole.pieces
+    assert [list(part) for part in np.split(pieces, starts[1:])] == [
+        tokenize_captions(tokenizer, [word])[0] for word in whole.words
+    ]
+    alone = Vocabulary.from_words(["dog", "skate"], tokenizer)
+    assert [alone.columns(one) for one in ids[:2]] == [[1, 0], [0, 1]]  # as older models do
 
 
 def test_punctuation_does_not_split_a_word() -> None:
@@ -77,9 +105,13 @@ def test_punctuation_does_not_split_a_word() -> None:
     core.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>")
     captions = ["Hund. Hund,", "Hunds Hunde l'eau"]
-    assert Vocabulary.build(VocabularyConfig("words"), tokenizer, captions).words == ("Hund", "Hunde")
+    assert Vocabulary.build(VocabularyConfig("words"), tokenizer, captions).words == (
+        "Hund",
+        "Hunde",
+        "Hunds",
+    )
     assert Vocabulary.build(VocabularyConfig("words", min_count=2), tokenizer, captions).words == ("Hund",)
-    with pytest.raises(ModelError, match="no word occurs 3 times"):  # "Hunds" is none
+    with pytest.raises(ModelError, match="no word occurs 3 times"):
         Vocabulary.build(VocabularyConfig("words", min_count=3), tokenizer, captions)
 
 
@@ -115,7 +147,9 @@ def test_columns(tokenizer) -> None:
 
 
 def test_a_word_that_the_tokenizer_lacks(tokenizer) -> None:
-    with pytest.raises(ModelError, match="'zebra' of the vocabulary is no entry"):
+    with pytest.raises(
+        ModelError, match="'zebra' of the vocabulary cannot be made of the tokenizer's entries"
+    ):
         Vocabulary.from_words(["two", "zebra"], tokenizer)
 
 
@@ -158,5 +192,6 @@ def test_function_words_include_those_of_the_measure() -> None:
 def test_function_words_and_other_words_are_not_held(tokenizer) -> None:
     words = ["the", "dog", "snow"]
     lexicon = Vocabulary.from_words(words, tokenizer)
-    spoken = {int(id) for word, id in zip(words, lexicon.token_ids, strict=True) if word != "snow"}
-    assert [words[column] for column in range(3) if is_held(column, lexicon, spoken)] == ["dog"]
+    [said] = caption_words(lexicon, tokenizer, ["the dog"])
+    assert said == {0, 1}
+    assert [words[column] for column in range(3) if is_held(column, lexicon, said)] == ["dog"]

@@ -10,6 +10,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lexlip.encoders.chunked_logits import max_pooled_logits
+from lexlip.vocabulary import Vocabulary
+
+
+class WordPieces(nn.Module):
+    """Averages what a tokenizer's entries have over the pieces of each word.
+
+    Args:
+        vocabulary: the V words.
+    """
+
+    pieces: Tensor
+    starts: Tensor
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        for name, values in zip(("pieces", "starts"), vocabulary.pieces, strict=True):
+            self.register_buffer(name, torch.from_numpy(values), persistent=False)
+
+    def forward(self, entries: Tensor) -> Tensor:
+        """Return [V, D], given [entries of the tokenizer, D], such as word embeddings."""
+        return F.embedding_bag(self.pieces, entries, self.starts, mode="mean")
 
 
 class LexiconHead(nn.Module):
@@ -56,19 +77,19 @@ class LexiconHead(nn.Module):
         return self.hidden(states) @ self.decoder[columns].t() + self.bias[columns].float()
 
     @torch.no_grad()
-    def copy_mlm_head(self, trained: dict[str, Tensor] | None, columns: Tensor) -> bool:
+    def copy_mlm_head(self, trained: dict[str, Tensor] | None, pieces: WordPieces) -> bool:
         """Copy a trained masked-language-model head, except its decoder.
 
         Args:
             trained: see `lexlip.encoders.text.load_mlm_head`; None changes nothing.
-            columns: int64 [V], the token of each word.
+            pieces: of the words.
 
         Returns:
             Whether there was one, of this head's width.
         """
         if trained is None or trained["dense.weight"].shape != self.dense.weight.shape:
             return False
-        self.load_state_dict({**trained, "bias": trained["bias"][columns]}, strict=False)
+        self.load_state_dict({**trained, "bias": pieces(trained["bias"][:, None])[:, 0]}, strict=False)
         return True
 
     def hidden(self, states: Tensor) -> Tensor:

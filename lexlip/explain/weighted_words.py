@@ -12,7 +12,7 @@ from PIL import Image
 from scipy.sparse import csr_matrix
 
 from lexlip.errors import DataError
-from lexlip.vocabulary import Vocabulary, is_held, tokenize_captions
+from lexlip.vocabulary import Vocabulary, caption_words, is_held
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP
@@ -42,13 +42,13 @@ def words_of_picture(
     model: LexLIP, picture: Image.Image, captions: str | Sequence[str] = ()
 ) -> WeightedWords:
     """Return the words that a model sees in a picture; held are those that its captions contain."""
-    return _weighted(model.encode_image([picture]), model.vocabulary, _tokens(model, captions))
+    return _weighted(model.encode_image([picture]), model.vocabulary, _said(model, captions))
 
 
 def words_of_captions(model: LexLIP, captions: str | Sequence[str]) -> WeightedWords:
     """Return the words of captions, the mean of their vectors; held are those that they contain."""
     mean = csr_matrix(model.encode_text(captions).mean(axis=0))
-    return _weighted(mean, model.vocabulary, _tokens(model, captions))
+    return _weighted(mean, model.vocabulary, _said(model, captions))
 
 
 def words_of_query(queries: TextQueries, query: Query) -> WeightedWords:
@@ -72,14 +72,14 @@ def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:
     return [known[word] for word in words]
 
 
-def _tokens(model: LexLIP, captions: str | Sequence[str]) -> set[int]:
+def _said(model: LexLIP, captions: str | Sequence[str]) -> set[int]:
     captions = [captions] if isinstance(captions, str) else captions
-    return set().union(*tokenize_captions(model.tokenizer, captions))
+    return set().union(*caption_words(model.vocabulary, model.tokenizer, captions))
 
 
-def _weighted(row: csr_matrix, vocabulary: Vocabulary, tokens: Collection[int]) -> WeightedWords:
+def _weighted(row: csr_matrix, vocabulary: Vocabulary, said: Collection[int]) -> WeightedWords:
     order = np.lexsort((row.indices, -row.data))
     columns = row.indices[order]
     weights = {vocabulary.words[c]: float(weight) for c, weight in zip(columns, row.data[order], strict=True)}
-    held = [vocabulary.words[c] for c in columns if is_held(c, vocabulary, tokens)]
+    held = [vocabulary.words[c] for c in columns if is_held(c, vocabulary, said)]
     return WeightedWords(weights, held)

@@ -14,9 +14,10 @@ from lexlip.data import Skipped, Source
 from lexlip.errors import ModelError
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recall import recall_at_k
-from lexlip.measure.words import WordsScale, caption_tokens, words_at_10, words_scale
+from lexlip.measure.words import WordsScale, words_at_10, words_scale
 from lexlip.retrieval.engine import EngineOf
 from lexlip.sparse.topk import topk
+from lexlip.vocabulary import caption_words
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder, QueryEncoder
@@ -272,11 +273,11 @@ def search_all(
 def _words_at_10(vectors: PoolVectors) -> tuple[float, WordsScale]:
     model, pool = vectors.model, vectors.pool
     assert model.vocabulary is not None
-    tokens = [
-        caption_tokens(model, [pool.texts[row] for row in pool.texts_of(image)])
+    said = [
+        caption_words(model.vocabulary, model.tokenizer, [pool.texts[row] for row in pool.texts_of(image)])
         for image in pool.image_queries
     ]
-    of_photos = [set().union(*captions) for captions in tokens]
+    of_photos = [set().union(*captions) for captions in said]
     special = model.tokenizer.all_special_ids
     found = words_at_10(vectors.query_images, model.vocabulary, of_photos, special)
-    return found, words_scale(model.vocabulary, tokens)
+    return found, words_scale(model.vocabulary, said)

@@ -11,18 +11,17 @@ from scipy.sparse import csr_matrix
 
 from lexlip.data import Skipped, Source
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.models.contract import Encoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.contact_sheet import PhotoWords
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import Vocabulary, is_held, is_sign, tokenize_captions
+from lexlip.vocabulary import Vocabulary, caption_words, is_held, is_sign
 
 
 def words_at_10(
     images: csr_matrix,
     vocabulary: Vocabulary,
-    caption_tokens: Sequence[Collection[int]],
+    said: Sequence[Collection[int]],
     special: Collection[int],
 ) -> float:
     """Return the share of an image's 10 heaviest words that its captions contain, averaged over images.
@@ -33,7 +32,7 @@ def words_at_10(
     Args:
         images: [n, V].
         vocabulary: the V words.
-        caption_tokens: for each image the tokenizer ids that occur in its captions.
+        said: for each image the columns of the words in its captions.
         special: the tokenizer ids of special pieces.
     """
     ignored = np.array(
@@ -42,10 +41,10 @@ def words_at_10(
     counted = csr_matrix(images.multiply(~ignored[None, :]))
     heaviest = topk(counted, 10)
     hits = 0
-    for row, tokens in enumerate(caption_tokens):
+    for row, held in enumerate(said):
         columns = heaviest.indices[heaviest.indptr[row] : heaviest.indptr[row + 1]]
-        hits += sum(is_held(column, vocabulary, tokens) for column in columns)
-    return hits / max(1, 10 * len(caption_tokens))
+        hits += sum(is_held(column, vocabulary, held) for column in columns)
+    return hits / max(1, 10 * len(said))
 
 
 @dataclass(frozen=True)
@@ -67,17 +66,17 @@ def words_scale(vocabulary: Vocabulary, captions_of: Sequence[Sequence[Collectio
 
     Args:
         vocabulary: the V words.
-        captions_of: for each image, for each of its captions, the tokenizer ids that occur in it.
+        captions_of: for each image, for each of its captions, the columns of the words in it.
     """
     counted = {
-        int(id)
-        for word, id in zip(vocabulary.words, vocabulary.token_ids, strict=True)
+        column
+        for column, word in enumerate(vocabulary.words)
         if not is_sign(word) and word.lower() not in FUNCTION_WORDS
     }
     photos: Counter[int] = Counter()
     shares = []
     for captions in captions_of:
-        words = [counted.intersection(tokens) for tokens in captions]
+        words = [counted.intersection(held) for held in captions]
         photos.update(set().union(*words))
         for number, own in enumerate(words):
             others = set().union(*words[:number], *words[number + 1 :])
@@ -86,11 +85,6 @@ def words_scale(vocabulary: Vocabulary, captions_of: Sequence[Sequence[Collectio
     ten = sum(number for _, number in photos.most_common(10))
     human = sum(shares) / len(shares) if shares else None
     return WordsScale(ten / max(1, 10 * len(captions_of)), human)
-
-
-def caption_tokens(model: Encoder, captions: Sequence[str]) -> list[set[int]]:
-    """Return the tokenizer ids that occur in each of a photo's captions."""
-    return [set(line) for line in tokenize_captions(model.tokenizer, captions)]
 
 
 def photo_words(
@@ -125,9 +119,9 @@ def photo_words(
     for ids, vectors in photos:
         for id, entries in zip(ids, topk(vectors, number), strict=True):
             captions = source.items[row_of[id]].captions
-            tokens = set().union(*caption_tokens(model, captions))
+            known = set().union(*caption_words(model.vocabulary, model.tokenizer, captions))
             heaviest = sorted(zip(entries.indices, entries.data, strict=True), key=lambda entry: -entry[1])
-            held = [words[column] for column, _ in heaviest if is_held(column, model.vocabulary, tokens)]
+            held = [words[column] for column, _ in heaviest if is_held(column, model.vocabulary, known)]
             weighted = {words[column]: float(weight) for column, weight in heaviest}
             found.append(PhotoWords(id, source.path(row_of[id]), weighted, held, captions))
     if not found:

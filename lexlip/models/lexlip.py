@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lexlip.config import ModelConfig
-from lexlip.encoders.lexicon import BagOfWords, LexiconHead, sparse_vector
+from lexlip.encoders.lexicon import BagOfWords, LexiconHead, WordPieces, sparse_vector
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ModelError
 from lexlip.models.dual_encoder import DualEncoder
@@ -44,13 +44,13 @@ class LexLIP(DualEncoder):
             raise ModelError("a lexlip model needs a vocabulary")
         super().__init__(config, tokenizer, vocabulary, architecture, name)
         self.dimensions = len(vocabulary)
-        columns = torch.from_numpy(vocabulary.token_ids)
-        embeddings = self.text_encoder.word_embeddings[columns]
+        pieces = WordPieces(vocabulary)
+        embeddings = pieces(self.text_encoder.word_embeddings)
         self.text_head = LexiconHead(self.text_encoder.width, embeddings)
         self.image_head = LexiconHead(self.image_encoder.width, embeddings)
         pretrained = config.text.name if architecture is None else None
         trained = load_mlm_head(pretrained) if pretrained is not None and config.head == "auto" else None
-        copied = [head.copy_mlm_head(trained, columns) for head in (self.text_head, self.image_head)]
+        copied = [head.copy_mlm_head(trained, pieces) for head in (self.text_head, self.image_head)]
         self.starts_trained = all(copied)
         self.bag_of_words = BagOfWords(len(vocabulary), config.companions)
 

@@ -26,8 +26,7 @@ def bag_of_words(
         of_companions = np.maximum(weights.tensor("bag_of_words.values"), 0)
 
     def encode(text: str) -> Vector:
-        found = vocabulary.lookup(tokenizer.words(text))
-        present = np.unique(found[found >= 0])
+        present = np.unique(np.array(vocabulary.columns(tokenizer.words(text).tolist()), np.int64))
         vector = np.zeros(len(vocabulary), np.float32)
         vector[present] = of_words[present]
         if companions:

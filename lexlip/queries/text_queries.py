@@ -129,11 +129,11 @@ class TextQueries:
         return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
 
     def _columns(self, word: str) -> list[int]:
-        """Return the columns of a word's pieces; -1 is a piece that the vocabulary does not have."""
+        """Return a word's column, or those of its pieces if the vocabulary reads pieces; -1: it has none."""
         ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins
-        known = np.where(ids == self.tokenizer.unknown, -1, self.vocabulary.lookup(ids))
-        columns: list[int] = known.tolist()
-        return columns
+        if self.tokenizer.unknown in ids:
+            return [-1]
+        return self.vocabulary.read(ids.tolist())
 
 
 def _content_words(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from lexlip.config import Config, ModelConfig
 from lexlip.config_files import to_dict
 from lexlip.data import Source, spread
-from lexlip.encoders.lexicon import sparse_vector
+from lexlip.encoders.lexicon import WordPieces, sparse_vector
 from lexlip.encoders.text import load_tokenizer
 from lexlip.errors import ConfigError
 from lexlip.models.dense import Dense
@@ -310,7 +310,7 @@ def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Sequence[Tens
         words: a trained LexLIP.
         photos: batches of photos, uint8 [B, 3, S, S]; a few hundred photos are enough.
     """
-    embeddings = words.text_encoder.word_embeddings[torch.from_numpy(words.vocabulary.token_ids)]
+    embeddings = WordPieces(words.vocabulary)(words.text_encoder.word_embeddings)
     head, inputs, targets = words.image_head, [], []
     for pixels in photos:
         states = words.image_encoder(pixels).flatten(0, 1)  # [N P, D_image]

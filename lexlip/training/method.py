@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from lexlip.config import ObjectiveConfig
 from lexlip.encoders.chunked_logits import masked_cross_entropy
-from lexlip.encoders.lexicon import LexiconHead
+from lexlip.encoders.lexicon import LexiconHead, WordPieces
 from lexlip.models.dual_encoder import DualEncoder, by_length
 from lexlip.objectives.compared import Keys
 from lexlip.objectives.matching import matching
@@ -66,8 +66,6 @@ class Method(nn.Module):
         patch_query, patch_head: LightningDOT's SMRM.
     """
 
-    columns: Tensor
-
     def __init__(
         self,
         model: DualEncoder,
@@ -77,11 +75,10 @@ class Method(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self.objective, self.whole_objective = model, objective, objective
-        token_ids = torch.from_numpy(vocabulary.token_ids)
-        self.register_buffer("columns", token_ids, persistent=False)  # int64 [V], the words' token ids
+        self.pieces = WordPieces(vocabulary)
         width = model.text_encoder.width
         if objective.masks and not model.can.words:
-            self.own_head = LexiconHead(width, model.text_encoder.word_embeddings[token_ids])
+            self.own_head = LexiconHead(width, self.pieces(model.text_encoder.word_embeddings))
         if objective.decodes:
             like = model.text_encoder.body.config
             shape = width, like.num_attention_heads, getattr(like, "hidden_dropout_prob", 0.1)
@@ -180,7 +177,7 @@ class Method(nn.Module):
         """Return what replaces [CLS] in a decoder, [T, D]: the bottleneck, or a dense model's vector."""
         if not self.model.can.words:
             return raw
-        embeddings = self.model.text_encoder.word_embeddings[self.columns]
+        embeddings = self.pieces(self.model.text_encoder.word_embeddings.detach())
         return bottleneck(self.objective.softmax_scale * raw, embeddings)
 
     # ---- key encoders and queues (Section 3.3) ----

@@ -91,7 +91,7 @@ def set_up(
     key_dtype = torch.float32 if precision == "fp32" else torch.bfloat16
     method = Method(model, vocabulary, config.objective, key_dtype)
     if config.objective.masks and not model.can.words and start.init is None and config.model.text.name:
-        method.own_head.copy_mlm_head(load_mlm_head(config.model.text.name), method.columns)
+        method.own_head.copy_mlm_head(load_mlm_head(config.model.text.name), method.pieces)
     method.to(processes.device)
     processes.same_weights(method)
     optimizer = make_optimizer(method, config.optim)

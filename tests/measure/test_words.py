@@ -8,7 +8,7 @@ from lexlip.data import open_source
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import DataError
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.measure.words import caption_tokens, photo_words, words_at_10, words_scale
+from lexlip.measure.words import photo_words, words_at_10, words_scale
 from lexlip.vocabulary import Vocabulary
 from tests.tiny import tiny_model
 
@@ -27,8 +27,8 @@ def measure(vocabulary: tuple[Vocabulary, list[int]], weights: dict[str, float],
     row = np.zeros((1, len(WORDS)), dtype=np.float32)
     for word, weight in weights.items():
         row[0, WORDS.index(word)] = weight
-    tokens = {int(lexicon.token_ids[WORDS.index(word)]) for word in caption.split()}
-    return words_at_10(csr_matrix(row), lexicon, [tokens], special)
+    said = {WORDS.index(word) for word in caption.split()}
+    return words_at_10(csr_matrix(row), lexicon, [said], special)
 
 
 def test_words_at_10_by_hand(vocabulary: tuple[Vocabulary, list[int]]) -> None:
@@ -57,8 +57,8 @@ def test_words_at_10_is_a_mean_over_images(vocabulary: tuple[Vocabulary, list[in
     lexicon, special = vocabulary
     rows = np.zeros((2, len(WORDS)), dtype=np.float32)
     rows[:, WORDS.index("dog")] = 1
-    dog = int(lexicon.token_ids[WORDS.index("dog")])
-    assert words_at_10(csr_matrix(rows), lexicon, [{dog}, set()], special) == pytest.approx(0.05)
+    said = [{WORDS.index("dog")}, set[int]()]
+    assert words_at_10(csr_matrix(rows), lexicon, said, special) == pytest.approx(0.05)
 
 
 def test_the_heaviest_words_of_photos(photos: Path) -> None:
@@ -88,20 +88,11 @@ def test_no_photo_can_be_read(photos: Path) -> None:
         photo_words(tiny_model(), open_source(photos), 3, [3], workers=0)
 
 
-def test_the_pieces_of_all_captions_of_a_photo() -> None:
-    model = tiny_model()
-    ids = model.tokenizer.convert_tokens_to_ids(["dogs", "snow", "cat"])
-    found = caption_tokens(model, ["two dogs in the snow", "a cat"])
-    assert len(found) == 2
-    assert set(ids) <= found[0] | found[1]
-    assert caption_tokens(model, []) == []
-
-
 def test_what_words_at_10_can_be_compared_with(vocabulary: tuple[Vocabulary, list[int]]) -> None:
     lexicon, _ = vocabulary
 
     def ids(caption: str) -> set[int]:
-        return {int(lexicon.token_ids[WORDS.index(word)]) for word in caption.split()}
+        return {WORDS.index(word) for word in caption.split()}
 
     photos = [
         [ids("the dog , snow"), ids("the dog w0")],  # shares: 1/2 of dog and snow, 1/2 of dog and w0

@@ -202,11 +202,7 @@ class Vocabulary:
             counts = _count_whole_words(tokenizer, ids, captions)
             kept = [word for word in kept if counts[ids[word],] >= config.min_count]
             kept += _of_several(counts, ids, config.min_count)
-            kept = [
-                word
-                for word in [*single, *_of_several(counts, ids, config.min_count)]
-                if is_content_word(word)
-            ]
+            kept = [word for word in kept if is_content_word(word)]
             if not kept:
                 raise ModelError(
                     f"no word occurs {config.min_count} times in the {len(captions)} training captions"

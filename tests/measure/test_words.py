@@ -109,9 +109,10 @@ def test_a_constant_list_has_the_chance_of_words_at_10(vocabulary: tuple[Vocabul
     """words@10 itself, with the ten most frequent words for all photos."""
     lexicon, special = vocabulary
     rng = np.random.default_rng(0)
-    photos = [[set(rng.choice(lexicon.token_ids[3:], 4, replace=False).tolist())] for _ in range(50)]
-    counts = {id: sum(id in captions[0] for captions in photos) for id in lexicon.token_ids[3:].tolist()}
-    ten = sorted(counts, key=lambda id: -counts[id])[:10]
-    row = np.isin(lexicon.token_ids, ten).astype(np.float32)
+    columns = np.arange(3, len(WORDS))
+    photos = [[set(rng.choice(columns, 4, replace=False).tolist())] for _ in range(50)]
+    counts = {column: sum(column in captions[0] for captions in photos) for column in columns.tolist()}
+    ten = sorted(counts, key=lambda column: -counts[column])[:10]
+    row = np.isin(np.arange(len(WORDS)), ten).astype(np.float32)
     found = words_at_10(csr_matrix(np.tile(row, (50, 1))), lexicon, [c[0] for c in photos], special)
     assert words_scale(lexicon, photos).chance == pytest.approx(found)

@@ -53,8 +53,8 @@ def words_of_captions(model: LexLIP, captions: str | Sequence[str]) -> WeightedW
 
 def words_of_query(queries: TextQueries, query: Query) -> WeightedWords:
     """Return the words of a query, as it is searched with; held are those that it contains."""
-    tokens = queries.tokenizer.words(query.plain)
-    return _weighted(queries.encode_query(query), queries.vocabulary, {int(token) for token in tokens})
+    said = set(queries.vocabulary.columns(queries.tokenizer.words(query.plain).tolist()))
+    return _weighted(queries.encode_query(query), queries.vocabulary, said)
 
 
 def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:

@@ -235,7 +235,9 @@ def _continuing(ids: Mapping[str, int]) -> frozenset[int]:
 
 
 def _joined(pieces: Iterable[str]) -> str:
-    return "".join(piece.removeprefix(CONTINUES) for piece in pieces)
+    """Return the word that pieces make; SentencePiece may begin it with its mark alone."""
+    rests = (piece.removeprefix(CONTINUES) for piece in pieces)
+    return "".join(rest for rest in rests if rest not in WORD_BEGINS)
 
 
 def _pieces_of(word: str, tokenizer: PreTrainedTokenizerBase | Tokenizer) -> tuple[int, ...]:

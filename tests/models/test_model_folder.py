@@ -29,7 +29,7 @@ def edit(path: Path, **changes: object) -> None:
         (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 100), "is damaged"),
         (lambda f: (f / "vocabulary.txt").unlink(), r"is damaged: .*vocabulary\.txt"),
         (lambda f: (f / "vocabulary.txt").write_text("dog\n"), "is damaged: .*size mismatch"),
-        (lambda f: (f / "vocabulary.txt").write_text("zebra\n"), "'zebra' of the vocabulary is no entry"),
+        (lambda f: (f / "vocabulary.txt").write_text("zebra\n"), "'zebra' of the vocabulary cannot be made"),
         (lambda f: (f / "vocabulary.txt").write_bytes(b"\xff\xfe"), "is damaged"),
         (lambda f: (f / "config.json").write_text("{"), "is damaged"),
         (lambda f: (f / "config.json").write_text("[]"), "is damaged"),

@@ -67,7 +67,7 @@ def test_the_losses_of_phase_1(kind: str, share: bool) -> None:
     masked = model.raw_text(batch.masked.encoder_ids, batch.captions.mask)
     firsts = [raw["image"][batch.owners], masked]
     if kind == "lexlip":
-        embeddings = model.text_encoder.word_embeddings[method.columns]
+        embeddings = method.pieces(model.text_encoder.word_embeddings)
         firsts = [bottleneck(objective.softmax_scale * first, embeddings) for first in firsts]
     expected = {
         "mlm": cross_entropy(method, states, batch.masked.encoder_labels),

@@ -215,6 +215,28 @@ def _write(path: Path, ids: Sequence[str], texts: Sequence[str], language: str) 
         raise BridgeError(
             f"Anserini indexed {written} of {len(ids)} texts at {path}: see the errors that it logged"
         )
+    _check_written(path)
+
+
+def _check_written(path: Path) -> None:
+    """Read back a new index: SimpleIndexer.close only logs an error of the disk.
+
+    Raises:
+        BridgeError: it cannot be read, or a file is not whole.
+    """
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(
+        java_class("java.nio.file.Paths").get(str(path))
+    )
+    try:
+        with contextlib.closing(
+            java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+        ) as reader:
+            for leaf in reader.leaves().toArray():
+                leaf.reader().checkIntegrity()
+    except Exception as error:
+        raise BridgeError(f"Anserini could not write the texts to {path}: is the disk full?") from error
+    finally:
+        directory.close()
 
 
 def _java_lists(queries: Sequence[str]) -> tuple[Any, Any]:

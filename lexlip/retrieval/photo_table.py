@@ -160,11 +160,13 @@ class PhotoTable:
             self.close()
             raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
         folder = index.resolve()
+        try:
+            roots = self._connection.execute("SELECT number, absolute, relative FROM roots").fetchall()
+        except UnicodeDecodeError as error:  # of SQLite's message, which quotes a damaged schema
+            self.close()
+            raise sqlite3.DatabaseError("malformed database schema") from error
         self._roots = {
-            number: place_now(absolute, relative, folder).rstrip("/")
-            for number, absolute, relative in self._connection.execute(
-                "SELECT number, absolute, relative FROM roots"
-            )
+            number: place_now(absolute, relative, folder).rstrip("/") for number, absolute, relative in roots
         }
 
     def __enter__(self) -> Self:

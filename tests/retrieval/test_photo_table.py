@@ -17,7 +17,7 @@ from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import NEAR
-from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
+from lexlip.retrieval.photo_table import FORMAT, Photo, PhotoTable, open_photos
 from tests.data.pictures import jpeg, write, write_tar
 
 DATES = [None, "2013-12-31T23:59:59", "2014-01-01T00:00:00", "2014-05-03T10:00:00", "2014-05-31T23:59:59"]
@@ -317,3 +317,14 @@ def test_an_older_index_leads_to_its_own_photos_only(tmp_path: Path) -> None:
                 assert photos.get([id]) == [None]
                 with pytest.raises(UnreadableImage, match="not in the index"):
                     photos.read(id)
+
+
+def test_a_damaged_schema_is_an_error_of_sqlite(tmp_path: Path) -> None:
+    """SQLite's message quotes it, and Python cannot decode that."""
+    file = tmp_path / "photos.sqlite"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE roots (number, absolute, relative)")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+    file.write_bytes(file.read_bytes().replace(b"CREATE TABLE", b"CREATE T\xacBLE"))
+    with pytest.raises(sqlite3.DatabaseError, match="malformed database schema"):
+        PhotoTable(tmp_path, file)

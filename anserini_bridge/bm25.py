@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anserini_bridge.errors import BadVectors, BridgeError, IndexNotFound
+from anserini_bridge.integrity import damaged_in_lucene
 from anserini_bridge.jvm import java_class, java_errors, one_at_a_time
 from anserini_bridge.storage import check_data
 
@@ -215,28 +216,8 @@ def _write(path: Path, ids: Sequence[str], texts: Sequence[str], language: str) 
         raise BridgeError(
             f"Anserini indexed {written} of {len(ids)} texts at {path}: see the errors that it logged"
         )
-    _check_written(path)
-
-
-def _check_written(path: Path) -> None:
-    """Read back a new index: SimpleIndexer.close only logs an error of the disk.
-
-    Raises:
-        BridgeError: it cannot be read, or a file is not whole.
-    """
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(
-        java_class("java.nio.file.Paths").get(str(path))
-    )
-    try:
-        with contextlib.closing(
-            java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-        ) as reader:
-            for leaf in reader.leaves().toArray():
-                leaf.reader().checkIntegrity()
-    except Exception as error:
-        raise BridgeError(f"Anserini could not write the texts to {path}: is the disk full?") from error
-    finally:
-        directory.close()
+    if damaged := damaged_in_lucene(path):  # SimpleIndexer.close only logs an error of the disk
+        raise BridgeError(f"the texts at {path} are incomplete ({damaged[0]}): is the disk full?")
 
 
 def _java_lists(queries: Sequence[str]) -> tuple[Any, Any]:

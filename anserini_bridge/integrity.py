@@ -55,7 +55,7 @@ def find_damage(
     folder = path / header.directory
     found = [*_damaged_words(path, header), *_damaged_files(folder, header, done)]
     for name, commit in lucene.items():
-        found += _damaged_in_lucene(folder / name, commit, done)
+        found += damaged_in_lucene(folder / name, commit, done)
     return found
 
 
@@ -81,8 +81,20 @@ def _damaged_files(folder: Path, header: IndexHeader, done: Callable[[int], obje
             yield Damaged(file, f"its checksum is {found}, not {wanted}")
 
 
-def _damaged_in_lucene(folder: Path, commit: str, done: Callable[[int], object]) -> list[Damaged]:
-    """Check the files of a commit; if it cannot be read, all files of the folder, to name the culprit."""
+def damaged_in_lucene(
+    folder: Path, commit: str = "", done: Callable[[int], object] = lambda size: None
+) -> list[Damaged]:
+    """Check the files of a commit; if it cannot be read, all files of the folder, to name the culprit.
+
+    Args:
+        folder: Lucene's.
+        commit: "" is the newest.
+        done: is told the bytes of each file that was read.
+
+    Raises:
+        IndexVersion: Lucene cannot read such an index here.
+        NoJava, NoJar, JVMConflict: see `start_jvm`.
+    """
     try:
         return list(_check(folder, _files(folder, commit), done))
     except (CorruptIndex, IndexVersion) as error:

@@ -117,16 +117,20 @@ class Vocabulary:
         return columns
 
     @cached_property
+    def pieces_of_words(self) -> list[tuple[int, ...]]:
+        """The pieces of each word, one or more."""
+        return [self.split.get(column, (first,)) for column, first in enumerate(self.token_ids.tolist())]
+
+    @cached_property
     def column_of_pieces(self) -> dict[tuple[int, ...], int]:
         """The column of each word, by its pieces."""
-        return {self.split.get(column, (int(first),)): column for column, first in enumerate(self.token_ids)}
+        return {pieces: column for column, pieces in enumerate(self.pieces_of_words)}
 
     @cached_property
     def pieces(self) -> tuple[np.ndarray, np.ndarray]:
         """The pieces of all words, int64, one word after the other; and where each word begins, int64 [V]."""
-        pieces = [self.split.get(column, (int(first),)) for column, first in enumerate(self.token_ids)]
-        starts = np.cumsum([0, *map(len, pieces)])[:-1]
-        return np.array([id for word in pieces for id in word], dtype=np.int64), starts
+        starts = np.cumsum([0, *map(len, self.pieces_of_words)])[:-1]
+        return np.array([id for pieces in self.pieces_of_words for id in pieces], dtype=np.int64), starts
 
     def lookup(self, token_ids: np.ndarray) -> np.ndarray:
         """Return the column of the word at each token, int64 like `token_ids` [..., L].

@@ -177,7 +177,7 @@ class Method(nn.Module):
         """Return what replaces [CLS] in a decoder, [T, D]: the bottleneck, or a dense model's vector."""
         if not self.model.can.words:
             return raw
-        embeddings = self.pieces(self.model.text_encoder.word_embeddings.detach())
+        embeddings = self.pieces(self.model.text_encoder.word_embeddings)
         return bottleneck(self.objective.softmax_scale * raw, embeddings)
 
     # ---- key encoders and queues (Section 3.3) ----

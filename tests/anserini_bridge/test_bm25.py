@@ -140,6 +140,31 @@ def test_nothing_is_left_of_an_index_that_failed(tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "new").exists()
 
 
+_FULL_DISK = """
+import resource, sys
+from anserini_bridge import BridgeError
+from anserini_bridge.bm25 import write_bm25_index
+texts = [f"dog {number}" for number in range(5000)]
+write_bm25_index(sys.argv[1] + "/before", ["a"], ["dog"])
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, most))  # as a full disk
+try:
+    write_bm25_index(sys.argv[1] + "/new", texts, texts)
+except BridgeError as error:
+    print(error, end="")
+"""
+
+
+def test_a_full_disk_is_no_success(tmp_path: Path, run_python: Callable[..., Any]) -> None:
+    """Anserini writes the texts when it closes, and only logs an error there."""
+    done = run_python(_FULL_DISK, tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()[-1]  # after what Anserini logged
+    assert told.startswith(f"the texts at {tmp_path}/new are incomplete (")
+    assert told.endswith("): is the disk full?")
+    assert not (tmp_path / "new").exists()
+
+
 def test_what_cannot_be_searched(tmp_path: Path, folder: Path) -> None:
     message = f"^there is no folder {tmp_path}/nowhere: write a BM25 index there first$"
     with pytest.raises(IndexNotFound, match=message):

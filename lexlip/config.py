@@ -127,6 +127,7 @@ class ImageEncoderConfig:
     resize: Literal["squash", "crop"] = "crop"  # squash keeps everything, crop cuts the longer side
     mean: tuple[float, float, float] = (0.5, 0.5, 0.5)
     std: tuple[float, float, float] = (0.5, 0.5, 0.5)
+    mirror: bool = False  # a photo's vector is the mean of its own and of its mirror image's
     layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders
 
     def __post_init__(self) -> None:

@@ -61,6 +61,16 @@ WITHOUT_DROPOUT = replace(
 )
 
 
+def tiny_balanced(seed: int = 0) -> LexLIP:
+    """A LexLIP with a bank of drawn photos and their captions."""
+    from lexlip.data import Scenes
+    from lexlip.training.bank import draw_balance
+
+    model = tiny_model(seed=seed)
+    model.balance = draw_balance(model, [Scenes(60, seed=9)], workers=0)
+    return model
+
+
 def tiny_model(config: ModelConfig = TINY, seed: int = 0, **changes: Any) -> LexLIP:
     """A random model whose vocabulary is made of CAPTIONS; `changes` replace sections of the config."""
     config = replace(config, **changes)

@@ -35,6 +35,7 @@ from lexlip.models.model_folder import model_folder
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs
+from lexlip.sparse.balance import load_balance, quantize_documents, usual_scheme
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk
@@ -81,9 +82,11 @@ def read(model: str, source: str, vectors: Path | None) -> Photos:
     of = {item.id: item.captions for item in photos.items}
     ids: list[str] = []
     rows: list[csr_matrix] = []
-    for some, encoded in PhotoVectors(load_model(model), photos, progress=source):
+    encoder = load_model(model)
+    bank = encoder.balance and encoder.balance.photos
+    for some, encoded in PhotoVectors(encoder, photos, progress=source):
         ids += some
-        rows.append(quantize(topk(encoded, TOPK)))
+        rows.append(quantize_documents(topk(encoded, TOPK), usual_scheme(encoder.balance), bank))
     result = Photos(source, [of[id] for id in ids], vstack(rows, format="csr"))
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +258,8 @@ def main(arguments: Sequence[str]) -> None:
         if not any(photos.captions):
             raise DataError(f"{photos.name} has no captions")
     fitted_on = measure(queries, sources, [], "fit")
-    calibration = fit(fitted_on, queries.identity)
+    scheme = usual_scheme(load_balance(queries.folder, len(queries.vocabulary)))
+    calibration = replace(fit(fitted_on, queries.identity), scheme=scheme)
     if not given.dry_run:
         calibration.save(model_folder(given.model))
     tested_on = measure(queries, held_out, [*among, *sources], "test") if held_out else []

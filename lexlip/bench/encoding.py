@@ -54,10 +54,14 @@ def plain_loop(model: DualEncoder, source: Source, indices: Sequence[int], worke
         num_workers=workers,
         multiprocessing_context=worker_context() if workers else None,
     )
+
+    def encode(photos: Tensor) -> Tensor:
+        tokens = model.image_encoder.body_tokens(photos)
+        return model.vectors(model.pool_image(model.image_encoder.deepen(tokens)))
+
     with torch.inference_mode():
         for photos in loader:
-            tokens = model.image_encoder.body_tokens(photos.to(model.device))
-            yield model.vectors(model.pool_image(model.image_encoder.deepen(tokens))).cpu().numpy()
+            yield model.over_views(encode, photos.to(model.device)).cpu().numpy()
 
 
 LOOPS: dict[str, Callable[..., Vectors]] = {"index": index_loop, "plain": plain_loop}

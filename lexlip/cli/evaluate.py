@@ -148,7 +148,7 @@ def _first_stage(
     context: click.Context | None,
     topk: int | None,
     engine: EngineName | None,
-    quantization: Scheme,
+    quantization: Scheme | None,
     query_encoder: QueryEncoder,
     query_topk: int | None,
     language: str,
@@ -171,13 +171,15 @@ def _first_stage(
     from lexlip.measure.evaluate import evaluate as measure
     from lexlip.models.load import load_model
     from lexlip.search.open_engine import engine_for
+    from lexlip.sparse.balance import usual_scheme
 
     encoder = load_model(model, device)
-    chosen, engine_of = engine_for(encoder, engine, quantization, query_topk)
+    scheme = quantization or usual_scheme(encoder.balance)
+    chosen, engine_of = engine_for(encoder, engine, scheme, query_topk)
     kept: int | None = topk
     if encoder.vocabulary is None:  # a dense model has no words to keep
         kept = None if context is None else options.given(context, "topk")
-    report = measure(encoder, photos, engine_of, kept, query_encoder, workers, progress, depth)
+    report = measure(encoder, photos, engine_of, kept, query_encoder, workers, progress, depth, scheme)
     return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
 
 

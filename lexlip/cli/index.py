@@ -77,7 +77,7 @@ def index(
     topk: int | None,
     index_folder: str,
     model: str,
-    quantization: Scheme,
+    quantization: Scheme | None,
     ann: Ann,
     update: bool,
     prune: bool,

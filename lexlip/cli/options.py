@@ -31,10 +31,9 @@ index_option = click.option(
 )
 quantization_option = click.option(
     "--quantization",
-    type=click.Choice(["unit", "paper"]),
-    default="unit",
-    show_default=True,
-    help="Integer weights: of unit vectors times 1000, or the paper's floor(100 p).",
+    type=click.Choice(["balanced", "unit", "paper"]),
+    help="Integer weights: of unit vectors times 1000, balanced so that no photo fits every sentence, or as"
+    " they are (unit); or the paper's floor(100 p).  [default: balanced if the model can, else unit]",
 )
 query_encoder_option = click.option(
     "--query-encoder",

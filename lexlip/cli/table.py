@@ -294,7 +294,7 @@ def _open_pool(
     return open_captioned(source, images, split), [open_source(pool) for pool in pools]
 
 
-def _settings(topks: Sequence[int | None], quantization: Scheme, **settings: Any) -> TableSettings:
+def _settings(topks: Sequence[int | None], quantization: Scheme | None, **settings: Any) -> TableSettings:
     from lexlip.bench.tables.settings import TableSettings
 
     return TableSettings(topks=list(dict.fromkeys(topks)), scheme=quantization, **settings)

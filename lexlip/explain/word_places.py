@@ -25,6 +25,8 @@ class WordPlaces:
 
     The encoder's grid divides a part of the picture into rows and columns. A word's weight in the picture is
     the maximum over all positions. What a position says is not of its cell alone: an encoder looks around it.
+    Of a model that also looks at the mirror image, a position has the mean of both views, while a word's
+    weight is the mean of both maxima, so it may be larger than all of them.
 
     Attributes:
         words: W different words.
@@ -34,6 +36,7 @@ class WordPlaces:
         values: float32 [W, rows * columns], row by row.
         special: float32 [W, S], the weights at pooled positions that lie nowhere in the picture, such as
             [CLS]; S is 0 for models that do not pool these.
+        weights: float32 [W], of the words in the picture.
     """
 
     words: tuple[str, ...]
@@ -42,6 +45,7 @@ class WordPlaces:
     box: tuple[float, float, float, float]
     values: NDArray[np.float32]
     special: NDArray[np.float32]
+    weights: NDArray[np.float32]
 
     def grid(self, word: str) -> NDArray[np.float32]:
         """Return a word's weights as a grid, [rows, columns]."""
@@ -49,16 +53,15 @@ class WordPlaces:
 
     def weight(self, word: str) -> float:
         """Return a word's weight in the picture, p."""
-        row = self.words.index(word)
-        return float(max(np.max(self.values[row]), np.max(self.special[row], initial=0)))
+        return float(self.weights[self.words.index(word)])
 
     def winner(self, word: str) -> tuple[int, int] | None:
         """Return the row and column, from 0, of the position that max pooling took.
 
         None if the word is not in the picture, or a special position won.
         """
-        grid, weight = self.grid(word), self.weight(word)
-        if weight == 0 or np.max(grid) < weight:
+        grid, special = self.grid(word), self.special[self.words.index(word)]
+        if self.weight(word) == 0 or np.max(grid) < np.max(special, initial=0):
             return None
         row, column = divmod(int(np.argmax(grid)), self.columns)
         return row, column
@@ -88,7 +91,7 @@ class WordPlaces:
 
 
 def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> WordPlaces:
-    """Return where in a picture a model sees words; their maxima are the vector of `LexLIP.encode_image`.
+    """Return where in a picture a model sees words; their weights are those of `LexLIP.encode_image`.
 
     Args:
         model: the encoder.
@@ -110,12 +113,21 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
     picture = as_seen(picture)
     pixels = to_batch(picture, image)
     model.eval()
-    with torch.inference_mode(), encoding(model.device):
-        states = model.image_encoder(copied(pixels, model.device))  # [1, P, D]
-        logits = model.image_head.at_positions(states, columns)  # [1, P, W]
-        values = model.vectors(logits)[0].t().float().cpu().numpy()  # [W, P]
-    side = math.isqrt(values.shape[1] - prefix)
-    if side * side != values.shape[1] - prefix:
-        raise ModelError(f"the positions of '{image.name}' form no square: it cannot be said where words are")
-    special = values[:, : prefix if model.config.special_positions else 0]
-    return WordPlaces(words, side, side, seen_part(picture.size, image), values[:, prefix:], special)
+    grids, specials, weights = [], [], []
+    for mirrored in (False, True) if image.mirror else (False,):
+        with torch.inference_mode(), encoding(model.device):
+            view = copied(pixels.flip(3) if mirrored else pixels, model.device)
+            states = model.image_encoder(view)  # [1, P, D]
+            logits = model.image_head.at_positions(states, columns)  # [1, P, W]
+            values = model.vectors(logits)[0].t().float().cpu().numpy()  # [W, P]
+        side = math.isqrt(values.shape[1] - prefix)
+        if side * side != values.shape[1] - prefix:
+            raise ModelError(
+                f"the positions of '{image.name}' form no square: it cannot be said where words are"
+            )
+        grid = values[:, prefix:].reshape(-1, side, side)
+        grids.append((grid[:, :, ::-1] if mirrored else grid).reshape(len(words), side * side))
+        specials.append(values[:, : prefix if model.config.special_positions else 0])
+        weights.append(np.concatenate([grids[-1], specials[-1]], axis=1).max(axis=1))
+    mean = [np.mean(views, axis=0) for views in (grids, specials, weights)]
+    return WordPlaces(words, side, side, seen_part(picture.size, image), *mean)

@@ -24,7 +24,7 @@ def index(
     model: str | Path = "mini",
     *,
     topk: int | None = 32,
-    quantization: Scheme = "unit",
+    quantization: Scheme | None = None,
     ann: Ann = "flat",
     language: str = "en",
     images: str | Path | None = None,

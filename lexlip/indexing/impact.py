@@ -20,7 +20,8 @@ from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
 from lexlip.search.engines.lucene import impact_writer
-from lexlip.sparse.quantize import Scheme, quantize
+from lexlip.sparse.balance import quantize_documents, usual_scheme
+from lexlip.sparse.quantize import Scheme
 from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def index_photos(
     listed: float,
     index: str | Path,
     topk_words: int | None = 32,
-    scheme: Scheme = "unit",
+    scheme: Scheme | None = None,
     pseudo_documents: str | Path | None = None,
     workers: int = 2,
     progress: bool = False,
@@ -51,7 +52,7 @@ def index_photos(
             modified later.
         index: the index's folder.
         topk_words: words that a photo keeps; None keeps all.
-        scheme: see `lexlip.sparse.quantize`.
+        scheme: see `lexlip.sparse.quantize`; None is "balanced" if the model has a bank, and else "unit".
         pseudo_documents: a .jsonl file to which the documents are also written, in the format of Anserini's
             JsonVectorCollection; they are held in memory for it.
         workers: threads that decode photos.
@@ -64,6 +65,7 @@ def index_photos(
     started = time.perf_counter()
     index = Path(index)
     extra = {"model": model_name, **describe_collection(source, index, listed)}
+    scheme = scheme or usual_scheme(model.balance)
     settings = {"encoder": model.identity, "topk": topk_words, "quantization": scheme}
     words = model.vocabulary.words
     writer = impact_writer(index, words, scheme, topk_words, model.identity, extra)
@@ -102,8 +104,9 @@ def index_photos(
 
 def impacts(photos: PhotoVectors, topk_words: int | None, scheme: Scheme) -> Iterator[Impacts]:
     """Yield the photos' ids and whole weights, cut to the heaviest words."""
+    balance = photos.model.balance
     for ids, vectors in photos:
-        yield ids, quantize(topk(vectors, topk_words), scheme)
+        yield ids, quantize_documents(topk(vectors, topk_words), scheme, balance and balance.photos)
 
 
 def _write_pseudo_documents(path: str | Path, documents: list[Impacts], words: Sequence[str]) -> None:

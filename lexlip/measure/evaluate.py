@@ -16,6 +16,8 @@ from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recall import recall_at_k
 from lexlip.measure.words import WordsScale, words_at_10, words_scale
 from lexlip.retrieval.engine import EngineOf
+from lexlip.sparse.balance import balanced
+from lexlip.sparse.quantize import Scheme
 from lexlip.sparse.topk import topk
 from lexlip.vocabulary import caption_words
 
@@ -134,6 +136,7 @@ def evaluate(
     workers: int = 2,
     progress: bool = False,
     depth: int = 10,
+    scheme: Scheme = "unit",
 ) -> Report:
     """Search with captions for photos, and with photos for captions.
 
@@ -148,14 +151,16 @@ def evaluate(
         workers: threads that decode photos.
         progress: show progress bars.
         depth: documents that a query finds, ten or more.
+        scheme: that the engine was chosen with; "balanced" balances documents.
 
     Raises:
+        ConfigError: "balanced" with a model that has no bank.
         DataError: there are no captions, or no photo could be read.
         ModelError: a dense model has no words to keep.
     """
     _check_topk(model, topk_words)
     vectors = encode_pool(model, source, query_encoder, workers, "" if progress else None)
-    return measure(vectors, engine_of, topk_words, progress, depth)
+    return measure(vectors, engine_of, topk_words, progress, depth, scheme)
 
 
 def measure(
@@ -164,11 +169,16 @@ def measure(
     topk_words: int | None = None,
     progress: bool = False,
     depth: int = 10,
+    scheme: Scheme = "unit",
 ) -> Report:
     """Do what `evaluate` does with photos and captions that are encoded already."""
     _check_topk(vectors.model, topk_words)
     pool, has_words = vectors.pool, vectors.model.vocabulary is not None
-    images, captions = (_documents(rows, topk_words) for rows in (vectors.images, vectors.captions))
+    banks = vectors.model.balance or (None, None)
+    images, captions = (
+        balanced(_documents(rows, topk_words), scheme, bank)
+        for rows, bank in zip((vectors.images, vectors.captions), banks, strict=True)
+    )
     t2i = Ranking(
         pool.text_ids[: pool.text_queries],
         *_search(

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 
 from lexlip.config import ModelConfig
 from lexlip.registry import Metric
+from lexlip.sparse.balance import Balance
 from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Encoder(Protocol):
     @property
     def vocabulary(self) -> Vocabulary | None:
         """The V words that the entries stand for; None for a dense model."""
+        ...
+
+    @property
+    def balance(self) -> Balance | None:
+        """What its documents are balanced by; None if it has no bank."""
         ...
 
     @property

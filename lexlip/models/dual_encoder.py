@@ -6,7 +6,7 @@ Shapes: B photos, T captions, P image tokens, L text tokens, D width.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -32,6 +32,8 @@ from lexlip.models.contract import QueryEncoder
 from lexlip.models.model_checksums import WEIGHTS, sha256, write_checksums
 from lexlip.models.model_folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.registry import MODELS, Metric, ModelKind
+from lexlip.sparse.balance import FILE as BALANCE
+from lexlip.sparse.balance import Balance, load_balance, save_balance
 from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class DualEncoder(nn.Module):
         kind: the name in `lexlip.registry.MODELS`.
         dimensions: entries of a vector, V or D.
         text_head, image_head, bag_of_words: only if the kind has words.
+        balance: what documents are balanced by, see `lexlip.sparse.balance`; None if the model has no bank.
     """
 
     kind: ClassVar[str]
@@ -61,6 +64,7 @@ class DualEncoder(nn.Module):
     text_head: LexiconHead
     image_head: LexiconHead
     bag_of_words: BagOfWords
+    balance: Balance | None = None
 
     def __init__(
         self,
@@ -136,6 +140,11 @@ class DualEncoder(nn.Module):
         self.image_encoder = self.image_encoder.resized(size)
         self.config = replace(self.config, image=self.image_encoder.config)
 
+    def mirror(self, mirror: bool) -> None:
+        """Encode photos with their mirror images from now on, or without them."""
+        self.image_encoder.config = replace(self.image_encoder.config, mirror=mirror)
+        self.config = replace(self.config, image=self.image_encoder.config)
+
     def checkpoint_activations(self) -> None:
         """Recompute the activations of both encoders in the backward pass instead of keeping them.
 
@@ -183,7 +192,13 @@ class DualEncoder(nn.Module):
         if not len(pixels):
             return csr_matrix((0, self.dimensions), dtype=np.float32)
         with encoding(self.device):
-            return to_rows(self.vectors(self.raw_image(copied(pixels, self.device))))
+            on_device = copied(pixels, self.device)
+            return to_rows(self.over_views(lambda view: self.vectors(self.raw_image(view)), on_device))
+
+    def over_views(self, encode: Callable[[Tensor], Tensor], photos: Tensor) -> Tensor:
+        """Return what `encode` makes of photos [B, 3, S, S]; with `image.mirror` its mean over two views."""
+        vectors = encode(photos)
+        return (vectors + encode(photos.flip(3))) / 2 if self.config.image.mirror else vectors
 
     @torch.inference_mode()
     def encode_text(
@@ -232,6 +247,9 @@ class DualEncoder(nn.Module):
         if self.vocabulary is not None:
             (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary.words) + "\n", encoding="utf-8")
             written.append("vocabulary.txt")
+        if self.balance is not None:
+            save_balance(folder, self.balance)
+            written.append(BALANCE)
         self.identity = f"{self.name}@{sha256(folder / WEIGHTS)[:12]}"
         model = to_dict(self.config)
         for section, key in (("image", "weights"), ("text", "name"), ("text", "tokenizer")):
@@ -278,6 +296,7 @@ class DualEncoder(nn.Module):
             weights = expand(load_file(folder / WEIGHTS))
             model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
             model.identity = description["identity"]
+            model.balance = load_balance(folder, model.dimensions)
         except (
             OSError,
             SafetensorError,

@@ -24,7 +24,14 @@ from lexlip.registry import BM25
 
 FILE = "checksums.txt"
 WEIGHTS = "model.safetensors"
-_FILES = ("config.json", "vocabulary.txt", "tokenizer.json", "tokenizer_config.json", "honest_end.json")
+_FILES = (
+    "config.json",
+    "vocabulary.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "honest_end.json",
+    "balance.safetensors",
+)
 _LINE = re.compile(r"([0-9a-f]{64})  ([\w.-]+)")
 
 

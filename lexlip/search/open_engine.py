@@ -27,7 +27,7 @@ def engine_for(
     Args:
         model: whose vectors they are.
         name: of the engine; None is Lucene for words, and Faiss's exact search for dense vectors.
-        scheme: see `lexlip.sparse.quantize`.
+        scheme: see `lexlip.sparse.quantize`; documents of "balanced" come balanced.
         query_topk: words that a query keeps; None keeps all.
 
     Raises:
@@ -44,7 +44,9 @@ def engine_for(
     if model.vocabulary is None and query_topk is not None:
         raise ModelError(f"the {model.kind} model '{model.name}' has no words; leave out --query-topk")
     if name == "exact":
-        return name, partial(exact_engine, query_topk=query_topk, metric=model.metric)
+        return name, partial(
+            exact_engine, query_topk=query_topk, metric=model.metric, keep_lengths=scheme == "balanced"
+        )
     if model.vocabulary is not None:
         words = model.vocabulary.words
         return name, partial(

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from lexlip.errors import ConfigError, DataError
 
-Scheme = Literal["unit", "paper"]
+Scheme = Literal["balanced", "unit", "paper"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
 UNIT_SCALE = 1000  # levels of a unit vector's largest possible weight
 PAPER_SCALE = 100
@@ -22,6 +22,8 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
     - ``unit``: round(1000 · p / ‖p‖). The model is trained with cosines, so the length of a document's
       vector must not count. A unit vector of 32 words has a mean weight of about 0.18, so a scale of 1000
       leaves some 180 levels where the paper's scale leaves 18.
+    - ``balanced``: round(1000 · p), of documents that `lexlip.sparse.balance` gave their lengths. Their
+      queries are quantised as ``unit``.
     - ``paper``: floor(100 · p), of the vectors as they are.
 
     Raises:
@@ -35,6 +37,8 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
         if scheme == "paper":
             # p in float32 may be up to 2^-24 of itself below the decimal number it stands for, as 0.29 is
             impacts = np.floor(PAPER_SCALE * data * (1 + 2**-23))
+        elif scheme == "balanced":
+            impacts = np.rint(UNIT_SCALE * data)
         else:
             rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
             norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
@@ -51,4 +55,9 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
 
 def scale_of(scheme: Scheme) -> int:
     """Return the factor by which a scheme multiplies weights."""
-    return UNIT_SCALE if scheme == "unit" else PAPER_SCALE
+    return PAPER_SCALE if scheme == "paper" else UNIT_SCALE
+
+
+def query_scheme(scheme: Scheme) -> Scheme:
+    """Return how queries are quantised that search documents of a scheme."""
+    return "unit" if scheme == "balanced" else scheme

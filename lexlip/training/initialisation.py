@@ -81,6 +81,8 @@ def continued_model(init: str, config: ModelConfig) -> DualEncoder:
     _check_agreement(init, config, model)
     if model.config.image.size != config.image.size:
         model.resize(config.image.size)
+    model.mirror(config.image.mirror)
+    model.balance = None  # of the weights before
     if model.can.photo_tokens:
         model.config = replace(model.config, pooling=config.pooling)
     return model
@@ -123,11 +125,12 @@ def counted_captions(train: Source, seed: int) -> list[tuple[str, ...]]:
 def _check_agreement(init: str, config: ModelConfig, model: DualEncoder) -> None:
     """Raise ConfigError unless the config describes the model of `init`.
 
-    Free to differ are the photos' size, where weights and tokenizer came from, how the heads started, and
-    for models that run photo tokens through the text encoder which tokens a vector is made of.
+    Free to differ are the photos' size and whether they are mirrored, where weights and tokenizer came from,
+    how the heads started, and for models that run photo tokens through the text encoder which tokens a
+    vector is made of.
     """
     asked, saved = _flat(to_dict(config)), _flat(to_dict(model.config))
-    free = {"kind", "image.weights", "image.size", "text.name", "text.tokenizer", "head"}
+    free = {"kind", "image.weights", "image.size", "image.mirror", "text.name", "text.tokenizer", "head"}
     if model.can.photo_tokens or config.pooling is None:
         free.add("pooling")
     for key in asked.keys() - free:

@@ -19,7 +19,8 @@ def place(
 ) -> WordPlaces:
     values = np.array(grid, np.float32)
     outside = np.array([[]] if special is None else [[special]], np.float32)
-    return WordPlaces(("dog",), *values.shape, box, values.reshape(1, -1), outside)
+    weight = np.array([max(values.max(), outside.max(initial=0))], np.float32)
+    return WordPlaces(("dog",), *values.shape, box, values.reshape(1, -1), outside, weight)
 
 
 ONE = np.zeros((7, 7)).tolist()
@@ -102,7 +103,7 @@ def test_large_pictures_are_shrunk() -> None:
 def test_files(tmp_path: Path) -> None:
     words = ("dog", "##s/../x", "Hündin")
     values = np.random.default_rng(0).random((3, 9), dtype=np.float32)
-    where = WordPlaces(words, 3, 3, (0, 0, 1, 1), values, np.zeros((3, 0), np.float32))
+    where = WordPlaces(words, 3, 3, (0, 0, 1, 1), values, np.zeros((3, 0), np.float32), values.max(axis=1))
     picture = Image.new("RGB", (60, 40), "green")
     files = write_heat(tmp_path / "new" / "heat", picture, where, "title")
     assert [file.name for file in files] == ["1-dog.png", "2-__s____x.png", "3-Hündin.png"]

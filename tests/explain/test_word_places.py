@@ -92,6 +92,21 @@ def test_a_word_that_only_a_special_position_has_won_is_nowhere() -> None:
     assert len(winners) > 1
 
 
+@pytest.mark.parametrize("config", [TINY, SPECIAL], ids=["ViT", "ViT with [CLS]"])
+def test_with_the_mirror_image_a_position_has_the_mean_of_both_views(config: ModelConfig) -> None:
+    model, picture = tiny_model(config), noise((50, 40))
+    plain = places(model, picture, model.vocabulary.words)
+    mirrored = places(model, picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), model.vocabulary.words)
+    model.mirror(True)
+    both = places(model, picture, model.vocabulary.words)
+    for word in both.words[:50]:
+        expected = (plain.grid(word) + mirrored.grid(word)[:, ::-1]) / 2
+        np.testing.assert_allclose(both.grid(word), expected, atol=1e-5)
+    vector = model.encode_image(picture).toarray()[0]
+    np.testing.assert_allclose(both.weights, vector, atol=1e-5)
+    np.testing.assert_allclose(both.weights, (plain.weights + mirrored.weights) / 2, atol=1e-5)
+
+
 def test_words_are_in_the_order_asked() -> None:
     model, picture = tiny_model(), noise((40, 40))
     whole = places(model, picture, model.vocabulary.words)
@@ -160,7 +175,8 @@ def test_mini_finds_a_flag_where_it_is() -> None:
 
 def test_plain() -> None:
     values = np.array([[0.5, 1.0, 0, 0], [0, 0, 0, 0]], np.float32)
-    where = WordPlaces(("dog", "cat"), 2, 2, (0, 0, 1, 1), values, np.array([[2.0], [0]], np.float32))
+    special = np.array([[2.0], [0]], np.float32)
+    where = WordPlaces(("dog", "cat"), 2, 2, (0, 0, 1, 1), values, special, special[:, 0])
     assert where.to_dict() == {
         "rows": 2,
         "columns": 2,

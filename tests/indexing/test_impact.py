@@ -2,18 +2,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_metadata
 from lexlip.data import Skipped, open_source
-from lexlip.errors import DataError
+from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.impact import impacts, index_photos
 from lexlip.indexing.report import Indexed
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.sparse.quantize import Scheme, quantize
 from lexlip.sparse.topk import topk
-from tests.tiny import tiny_model
+from tests.tiny import tiny_balanced, tiny_model
 
 IDS = [f"{number}.jpg" for number in range(6)]
 
@@ -39,6 +40,22 @@ def test_photos_are_stored_as_their_heaviest_words_in_whole_weights(
         assert (searcher.vectors(IDS) != expected).nnz == 0
         assert list(searcher.vocabulary) == list(model.vocabulary.words)
     assert done.postings == expected.nnz
+
+
+def test_a_model_with_a_bank_balances_photos(photos: Path, tmp_path: Path) -> None:
+    model, folder = tiny_balanced(), tmp_path / "index"
+    index(model, photos, folder)
+    assert read_metadata(folder).quantization == {"scheme": "balanced", "scale": 1000}
+    [(_, vectors)] = PhotoVectors(model, open_source(photos), workers=0)
+    assert model.balance is not None
+    expected = np.rint(1000 * model.balance.photos.balance(topk(vectors, 32)).toarray().astype(np.float64))
+    with ImpactSearcher(folder) as searcher:
+        np.testing.assert_array_equal(searcher.vectors(IDS).toarray(), expected)
+    index(model, photos, folder, scheme="unit")
+    assert read_metadata(folder).quantization["scheme"] == "unit"
+    with pytest.raises(ConfigError, match="no captions to balance with"):
+        index(tiny_model(), photos, folder, scheme="balanced")
+    assert read_metadata(folder).quantization["scheme"] == "unit"
 
 
 def test_what_is_stored_and_reported(model: LexLIP, photos: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ class NoModel:
 
     metric: Metric = "cosine"
     vocabulary: None = None
+    balance: None = None
 
 
 def pool_of(owners: list[int], texts: list[str], photos: int, text_queries: int) -> CaptionedPool:

@@ -10,7 +10,7 @@ from PIL import Image
 from scipy.sparse import csr_matrix
 
 from lexlip.data import Scenes, open_source
-from lexlip.errors import DataError, ModelError
+from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.measure import evaluate as module
 from lexlip.measure.evaluate import Report, evaluate, measure
 from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
@@ -19,10 +19,11 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
+from lexlip.search.open_engine import engine_for
 from lexlip.sparse.topk import topk
 from tests.measure.pools import NoModel
 from tests.reference.ranking import naive_recall
-from tests.tiny import tiny_dense, tiny_model
+from tests.tiny import tiny_balanced, tiny_dense, tiny_model
 
 SCENES = Scenes(12, seed=0)
 
@@ -61,6 +62,33 @@ def test_recall_of_both_directions(model: LexLIP, encoder: QueryEncoder, kept: i
     assert report.to_dict()["mean_recall"] == report.mean_recall
     assert report.terms_kept == topk(images, kept).nnz / 12
     assert report == evaluate(model, SCENES, exact_engine, kept, encoder, workers=0)  # the same again
+
+
+def test_balanced_documents() -> None:
+    """The same through Lucene, by brute force, and by the formula; queries are not balanced."""
+    model = tiny_balanced()
+    assert model.balance is not None
+    report = evaluate(
+        model, SCENES, engine_for(model, "exact", "balanced")[1], 8, workers=0, scheme="balanced"
+    )
+    through_lucene = engine_for(model, "lucene", "balanced")[1]
+    assert evaluate(model, SCENES, through_lucene, 8, workers=0, scheme="balanced").t2i == report.t2i
+    [[_, images]] = list(PhotoVectors(model, SCENES, workers=0))
+    captions = model.encode_text([caption for item in SCENES.items for caption in item.captions])
+    lengths = 1 / np.linalg.norm(captions.toarray(), axis=1)[:, None]
+    documents = model.balance.photos.balance(topk(images, 8)).toarray()
+    scores = lengths * captions.toarray() @ documents.T
+    for found, got, row in zip(
+        report.rankings["t2i"].found, report.rankings["t2i"].scores, scores, strict=True
+    ):
+        np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)
+        assert len(found) == len(got)
+    documents = model.balance.captions.balance(topk(captions, 8)).toarray()
+    scores = (images.toarray() / np.linalg.norm(images.toarray(), axis=1)[:, None]) @ documents.T
+    for got, row in zip(report.rankings["i2t"].scores, scores, strict=True):
+        np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)
+    with pytest.raises(ConfigError, match="no captions to balance with"):
+        evaluate(tiny_model(), SCENES, through_lucene, workers=0, scheme="balanced")
 
 
 def test_recalls_by_hand() -> None:

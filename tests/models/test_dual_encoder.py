@@ -10,10 +10,12 @@ import torch
 from PIL import Image
 
 from lexlip.data import decode
-from lexlip.errors import DataError
+from lexlip.errors import DataError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
-from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
+from lexlip.models.model_checksums import check_model
+from lexlip.sparse.balance import FILE as BALANCE
+from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 
 
 @pytest.mark.parametrize("options", [{}, {"img_size": 32}], ids=["", "img_size in its options"])
@@ -87,6 +89,38 @@ def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(model:
     order = np.random.default_rng(0).permutation(len(texts))
     shuffled = model.encode_text([texts[i] for i in order]).toarray()
     np.testing.assert_allclose(shuffled, alone[order], rtol=1e-4, atol=1e-5)
+
+
+def test_a_mirroring_model_has_the_mean_of_both_views(tmp_path: Path) -> None:
+    model = tiny_model()
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8))
+    mirrored = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    plain = model.encode_image([picture, mirrored]).toarray()
+    assert not np.allclose(plain[0], plain[1], atol=1e-3)
+    model.mirror(True)
+    np.testing.assert_allclose(
+        model.encode_image([picture, mirrored]).toarray(), np.tile(plain.mean(axis=0), (2, 1)), atol=1e-5
+    )
+    model.save(tmp_path)
+    again = LexLIP.from_pretrained(tmp_path)
+    assert again.config.image.mirror
+    assert (again.encode_image(picture) != model.encode_image(picture)).nnz == 0
+    model.resize(48)
+    assert model.config.image.mirror
+
+
+def test_banks_are_saved_with_a_model(tmp_path: Path) -> None:
+    model = tiny_balanced()
+    model.save(tmp_path)
+    assert check_model(tmp_path) == []
+    again = LexLIP.from_pretrained(tmp_path).balance
+    assert model.balance is not None
+    assert again is not None
+    for ours, theirs in zip(model.balance, again, strict=True):
+        assert (ours.queries != theirs.queries).nnz == 0
+    (tmp_path / BALANCE).write_bytes(b"no bank")
+    with pytest.raises(ModelError, match=r"is damaged: balance\.safetensors"):
+        LexLIP.from_pretrained(tmp_path)
 
 
 def test_loading_needs_no_network(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

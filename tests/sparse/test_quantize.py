@@ -48,6 +48,13 @@ def test_unit_is_the_rounded_unit_vector() -> None:
     np.testing.assert_allclose(np.delete(lengths, 3), 1000, atol=3)
 
 
+def test_balanced_keeps_lengths() -> None:
+    rows = random_vectors(40, 12)
+    np.testing.assert_array_equal(
+        quantize(rows, "balanced").toarray(), np.rint(1000 * rows.toarray().astype(np.float64))
+    )
+
+
 def test_unit_is_blind_to_length() -> None:
     vectors = random_vectors(10, 12)
     assert (quantize(vectors) != quantize(vectors * np.float32(8))).nnz == 0
@@ -68,7 +75,7 @@ def test_impacts_of_zero_are_dropped() -> None:
 
 
 def test_unknown_scheme() -> None:
-    with pytest.raises(ConfigError, match="quantization is 'papr'; it must be one of unit, paper"):
+    with pytest.raises(ConfigError, match="quantization is 'papr'; it must be one of balanced, unit, paper"):
         quantize(csr_matrix((1, 1)), "papr")  # type: ignore[arg-type]
 
 

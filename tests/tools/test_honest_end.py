@@ -11,10 +11,12 @@ from nonsense import KINDS
 
 from lexlip.data import open_source
 from lexlip.errors import DataError
+from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.honest_end import DEPTH, FILE, Signs, end_of, load_calibration
+from lexlip.sparse.balance import usual_scheme
 from tests.search.indexes import index_words
 
 
@@ -71,7 +73,7 @@ def test_a_model_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str
     tool.main([*arguments, "--dry-run"])
     assert not (model / FILE).exists()
     tool.main(arguments)
-    assert load_calibration(model) is not None
+    assert load_calibration(model, usual_scheme(LexLIP.from_pretrained("mini").balance)) is not None
     assert TextQueries(model).identity == TextQueries("mini").identity
     assert (out / "honest_end.txt").read_text() in capsys.readouterr().out
     assert (out / "honest_end.svg").is_file()
@@ -87,7 +89,7 @@ def test_captions_are_needed(model_folder: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_goal_on_photos_that_were_not_fitted_to(shared: Path, monkeypatch) -> None:
     monkeypatch.setattr(tool, "SIZES", {100: 5, 1000: 1})
-    calibration = load_calibration(PACKAGED / "mini")
+    calibration = load_calibration(PACKAGED / "mini", usual_scheme(LexLIP.from_pretrained("mini").balance))
     assert calibration is not None
     photos = tool.read("mini", str(shared / "coco" / "val-0000.tar"), None)
     assert len(open_source(shared / "coco" / "val-0000.tar")) == len(photos.captions)

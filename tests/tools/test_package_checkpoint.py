@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.model_checksums import check_model
 from tests.conftest import ROOT
 from tests.tiny import CAPTIONS, tiny_model
 
@@ -25,6 +26,20 @@ def test_a_package_is_a_small_model_with_the_name_of_its_folder(tmp_path: Path) 
     assert abs(ours - theirs).max() < 0.2
     assert {path.suffix for path in (tmp_path / "tiny").iterdir()} <= {".json", ".txt", ".safetensors"}
     assert not (tmp_path / "tiny" / "optimizer.safetensors").exists()
+
+
+def test_a_package_with_a_bank(tmp_path: Path) -> None:
+    tiny_model().save(tmp_path / "checkpoint")
+    done = run(tmp_path / "checkpoint", tmp_path / "tiny", "scenes:60:1", "scenes:60:7")
+    assert done.returncode == 0, done.stderr
+    assert check_model(tmp_path / "tiny") == []
+    balance = LexLIP.from_pretrained(tmp_path / "tiny").balance
+    assert balance is not None
+    assert balance.photos.queries.shape[0] == 60  # a caption of the half that is no photo
+    assert balance.captions.queries.shape[0] == 60
+    done = run(tmp_path / "checkpoint", tmp_path / "tiny", "scenes:9:1")
+    assert done.returncode == 2
+    assert done.stderr == "a bank needs 16 photos and as many captions of other photos\n"
 
 
 def test_what_is_no_model_is_refused_in_a_sentence(tmp_path: Path) -> None:

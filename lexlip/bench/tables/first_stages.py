@@ -111,7 +111,8 @@ def _of_model(
 ) -> Iterator[Measured]:
     wanted = settings.engine if settings.engine in engines_of(model) else None
     dense = model.vocabulary is None
-    engine, engine_of = engine_for(model, wanted, settings.scheme, None if dense else settings.query_topk)
+    scheme = settings.scheme_of(model)
+    engine, engine_of = engine_for(model, wanted, scheme, None if dense else settings.query_topk)
     bars = "" if settings.progress else None
     started = time.perf_counter()
     vectors = encode_pool(model, source, workers=settings.workers, progress=bars, queries=queries)
@@ -121,7 +122,9 @@ def _of_model(
         for number in folds:
             started = time.perf_counter()
             parts = [vectors] if number == 1 else fold_vectors(vectors, number)
-            reports = [measure(part, engine_of, topk, settings.progress, settings.depth) for part in parts]
+            reports = [
+                measure(part, engine_of, topk, settings.progress, settings.depth, scheme) for part in parts
+            ]
             seconds = (encoded, time.perf_counter() - started)
             yield Measured(name, documents, topk, engine, tuple(reports), vectors, seconds)
 

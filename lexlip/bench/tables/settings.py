@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
+from lexlip.models.contract import Encoder
 from lexlip.retrieval.engine import EngineName
+from lexlip.sparse.balance import usual_scheme
 from lexlip.sparse.quantize import Scheme
 
 TopK = int | None  # words that a document keeps; None: all
@@ -20,7 +22,7 @@ class TableSettings:
     Attributes:
         topks: words that a document keeps, one row each; None keeps all. Dense models have none.
         engine: for the models that it can search; the others, and all if it is None, have their default.
-        scheme: see `lexlip.sparse.quantize`.
+        scheme: see `lexlip.sparse.quantize`; None is the usual one of each model.
         query_topk: words that a query keeps; None keeps all.
         depth: documents that a query finds.
         language: of the captions, for BM25; see `anserini_bridge.bm25.LANGUAGES`.
@@ -35,7 +37,7 @@ class TableSettings:
 
     topks: Sequence[TopK] = (None,)
     engine: EngineName | None = None
-    scheme: Scheme = "unit"
+    scheme: Scheme | None = None
     query_topk: int | None = None
     depth: int = 10
     language: str = "en"
@@ -46,6 +48,10 @@ class TableSettings:
     workers: int = 2
     device: str = "cpu"
     progress: bool = False
+
+    def scheme_of(self, model: Encoder) -> Scheme:
+        """Return how a model's documents are quantised."""
+        return self.scheme or usual_scheme(model.balance)
 
     def bar(self, what: str, total: int, unit: str) -> tqdm:
         """Return a progress bar on stderr, if that is a terminal and the work takes over two seconds."""

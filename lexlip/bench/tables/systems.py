@@ -32,6 +32,8 @@ from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.faiss_index import BATCH
 from lexlip.search.engines.lucene import Cut, LuceneEngine, write_impacts
+from lexlip.sparse.balance import Bank, balanced
+from lexlip.sparse.quantize import Scheme
 from lexlip.sparse.topk import topk
 
 POSTING_BYTES = 3  # the paper's accounting: two for a word's number and one for its weight
@@ -173,27 +175,34 @@ def impact(
     stack: ExitStack, vectors: PoolVectors, words: Sequence[str], settings: TableSettings
 ) -> list[System]:
     """LexLIP through Lucene: one system for each number of words that a document keeps."""
-    pool = vectors.pool
-    cuts: dict[str, Cut] = {topk_name(kept): partial(topk, k=kept) for kept in settings.topks}
+    pool, scheme = vectors.pool, settings.scheme_of(vectors.model)
+    of_photos, of_captions = (
+        {topk_name(kept): _cut(kept, scheme, bank) for kept in settings.topks}
+        for bank in vectors.model.balance or (None, None)
+    )
     synthetic = (settings.synthetic, recombined)
     i2t = {}
     with TemporaryDirectory(prefix="lexlip-") as place:
         captions = Documents(
             pool.text_ids, vectors.captions, *synthetic, vectors.other_captions, settings.seed
         )
-        _write(Path(place), captions, words, cuts, settings, "LexLIP, captions")
-        for name in cuts:
+        _write(Path(place), captions, words, of_captions, scheme, settings, "LexLIP, captions")
+        for name in of_captions:
             with ImpactSearcher(Path(place) / name) as searcher:
                 search, what = LuceneEngine(searcher, threads=cores()).search, f"LexLIP {name}, image to text"
                 i2t[name] = recall_of(search, vectors.query_images, pool.relevant_texts, what, settings)
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="lexlip-")))
-    cuts_and_ids = {**cuts, "ids": lambda rows: csr_matrix(rows.shape, dtype=np.float32)}
+    cuts_and_ids = {**of_photos, "ids": lambda rows: csr_matrix(rows.shape, dtype=np.float32)}
     photos = Documents(pool.image_ids, vectors.images, *synthetic, vectors.other_images, settings.seed)
-    _write(folder, photos, words, cuts_and_ids, settings, "LexLIP, photos")
+    _write(folder, photos, words, cuts_and_ids, scheme, settings, "LexLIP, photos")
     return [
         _impact_system(stack.enter_context(ImpactSearcher(folder / name)), vectors, settings, name, i2t[name])
-        for name in cuts
+        for name in of_photos
     ]
+
+
+def _cut(kept: int | None, scheme: Scheme, bank: Bank | None) -> Cut:
+    return lambda rows: balanced(topk(rows, kept), scheme, bank)
 
 
 def _impact_system(
@@ -225,13 +234,14 @@ def _write(
     documents: Documents,
     words: Sequence[str],
     cuts: dict[str, Cut],
+    scheme: Scheme,
     settings: TableSettings,
     what: str,
 ) -> None:
     """Write an index for each cut to folder/NAME, and make each as fast as if it had been written alone."""
     with settings.bar(what, len(documents), "document") as bar:
         places = {folder / name: cut for name, cut in cuts.items()}
-        write_impacts(places, words, documents, settings.scheme, BUFFER_MB, bar)
+        write_impacts(places, words, documents, scheme, BUFFER_MB, bar)
     with settings.bar(f"{what}, optimizing", len(cuts), "index") as bar:
         for name in cuts:
             with update_index(folder / name, OPTIMIZE_MB) as writer:

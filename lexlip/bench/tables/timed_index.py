@@ -22,7 +22,7 @@ from lexlip.models.contract import Encoder
 from lexlip.registry import BM25
 from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
 from lexlip.search.engines.lucene import impact_writer
-from lexlip.sparse.quantize import quantize
+from lexlip.sparse.balance import quantize_documents
 from lexlip.sparse.topk import topk
 
 
@@ -52,10 +52,11 @@ def write_timed_index(
             )
             return TimedIndex(folder, len(documents), folder_megabytes(folder))
         words = model.vocabulary.words
-        extra = {"model": name}
-        with impact_writer(folder, words, settings.scheme, stage.topk, model.identity, extra) as writer:
+        extra, scheme = {"model": name}, settings.scheme_of(model)
+        bank = model.balance and model.balance.photos
+        with impact_writer(folder, words, scheme, stage.topk, model.identity, extra) as writer:
             for names, rows in documents:
-                writer.add(names, quantize(topk(rows, stage.topk), settings.scheme))
+                writer.add(names, quantize_documents(topk(rows, stage.topk), scheme, bank))
                 bar.update(len(names))
     return TimedIndex(folder, len(documents), folder_megabytes(folder), settings.query_topk)
 

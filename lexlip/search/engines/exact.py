@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse import csr_matrix
 
 from lexlip.registry import Metric
 from lexlip.retrieval.engine import Results
+from lexlip.sparse.balance import unit_length
 from lexlip.sparse.topk import topk
 
 FULL = 0.25  # share of non-zero entries from which on a dense product is faster than a sparse one
@@ -27,6 +28,7 @@ class ExactEngine:
         query_topk: words that a query keeps; None keeps all.
         rows: queries scored at a time; their scores, [rows, n], are held.
         metric: the score of a document and of what a query keeps.
+        keep_lengths: cosines are times the lengths of documents, which were balanced.
     """
 
     def __init__(
@@ -36,9 +38,11 @@ class ExactEngine:
         query_topk: int | None = None,
         rows: int = 256,
         metric: Metric = "dot",
+        keep_lengths: bool = False,
     ) -> None:
         self.ids, self.metric = np.array(ids, dtype=object), metric
-        columns = csr_matrix(_of_length_one(vectors) if metric == "cosine" else vectors).T  # [V, n]
+        as_given = metric == "dot" or keep_lengths
+        columns = csr_matrix(vectors if as_given else unit_length(vectors)).T  # [V, n]
         self.is_full = columns.nnz > FULL * np.prod(columns.shape)
         self.columns = columns.toarray() if self.is_full else columns.tocsr()
         self.query_topk, self.rows = query_topk, rows
@@ -47,7 +51,7 @@ class ExactEngine:
         if self.query_topk is not None:
             queries = topk(queries, self.query_topk)
         if self.metric == "cosine":
-            queries = _of_length_one(queries)
+            queries = unit_length(queries)
         ids: list[list[str]] = []
         scores: list[np.ndarray] = []
         for start in range(0, queries.shape[0], self.rows):
@@ -70,12 +74,11 @@ class ExactEngine:
 
 @contextmanager
 def exact_engine(
-    ids: Sequence[str], vectors: csr_matrix, query_topk: int | None = None, metric: Metric = "cosine"
+    ids: Sequence[str],
+    vectors: csr_matrix,
+    query_topk: int | None = None,
+    metric: Metric = "cosine",
+    keep_lengths: bool = False,
 ) -> Iterator[ExactEngine]:
     """Give an ExactEngine for a `with` block, as every `EngineOf` does."""
-    yield ExactEngine(ids, vectors, query_topk, metric=metric)
-
-
-def _of_length_one(vectors: csr_matrix) -> csr_matrix:
-    norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
-    return csr_matrix(diags_array(1 / np.maximum(norms, 1e-12)) @ vectors)
+    yield ExactEngine(ids, vectors, query_topk, metric=metric, keep_lengths=keep_lengths)

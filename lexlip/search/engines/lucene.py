@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from anserini_bridge import ImpactSearcher, ImpactWriter
 from lexlip.retrieval.engine import Results
-from lexlip.sparse.quantize import Scheme, quantize, scale_of
+from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
 from lexlip.sparse.topk import topk
 
 Cut = Callable[[csr_matrix], csr_matrix]
@@ -39,7 +39,7 @@ class LuceneEngine:
 
     def quantized(self, queries: csr_matrix) -> csr_matrix:
         """Return float queries [n, V] as whole weights, as the index takes them."""
-        return quantize(topk(queries, self.query_topk), self.scheme)
+        return quantize(topk(queries, self.query_topk), query_scheme(self.scheme))
 
     def search(self, queries: csr_matrix, k: int) -> Results:
         ids, scores = self.searcher.search(self.quantized(queries), k, self.threads)

@@ -11,8 +11,8 @@ finds words for any sentence, even for "xyzzy". So the end depends on the query.
    with the best score, with the fiftieth, and with the number of the sentence's words.
 
 Both models are linear, so a `Calibration` is a dozen numbers, in the model's folder: `tools/honest_end.py`
-measures them (docs/honest_end.md). They hold for sentences in an index of words with ``unit`` quantisation,
-whose scores are cosines.
+measures them (docs/honest_end.md). They hold for sentences in an index of words with the quantisation that
+they were measured with.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import damaged, read_description
+from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,11 +102,13 @@ class Calibration:
         model: the model's identity.
         gate: the logistic model by sign, and its "constant": positive, if the query is about the photos.
         tail: the lowest score of a right photo, by sign and "constant".
+        scheme: how documents were quantised, see `lexlip.sparse.quantize`.
     """
 
     model: str
     gate: Mapping[str, float]
     tail: Mapping[str, float]
+    scheme: Scheme = "unit"
 
     def __post_init__(self) -> None:
         for weights, signs in ((self.gate, GATE), (self.tail, TAIL)):
@@ -118,13 +121,21 @@ class Calibration:
 
     def save(self, folder: Path) -> None:
         """Write the calibration into a model's folder."""
-        content = {"format": FORMAT, "model": self.model, "gate": dict(self.gate), "tail": dict(self.tail)}
+        content = {
+            "format": FORMAT,
+            "model": self.model,
+            "quantization": self.scheme,
+            "gate": dict(self.gate),
+            "tail": dict(self.tail),
+        }
         (folder / FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         write_checksums(folder, [FILE])
 
 
-def load_calibration(folder: Path) -> Calibration | None:
-    """Return the calibration of the model in a folder; None if none was measured for these weights.
+def load_calibration(folder: Path, scheme: Scheme) -> Calibration | None:
+    """Return the calibration of the model in a folder for an index's quantisation.
+
+    None if none was measured for these weights with that quantisation.
 
     Raises:
         ModelError: the folder's files are damaged.
@@ -140,10 +151,10 @@ def load_calibration(folder: Path) -> Calibration | None:
         gate, tail = (
             {name: float(value) for name, value in content[part].items()} for part in ("gate", "tail")
         )
-        calibration = Calibration(str(content["model"]), gate, tail)
+        calibration = Calibration(str(content["model"]), gate, tail, content.get("quantization", "unit"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(folder, error) from error
-    return calibration if calibration.model == identity else None
+    return calibration if (calibration.model, calibration.scheme) == (identity, scheme) else None
 
 
 def cut_off(

@@ -48,8 +48,7 @@ class ImpactStage:
         self.queries = load_queries(index, read_metadata(index), model, query_encoder)
         self.searcher = ImpactSearcher(index, self.queries.vocabulary.words)
         self.engine, self.query_topk = LuceneEngine(self.searcher, PICTURE_TOPK), query_topk
-        unit = self.engine.scheme == "unit"  # the scores that it was measured on
-        self.calibration = load_calibration(self.queries.folder) if unit else None
+        self.calibration = load_calibration(self.queries.folder, self.engine.scheme)
         self._frequencies: tuple[str, NDArray[np.int64]] | None = None  # with the state that has them
 
     @property

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from lexlip.errors import ModelError
+from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import PACKAGED, read_description
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.honest_end import DEPTH, FILE, Calibration, Signs, cut_off, end_of, load_calibration
+from lexlip.sparse.balance import usual_scheme
 from tests.search.indexes import Indexed, index_words
 
 SIGNS = Signs(best=0.5, last=0.2, own=0.3, held=0.6, number=1.5, none=0, size=3, words=2)
@@ -96,12 +98,21 @@ def saved(folder: Path, model: str = "mini@1") -> Path:
 
 
 def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
-    assert load_calibration(saved(tmp_path)) == CALIBRATION
+    assert load_calibration(saved(tmp_path), "unit") == CALIBRATION
+    assert load_calibration(tmp_path, "balanced") is None  # other scores than it was measured on
+
+
+def test_one_of_an_older_version_is_of_unit_vectors(tmp_path: Path) -> None:
+    file = saved(tmp_path) / FILE
+    content = json.loads(file.read_text())
+    del content["quantization"]
+    file.write_text(json.dumps(content))
+    assert load_calibration(tmp_path, "unit") == CALIBRATION
 
 
 def test_a_model_without_one_has_none(tmp_path: Path, model_folder: Path) -> None:
-    assert load_calibration(model_folder) is None
-    assert load_calibration(saved(tmp_path, "mini@2")) is None  # of other weights
+    assert load_calibration(model_folder, "unit") is None
+    assert load_calibration(saved(tmp_path, "mini@2"), "unit") is None  # of other weights
 
 
 @pytest.mark.parametrize(
@@ -122,14 +133,14 @@ def test_a_damaged_one_is_reported(tmp_path: Path, damage) -> None:
     damage(content)
     file.write_text(json.dumps(content))
     with pytest.raises(ModelError):
-        load_calibration(tmp_path)
+        load_calibration(tmp_path, "unit")
     file.write_text("{")
     with pytest.raises(ModelError, match="is damaged"):
-        load_calibration(tmp_path)
+        load_calibration(tmp_path, "unit")
 
 
 def test_the_packaged_model_has_one() -> None:
-    calibration = load_calibration(PACKAGED / "mini")
+    calibration = load_calibration(PACKAGED / "mini", usual_scheme(LexLIP.from_pretrained("mini").balance))
     assert calibration is not None
     assert calibration.model == read_description(PACKAGED / "mini")["identity"]
 

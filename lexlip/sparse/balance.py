@@ -1,0 +1,146 @@
+"""Documents that fit every query are made lighter: nearest-neighbour normalisation (arXiv 2410.24114).
+
+Some photos are close to nearly all sentences, and push the right ones from the first places. So a document of
+unit length is multiplied with √(t / s): s is the mean of its NEAREST best scores against a bank of queries
+from the training data, and t is that mean of a typical document. Only the model's bank decides about the
+factor, never what else is indexed.
+
+A model's folder keeps both banks in FILE: captions, which photos are compared with, and photos, which
+captions are compared with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from scipy.sparse import csr_matrix, diags_array
+
+from lexlip.errors import ConfigError
+from lexlip.sparse.quantize import UNIT_SCALE, Scheme, quantize
+
+FILE = "balance.safetensors"
+NEAREST = 16
+FACTORS = (0.5, 2.0)  # the smallest and the largest
+ROWS = 256  # documents that are compared at a time
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Queries that documents are compared with.
+
+    Attributes:
+        queries: impacts of unit vectors, uint16 [n, V], n >= NEAREST.
+        typical: the mean of the NEAREST best cosines of a typical document, t.
+    """
+
+    queries: csr_matrix
+    typical: float
+
+    def __post_init__(self) -> None:
+        if self.queries.shape[0] < NEAREST or not 0 < self.typical < np.inf:
+            raise ValueError(f"a bank of {self.queries.shape[0]} queries, with {self.typical} as typical")
+
+    def balance(self, documents: csr_matrix) -> csr_matrix:
+        """Return documents [n, V] of any length as float32 unit vectors, each times its factor."""
+        unit = unit_length(documents)
+        factors = np.sqrt(self.typical / np.maximum(nearest(unit, self.queries), 1e-12))
+        return csr_matrix(diags_array(np.clip(factors, *FACTORS).astype(np.float32)) @ unit)
+
+
+class Balance(NamedTuple):
+    """What photos and captions are balanced by when they are documents."""
+
+    photos: Bank
+    captions: Bank
+
+
+def make_bank(queries: csr_matrix, documents: csr_matrix) -> Bank:
+    """Return a bank of queries [n, V]; `documents` [m, V] are typical, and belong to none of them."""
+    impacts = quantize(queries).astype(np.uint16)
+    return Bank(impacts, float(np.median(nearest(unit_length(documents), impacts))))
+
+
+def quantize_documents(documents: csr_matrix, scheme: Scheme, bank: Bank | None) -> csr_matrix:
+    """Return integer impacts, int32 [n, V], of float documents [n, V]; see `lexlip.sparse.quantize`.
+
+    Raises:
+        ConfigError: "balanced" without a bank, or an unknown scheme.
+        DataError: a weight is not finite, or too large for 32 bits.
+    """
+    return quantize(balanced(documents, scheme, bank), scheme)
+
+
+def balanced(documents: csr_matrix, scheme: Scheme, bank: Bank | None) -> csr_matrix:
+    """Return float documents [n, V] as a scheme takes them: for "balanced", from `Bank.balance`."""
+    if scheme != "balanced":
+        return documents
+    if bank is None:
+        raise ConfigError(
+            "this model has no captions to balance with: leave --quantization out, or give unit or paper"
+        )
+    return bank.balance(documents)
+
+
+def usual_scheme(balance: Balance | None) -> Scheme:
+    """Return how the documents of a model are quantised unless the user says otherwise."""
+    return "unit" if balance is None else "balanced"
+
+
+def unit_length(vectors: csr_matrix) -> csr_matrix:
+    """Return vectors [n, V] with length 1, float32; rows of zeros stay."""
+    rows = csr_matrix(vectors, dtype=np.float32)
+    norms = np.sqrt(rows.multiply(rows).sum(axis=1)).A1
+    return csr_matrix(diags_array(1 / np.maximum(norms, np.float32(1e-12))) @ rows)
+
+
+def nearest(unit: csr_matrix, queries: csr_matrix) -> NDArray[np.float32]:
+    """Return the mean of the NEAREST best cosines, [n], of unit vectors [n, V] with impacts [m, V]."""
+    columns = (queries.astype(np.float32) / UNIT_SCALE).T.tocsr()
+    means = [
+        np.partition((unit[start : start + ROWS] @ columns).toarray(), -NEAREST, axis=1)[:, -NEAREST:].mean(
+            axis=1
+        )
+        for start in range(0, unit.shape[0], ROWS)
+    ]
+    return np.concatenate(means) if means else np.zeros(0, dtype=np.float32)
+
+
+def save_balance(folder: Path, balance: Balance) -> None:
+    """Write FILE into a model's folder."""
+    tensors: dict[str, NDArray[np.generic]] = {}
+    for name, bank in balance._asdict().items():
+        tensors |= {
+            f"{name}.weights": bank.queries.data,
+            f"{name}.columns": bank.queries.indices.astype(np.int32),
+            f"{name}.starts": bank.queries.indptr.astype(np.int32),
+            f"{name}.typical": np.array([bank.typical], dtype=np.float64),
+        }
+    save_file(tensors, folder / FILE)
+
+
+def load_balance(folder: Path, width: int) -> Balance | None:
+    """Return the banks in a model's folder, of queries of `width` words; None if it has none.
+
+    Raises:
+        OSError, ValueError: the file is damaged.
+    """
+    if not (folder / FILE).is_file():
+        return None
+    try:
+        tensors = load_file(folder / FILE)
+        banks = []
+        for name in Balance._fields:
+            starts = tensors[f"{name}.starts"]
+            parts = tensors[f"{name}.weights"], tensors[f"{name}.columns"], starts
+            queries = csr_matrix(parts, shape=(len(starts) - 1, width))
+            queries.check_format(full_check=True)
+            banks.append(Bank(queries, float(tensors[f"{name}.typical"][0])))
+    except (SafetensorError, KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"{FILE}: {error}") from error
+    return Balance(*banks)

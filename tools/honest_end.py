@@ -257,7 +257,7 @@ def main(arguments: Sequence[str]) -> None:
     for photos in (*sources, *held_out):
         if not any(photos.captions):
             raise DataError(f"{photos.name} has no captions")
-    fitted_on = measure(queries, sources, [], "fit")
+    fitted_on = measure(queries, sources, among, "fit")
     scheme = usual_scheme(load_balance(queries.folder, len(queries.vocabulary)))
     calibration = replace(fit(fitted_on, queries.identity), scheme=scheme)
     if not given.dry_run:

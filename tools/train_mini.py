@@ -2,10 +2,10 @@
 
     python tools/train_mini.py PHOTOS [WORK]
 
-PHOTOS has flickr8k/train-*.tar, flickr8k/val-0000.tar and coco/train-0000.tar (docs/data.md). Everything that
-is made goes to WORK, by default runs. The pre-trained encoders come from two pip packages. After an
-interruption, run the same command again. Every other photo of the validation split selects the checkpoint;
-the others are for the report.
+PHOTOS has flickr8k/train-*.tar, flickr8k/val-0000.tar, coco/train-0000.tar, coco/more-*.tar and
+coco/val-0000.tar (docs/data.md). Everything that is made goes to WORK, by default runs. The pre-trained encoders
+come from two pip packages. After an interruption, run the same command again. Every other photo of the validation
+splits selects the checkpoint; the others are for the report.
 """
 
 from __future__ import annotations
@@ -61,26 +61,29 @@ def python(*arguments: str | Path) -> None:
 
 
 def main(photos: Path, work: Path) -> None:
-    val = photos / "flickr8k/val-0000.tar"
-    if not val.is_file():
-        sys.exit(f"{val} does not exist; docs/data.md says where the photos come from")
+    splits = {name: photos / name / "val-0000.tar" for name in ("flickr8k", "coco")}
+    for val in splits.values():
+        if not val.is_file():
+            sys.exit(f"{val} does not exist; docs/data.md says where the photos come from")
     work.mkdir(parents=True, exist_ok=True)
     text, image = fetch(work)
-    chooses, reports = work / "val-even.tar", work / "val-odd.tar"
-    if not reports.exists():
-        halve(val, (chooses, reports))
+    chooses, reports = ([work / f"{name}-{half}.tar" for name in splits] for half in ("even", "odd"))
+    for val, *halves in zip(splits.values(), chooses, reports, strict=True):
+        if not halves[1].exists():
+            halve(val, (halves[0], halves[1]))
+    flickr, coco = f"{photos}/flickr8k/train-*.tar", f"{photos}/coco/more-*.tar"
     settings = (
-        f"data.train=[{photos}/flickr8k/train-*.tar, {photos}/coco/train-0000.tar]",
-        f"data.val=[{chooses}]",
+        f"data.train=[{flickr}, {photos}/coco/train-0000.tar, {coco}]",
+        f"data.val=[{', '.join(map(str, chooses))}]",
         f"model.image.weights={image}",
         f"model.text.name={text}",
     )
     if not (work / "mini/last").exists():
-        pretrain("mini-frozen.yaml", work / "mini-frozen", *settings)
-    pretrain("mini.yaml", work / "mini", f"init={work / 'mini-frozen/last'}", *settings)
+        pretrain("mini-heads.yaml", work / "mini-heads", *settings)
+    pretrain("mini.yaml", work / "mini", f"init={work / 'mini-heads/last'}", *settings)
     package = work / "package/mini"
-    python(ROOT / "tools/package_checkpoint.py", work / "mini/best", package)
-    for source in (chooses, reports, val):
+    python(ROOT / "tools/package_checkpoint.py", work / "mini/best", package, flickr, coco)
+    for source in (*splits.values(), *reports):
         print(f"\nlexlip evaluate {source} --model {package}", flush=True)
         python("-m", "lexlip", "evaluate", source, "--model", package)
 

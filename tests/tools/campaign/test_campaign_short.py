@@ -2,8 +2,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 from tests.conftest import ROOT
 from tools.campaign.attacks import ATTACKS, choose
 
@@ -24,7 +22,6 @@ def test_an_attack_that_does_not_exist_is_named() -> None:
     assert "there is no attack 'kill': give one of kills.writer-at-a-moment, " in done.stderr
 
 
-@pytest.mark.slow
 def test_the_short_campaign() -> None:
     """A promise that is broken is named, with the command that repeats the attack."""
     done = campaign("--short", "--json")

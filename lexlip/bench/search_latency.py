@@ -18,7 +18,7 @@ from lexlip.bench.corpus.distractors import recombined
 from lexlip.bench.latency import percentiles, time_queries
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.search.stages.impact import ImpactStage
-from lexlip.sparse.quantize import quantize
+from lexlip.sparse.quantize import quantize, scale_of
 from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
@@ -103,5 +103,5 @@ def grow(index: Path, folder: Path, documents: int) -> None:
         for mixed in recombined(vectors, max(0, documents - len(ids))):
             names = [f"synthetic/{made + row}" for row in range(mixed.shape[0])]
             kept = topk(mixed, metadata.topk)
-            writer.add(names, quantize(kept) if metadata.normalize else kept)
+            writer.add(names, quantize(kept / scale_of(scheme), scheme))
             made += mixed.shape[0]

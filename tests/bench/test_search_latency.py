@@ -5,9 +5,12 @@ import pytest
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.bench.search_latency import STAGES, grow, measure_latency
+from lexlip.data import open_source
+from lexlip.indexing.impact import index_photos
+from lexlip.sparse.quantize import Scheme
 from tests.conftest import write_photos
 from tests.search.indexes import index_words
-from tests.tiny import CAPTIONS
+from tests.tiny import CAPTIONS, tiny_balanced
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,19 @@ def test_a_grown_index_is_of_the_same_model_and_settings(index: Path, tmp_path: 
         *(one.encoder, one.topk, one.quantization, one.extra),
     )
     assert other.documents == one.documents == 6
+
+
+@pytest.mark.parametrize("scheme", ["balanced", "paper"])
+def test_a_grown_index_keeps_its_quantization(scheme: Scheme, tmp_path: Path) -> None:
+    """A mixture has the mean of two weights, or one of them, as whole numbers, whatever its length is."""
+    model, photos = tiny_balanced(), open_source(write_photos(tmp_path / "photos"))
+    index_photos(model, "tiny", photos, 0.0, tmp_path / "index", scheme=scheme, workers=0)
+    grow(tmp_path / "index", tmp_path / "grown", 50)
+    assert read_metadata(tmp_path / "grown").quantization["scheme"] == scheme
+    with ImpactSearcher(tmp_path / "index") as small, ImpactSearcher(tmp_path / "grown") as large:
+        real = small.vectors(small.ids()).toarray()
+        mixed = large.vectors([f"synthetic/{number}" for number in range(44)]).toarray()
+    assert 0 < mixed.max() <= real.max()
 
 
 def test_milliseconds_of_each_stage(index: Path) -> None:

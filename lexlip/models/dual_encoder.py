@@ -247,7 +247,9 @@ class DualEncoder(nn.Module):
         if self.vocabulary is not None:
             (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary.words) + "\n", encoding="utf-8")
             written.append("vocabulary.txt")
-        if self.balance is not None:
+        if self.balance is None:
+            (folder / BALANCE).unlink(missing_ok=True)  # of the weights before
+        else:
             save_balance(folder, self.balance)
             written.append(BALANCE)
         self.identity = f"{self.name}@{sha256(folder / WEIGHTS)[:12]}"

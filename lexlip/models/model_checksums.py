@@ -36,9 +36,9 @@ _LINE = re.compile(r"([0-9a-f]{64})  ([\w.-]+)")
 
 
 def write_checksums(folder: Path, names: Iterable[str]) -> None:
-    """Add files of a model's folder, which were just written, to its checksums."""
+    """Add files of a model's folder, which were just written, to its checksums; drop those that are gone."""
     known = {**_read(folder), **{name: sha256(folder / name) for name in names}}
-    lines = [f"{sum}  {name}\n" for name, sum in sorted(known.items())]
+    lines = [f"{sum}  {name}\n" for name, sum in sorted(known.items()) if (folder / name).exists()]
     (folder / FILE).write_text("".join(lines), encoding="utf-8")
 
 

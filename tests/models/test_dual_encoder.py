@@ -118,6 +118,10 @@ def test_banks_are_saved_with_a_model(tmp_path: Path) -> None:
     assert again is not None
     for ours, theirs in zip(model.balance, again, strict=True):
         assert (ours.queries != theirs.queries).nnz == 0
+    model.balance = None
+    model.save(tmp_path)  # weights without a bank leave none of the weights before
+    assert check_model(tmp_path) == []
+    assert LexLIP.from_pretrained(tmp_path).balance is None
     (tmp_path / BALANCE).write_bytes(b"no bank")
     with pytest.raises(ModelError, match=r"is damaged: balance\.safetensors"):
         LexLIP.from_pretrained(tmp_path)

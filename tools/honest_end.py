@@ -86,7 +86,7 @@ def read(model: str, source: str, vectors: Path | None) -> Photos:
     bank = encoder.balance and encoder.balance.photos
     for some, encoded in PhotoVectors(encoder, photos, progress=source):
         ids += some
-        rows.append(quantize_documents(topk(encoded, TOPK), usual_scheme(encoder.balance), bank))
+        rows.append(quantize_documents(encoded, TOPK, usual_scheme(encoder.balance), bank))
     result = Photos(source, [of[id] for id in ids], vstack(rows, format="csr"))
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,6 @@ from lexlip.retrieval.collection import describe_collection
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents, usual_scheme
 from lexlip.sparse.quantize import Scheme
-from lexlip.sparse.topk import topk
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP
@@ -106,7 +105,7 @@ def impacts(photos: PhotoVectors, topk_words: int | None, scheme: Scheme) -> Ite
     """Yield the photos' ids and whole weights, cut to the heaviest words."""
     balance = photos.model.balance
     for ids, vectors in photos:
-        yield ids, quantize_documents(topk(vectors, topk_words), scheme, balance and balance.photos)
+        yield ids, quantize_documents(vectors, topk_words, scheme, balance and balance.photos)
 
 
 def _write_pseudo_documents(path: str | Path, documents: list[Impacts], words: Sequence[str]) -> None:

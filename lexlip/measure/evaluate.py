@@ -16,9 +16,8 @@ from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recall import recall_at_k
 from lexlip.measure.words import WordsScale, words_at_10, words_scale
 from lexlip.retrieval.engine import EngineOf
-from lexlip.sparse.balance import balanced
+from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme
-from lexlip.sparse.topk import topk
 from lexlip.vocabulary import caption_words
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ def measure(
     pool, has_words = vectors.pool, vectors.model.vocabulary is not None
     banks = vectors.model.balance or (None, None)
     images, captions = (
-        balanced(_documents(rows, topk_words), scheme, bank)
+        as_documents(rows, topk_words, scheme, bank)
         for rows, bank in zip((vectors.images, vectors.captions), banks, strict=True)
     )
     t2i = Ranking(
@@ -226,10 +225,6 @@ def measure(
 def _check_topk(model: Encoder, topk_words: int | None) -> None:
     if topk_words is not None and model.vocabulary is None:
         raise ModelError(f"a dense model has no words, so no top-{topk_words} of them can be kept")
-
-
-def _documents(vectors: csr_matrix, topk_words: int | None) -> csr_matrix:
-    return vectors if topk_words is None else topk(vectors, topk_words)
 
 
 def _search(

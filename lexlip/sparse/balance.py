@@ -1,9 +1,11 @@
-"""Documents that fit every query are made lighter: nearest-neighbour normalisation (arXiv 2410.24114).
+"""What an index stores of a photo or caption, by a bank of queries from the training data.
 
-Some photos are close to nearly all sentences, and push the right ones from the first places. So a document of
-unit length is multiplied with √(t / s): s is the mean of its NEAREST best scores against a bank of queries
-from the training data, and t is that mean of a typical document. Only the model's bank decides about the
-factor, never what else is indexed.
+A document of K words keeps those that answer the bank's queries as all of its words do: see
+`lexlip.sparse.abridge`. Then documents that fit every query are made lighter: nearest-neighbour normalisation
+(arXiv 2410.24114). Some photos are close to nearly all sentences, and push the right ones from the first
+places. So a document of unit length is multiplied with √(t / s): s is the mean of its NEAREST best scores
+against the bank, and t is that mean of a typical document. Only the model's bank decides, never what else is
+indexed.
 
 A model's folder keeps both banks in FILE: captions, which photos are compared with, and photos, which
 captions are compared with.
@@ -11,7 +13,8 @@ captions are compared with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +25,9 @@ from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, diags_array
 
 from lexlip.errors import ConfigError
+from lexlip.sparse.abridge import abridge
 from lexlip.sparse.quantize import UNIT_SCALE, Scheme, quantize
+from lexlip.sparse.topk import topk
 
 FILE = "balance.safetensors"
 NEAREST = 16
@@ -46,10 +51,20 @@ class Bank:
         if self.queries.shape[0] < NEAREST or not 0 < self.typical < np.inf:
             raise ValueError(f"a bank of {self.queries.shape[0]} queries, with {self.typical} as typical")
 
+    @cached_property
+    def units(self) -> csr_matrix:
+        """The queries as unit vectors, float32 [n, V]."""
+        return csr_matrix(self.queries, dtype=np.float32) / np.float32(UNIT_SCALE)
+
+    def shorten(self, vectors: csr_matrix, kept: int | None) -> csr_matrix:
+        """Return vectors [n, V], made unit ones, with at most `kept` words; None keeps all."""
+        unit = unit_length(topk(vectors, None))
+        return unit if kept is None else abridge(unit, kept, self.units)
+
     def balance(self, documents: csr_matrix) -> csr_matrix:
         """Return documents [n, V] of any length as float32 unit vectors, each times its factor."""
         unit = unit_length(documents)
-        factors = np.sqrt(self.typical / np.maximum(nearest(unit, self.queries), 1e-12))
+        factors = np.sqrt(self.typical / np.maximum(nearest(unit, self.units), 1e-12))
         return csr_matrix(diags_array(np.clip(factors, *FACTORS).astype(np.float32)) @ unit)
 
 
@@ -60,31 +75,51 @@ class Balance(NamedTuple):
     captions: Bank
 
 
-def make_bank(queries: csr_matrix, documents: csr_matrix) -> Bank:
-    """Return a bank of queries [n, V]; `documents` [m, V] are typical, and belong to none of them."""
-    impacts = quantize(queries).astype(np.uint16)
-    return Bank(impacts, float(np.median(nearest(unit_length(documents), impacts))))
+def make_bank(queries: csr_matrix, documents: csr_matrix, kept: int) -> Bank:
+    """Return a bank of queries [n, V].
+
+    Args:
+        queries: float vectors of any length.
+        documents: whole float vectors [m, V], typical, that belong to none of the queries.
+        kept: words that a document keeps.
+    """
+    bank = Bank(quantize(queries).astype(np.uint16), 1.0)
+    typical = nearest(unit_length(bank.shorten(documents, kept)), bank.units)
+    return replace(bank, typical=float(np.median(typical)))
 
 
-def quantize_documents(documents: csr_matrix, scheme: Scheme, bank: Bank | None) -> csr_matrix:
-    """Return integer impacts, int32 [n, V], of float documents [n, V]; see `lexlip.sparse.quantize`.
+def quantize_documents(
+    vectors: csr_matrix, kept: int | None, scheme: Scheme, bank: Bank | None
+) -> csr_matrix:
+    """Return integer impacts, int32 [n, V], of whole float vectors [n, V]; see `lexlip.sparse.quantize`.
 
     Raises:
         ConfigError: "balanced" without a bank, or an unknown scheme.
         DataError: a weight is not finite, or too large for 32 bits.
     """
-    return quantize(balanced(documents, scheme, bank), scheme)
+    return quantize(as_documents(vectors, kept, scheme, bank), scheme)
 
 
-def balanced(documents: csr_matrix, scheme: Scheme, bank: Bank | None) -> csr_matrix:
-    """Return float documents [n, V] as a scheme takes them: for "balanced", from `Bank.balance`."""
+def as_documents(vectors: csr_matrix, kept: int | None, scheme: Scheme, bank: Bank | None) -> csr_matrix:
+    """Return float documents [n, V] of whole vectors, as a scheme takes them.
+
+    Args:
+        vectors: [n, V], of any length.
+        kept: words that a document keeps: for "balanced" those that the bank chooses, else the heaviest.
+            None: all.
+        scheme: how they are quantised.
+        bank: of the model; only "balanced" needs it.
+
+    Raises:
+        ConfigError: "balanced" without a bank.
+    """
     if scheme != "balanced":
-        return documents
+        return vectors if kept is None else topk(vectors, kept)
     if bank is None:
         raise ConfigError(
             "this model has no captions to balance with: leave --quantization out, or give unit or paper"
         )
-    return bank.balance(documents)
+    return bank.balance(bank.shorten(vectors, kept))
 
 
 def usual_scheme(balance: Balance | None) -> Scheme:
@@ -100,8 +135,8 @@ def unit_length(vectors: csr_matrix) -> csr_matrix:
 
 
 def nearest(unit: csr_matrix, queries: csr_matrix) -> NDArray[np.float32]:
-    """Return the mean of the NEAREST best cosines, [n], of unit vectors [n, V] with impacts [m, V]."""
-    columns = (queries.astype(np.float32) / UNIT_SCALE).T.tocsr()
+    """Return the mean of the NEAREST best cosines, [n], of unit vectors [n, V] with unit vectors [m, V]."""
+    columns = queries.T.tocsr()
     means = [
         np.partition((unit[start : start + ROWS] @ columns).toarray(), -NEAREST, axis=1)[:, -NEAREST:].mean(
             axis=1

@@ -54,6 +54,6 @@ def draw_balance(model: DualEncoder, sources: Sequence[Source], seed: int = 0, w
     images = vstack(photos, format="csr")
     texts = encode_captions(model, captions)
     return Balance(
-        photos=make_bank(topk(texts, SENTENCE_TOPK), topk(images, DOCUMENT_TOPK)),
-        captions=make_bank(topk(images, QUERY_TOPK), topk(texts, DOCUMENT_TOPK)),
+        photos=make_bank(topk(texts, SENTENCE_TOPK), images, DOCUMENT_TOPK),
+        captions=make_bank(topk(images, QUERY_TOPK), texts, DOCUMENT_TOPK),
     )

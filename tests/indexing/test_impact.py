@@ -12,6 +12,8 @@ from lexlip.indexing.impact import impacts, index_photos
 from lexlip.indexing.report import Indexed
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
+from lexlip.sparse.abridge import abridge
+from lexlip.sparse.balance import unit_length
 from lexlip.sparse.quantize import Scheme, quantize
 from lexlip.sparse.topk import topk
 from tests.tiny import tiny_balanced, tiny_model
@@ -42,13 +44,17 @@ def test_photos_are_stored_as_their_heaviest_words_in_whole_weights(
     assert done.postings == expected.nnz
 
 
-def test_a_model_with_a_bank_balances_photos(photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [32, 11, None])
+def test_a_model_with_a_bank_balances_photos(photos: Path, tmp_path: Path, kept: int | None) -> None:
     model, folder = tiny_balanced(), tmp_path / "index"
-    index(model, photos, folder)
+    index(model, photos, folder, topk_words=kept)
     assert read_metadata(folder).quantization == {"scheme": "balanced", "scale": 1000}
     [(_, vectors)] = PhotoVectors(model, open_source(photos), workers=0)
     assert model.balance is not None
-    expected = np.rint(1000 * model.balance.photos.balance(topk(vectors, 32)).toarray().astype(np.float64))
+    bank = model.balance.photos
+    documents = vectors if kept is None else abridge(unit_length(vectors), kept, bank.units)
+    assert kept != 11 or documents.nnz < vectors.nnz
+    expected = np.rint(1000 * bank.balance(documents).toarray().astype(np.float64))
     with ImpactSearcher(folder) as searcher:
         np.testing.assert_array_equal(searcher.vectors(IDS).toarray(), expected)
     index(model, photos, folder, scheme="unit")

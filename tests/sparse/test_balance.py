@@ -7,22 +7,26 @@ from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, random_array
 
 from lexlip.errors import ConfigError
+from lexlip.sparse.abridge import abridge
 from lexlip.sparse.balance import (
     FACTORS,
     FILE,
     NEAREST,
     Balance,
     Bank,
-    balanced,
+    as_documents,
     load_balance,
     make_bank,
     quantize_documents,
     save_balance,
+    unit_length,
     usual_scheme,
 )
 from lexlip.sparse.quantize import quantize
+from lexlip.sparse.topk import topk
 
 WIDTH = 60
+KEPT = 30  # of a document's words: more than any here has
 
 
 def rows(number: int, seed: int, density: float = 0.2) -> csr_matrix:
@@ -42,7 +46,7 @@ def mean_of_best(document: np.ndarray, queries: csr_matrix) -> float:
 
 @pytest.fixture
 def bank() -> Bank:
-    return make_bank(rows(300, 1), rows(51, 2))
+    return make_bank(rows(300, 1), rows(51, 2), KEPT)
 
 
 def test_a_document_is_of_unit_length_times_its_factor(bank: Bank) -> None:
@@ -63,7 +67,7 @@ def test_typical_is_the_median_of_documents(bank: Bank) -> None:
 def test_a_document_that_fits_every_query_becomes_lighter() -> None:
     queries = rows(300, 1).toarray()
     queries[:, 0] *= 0.2
-    bank = make_bank(csr_matrix(queries), rows(51, 2))
+    bank = make_bank(csr_matrix(queries), rows(51, 2), KEPT)
     hub = csr_matrix(bank.queries.toarray().mean(axis=0, keepdims=True).astype(np.float32))
     lonely = csr_matrix(np.eye(1, WIDTH, dtype=np.float32))
     lengths = [np.linalg.norm(bank.balance(one).toarray()) for one in (hub, lonely)]
@@ -82,24 +86,29 @@ def test_a_factor_does_not_depend_on_other_documents(bank: Bank) -> None:
 
 def test_impacts_keep_the_factor(bank: Bank) -> None:
     documents = rows(40, 5)
-    expected = np.rint(1000 * bank.balance(documents).toarray().astype(np.float64))
-    np.testing.assert_array_equal(quantize_documents(documents, "balanced", bank).toarray(), expected)
+    whole = bank.balance(documents)
+    short = bank.balance(abridge(unit_length(documents), 8, bank.units))
+    for kept, floats in ((None, whole), (KEPT, whole), (8, short)):
+        expected = np.rint(1000 * floats.toarray().astype(np.float64))
+        np.testing.assert_array_equal(
+            quantize_documents(documents, kept, "balanced", bank).toarray(), expected
+        )
     for scheme in ("unit", "paper"):
-        plain = quantize_documents(documents, scheme, bank)
-        assert (plain != quantize(documents, scheme)).nnz == 0
+        plain = quantize_documents(documents, 8, scheme, bank)
+        assert (plain != quantize(topk(documents, 8), scheme)).nnz == 0
 
 
 def test_without_a_bank_nothing_is_balanced() -> None:
     documents = rows(3, 6)
     assert usual_scheme(None) == "unit"
-    assert balanced(documents, "unit", None) is documents
+    assert (as_documents(documents, 2, "unit", None) != topk(documents, 2)).nnz == 0
     with pytest.raises(ConfigError, match="this model has no captions to balance with: leave --quantization"):
-        quantize_documents(documents, "balanced", None)
+        quantize_documents(documents, 2, "balanced", None)
 
 
 def test_banks_are_read_as_they_were_written(bank: Bank, tmp_path: Path) -> None:
     assert load_balance(tmp_path, WIDTH) is None
-    balance = Balance(bank, make_bank(rows(NEAREST, 7), rows(3, 8)))
+    balance = Balance(bank, make_bank(rows(NEAREST, 7), rows(3, 8), KEPT))
     save_balance(tmp_path, balance)
     found = load_balance(tmp_path, WIDTH)
     assert found is not None

@@ -32,9 +32,8 @@ from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.faiss_index import BATCH
 from lexlip.search.engines.lucene import Cut, LuceneEngine, write_impacts
-from lexlip.sparse.balance import Bank, balanced
+from lexlip.sparse.balance import Bank, as_documents
 from lexlip.sparse.quantize import Scheme
-from lexlip.sparse.topk import topk
 
 POSTING_BYTES = 3  # the paper's accounting: two for a word's number and one for its weight
 BUFFER_MB = 64.0  # for each of the indexes that are written together
@@ -202,7 +201,7 @@ def impact(
 
 
 def _cut(kept: int | None, scheme: Scheme, bank: Bank | None) -> Cut:
-    return lambda rows: balanced(topk(rows, kept), scheme, bank)
+    return lambda rows: as_documents(rows, kept, scheme, bank)
 
 
 def _impact_system(

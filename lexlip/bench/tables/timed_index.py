@@ -23,7 +23,6 @@ from lexlip.registry import BM25
 from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents
-from lexlip.sparse.topk import topk
 
 
 def write_timed_index(
@@ -56,7 +55,7 @@ def write_timed_index(
         bank = model.balance and model.balance.photos
         with impact_writer(folder, words, scheme, stage.topk, model.identity, extra) as writer:
             for names, rows in documents:
-                writer.add(names, quantize_documents(topk(rows, stage.topk), scheme, bank))
+                writer.add(names, quantize_documents(rows, stage.topk, scheme, bank))
                 bar.update(len(names))
     return TimedIndex(folder, len(documents), folder_megabytes(folder), settings.query_topk)
 

@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, random_array
+
+from lexlip.sparse import abridge as module
+from lexlip.sparse.abridge import HEAVIEST, RARE, RIDGE, abridge
+from lexlip.sparse.balance import unit_length
+
+WIDTH, K = 80, 12
+
+
+def units(number: int, seed: int, density: float = 0.4) -> csr_matrix:
+    rng = np.random.default_rng(seed)
+    return unit_length(csr_matrix(random_array((number, WIDTH), density=density, rng=rng, dtype=np.float32)))
+
+
+def by_formula(document: np.ndarray, queries: np.ndarray, near: int) -> np.ndarray:
+    """One document by the definition in double precision: least squares with rows for the ridge."""
+    document, queries = document.astype(np.float64), queries.astype(np.float64)
+    scores = queries @ document
+    best = np.argsort(-scores)[:near]
+    asked = queries[best]
+    first = np.argsort(-document)[:HEAVIEST]
+    others = [word for word in np.flatnonzero(document) if word not in first]
+    others.sort(key=lambda word: -document[word] * (asked[:, word].mean() + RARE))
+    kept = np.sort([*first, *others[: K - HEAVIEST]])
+    a = asked[:, kept]
+    ridge = np.sqrt(RIDGE * (a**2).sum() / K)
+    rest = scores[best] - a @ document[kept]
+    change, *_ = np.linalg.lstsq(np.vstack([a, ridge * np.eye(K)]), np.append(rest, np.zeros(K)), rcond=None)
+    found = np.zeros(WIDTH)
+    found[kept] = np.maximum(document[kept] + change, 0)
+    return found
+
+
+@pytest.mark.parametrize("near", [20, 10_000])
+def test_by_the_formula(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "NEAR", near)
+    documents, queries = units(300, 1), units(50, 2)
+    found = abridge(documents, K, queries).toarray()
+    for document, row in zip(documents.toarray(), found, strict=True):
+        expected = by_formula(document, queries.toarray(), min(near, 50))
+        np.testing.assert_allclose(row, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_scores_come_closer_to_those_of_whole_documents() -> None:
+    documents, queries = units(200, 3), units(600, 4, density=0.1)
+    heaviest = abridge_by_weight(documents)
+    whole, short, cut = (
+        (rows @ queries.T).toarray() for rows in (documents, abridge(documents, K, queries), heaviest)
+    )
+    assert np.square(short - whole).mean() < 0.8 * np.square(cut - whole).mean()
+
+
+def abridge_by_weight(documents: csr_matrix) -> csr_matrix:
+    rows = documents.toarray()
+    rows[rows < np.sort(rows, axis=1)[:, -K, None]] = 0
+    return csr_matrix(rows)
+
+
+def test_short_documents_stay() -> None:
+    documents = units(300, 5, density=0.05)
+    assert (np.diff(documents.indptr) <= K).all()
+    assert (abridge(documents, K, units(40, 6)) != documents).nnz == 0
+    assert abridge(documents[:0], K, units(40, 6)).shape == (0, WIDTH)
+
+
+def test_words_that_no_query_asks_for() -> None:
+    documents, queries = units(3, 7).toarray(), units(40, 8).toarray()
+    documents[:, ::2], queries[:, 1::2] = 0, 0
+    found = abridge(unit_length(csr_matrix(documents)), 5, unit_length(csr_matrix(queries))).toarray()
+    for document, row in zip(documents, found, strict=True):
+        assert set(np.flatnonzero(row)) == set(np.argsort(-document)[:5])
+
+
+def test_a_document_does_not_depend_on_the_others() -> None:
+    documents, queries = units(600, 9), units(500, 10)
+    together = abridge(documents, K, queries)
+    for number in (0, 255, 256, 599):
+        assert (abridge(documents[number], K, queries) != together[number]).nnz == 0

@@ -22,7 +22,7 @@ demo: install
 	@$(BIN)/python tools/demo.py $(if $(PHOTOS),"$(PHOTOS)")
 
 test: install browser test-bridge
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test-gpu: install
 	$(BIN)/python -m pytest -m gpu

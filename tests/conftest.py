@@ -20,6 +20,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a model that is not there is not
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest test first, so that others run beside it."""
+    items.sort(key=lambda item: item.name != "test_the_short_campaign")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu"):
         import torch

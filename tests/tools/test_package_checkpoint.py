@@ -2,6 +2,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from package_checkpoint import package
+
+from lexlip.errors import DataError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_checksums import check_model
 from tests.conftest import ROOT
@@ -10,16 +14,11 @@ from tests.tiny import CAPTIONS, tiny_model
 SCRIPT = ROOT / "tools" / "package_checkpoint.py"
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True)
-
-
 def test_a_package_is_a_small_model_with_the_name_of_its_folder(tmp_path: Path) -> None:
     model = tiny_model()
     model.save(tmp_path / "checkpoint")
     (tmp_path / "checkpoint" / "optimizer.safetensors").write_bytes(b"")
-    done = run(tmp_path / "checkpoint", tmp_path / "tiny")
-    assert done.returncode == 0, done.stderr
+    package(tmp_path / "checkpoint", tmp_path / "tiny")
     packaged = LexLIP.from_pretrained(tmp_path / "tiny")
     assert packaged.name == "tiny"
     ours, theirs = (each.encode_text(CAPTIONS).toarray() for each in (packaged, model))
@@ -30,20 +29,19 @@ def test_a_package_is_a_small_model_with_the_name_of_its_folder(tmp_path: Path) 
 
 def test_a_package_with_a_bank(tmp_path: Path) -> None:
     tiny_model().save(tmp_path / "checkpoint")
-    done = run(tmp_path / "checkpoint", tmp_path / "tiny", "scenes:60:1", "scenes:60:7")
-    assert done.returncode == 0, done.stderr
+    package(tmp_path / "checkpoint", tmp_path / "tiny", ["scenes:60:1", "scenes:60:7"])
     assert check_model(tmp_path / "tiny") == []
     balance = LexLIP.from_pretrained(tmp_path / "tiny").balance
     assert balance is not None
     assert balance.photos.queries.shape[0] == 60  # a caption of the half that is no photo
     assert balance.captions.queries.shape[0] == 60
-    done = run(tmp_path / "checkpoint", tmp_path / "tiny", "scenes:9:1")
-    assert done.returncode == 2
-    assert done.stderr == "a bank needs 16 photos and as many captions of other photos\n"
+    with pytest.raises(DataError, match="a bank needs 16 photos and as many captions"):
+        package(tmp_path / "checkpoint", tmp_path / "tiny", ["scenes:9:1"])
 
 
 def test_what_is_no_model_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    done = run(tmp_path / "nothing", tmp_path / "tiny")
+    command = [sys.executable, SCRIPT, tmp_path / "nothing", tmp_path / "tiny"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("no model ")
-    assert run().returncode == 1
+    assert done.stderr.count("\n") == 1

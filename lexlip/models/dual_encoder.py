@@ -24,7 +24,7 @@ from lexlip.config_files import from_dict, to_dict
 from lexlip.device import copied, encoding
 from lexlip.encoders.batch_norms import fold_batch_norms
 from lexlip.encoders.image import ImageEncoder, to_batch
-from lexlip.encoders.lexicon import BagOfWords, LexiconHead
+from lexlip.encoders.lexicon import BagOfWords, LexiconHead, PooledHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
@@ -61,8 +61,8 @@ class DualEncoder(nn.Module):
 
     kind: ClassVar[str]
     dimensions: int
-    text_head: LexiconHead
-    image_head: LexiconHead
+    text_head: LexiconHead | PooledHead
+    image_head: LexiconHead | PooledHead
     bag_of_words: BagOfWords
     balance: Balance | None = None
 
@@ -104,6 +104,19 @@ class DualEncoder(nn.Module):
             pooled.append(self.pool_text(self.text_encoder(part_ids, part_mask), part_ids, part_mask))
             order.append(rows)
         return torch.cat(pooled)[torch.argsort(torch.cat(order))]
+
+    def pooled_image(self, states: Tensor) -> Tensor:
+        """Return the one state [B, D_image] that stands for a photo, of states [B, P, D_image]."""
+        first = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
+        return states[:, 0] if first else states.mean(dim=1)
+
+    def pooled_text(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the one state [T, D] that stands for a text, of states [T, L, D] with mask bool [T, L]."""
+        if self.config.pooling == "mean":
+            return mean_of_tokens(states, mask)
+        if self.config.pooling == "end":
+            return states[torch.arange(len(states)), mask.sum(dim=1) - 1]
+        return states[:, 0]
 
     def pool_image(self, states: Tensor) -> Tensor:
         """Return raw output, float32 [B, dimensions], of image encoder states [B, P, D_image]."""

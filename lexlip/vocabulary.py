@@ -254,7 +254,7 @@ def _continuing(ids: Mapping[str, int]) -> frozenset[int]:
 
 
 def _unfinished(ids: Mapping[str, int]) -> frozenset[int]:
-    """Return the entries after which a word goes on, given those of a tokenizer that marks where words end."""
+    """Return the entries after which a word goes on, of a tokenizer that marks where words end."""
     begins = ((word.removesuffix(CONTINUES), id) for word, id in ids.items() if word.endswith(CONTINUES))
     return frozenset(id for begin, id in begins if not _SPECIAL.fullmatch(begin))
 

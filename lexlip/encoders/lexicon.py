@@ -103,8 +103,9 @@ class LexiconHead(nn.Module):
 class PooledHead(nn.Module):
     """A lexicon head on one vector of a photo or a text, as a dense dual encoder has it.
 
-    logits = decoder · unit(unit(project · state) - mean) + bias, where unit(x) is x / |x|. The mean is that of
-    all photos or of all texts, which lie apart in the space that they share.
+    logits = √V unit(decoder · (unit(project · state) - mean)) + bias, where unit(x) is x / |x|. The mean is
+    that of all photos or of all texts, which lie apart in the space that they share. The logits of all
+    vectors have the same length, so that their distance from the mean does not matter.
 
     Args:
         width_in: width of the encoder's states.
@@ -121,8 +122,9 @@ class PooledHead(nn.Module):
 
     def forward(self, state: Tensor) -> Tensor:
         """Return raw logits, float32 [B, V], of pooled states [B, D_in]."""
-        centred = F.normalize(F.normalize(self.project(state), dim=1) - self.mean, dim=1)
-        return (centred @ self.decoder.t() + self.bias).float()
+        centred = F.normalize(self.project(state), dim=1) - self.mean
+        raw = F.normalize(centred @ self.decoder.t(), dim=1)
+        return (math.sqrt(len(self.decoder)) * raw + self.bias).float()
 
 
 def sparse_vector(logits: Tensor) -> Tensor:

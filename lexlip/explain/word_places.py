@@ -100,13 +100,20 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
 
     Raises:
         DataError: the vocabulary lacks a word.
-        ModelError: the positions of the image encoder form no square.
+        ModelError: the positions of the image encoder form no square, or the model does not see words at
+            positions.
     """
     import torch
 
     from lexlip.device import copied, encoding
     from lexlip.encoders.image import seen_part, to_batch
+    from lexlip.encoders.lexicon import PooledHead
 
+    head = model.image_head
+    if isinstance(head, PooledHead):
+        raise ModelError(
+            f"'{model.name}' sees words in a picture as a whole: it cannot be said where they are"
+        )
     words = tuple(dict.fromkeys([words] if isinstance(words, str) else words))
     columns = torch.tensor(columns_of(model.vocabulary, words), dtype=torch.int64, device=model.device)
     image, prefix = model.config.image, model.image_encoder.prefix_tokens
@@ -118,7 +125,7 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
         with torch.inference_mode(), encoding(model.device):
             view = copied(pixels.flip(3) if mirrored else pixels, model.device)
             states = model.image_encoder(view)  # [1, P, D]
-            logits = model.image_head.at_positions(states, columns)  # [1, P, W]
+            logits = head.at_positions(states, columns)  # [1, P, W]
             values = model.vectors(logits)[0].t().float().cpu().numpy()  # [W, P]
         side = math.isqrt(values.shape[1] - prefix)
         if side * side != values.shape[1] - prefix:

@@ -1,16 +1,22 @@
-"""The encoders of a CLIP model of transformers as this project has them: a timm model and a text encoder."""
+"""A LexLIP with the encoders of a dense model: of CLIP, or of one that was trained here."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
 from lexlip.errors import ModelError
 from lexlip.models.clip import Clip
+from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.load import load_model
+from lexlip.models.model_folder import kind_of
+from lexlip.registry import MODELS
 from lexlip.vocabulary import Vocabulary
 
 TIMM = "vit_base_patch32_clip_224"  # of any other size by its options
@@ -24,17 +30,54 @@ _NAMES = {  # of transformers and of timm; the three matrices of an attention be
 }
 
 
-def lexlip_of_clip(clip: Clip, vocabulary: Vocabulary, name: str) -> LexLIP:
-    """Return a LexLIP with the encoders and projections of a CLIP model; its words are random.
+def load_dense(name: str | Path, device: str = "cpu") -> Clip | Dense:
+    """Load a model that `lexlip_of` takes, by folder or a CLIP's hub name.
 
     Args:
-        clip: the model.
+        name: of the model.
+        device: see `lexlip.device.pick_device`.
+
+    Raises:
+        ModelError: there is no such model, it is damaged, or it is of another kind.
+        ConfigError: there is no such device.
+    """
+    kind = kind_of(name)
+    if kind not in ("clip", "dense"):
+        words = kind in MODELS and MODELS[kind].words
+        why = f"is a {kind} model" + (", which has words already" if words else "")
+        raise ModelError(f"'{name}' {why}: give a CLIP model or one of kind dense")
+    model = load_model(name, device)
+    assert isinstance(model, Clip | Dense)
+    return model
+
+
+def lexlip_of(dense: Clip | Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
+    """Return a LexLIP with the encoders and projections of a dense model, on the CPU; its words are random.
+
+    Args:
+        dense: the model.
         vocabulary: the words.
         name: of the new model.
 
     Raises:
-        ModelError: timm does not have the image encoder's layers.
+        ModelError: timm does not have the layers of CLIP's image encoder.
     """
+    model = (
+        _of_clip(dense, vocabulary, name) if isinstance(dense, Clip) else _of_dense(dense, vocabulary, name)
+    )
+    return model.eval()
+
+
+def _of_dense(dense: Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
+    config = replace(dense.config, kind="lexlip", head="auto", companions=0, joint=dense.dimensions)
+    model = LexLIP(config, dense.tokenizer, vocabulary, dense.text_encoder.architecture, name)
+    model.image_encoder.load_state_dict(dense.image_encoder.state_dict())
+    model.text_encoder.load_state_dict(dense.text_encoder.state_dict())
+    _load_projections(model, dense.text_projection, dense.image_projection)
+    return model
+
+
+def _of_clip(clip: Clip, vocabulary: Vocabulary, name: str) -> LexLIP:
     sizes: Any = clip.model.config
     vision = sizes.vision_config
     options = {
@@ -47,8 +90,8 @@ def lexlip_of_clip(clip: Clip, vocabulary: Vocabulary, name: str) -> LexLIP:
     }
     if vision.image_size != clip.config.image.size:
         raise ModelError(
-            f"the CLIP model '{clip.name}' takes photos of {vision.image_size} pixels, and its processor makes"
-            f" them {clip.config.image.size}"
+            f"the CLIP model '{clip.name}' takes photos of {vision.image_size} pixels, and its processor"
+            f" makes them {clip.config.image.size}"
         )
     seen = clip.config.image
     image = ImageEncoderConfig(TIMM, options, None, seen.size, seen.resize, seen.mean, seen.std)
@@ -58,10 +101,15 @@ def lexlip_of_clip(clip: Clip, vocabulary: Vocabulary, name: str) -> LexLIP:
     model = LexLIP(config, clip.tokenizer, vocabulary, architecture, name)
     model.image_encoder.body.load_state_dict(_timm_weights(clip.model.vision_model.state_dict()))
     _load_text(model.text_encoder.body, clip.model.text_model.state_dict())
-    projections = clip.model.text_projection, clip.model.visual_projection
-    for head, projection in zip((model.text_head, model.image_head), projections, strict=True):
-        head.project.load_state_dict({"weight": projection.weight, "bias": torch.zeros(clip.dimensions)})
-    return model.eval()
+    _load_projections(model, clip.model.text_projection, clip.model.visual_projection)
+    return model
+
+
+def _load_projections(model: LexLIP, of_texts: nn.Module, of_photos: nn.Module) -> None:
+    """Copy the projections into the shared space; those of CLIP have no bias."""
+    for head, projection in ((model.text_head, of_texts), (model.image_head, of_photos)):
+        zero = {"bias": torch.zeros(model.config.joint)}
+        head.project.load_state_dict({**zero, **projection.state_dict()})
 
 
 def _load_text(body: Any, weights: dict[str, Tensor]) -> None:

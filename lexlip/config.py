@@ -385,8 +385,8 @@ class Config:
         kind = MODELS[self.model.kind]
         if self.model.joint and (self.init is None or self.objective.masks):
             raise ConfigError(
-                "model.joint is of a model that `lexlip lexicon` made, and its heads do not read tokens: start"
-                " from it (init=), and set the weights of mlm, image_to_text and text_to_text to 0"
+                "model.joint is of a model that `lexlip lexicon` made, and its heads do not read tokens:"
+                " start from it (init=), and set the weights of mlm, image_to_text and text_to_text to 0"
             )
         if self.model.framed_photos and not kind.photo_tokens:
             raise ConfigError(

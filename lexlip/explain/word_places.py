@@ -107,10 +107,8 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
 
     from lexlip.device import copied, encoding
     from lexlip.encoders.image import seen_part, to_batch
-    from lexlip.encoders.lexicon import PooledHead
 
-    head = model.image_head
-    if isinstance(head, PooledHead):
+    if model.config.joint:
         raise ModelError(
             f"'{model.name}' sees words in a picture as a whole: it cannot be said where they are"
         )
@@ -125,7 +123,7 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
         with torch.inference_mode(), encoding(model.device):
             view = copied(pixels.flip(3) if mirrored else pixels, model.device)
             states = model.image_encoder(view)  # [1, P, D]
-            logits = head.at_positions(states, columns)  # [1, P, W]
+            logits = model.image_head.at_positions(states, columns)  # [1, P, W]
             values = model.vectors(logits)[0].t().float().cpu().numpy()  # [W, P]
         side = math.isqrt(values.shape[1] - prefix)
         if side * side != values.shape[1] - prefix:

@@ -24,7 +24,7 @@ from lexlip.config_files import from_dict, to_dict
 from lexlip.device import copied, encoding
 from lexlip.encoders.batch_norms import fold_batch_norms
 from lexlip.encoders.image import ImageEncoder, to_batch
-from lexlip.encoders.lexicon import BagOfWords, LexiconHead, PooledHead
+from lexlip.encoders.lexicon import BagOfWords, LexiconHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
@@ -61,8 +61,8 @@ class DualEncoder(nn.Module):
 
     kind: ClassVar[str]
     dimensions: int
-    text_head: LexiconHead | PooledHead
-    image_head: LexiconHead | PooledHead
+    text_head: LexiconHead
+    image_head: LexiconHead
     bag_of_words: BagOfWords
     balance: Balance | None = None
 

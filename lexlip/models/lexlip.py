@@ -46,8 +46,11 @@ class LexLIP(DualEncoder):
         super().__init__(config, tokenizer, vocabulary, architecture, name)
         self.dimensions = len(vocabulary)
         if config.joint:
-            self.text_head = PooledHead(self.text_encoder.width, config.joint, len(vocabulary))
-            self.image_head = PooledHead(self.image_encoder.width, config.joint, len(vocabulary))
+            heads: list[Any] = [
+                PooledHead(encoder.width, config.joint, len(vocabulary))
+                for encoder in (self.text_encoder, self.image_encoder)
+            ]
+            self.text_head, self.image_head = heads
             self.starts_trained = False
         else:
             self._make_token_heads(vocabulary, config.text.name if architecture is None else None)
@@ -64,7 +67,7 @@ class LexLIP(DualEncoder):
         self.starts_trained = all(copied)
 
     def pool_image(self, states: Tensor) -> Tensor:
-        if isinstance(self.image_head, PooledHead):
+        if self.config.joint:
             of_photos: Tensor = self.image_head(self.pooled_image(states))
             return of_photos
         positions = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
@@ -74,7 +77,7 @@ class LexLIP(DualEncoder):
         return logits
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-        if isinstance(self.text_head, PooledHead):
+        if self.config.joint:
             of_texts: Tensor = self.text_head(self.pooled_text(states, mask))
             return of_texts
         positions = mask if self.config.special_positions else mask & ~self.text_encoder.special_tokens(ids)

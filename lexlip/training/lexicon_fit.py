@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,9 +74,8 @@ def make_lexicon(
     decoder, text_bias, photo_bias = fit_words(vectors - mean, words_of(vocabulary, dense, captions))
     means = mean, mean if mean_photo is None else mean_photo
     with torch.no_grad():
-        for head, center, bias in zip(
-            (model.text_head, model.image_head), means, (text_bias, photo_bias), strict=True
-        ):
+        heads: list[Any] = [model.text_head, model.image_head]
+        for head, center, bias in zip(heads, means, (text_bias, photo_bias), strict=True):
             for parameter, values in ((head.mean, center), (head.decoder, decoder), (head.bias, bias)):
                 parameter.copy_(torch.from_numpy(values))
         model.bag_of_words.set_weights(inverse_document_frequency(model, captions))

@@ -20,8 +20,8 @@ from lexlip.cli.exit_codes import interruptible
 @click.option(
     "--photos",
     metavar="SOURCE",
-    help="Some photos, without captions, as for `lexlip index`: a hundred or more show where the model has"
-    " photos in its space.",
+    help="Some photos, as for `lexlip index`, whose captions do not count: a hundred or more show where the"
+    " model has photos in its space. Up to 1,000 are used.",
 )
 @options.device_option
 @options.json_option
@@ -54,7 +54,7 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
         "identity": made.identity,
         "words": len(made.vocabulary),
         "captions": len(lines),
-        "photos": None if source is None else len(source),
+        "photos": len(source) if source is not None else 0,
     }
     if as_json:
         click.echo(json.dumps(done))

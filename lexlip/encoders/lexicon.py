@@ -122,8 +122,11 @@ class PooledHead(nn.Module):
 
     def forward(self, state: Tensor) -> Tensor:
         """Return raw logits, float32 [B, V], of pooled states [B, D_in]."""
-        centred = F.normalize(self.project(state), dim=1) - self.mean
-        raw = F.normalize(centred @ self.decoder.t(), dim=1)
+        return self.logits(F.normalize(self.project(state), dim=1))
+
+    def logits(self, joint: Tensor) -> Tensor:
+        """Return the same of unit vectors of the shared space, [B, D]."""
+        raw = F.normalize((joint - self.mean) @ self.decoder.t(), dim=1)
         return (math.sqrt(len(self.decoder)) * raw + self.bias).float()
 
 

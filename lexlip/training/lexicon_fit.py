@@ -23,12 +23,16 @@ from scipy.sparse import csr_matrix
 from anserini_bridge.storage import replace_folder
 from lexlip.config import VocabularyConfig
 from lexlip.data import Source, spread
+from lexlip.encoders.lexicon import sparse_vector
 from lexlip.errors import DataError, writing
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
+from lexlip.models.dual_encoder import to_rows
 from lexlip.models.from_dense import lexlip_of
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.sparse.balance import NEAREST
+from lexlip.training.bank import CAPTIONS, balance_of
 from lexlip.training.initialisation import inverse_document_frequency
 from lexlip.vocabulary import Vocabulary, caption_words
 
@@ -51,13 +55,13 @@ def make_lexicon(
     Args:
         dense: the model.
         captions: LEAST_CAPTIONS or more; of more than MOST_CAPTIONS, evenly spread ones are taken.
-        photos: give the mean of photos' vectors; MOST_PHOTOS evenly spread ones are taken. None takes the
-            mean of captions' vectors in its place.
+        photos: give the mean of photos' vectors, and balance documents (see `lexlip.sparse.balance`);
+            MOST_PHOTOS evenly spread ones are taken. None takes the mean of captions' vectors in its place.
         name: of the new model.
         progress: show progress bars.
 
     Raises:
-        DataError: there are too few captions, or no photo can be read.
+        DataError: there are too few captions, or too few photos can be read.
         ModelError: no word occurs often enough, or the encoders cannot be used.
     """
     if len(captions) < LEAST_CAPTIONS:
@@ -68,17 +72,24 @@ def make_lexicon(
     captions = [captions[row] for row in spread(len(captions), MOST_CAPTIONS)]
     vocabulary = Vocabulary.build(VocabularyConfig("words", MIN_COUNT), dense.tokenizer, captions)
     model = lexlip_of(dense, vocabulary, name)
-    mean_photo = None if photos is None else _mean_photo(dense, photos, progress)
+    seen = None if photos is None else _photo_vectors(dense, photos, progress)
     vectors = unit(encode_captions(dense, captions, progress="captions" if progress else None).toarray())
     mean = vectors.mean(axis=0)
     decoder, text_bias, photo_bias = fit_words(vectors - mean, words_of(vocabulary, dense, captions))
-    means = mean, mean if mean_photo is None else mean_photo
+    means = mean, mean if seen is None else seen.mean(axis=0)
     with torch.no_grad():
         heads: list[Any] = [model.text_head, model.image_head]
         for head, center, bias in zip(heads, means, (text_bias, photo_bias), strict=True):
             for parameter, values in ((head.mean, center), (head.decoder, decoder), (head.bias, bias)):
                 parameter.copy_(torch.from_numpy(values))
         model.bag_of_words.set_weights(inverse_document_frequency(model, captions))
+        if seen is not None:
+            some = vectors[list(spread(len(vectors), CAPTIONS))]
+            rows = [
+                to_rows(sparse_vector(head.logits(torch.from_numpy(joint))))
+                for head, joint in zip(heads, (some, seen), strict=True)
+            ]
+            model.balance = balance_of(*rows)
     return model
 
 
@@ -142,16 +153,17 @@ def unit(vectors: Floats) -> Floats:
     return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
 
 
-def _mean_photo(dense: Clip | Dense, photos: Source, progress: bool) -> Floats:
-    """Return the mean of photos' unit vectors, [D]."""
-    some = PhotoVectors(
-        dense,
-        photos,
-        progress="photos" if progress else None,
-        indices=spread(len(photos), MOST_PHOTOS),
-    )
+def _photo_vectors(dense: Clip | Dense, photos: Source, progress: bool) -> Floats:
+    """Return photos' unit vectors, [n, D]."""
+    bar = "photos" if progress else None
+    some = PhotoVectors(dense, photos, progress=bar, indices=spread(len(photos), MOST_PHOTOS))
     vectors = [unit(rows.toarray()) for _, rows in some]
     if not vectors:
         raise some.none_read()
-    mean: Floats = np.concatenate(vectors).mean(axis=0)
-    return mean
+    seen = np.concatenate(vectors)
+    if len(seen) < NEAREST:
+        raise DataError(
+            f"{len(seen)} photos in {photos.name} are too few to show where the model has photos:"
+            f" give at least {NEAREST}, better a hundred"
+        )
+    return seen

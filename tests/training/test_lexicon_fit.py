@@ -1,21 +1,30 @@
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix
 
+from lexlip.config import Config, OptimConfig
 from lexlip.data import Scenes
-from lexlip.errors import DataError, ModelError
+from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.clip import Clip
 from lexlip.models.from_dense import load_dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
+from lexlip.sparse.quantize import quantize
+from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse.topk import topk as sparse_topk
 from lexlip.training import lexicon_fit
+from lexlip.training.initialisation import make_model
 from lexlip.training.lexicon_fit import fit_words, make_lexicon, save_lexicon, unit
-from tests.tiny import CAPTIONS, tiny_dense, tiny_model, tiny_photos
+from lexlip.training.optimizer import make_optimizer
+from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_model, tiny_photos
 from tests.tiny_clip import write_clip
+from tests.training.test_step import step
 
 PARTS = [caption.split() for caption in CAPTIONS]
 MANY = [
@@ -65,7 +74,12 @@ def test_photos_give_the_mean_of_photos() -> None:
     model, dense = make_lexicon(tiny_dense(), MANY, scenes, "words"), tiny_dense()
     photos = dense.encode_image([scenes.image(row) for row in range(20)]).toarray()
     assert_allclose(model.image_head.mean.detach().numpy(), unit(photos).mean(axis=0), atol=1e-4)
+    assert model.balance is not None
+    captions = sparse_topk(model.encode_text(MANY), SENTENCE_TOPK)
+    assert_allclose(model.balance.photos.queries.toarray(), quantize(captions).toarray(), atol=1)
+    assert model.balance.captions.queries.shape == (20, len(model.vocabulary))
     without = make_lexicon(tiny_dense(), MANY, None, "words")
+    assert without.balance is None
     assert_allclose(without.image_head.mean.detach().numpy(), without.text_head.mean.detach().numpy())
 
 
@@ -84,7 +98,10 @@ def test_it_is_saved_and_loaded_as_a_lexlip(kind: str, tmp_path: Path) -> None:
         (loaded.encode_text(CAPTIONS), model.encode_text(CAPTIONS)),
         (loaded.encode_image(photos), model.encode_image(photos)),
         (TextQueries(tmp_path / "words").encode(CAPTIONS[0]), model.encode_text(CAPTIONS[:1])),
-        (TextQueries(tmp_path / "words", "words").encode("two dogs"), model.encode_text(["two dogs"], "words")),
+        (
+            TextQueries(tmp_path / "words", "words").encode("two dogs"),
+            model.encode_text(["two dogs"], "words"),
+        ),
     ):
         assert ours.nnz
         assert_allclose(ours.toarray(), theirs.toarray(), rtol=1e-4, atol=1e-5)
@@ -112,13 +129,38 @@ def test_a_gap_between_photos_and_captions_does_not_matter() -> None:
     head = model.image_head
     states = model.pooled_image(model.image_encoder(tiny_photos(2)))
     before = head(states).detach().numpy()
+    joint = torch.nn.functional.normalize(head.project(states), dim=1)
+    gap = torch.full((16,), 0.7)
+    head.mean.data += gap
+    assert_allclose(head.logits(joint + gap).detach().numpy(), before, rtol=1e-4, atol=1e-4)
+    head.mean.data -= gap
     head.decoder.data *= 3  # nor does the decoder's scale
     assert_allclose(head(states).detach().numpy(), before, rtol=1e-4, atol=1e-4)
+
+
+def test_it_can_be_trained_on(tmp_path: Path) -> None:
+    save_lexicon(make_lexicon(tiny_dense(), MANY, None, "words"), tmp_path / "words")
+    fitted = replace(TINY, joint=16)
+    config = Config(init=str(tmp_path / "words"), model=fitted)
+    model, _ = make_model(config, Scenes(4, seed=0))
+    method = tiny_method(config.objective, model)
+    before = model.image_head.decoder.detach().clone()
+    optimizer = make_optimizer(method, OptimConfig(lr=0.05))
+    assert step(method, optimizer, tiny_batch(method)) is not None
+    assert not torch.equal(before, model.image_head.decoder)
+    with pytest.raises(ConfigError, match=r"model\.joint is of a model that `lexlip lexicon` made"):
+        replace(config, init=None)
+    with pytest.raises(ConfigError, match=r"model\.joint is for lexicon heads, and .*=dense has none"):
+        replace(fitted, kind="dense")
+    with pytest.raises(ConfigError, match=r"model\.pooling=end is for two separate encoders"):
+        replace(TINY, kind="ce", pooling="end")
 
 
 def test_what_cannot_be_fitted(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="10 captions are too few to fit words to: give at least 1,000"):
         make_lexicon(tiny_dense(), MANY[:10], None, "words")
+    with pytest.raises(DataError, match=r"15 photos in .* are too few .* at least 16"):
+        make_lexicon(tiny_dense(), MANY, Scenes(15, seed=0), "words")
     with pytest.raises(ModelError, match="no word occurs 4 times"):
         make_lexicon(tiny_dense(), ["the of a"] * 1000, None, "words")
     tiny_model().save(tmp_path / "lexlip")
@@ -135,6 +177,6 @@ def test_an_interrupted_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(lexicon_fit, "replace_folder", fail)
-    with pytest.raises(DataError, match="cannot write the model .*words: No space left on device"):
+    with pytest.raises(DataError, match=r"cannot write the model .*words: No space left on device"):
         save_lexicon(model, tmp_path / "words")
     assert not list(tmp_path.iterdir())

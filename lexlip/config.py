@@ -170,9 +170,13 @@ class ModelConfig:
     head: Literal["auto", "fitted", "random"] = "auto"
     companions: int = 0  # words that a word may bring along in the query encoder without a network
     special_positions: bool = False  # also pool over [CLS] and [SEP], as the public code does
-    # what a dense vector is: the first token ([CLS]) or the mean of all; null: [CLS] for kind dense, and the
-    # mean for kinds that run photo tokens through the text encoder
-    pooling: Literal["cls", "mean"] | None = None
+    # what a dense vector is: the first token ([CLS]), the mean of all, or as in CLIP a photo's first and a
+    # text's last token (end); null: [CLS] for kind dense, and the mean for kinds that run photo tokens
+    # through the text encoder
+    pooling: Literal["cls", "mean", "end"] | None = None
+    # lexicon heads that take one vector of so many entries instead of every token, as `lexlip lexicon` makes
+    # them from a dense model; 0: every token
+    joint: int = 0
     # VLDeformer: photo tokens are of the text encoder's second segment, between [CLS] and [SEP]
     framed_photos: bool = False
 
@@ -180,7 +184,15 @@ class ModelConfig:
         known = [kind for kind, model in MODELS.items() if model.trained_here]
         if self.kind not in known:
             raise ConfigError(f"model.kind is {self.kind!r}; it must be one of {', '.join(map(repr, known))}")
-        _check_not_negative("model.", self, "companions")
+        _check_not_negative("model.", self, "companions", "joint")
+        if self.pooling == "end" and MODELS[self.kind].photo_tokens:
+            raise ConfigError(
+                f"model.pooling=end is for two separate encoders, and model.kind={self.kind} has one"
+            )
+        if self.joint and not MODELS[self.kind].words:
+            raise ConfigError(
+                f"model.joint is for lexicon heads, and model.kind={self.kind} has none; set it to 0"
+            )
 
 
 def _for(needs: str, default: Any, loss: bool = False) -> Any:
@@ -371,6 +383,11 @@ class Config:
                 " further layers, whose tokens are masked, or data.views=0"
             )
         kind = MODELS[self.model.kind]
+        if self.model.joint and (self.init is None or self.objective.masks):
+            raise ConfigError(
+                "model.joint is of a model that `lexlip lexicon` made, and its heads do not read tokens:"
+                " start from it (init=), and set the weights of mlm, image_to_text and text_to_text to 0"
+            )
         if self.model.framed_photos and not kind.photo_tokens:
             raise ConfigError(
                 "model.framed_photos is for models that run photo tokens through the text encoder, and"

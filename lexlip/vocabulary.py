@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CONTINUES = "##"  # how WordPiece marks a piece that continues a word
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
+WORD_ENDS = "</w>"  # how CLIP's byte-level BPE marks the last piece of a word
 
 _MARKS = (CONTINUES, *WORD_BEGINS)
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -53,8 +54,12 @@ def is_sign(word: str) -> bool:
 
 
 def word_mark(entries: Iterable[str]) -> str:
-    """Return the mark that a tokenizer uses most: CONTINUES or one of WORD_BEGINS; "" if it uses none."""
-    counts = Counter(entry[: len(mark)] for entry in entries for mark in _MARKS if entry.startswith(mark))
+    """Return the mark that a tokenizer uses most: CONTINUES, one of WORD_BEGINS or WORD_ENDS; "" if none."""
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts.update(mark for mark in _MARKS if entry.startswith(mark))
+        counts[WORD_ENDS] += entry.endswith(WORD_ENDS)
+    counts += Counter()  # without zeros
     return max(counts, key=counts.__getitem__, default="")
 
 
@@ -62,16 +67,21 @@ def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str
     """Return the entries of a tokenizer as people read them, all different, with their ids.
 
     Accents and case are the tokenizer's. SentencePiece and byte-level BPE mark where a word begins: their
-    "▁Hund" becomes "Hund", and "bar", which continues a word, becomes "##bar", as in WordPiece.
+    "▁Hund" becomes "Hund", and "bar", which continues a word, becomes "##bar", as in WordPiece. CLIP marks
+    where a word ends: "hund</w>" becomes "hund", and "ba", which another piece continues, becomes "ba##".
     """
     entries: dict[str, int] = tokenizer.get_vocab()
     mark = word_mark(entries)
-    if mark not in WORD_BEGINS:
+    if mark not in (*WORD_BEGINS, WORD_ENDS):
         return entries
     words: dict[str, int] = {}
     for entry, id in sorted(entries.items(), key=lambda entry: entry[1]):
-        begins = entry.startswith(mark) and entry != mark
-        word = entry.removeprefix(mark) if begins else CONTINUES + entry
+        if mark == WORD_ENDS:
+            ends = entry.endswith(mark) and entry != mark
+            word = _decode_bytes(entry.removesuffix(mark)) + CONTINUES * (not ends)
+        else:
+            begins = entry.startswith(mark) and entry != mark
+            word = entry.removeprefix(mark) if begins else CONTINUES + entry
         if mark == "Ġ":
             word = _decode_bytes(word)
         while word in words:
@@ -98,12 +108,14 @@ class Vocabulary:
         token_ids: int64 [V], the tokenizer's id of each word; of its first piece, if it has several.
         split: the pieces of each word that has several, by column.
         continuing: the tokenizer's ids that continue a word; needed only with `split`.
+        unfinished: the tokenizer's ids after which a word goes on, as in CLIP; needed only with `split`.
     """
 
     words: tuple[str, ...]
     token_ids: np.ndarray
     split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     continuing: frozenset[int] = frozenset()
+    unfinished: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.words)
@@ -160,7 +172,7 @@ class Vocabulary:
 
     def _read(self, token_ids: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yield where each whole word of a text begins, and its column, or -1."""
-        for start, pieces in whole_words(token_ids, self.continuing):
+        for start, pieces in whole_words(token_ids, self.continuing, self.unfinished):
             yield start, self.column_of_pieces.get(pieces, -1)
 
     @classmethod
@@ -181,7 +193,9 @@ class Vocabulary:
                     raise ModelError(f"'{word}' of the vocabulary cannot be made of the tokenizer's entries")
                 split[column] = pieces
         firsts = [split[column][0] if column in split else ids[word] for column, word in enumerate(words)]
-        return cls(words, np.array(firsts, dtype=np.int64), split, _continuing(ids) if split else frozenset())
+        ends = word_mark(tokenizer.get_vocab()) == WORD_ENDS
+        joins = (frozenset(), _unfinished(ids)) if ends else (_continuing(ids), frozenset())
+        return cls(words, np.array(firsts, dtype=np.int64), split, *(joins if split else ()))
 
     @classmethod
     def build(
@@ -205,7 +219,7 @@ class Vocabulary:
         if config.kind == "words":
             counts = _count_whole_words(tokenizer, ids, captions)
             kept = [word for word in kept if counts[ids[word],] >= config.min_count]
-            kept += _of_several(counts, ids, config.min_count)
+            kept += _of_several(counts, ids, config.min_count, tokenizer)
             kept = [word for word in kept if is_content_word(word)]
             if not kept:
                 raise ModelError(
@@ -215,18 +229,19 @@ class Vocabulary:
 
 
 def whole_words(
-    token_ids: Sequence[int], continuing: Collection[int]
+    token_ids: Sequence[int], continuing: Collection[int], unfinished: Collection[int] = ()
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield where each word of a text begins, and its pieces.
 
     Args:
         token_ids: of the text.
         continuing: the tokenizer's ids that continue a word.
+        unfinished: the tokenizer's ids after which a word goes on.
     """
     start = 0
     while start < len(token_ids):
         end = start + 1
-        while end < len(token_ids) and token_ids[end] in continuing:
+        while end < len(token_ids) and (token_ids[end] in continuing or token_ids[end - 1] in unfinished):
             end += 1
         yield start, tuple(token_ids[start:end])
         start = end
@@ -238,9 +253,15 @@ def _continuing(ids: Mapping[str, int]) -> frozenset[int]:
     return frozenset(id for rest, id in rests if not is_sign(rest) and not _SPECIAL.fullmatch(rest))
 
 
+def _unfinished(ids: Mapping[str, int]) -> frozenset[int]:
+    """Return the entries after which a word goes on, of a tokenizer that marks where words end."""
+    begins = ((word.removesuffix(CONTINUES), id) for word, id in ids.items() if word.endswith(CONTINUES))
+    return frozenset(id for begin, id in begins if not _SPECIAL.fullmatch(begin))
+
+
 def _joined(pieces: Iterable[str]) -> str:
     """Return the word that pieces make; SentencePiece may begin it with its mark alone."""
-    rests = (piece.removeprefix(CONTINUES) for piece in pieces)
+    rests = (piece.removeprefix(CONTINUES).removesuffix(CONTINUES) for piece in pieces)
     return "".join(rest for rest in rests if rest not in WORD_BEGINS)
 
 
@@ -250,14 +271,23 @@ def _pieces_of(word: str, tokenizer: PreTrainedTokenizerBase | Tokenizer) -> tup
     return tuple(id for id, counts in zip(encoded.ids, encoded.attention_mask, strict=True) if counts)
 
 
-def _of_several(counts: Mapping[tuple[int, ...], int], ids: Mapping[str, int], least: int) -> list[str]:
-    """Return the words of several pieces that occur often enough, most frequent first."""
+def _of_several(
+    counts: Mapping[tuple[int, ...], int],
+    ids: Mapping[str, int],
+    least: int,
+    tokenizer: PreTrainedTokenizerBase,
+) -> list[str]:
+    """Return the words of several pieces that occur often enough, most frequent first.
+
+    A piece of byte-level BPE may be a part of a letter; words with such a piece are left out.
+    """
     named = {id: word for word, id in ids.items()}
     often = [pieces for pieces, number in counts.items() if len(pieces) > 1 and number >= least]
     words = [
         _joined(named[id] for id in pieces) for pieces in sorted(often, key=lambda one: (-counts[one], one))
     ]
-    return [word for word in dict.fromkeys(words) if word not in ids]
+    words = [word for word in dict.fromkeys(words) if word not in ids]
+    return [word for word in words if _joined(named[id] for id in _pieces_of(word, tokenizer)) == word]
 
 
 def is_held(column: int, vocabulary: Vocabulary, held: Collection[int]) -> bool:

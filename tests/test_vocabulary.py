@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from lexlip.config import VocabularyConfig
@@ -61,6 +61,37 @@ def _sentence_piece():
     core = Tokenizer(models.Unigram([(entry, -1.0) for entry in entries], unk_id=0))
     core.pre_tokenizer = pre_tokenizers.Metaspace()
     return PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>")
+
+
+def _clip():
+    """As CLIP's, which marks where a word ends: "dog" is one piece, and "skateboard" of several."""
+    core = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.BpeTrainer(
+        vocab_size=45, end_of_word_suffix="</w>", special_tokens=["<unk>"], show_progress=False
+    )
+    core.train_from_iterator(["dog dog dog dogs skate board boards boards ,"] * 20, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>")
+
+
+def test_words_that_a_tokenizer_ends_with_a_mark_are_whole_words() -> None:
+    tokenizer = _clip()
+    assert len(tokenizer.tokenize("dog")) == 1
+    assert len(tokenizer.tokenize("skateboards")) > 1
+    captions = ["dog, skateboards skateboard", "dogs dog", "skateboard"]
+    vocabulary = Vocabulary.build(VocabularyConfig("words", min_count=1), tokenizer, captions)
+    assert set(vocabulary.words) == {"dog", "dogs", "skateboard", "skateboards"}
+    for given in (tokenizer, tokenizer.backend_tokenizer):
+        again = Vocabulary.from_words(vocabulary.words, given)
+        assert (again.split, again.unfinished) == (vocabulary.split, vocabulary.unfinished)
+    read = caption_words(vocabulary, tokenizer, [*captions, "boards skate", "dog dogs"])
+    assert [{vocabulary.words[column] for column in row} for row in read] == [
+        {"dog", "skateboard", "skateboards"},
+        {"dog", "dogs"},
+        {"skateboard"},
+        set(),
+        {"dog", "dogs"},
+    ]
 
 
 @pytest.mark.parametrize("make", [_word_piece, _sentence_piece])
@@ -127,9 +158,10 @@ def _of(*entries: str) -> Tokenizer:
         (["e", "▁##e", "▁▁##e", "▁e", "▁a", "##e"], ["##e", "▁##e", "▁▁##e", "e", "a", "####e"]),
         (["[UNK]", "Hund", "##e", "##s", "▁Hund", "Ġ"], ["[UNK]", "Hund", "##e", "##s", "▁Hund", "Ġ"]),
         (["ĠMÃ¤dchen", "Ã¤", "ĠÃ", "Ã", "Ġ"], ["Mädchen", "##ä", "Ã", "##Ã", "##Ġ"]),
+        (["<s>", "hund</w>", "ba", "Ã¤</w>", "Ã", "</w>"], ["<s>##", "hund", "ba##", "ä", "Ã##", "##"]),
         (["dog", "a", ","], ["dog", "a", ","]),
     ],
-    ids=["SentencePiece", "collisions", "WordPiece", "bytes", "whole words"],
+    ids=["SentencePiece", "collisions", "WordPiece", "bytes", "ends", "whole words"],
 )
 def test_entries_as_people_read_them(entries: list[str], words: list[str]) -> None:
     found = entries_as_words(_of(*entries))

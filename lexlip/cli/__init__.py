@@ -15,6 +15,7 @@ from lexlip.cli.evaluate import evaluate
 from lexlip.cli.exit_codes import UserError
 from lexlip.cli.explain import explain
 from lexlip.cli.index import index
+from lexlip.cli.lexicon import lexicon
 from lexlip.cli.mcp import mcp
 from lexlip.cli.optimize import optimize
 from lexlip.cli.pretrain import pretrain
@@ -71,7 +72,7 @@ def main() -> None:
 
 COMMANDS = (
     *(index, optimize, search, explain, serve, mcp, words),
-    *(evaluate, table, pretrain, bench, doctor),
+    *(evaluate, table, pretrain, lexicon, bench, doctor),
 )
 for command in COMMANDS:
     main.add_command(command)

@@ -131,9 +131,13 @@ def _explain_picture(location: str, captions: Sequence[str], by: Model, wanted: 
     seen = words_of_picture(model, picture, captions)
     said = words_of_captions(model, captions) if captions else None
     first = seen.heaviest(wanted.topk)
-    where = places(model, picture, wanted.words or list(first.weights))
+    asked = wanted.words or list(first.weights)
+    where = None
+    if wanted.heat is not None or not model.config.joint:
+        where = places(model, picture, asked)
     files = _cloud(wanted, lambda: figure_of_picture(shown, Path(location).name, seen, captions, said))
-    files += _heat(wanted, shown, where, location)
+    if where is not None:
+        files += _heat(wanted, shown, where, location)
     plain = {
         "picture": location,
         "model": model.identity,
@@ -141,8 +145,12 @@ def _explain_picture(location: str, captions: Sequence[str], by: Model, wanted: 
         "held": first.held,
         "captions": list(captions),
         "caption_words": {} if said is None else said.heaviest(wanted.topk).weights,
-        "places": where.to_dict(),
+        "places": None if where is None else where.to_dict(),
     }
+    if where is None:
+        weights = [(word, seen.weights.get(word, 0.0)) for word in asked]
+        _show(wanted, plain, ("word", "weight"), [(_marked(w, seen), f"{x:6.3f}") for w, x in weights], files)
+        return
     head = "word", "weight", f"where, of {where.rows} x {where.columns} places"
     rows = [(_marked(word, seen), f"{where.weight(word):6.3f}", _place(where, word)) for word in where.words]
     _show(wanted, plain, head, rows, files)

@@ -5,6 +5,8 @@ Shapes: B batch, P positions (image tokens or text tokens), V vocabulary, D widt
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -96,6 +98,36 @@ class LexiconHead(nn.Module):
         """Return the decoder's input, [..., D], of states [..., D_in]."""
         normed: Tensor = self.norm(F.gelu(self.dense(self.project(states))))
         return normed
+
+
+class PooledHead(nn.Module):
+    """A lexicon head on one vector of a photo or a text, as a dense dual encoder has it.
+
+    logits = √V unit(decoder · (unit(project · state) - mean)) + bias, where unit(x) is x / |x|. The mean is
+    that of all photos or of all texts, which lie apart in the space that they share. The logits of all
+    vectors have the same length, so that their distance from the mean does not matter.
+
+    Args:
+        width_in: width of the encoder's states.
+        joint: D, entries of a vector of the shared space.
+        vocabulary_size: V.
+    """
+
+    def __init__(self, width_in: int, joint: int, vocabulary_size: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(width_in, joint)
+        self.mean = nn.Parameter(torch.zeros(joint))
+        self.decoder = nn.Parameter(torch.randn(vocabulary_size, joint) / math.sqrt(joint))
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+
+    def forward(self, state: Tensor) -> Tensor:
+        """Return raw logits, float32 [B, V], of pooled states [B, D_in]."""
+        return self.logits(F.normalize(self.project(state), dim=1))
+
+    def logits(self, joint: Tensor) -> Tensor:
+        """Return the same of unit vectors of the shared space, [B, D]."""
+        raw = F.normalize((joint - self.mean) @ self.decoder.t(), dim=1)
+        return (math.sqrt(len(self.decoder)) * raw + self.bias).float()
 
 
 def sparse_vector(logits: Tensor) -> Tensor:

@@ -100,13 +100,18 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
 
     Raises:
         DataError: the vocabulary lacks a word.
-        ModelError: the positions of the image encoder form no square.
+        ModelError: the positions of the image encoder form no square, or the model does not see words at
+            positions.
     """
     import torch
 
     from lexlip.device import copied, encoding
     from lexlip.encoders.image import seen_part, to_batch
 
+    if model.config.joint:
+        raise ModelError(
+            f"'{model.name}' sees words in a picture as a whole: it cannot be said where they are"
+        )
     words = tuple(dict.fromkeys([words] if isinstance(words, str) else words))
     columns = torch.tensor(columns_of(model.vocabulary, words), dtype=torch.int64, device=model.device)
     image, prefix = model.config.image, model.image_encoder.prefix_tokens

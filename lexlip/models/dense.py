@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from lexlip.config import ModelConfig
-from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
+from lexlip.models.dual_encoder import DualEncoder
 from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -45,18 +45,12 @@ class Dense(DualEncoder):
         """Return the layers that turn a state into a vector."""
         return nn.Linear(width_in, width)
 
-    def pooled_states(self, states: Tensor) -> Tensor:
-        """Return the state [B, D_image] that becomes a photo's vector, of states [B, P, D_image]."""
-        use_cls = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
-        return states[:, 0] if use_cls else states.mean(dim=1)
-
     def pool_image(self, states: Tensor) -> Tensor:
-        vectors: Tensor = self.image_projection(self.pooled_states(states))
+        vectors: Tensor = self.image_projection(self.pooled_image(states))
         return vectors.float()
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-        pooled = mean_of_tokens(states, mask) if self.config.pooling == "mean" else states[:, 0]
-        vectors: Tensor = self.text_projection(pooled)
+        vectors: Tensor = self.text_projection(self.pooled_text(states, mask))
         return vectors.float()
 
 

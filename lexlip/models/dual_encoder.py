@@ -105,6 +105,19 @@ class DualEncoder(nn.Module):
             order.append(rows)
         return torch.cat(pooled)[torch.argsort(torch.cat(order))]
 
+    def pooled_image(self, states: Tensor) -> Tensor:
+        """Return the one state [B, D_image] that stands for a photo, of states [B, P, D_image]."""
+        first = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
+        return states[:, 0] if first else states.mean(dim=1)
+
+    def pooled_text(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the one state [T, D] that stands for a text, of states [T, L, D] with mask bool [T, L]."""
+        if self.config.pooling == "mean":
+            return mean_of_tokens(states, mask)
+        if self.config.pooling == "end":
+            return states[torch.arange(len(states)), mask.sum(dim=1) - 1]
+        return states[:, 0]
+
     def pool_image(self, states: Tensor) -> Tensor:
         """Return raw output, float32 [B, dimensions], of image encoder states [B, P, D_image]."""
         raise NotImplementedError

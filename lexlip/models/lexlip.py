@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lexlip.config import ModelConfig
-from lexlip.encoders.lexicon import BagOfWords, LexiconHead, WordPieces, sparse_vector
+from lexlip.encoders.lexicon import BagOfWords, LexiconHead, PooledHead, WordPieces, sparse_vector
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ModelError
 from lexlip.models.dual_encoder import DualEncoder
@@ -23,7 +23,8 @@ class LexLIP(DualEncoder):
     """Turns photos and captions into sparse vectors over one vocabulary: p >= 0, [V] (Eq. 3, 6).
 
     The raw output is the logits, max-pooled over positions, before log(1 + relu). Both heads start as
-    copies of the text encoder's masked-language-model head if its checkpoint has one.
+    copies of the text encoder's masked-language-model head if its checkpoint has one. With `config.joint` the
+    heads take one vector of a photo or a caption instead (see `lexlip.training.lexicon_fit`).
 
     Attributes:
         starts_trained: whether both heads started as such copies.
@@ -44,17 +45,31 @@ class LexLIP(DualEncoder):
             raise ModelError("a lexlip model needs a vocabulary")
         super().__init__(config, tokenizer, vocabulary, architecture, name)
         self.dimensions = len(vocabulary)
+        if config.joint:
+            heads: list[Any] = [
+                PooledHead(encoder.width, config.joint, len(vocabulary))
+                for encoder in (self.text_encoder, self.image_encoder)
+            ]
+            self.text_head, self.image_head = heads
+            self.starts_trained = False
+        else:
+            self._make_token_heads(vocabulary, config.text.name if architecture is None else None)
+        self.bag_of_words = BagOfWords(len(vocabulary), config.companions)
+
+    def _make_token_heads(self, vocabulary: Vocabulary, pretrained: str | None) -> None:
+        """Make heads that take all tokens, given the name of the pre-trained text encoder, if it is one."""
         pieces = WordPieces(vocabulary)
         embeddings = pieces(self.text_encoder.word_embeddings)
         self.text_head = LexiconHead(self.text_encoder.width, embeddings)
         self.image_head = LexiconHead(self.image_encoder.width, embeddings)
-        pretrained = config.text.name if architecture is None else None
-        trained = load_mlm_head(pretrained) if pretrained is not None and config.head == "auto" else None
+        trained = load_mlm_head(pretrained) if pretrained is not None and self.config.head == "auto" else None
         copied = [head.copy_mlm_head(trained, pieces) for head in (self.text_head, self.image_head)]
         self.starts_trained = all(copied)
-        self.bag_of_words = BagOfWords(len(vocabulary), config.companions)
 
     def pool_image(self, states: Tensor) -> Tensor:
+        if self.config.joint:
+            of_photos: Tensor = self.image_head(self.pooled_image(states))
+            return of_photos
         positions = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
         if not self.config.special_positions:
             positions[:, : self.image_encoder.prefix_tokens] = False
@@ -62,6 +77,9 @@ class LexLIP(DualEncoder):
         return logits
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+        if self.config.joint:
+            of_texts: Tensor = self.text_head(self.pooled_text(states, mask))
+            return of_texts
         positions = mask if self.config.special_positions else mask & ~self.text_encoder.special_tokens(ids)
         logits: Tensor = self.text_head(states, positions)
         return logits

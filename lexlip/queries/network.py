@@ -24,7 +24,7 @@ def network(
         tokenizer: splits sentences.
     """
     architecture = description["text_architecture"]
-    if not is_supported(architecture):
+    if not is_supported(architecture) or description["model"].get("joint"):
         return _in_torch(folder)
     session = BertSession(architecture, weights)
     pools_all = description["model"]["special_positions"]

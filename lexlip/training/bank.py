@@ -51,8 +51,11 @@ def draw_balance(model: DualEncoder, sources: Sequence[Source], seed: int = 0, w
     number = sum(rows.shape[0] for rows in photos)
     if min(len(captions), number) < NEAREST:
         raise ValueError(f"a bank needs {NEAREST} photos and as many captions of other photos")
-    images = vstack(photos, format="csr")
-    texts = encode_captions(model, captions)
+    return balance_of(encode_captions(model, captions), vstack(photos, format="csr"))
+
+
+def balance_of(texts: csr_matrix, images: csr_matrix) -> Balance:
+    """Return what the vectors of captions [n, V] and of other photos [m, V] balance by; n, m >= NEAREST."""
     return Balance(
         photos=make_bank(topk(texts, SENTENCE_TOPK), images, DOCUMENT_TOPK),
         captions=make_bank(topk(images, QUERY_TOPK), texts, DOCUMENT_TOPK),

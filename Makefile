@@ -3,12 +3,14 @@
 # make test-gpu  the tests that need a GPU
 # make campaign  attacks on what is promised, for half an hour (docs/campaign.md; COUNT=10 for longer)
 # make check   lint, format, types
+# make docs    the documentation as a site, in build/docs
+# make release  the wheel and the sdist, in dist
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check format clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check format docs release clean
 
 install: $(VENV)/installed
 
@@ -20,7 +22,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 demo: install
-	@$(BIN)/python tools/demo.py $(if $(PHOTOS),"$(PHOTOS)")
+	@$(BIN)/lexlip demo $(if $(PHOTOS),"$(PHOTOS)") --index .demo
 
 test: install browser test-bridge
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -67,5 +69,17 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: install
+	$(BIN)/python -m sphinx -W --keep-going --quiet --builder html docs build/docs
+	$(BIN)/python -m pytest -m docs tests/docs
+
+# The wheel in dist is built from the sdist, and must be the same, byte for byte, as that of this folder.
+release: install
+	rm -rf dist build/again
+	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build
+	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build --outdir build/again --wheel
+	cmp dist/*.whl build/again/*.whl
+	@test $$(cat dist/*.whl | wc -c) -lt 95000000 || { echo "the wheel has 95 MB or more" >&2; exit 1; }
+
 clean:
-	rm -rf $(VENV) .venvs .demo build *.egg-info
+	rm -rf $(VENV) .venvs .demo build dist *.egg-info

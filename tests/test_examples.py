@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from lexlip.cli.demo import PHOTOS
 from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
-PHOTOS = {"coffee.png": "", "chelsea.png": "", "rocket.jpg": "", "astronaut.png": "people"}
-"""Of scikit-image, by the folder that they are put into."""
+FOLDERS = {"coffee.jpg": "", "chelsea.jpg": "", "rocket.jpg": "", "astronaut.jpg": "people"}
+"""By photo that ships the folder that it is put into."""
 
 Run = Callable[..., str]
 made: dict[Path, str] = {}
@@ -23,16 +24,15 @@ made: dict[Path, str] = {}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with photos in it."""
-    skimage = pytest.importorskip("skimage")
     folder = tmp_path_factory.mktemp("examples")
-    for name, below in PHOTOS.items():
+    for name, below in FOLDERS.items():
         to = folder / "photos" / below
         to.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(skimage.__file__).parent / "data" / name, to)
+        shutil.copy(PHOTOS / name, to)
     date = Image.Exif()
     date.get_ifd(0x8769)[0x9003] = "1993:04:08 12:00:00"  # DateTimeOriginal
-    with Image.open(folder / "photos" / "people" / "astronaut.png") as photo:
-        photo.convert("RGB").save(folder / "photos" / "people" / "collins.jpg", exif=date, quality=95)
+    with Image.open(folder / "photos" / "people" / "astronaut.jpg") as photo:
+        photo.save(folder / "photos" / "people" / "collins.jpg", exif=date, quality=95)
     (folder / "photos" / "chelsea.txt").write_text("Chelsea, my cat\n")
     return folder
 
@@ -55,7 +55,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 def test_search_a_folder(run: Run, folder: Path) -> None:
     first, best, *_ = made[folder].splitlines()
     assert first == "5 photos, 0 skipped"
-    assert re.match(rf"1  0\.\d+  {folder}/photos/coffee.png  {{'table': ", best)
+    assert re.match(rf"1  0\.\d+  {folder}/photos/coffee.jpg  {{'table': ", best)
 
 
 def test_filters_and_pages(run: Run) -> None:
@@ -67,9 +67,9 @@ def test_words_as_chips(run: Run) -> None:
     assert "'looking'" in lines["words"]
     assert "'looking'" not in lines["changed"]
     assert lines["changed"].endswith("without ['cup']")
-    assert lines["best"] == "chelsea.png"
-    assert lines["by words"].startswith("coffee.png {'table': ")
-    assert "coffee.png" not in lines["similar"]
+    assert lines["best"] == "chelsea.jpg"
+    assert lines["by words"].startswith("coffee.jpg {'table': ")
+    assert "coffee.jpg" not in lines["similar"]
 
 
 def test_explain_a_hit(run: Run, folder: Path) -> None:
@@ -78,30 +78,30 @@ def test_explain_a_hit(run: Run, folder: Path) -> None:
     score = float(last.split()[-1])
     assert score == pytest.approx(sum(float(row.split()[-1]) for row in rows), abs=1e-5)
     assert "cup" in (folder / "words.svg").read_text(encoding="utf-8")
-    with Image.open(folder / "heat.png") as heat, Image.open(folder / "photos" / "coffee.png") as photo:
+    with Image.open(folder / "heat.png") as heat, Image.open(folder / "photos" / "coffee.jpg") as photo:
         assert heat.size == photo.size
         assert heat.tobytes() != photo.convert("RGB").tobytes()
 
 
 def test_vectors_with_scipy(run: Run) -> None:
-    lines = run("vectors_with_scipy.py", "photos/chelsea.png", "photos/coffee.png").splitlines()
+    lines = run("vectors_with_scipy.py", "photos/chelsea.jpg", "photos/coffee.jpg").splitlines()
     assert lines[:2] == [
-        "photos/chelsea.png a cat looking at the camera",
-        "photos/coffee.png a cup of coffee on a table",
+        "photos/chelsea.jpg a cat looking at the camera",
+        "photos/coffee.jpg a cup of coffee on a table",
     ]
     assert "'eyes'" in lines[2]
 
 
 def test_threads(run: Run) -> None:
     assert run("threads.py").splitlines() == [
-        "a cat looking at the camera -> chelsea.png",
+        "a cat looking at the camera -> chelsea.jpg",
         "a rocket taking off -> rocket.jpg",
-        "a cup of coffee on a table -> coffee.png",
+        "a cup of coffee on a table -> coffee.jpg",
     ]
 
 
 def test_two_indexes(run: Run) -> None:
-    assert run("two_indexes.py", "photos").splitlines()[0] == "1 chelsea.png"
+    assert run("two_indexes.py", "photos").splitlines()[0] == "1 chelsea.jpg"
 
 
 def test_update_and_refresh(run: Run, folder: Path) -> None:

@@ -34,6 +34,7 @@ THEMES = {
         *("anserini_compatibility", "block_max", "damaged_index", "java_classes", "older_index"),
     },
     "tests/tools": {"find_python"},
+    "tests/docs": {"commands", "links", "python_blocks", "site"},
     "tests/net": {"net"},
     "tests/server/page": {"accessibility", "chips", "grid", "photo", "real", "search", "states"},
     "tests": {"contributing", "examples", "exports", "layers", "mirror"},

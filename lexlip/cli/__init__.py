@@ -10,6 +10,7 @@ import sys
 import click
 
 from lexlip.cli.bench import bench
+from lexlip.cli.demo import demo
 from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
 from lexlip.cli.exit_codes import UserError
@@ -71,7 +72,7 @@ def main() -> None:
 
 
 COMMANDS = (
-    *(index, optimize, search, explain, serve, mcp, words),
+    *(demo, index, optimize, search, explain, serve, mcp, words),
     *(evaluate, table, pretrain, lexicon, bench, doctor),
 )
 for command in COMMANDS:

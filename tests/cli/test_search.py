@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.cli import main
+from lexlip.cli.demo import PHOTOS
 from lexlip.data.photo_location import read_location
 from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.text_queries import TextQueries
@@ -353,11 +353,9 @@ def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> N
 def test_real_photos_with_the_packaged_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not (PACKAGED / "mini" / "config.json").exists():
         pytest.skip("no model is packaged")
-    data = pytest.importorskip("skimage").data_dir
     (tmp_path / "photos").mkdir()
     for name in ("chelsea", "coffee", "rocket", "astronaut"):
-        with Image.open(Path(data) / f"{name}.{'jpg' if name == 'rocket' else 'png'}") as photo:
-            photo.convert("RGB").save(tmp_path / "photos" / f"{name}.jpg")
+        shutil.copy(PHOTOS / f"{name}.jpg", tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["index", "photos"])
     assert (result.exit_code, result.stderr) == (0, "")

@@ -1,12 +1,11 @@
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-import skimage
 import torch
 from PIL import Image
 
+from lexlip.cli.demo import PHOTOS
 from lexlip.config import ImageEncoderConfig, ModelConfig
 from lexlip.data import decode
 from lexlip.encoders.image import to_pixels
@@ -41,7 +40,7 @@ def squashing(config: ModelConfig) -> ModelConfig:
 
 
 def sample(name: str) -> Image.Image:
-    return decode((Path(skimage.__file__).parent / "data" / name).read_bytes(), 224)
+    return decode((PHOTOS / name).read_bytes(), 224)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +157,7 @@ def test_cropped_cells_cover_the_square_in_the_middle() -> None:
 
 def test_mini_finds_a_flag_where_it_is() -> None:
     model = LexLIP.from_pretrained("mini").fold_batch_norms()
-    astronaut = sample("astronaut.png")
+    astronaut = sample("astronaut.jpg")
     seen = words_of_picture(model, astronaut)
     where = places(model, astronaut, list(seen.weights))
     assert (where.rows, where.columns, where.box) == (7, 7, (0, 0, 1, 1))

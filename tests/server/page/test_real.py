@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo import sample_photos
 from PIL import Image
 from playwright.sync_api import Page, expect
 
+from lexlip.cli.demo import PHOTOS
 from tests.conftest import ROOT
 from tests.server.page.conftest import HEIGHTS
 from tests.server.page.test_photo import brightness
@@ -41,12 +41,13 @@ def lexlip(*command: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = sample_photos(tmp_path_factory.mktemp("real") / "photos")
+    folder = tmp_path_factory.mktemp("real") / "photos"
+    shutil.copytree(PHOTOS, folder)
     (folder / "hostile").mkdir()
     for name in HOSTILE:
-        with Image.open(folder / "chelsea.png") as cat:
-            cat.convert("RGB").rotate(len(name)).save(folder / "hostile" / name, "JPEG")
-    for photo in (folder / "coffee.png", folder / "rocket.jpg", folder / "hostile" / HOSTILE[0]):
+        with Image.open(folder / "chelsea.jpg") as cat:
+            cat.rotate(len(name)).save(folder / "hostile" / name, "JPEG")
+    for photo in (folder / "coffee.jpg", folder / "rocket.jpg", folder / "hostile" / HOSTILE[0]):
         photo.with_suffix(".txt").write_text(f"{photo.stem} on a <b>caption</b>\n")
     return folder
 
@@ -97,7 +98,7 @@ def test_a_sentence(visit: Visit, real: str, width: int) -> None:
     page.get_by_role("searchbox").fill(COFFEE)
     page.keyboard.press("Enter")
     expected = answer(page, q=COFFEE)
-    assert expected["hits"][0]["id"] == "coffee.png"
+    assert expected["hits"][0]["id"] == "coffee.jpg"
     expect_hits(page, [hit["id"] for hit in expected["hits"]])
     expect_chips(page, list(expected["terms"])[: 5 if width == 360 else 9])
     assert page.locator(".suggestions button").all_inner_texts() == expected["suggestions"]
@@ -125,8 +126,8 @@ def test_chips(visit: Visit, real: str) -> None:
 
 
 def test_a_word_that_the_vocabulary_lacks(visit: Visit, real: str) -> None:
-    page = visit(f"{real}?q=a+coffea+motorcyclle", base_url=real)
-    unknown = answer(page, q="a coffea motorcyclle")["unknown"]
+    page = visit(f"{real}?q=a+coffea+brickk", base_url=real)
+    unknown = answer(page, q="a coffea brickk")["unknown"]
     expect(page.locator(".unknown s")).to_have_text(unknown)
     if unknown:
         expect(page.locator(".unknown .link").first).to_be_visible()
@@ -138,7 +139,7 @@ def test_a_photo_its_words_and_where_they_are(visit: Visit, real: str, photos: P
     key = asked(page)["photo"][0]
     words = page.request.get(f"/api/photos/{key}").json()["words"]
     expect(page.locator(".cloud button")).to_have_text(list(words))
-    expect(page.locator(".path")).to_have_text(str(photos / "coffee.png"))
+    expect(page.locator(".path")).to_have_text(str(photos / "coffee.jpg"))
     expect(page.locator("dd").first).to_have_text("coffee on a <b>caption</b>")
     score = answer(page, q=COFFEE)["hits"][0]["score"]
     assert float(page.locator("tfoot td").inner_text()) == pytest.approx(score, abs=0.002)
@@ -156,12 +157,12 @@ def test_a_photo_its_words_and_where_they_are(visit: Visit, real: str, photos: P
 def test_a_picture_finds_itself(visit: Visit, real: str, photos: Path) -> None:
     page = visit(real, base_url=real)
     expect(page.locator(".welcome li").first).to_be_visible()
-    page.get_by_label("search with a picture", exact=True).set_input_files(photos / "coffee.png")
+    page.get_by_label("search with a picture", exact=True).set_input_files(photos / "coffee.jpg")
     expect(page.locator(".hit").first).to_be_visible(timeout=60_000)
-    expect_hits(page, ["coffee.png"], 1)
+    expect_hits(page, ["coffee.jpg"], 1)
     terms = asked(page)["terms"]
     again = visit(f"{real}?{page.url.partition('?')[2]}", base_url=real)
-    expect_hits(again, ["coffee.png"], 1)
+    expect_hits(again, ["coffee.jpg"], 1)
     assert asked(again)["terms"] == terms
     page.evaluate(DROP, ["image/png", "AAAA", "drop"])
     expect(page.locator(".wrong")).to_be_visible()
@@ -217,7 +218,7 @@ def test_it_is_stopped_and_started_again(visit: Visit, index: Path) -> None:
     expect_hits(page, expected)
     with started(index, int(address.rstrip("/").rpartition(":")[2])):
         expect(page.locator(".wrong")).to_have_count(0, timeout=30_000)
-        expect_hits(page, ["coffee.png"], 1)
+        expect_hits(page, ["coffee.jpg"], 1)
 
 
 def test_an_index_of_captions(visit: Visit, photos: Path) -> None:
@@ -229,7 +230,7 @@ def test_an_index_of_captions(visit: Visit, photos: Path) -> None:
         expect_hits(page, ids(page, q="coffee caption"))
         expect(page.locator(".chips")).to_have_count(0)
         page.locator("[data-index='0']").click()
-        expect(page.locator(".path")).to_have_text(str(photos / "coffee.png"))
+        expect(page.locator(".path")).to_have_text(str(photos / "coffee.jpg"))
         expect(page.locator(".cloud")).to_have_count(0)
     shutil.rmtree(folder)
 

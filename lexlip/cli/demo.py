@@ -1,0 +1,47 @@
+"""The command `lexlip demo`."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from pathlib import Path
+
+import click
+
+from lexlip.cli.index import index
+from lexlip.cli.search import search
+
+PHOTOS = Path(__file__).parents[1] / "photos"  # those that ship, with their licences
+QUERIES = (
+    "a cup of coffee on a table",
+    "a cat with big eyes",
+    "a person wearing a uniform",
+    "an orange flower",
+    "lights in a dark sky",
+)
+
+
+@click.command()
+@click.argument("source", required=False, metavar="[SOURCE]")
+@click.option(
+    "--index",
+    "index_folder",
+    metavar="DIR",
+    help="The folder for the index.  [default: a new folder for temporary files]",
+)
+def demo(source: str | None, index_folder: str | None) -> None:
+    """Index a few photos and search them.
+
+    SOURCE is a folder of your own photos; without one, fifteen photos that LexLIP brings along.
+    """
+    folder = index_folder or tempfile.mkdtemp(prefix="lexlip-demo-")
+    _run(index, source or str(PHOTOS), "--topk", "32", "--index", folder)
+    for query in QUERIES:
+        _run(search, query, "--index", folder, "-k", "3")
+    click.echo(f"\nTo search in the browser: {shlex.join(['lexlip', 'serve', '--index', folder])}")
+
+
+def _run(command: click.Command, *arguments: str) -> None:
+    """Run a command in this process, so that torch is loaded once, and show it as it is typed."""
+    click.echo(f"\n$ {shlex.join(['lexlip', str(command.name), *arguments])}")
+    command.main(list(arguments), prog_name=f"lexlip {command.name}", standalone_mode=False)

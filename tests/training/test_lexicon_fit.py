@@ -11,7 +11,6 @@ from scipy.sparse import csr_matrix
 from lexlip.config import Config, OptimConfig
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.models.clip import Clip
 from lexlip.models.from_dense import load_dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
@@ -22,7 +21,7 @@ from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model
 from lexlip.training.lexicon_fit import fit_words, make_lexicon, save_lexicon, unit
 from lexlip.training.optimizer import make_optimizer
-from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_model, tiny_photos
+from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_photos
 from tests.tiny_clip import write_clip
 from tests.training.test_step import step
 
@@ -109,20 +108,6 @@ def test_it_is_saved_and_loaded_as_a_lexlip(kind: str, tmp_path: Path) -> None:
     assert (again.encode_text(MANY[:50]) != model.encode_text(MANY[:50])).nnz == 0
 
 
-def test_a_clip_keeps_its_vectors(tmp_path: Path) -> None:
-    clip = load_dense(write_clip(tmp_path / "clip"))
-    assert isinstance(clip, Clip)
-    model, photos = make_lexicon(clip, MANY, None, "words"), tiny_photos(3)
-    states = model.pooled_image(model.image_encoder(photos))
-    projected = model.image_head.project(states).detach().numpy()
-    assert_allclose(projected, clip.encode_image(photos).toarray(), rtol=1e-4, atol=1e-5)
-    texts = [*CAPTIONS, " ".join(["two dogs"] * 20), ""]
-    ids, mask = model.text_encoder.tokenize(texts)
-    states = model.pooled_text(model.text_encoder(ids, mask), mask)
-    projected = model.text_head.project(states).detach().numpy()
-    assert_allclose(projected, clip.encode_text(texts).toarray(), rtol=1e-4, atol=1e-5)
-
-
 def test_a_gap_between_photos_and_captions_does_not_matter() -> None:
     """Vectors that are moved by the mean of photos have the same words."""
     model = make_lexicon(tiny_dense(), MANY, Scenes(20, seed=0), "words")
@@ -156,18 +141,13 @@ def test_it_can_be_trained_on(tmp_path: Path) -> None:
         replace(TINY, kind="ce", pooling="end")
 
 
-def test_what_cannot_be_fitted(tmp_path: Path) -> None:
+def test_what_cannot_be_fitted() -> None:
     with pytest.raises(DataError, match="10 captions are too few to fit words to: give at least 1,000"):
         make_lexicon(tiny_dense(), MANY[:10], None, "words")
     with pytest.raises(DataError, match=r"15 photos in .* are too few .* at least 16"):
         make_lexicon(tiny_dense(), MANY, Scenes(15, seed=0), "words")
     with pytest.raises(ModelError, match="no word occurs 4 times"):
         make_lexicon(tiny_dense(), ["the of a"] * 1000, None, "words")
-    tiny_model().save(tmp_path / "lexlip")
-    with pytest.raises(ModelError, match="is a lexlip model, which has words already: give a CLIP model"):
-        load_dense(tmp_path / "lexlip")
-    with pytest.raises(ModelError, match="'bm25' is a bm25 model: give a CLIP model or one of kind dense"):
-        load_dense("bm25")
 
 
 def test_an_interrupted_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,9 @@ index_option = click.option(
 quantization_option = click.option(
     "--quantization",
     type=click.Choice(["balanced", "unit", "paper"]),
-    help="Integer weights: of unit vectors times 1000, balanced so that no photo fits every sentence, or as"
-    " they are (unit); or the paper's floor(100 p).  [default: balanced if the model can, else unit]",
+    help="Which words a document keeps, and their whole weights. balanced: the words that likely sentences ask"
+    " for, weighted so that no photo fits every sentence; unit: the heaviest, of unit vectors times 1000;"
+    " paper: the heaviest, floor(100 p).  [default: balanced if the model can, else unit]",
 )
 query_encoder_option = click.option(
     "--query-encoder",
@@ -103,7 +104,7 @@ def topk_option(all_words: bool) -> Callable[[Callable[..., None]], Callable[...
         default=32,
         show_default=True,
         metavar="K",
-        help=f"Number of words, the heaviest, that a document keeps{'; or all' * all_words}.",
+        help=f"Number of words that a document keeps{'; or all' * all_words}.",
     )
 
 

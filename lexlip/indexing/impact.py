@@ -1,4 +1,4 @@
-"""Indexes photos by weighted words: encode, keep the K heaviest, quantise, write to Lucene."""
+"""Indexes photos by weighted words: encode, keep K of them, quantise, write to Lucene."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def index_photos(
 
 
 def impacts(photos: PhotoVectors, topk_words: int | None, scheme: Scheme) -> Iterator[Impacts]:
-    """Yield the photos' ids and whole weights, cut to the heaviest words."""
+    """Yield the photos' ids and whole weights of the words that they keep."""
     balance = photos.model.balance
     for ids, vectors in photos:
         yield ids, quantize_documents(vectors, topk_words, scheme, balance and balance.photos)

@@ -17,8 +17,6 @@ NEAR = 256  # queries that decide what a document keeps
 HEAVIEST = 10  # words that it keeps in any case
 RARE = 0.05  # added to a word's mean weight in these queries, as others may ask for it
 RIDGE = 0.5  # of the change of weights, relative to a kept word's mean squared length in these queries
-
-
 ROWS = 256  # documents that are compared with the queries at a time
 
 

@@ -32,7 +32,7 @@ index_option = click.option(
 quantization_option = click.option(
     "--quantization",
     type=click.Choice(["balanced", "unit", "paper"]),
-    help="Which words a document keeps, and their whole weights. balanced: the words that likely sentences ask"
+    help="Which words a document keeps, and their weights. balanced: the words that likely sentences ask"
     " for, weighted so that no photo fits every sentence; unit: the heaviest, of unit vectors times 1000;"
     " paper: the heaviest, floor(100 p).  [default: balanced if the model can, else unit]",
 )

@@ -1,7 +1,7 @@
 """New words for a model that a run starts from, so that the words of a folder's own captions can be found.
 
-The words that the model has keep their columns and weights. A vector of the new model is one of the old model, with
-entries added at its end.
+The words that the model has keep their columns and weights. A vector of the new model is one of the old
+model, with entries added at its end.
 """
 
 from __future__ import annotations

@@ -106,6 +106,6 @@ def write_card(folder: Path, name: str, words: int | None) -> None:
     text = (
         f"---\n{data.to_yaml()}\n---\n\n# {name}\n\nTurns photos and sentences into {what} that are compared"
         " with each other.\n\n```\nlexlip index PHOTOS --model OWNER/NAME\n```\n\nStill to be said: its"
-        " licence, the photos and captions that it was trained on, its figures (`lexlip evaluate`), its limits.\n"
+        " licence, the photos that it was trained on, its figures (`lexlip evaluate`), its limits.\n"
     )
     (folder / CARD).write_text(text, encoding="utf-8")

@@ -357,6 +357,9 @@ class Config:
     out: str | None = None  # the run's folder; None: runs/NAME
     device: str = "auto"  # auto: a GPU if there is one
     init: str | None = None  # checkpoint to start from; the model section must agree, except for the size
+    # with init: content words that the training captions have so often, and the checkpoint does not, join its
+    # vocabulary; 0: none
+    new_words: int = 0
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
     log_every: int = 10  # steps
@@ -368,6 +371,7 @@ class Config:
     def __post_init__(self) -> None:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
         _check_not_negative("", self, "seed", most=2**63 - MOST)
+        _check_not_negative("", self, "new_words")
         if self.objective.composed_negatives and self.optim.micro_batch is not None:
             raise ConfigError(
                 "objective.composed_negatives mixes the photos of a batch, so they must be encoded together;"
@@ -387,6 +391,16 @@ class Config:
             raise ConfigError(
                 "model.joint is of a model that `lexlip lexicon` made, and its heads do not read tokens:"
                 " start from it (init=), and set the weights of mlm, image_to_text and text_to_text to 0"
+            )
+        if self.new_words and (self.init is None or not kind.words or self.model.joint):
+            raise ConfigError(
+                "new_words adds to the vocabulary of a model that a run starts from, whose lexicon heads read"
+                " tokens: give a lexlip model (init=) with model.joint=0, or set new_words=0"
+            )
+        if self.new_words and self.model.vocabulary.kind != "words":
+            raise ConfigError(
+                f"new_words adds whole words, and model.vocabulary.kind is {self.model.vocabulary.kind}: set"
+                " new_words=0"
             )
         if self.model.framed_photos and not kind.photo_tokens:
             raise ConfigError(

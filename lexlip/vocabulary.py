@@ -211,21 +211,30 @@ class Vocabulary:
         Raises:
             ModelError: no word occurs often enough.
         """
-        ids = entries_as_words(tokenizer)
-        kept = sorted(ids, key=ids.__getitem__)
-        if config.kind != "all":
-            special = set(tokenizer.all_special_ids)
-            kept = [word for word in kept if ids[word] not in special and not _UNUSED.fullmatch(word)]
-        if config.kind == "words":
-            counts = _count_whole_words(tokenizer, ids, captions)
-            kept = [word for word in kept if counts[ids[word],] >= config.min_count]
-            kept += _of_several(counts, ids, config.min_count, tokenizer)
-            kept = [word for word in kept if is_content_word(word)]
+        if config.kind != "words":
+            ids = entries_as_words(tokenizer)
+            kept = sorted(ids, key=ids.__getitem__)
+            if config.kind == "pieces":
+                special = set(tokenizer.all_special_ids)
+                kept = [word for word in kept if ids[word] not in special and not _UNUSED.fullmatch(word)]
+        else:
+            kept = frequent_words(tokenizer, captions, config.min_count)
             if not kept:
                 raise ModelError(
                     f"no word occurs {config.min_count} times in the {len(captions)} training captions"
                 )
         return cls.from_words(kept, tokenizer)
+
+
+def frequent_words(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str], min_count: int) -> list[str]:
+    """Return the content words that captions hold at least so often: first those of one entry, by its id."""
+    ids = entries_as_words(tokenizer)
+    special = set(tokenizer.all_special_ids)
+    whole = [word for word in sorted(ids, key=ids.__getitem__) if ids[word] not in special]
+    counts = _count_whole_words(tokenizer, ids, captions)
+    words = [word for word in whole if counts[ids[word],] >= min_count]
+    words += _of_several(counts, ids, min_count, tokenizer)
+    return [word for word in words if is_content_word(word)]
 
 
 def whole_words(

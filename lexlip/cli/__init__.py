@@ -23,6 +23,7 @@ from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
 from lexlip.cli.serve import serve
 from lexlip.cli.table import table
+from lexlip.cli.versions import show_versions
 from lexlip.cli.words import words
 from lexlip.errors import FixableError
 from lexlip.plain_text import readable
@@ -59,7 +60,14 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="lexlip")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_versions,
+    help="Show the versions of LexLIP, Lucene, Java and torch, and exit.",
+)
 def main() -> None:
     """Pictures that are searched like text.
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
 from lexlip.models.contract import QueryEncoder
+from lexlip.models.hub import push, write_card
 from lexlip.models.model_checksums import WEIGHTS, sha256, write_checksums
 from lexlip.models.model_folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.registry import MODELS, Metric, ModelKind
@@ -248,6 +250,8 @@ class DualEncoder(nn.Module):
     def save(self, folder: str | Path, small: bool = False) -> None:
         """Write config.json, vocabulary.txt, model.safetensors, the tokenizer's files and their checksums.
 
+        A README.md with the model hub's front matter is added, unless there is one.
+
         Args:
             folder: created if it does not exist.
             small: store matrices as int8, at about a quarter of the size (see lexlip.models.compression).
@@ -281,10 +285,33 @@ class DualEncoder(nn.Module):
         }
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
         write_checksums(folder, [WEIGHTS, "config.json", *written])
+        write_card(folder, self.name, None if self.vocabulary is None else len(self.vocabulary))
+
+    def push_to_hub(self, name: str, private: bool = False, small: bool = False) -> str:
+        """Upload the model to the model hub, from where `from_pretrained(name)` loads it.
+
+        The token is that of `hf auth login`, or HF_TOKEN. A card that is on the hub already is kept.
+
+        Args:
+            name: OWNER/NAME; made if it does not exist.
+            private: whether a new one is visible to its owner only.
+            small: see `save`.
+
+        Returns:
+            The address of its page.
+
+        Raises:
+            ModelError: the hub refuses it, or cannot be reached.
+        """
+        with TemporaryDirectory() as folder:
+            self.save(folder, small)
+            return push(Path(folder), name, private)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, or_relative: bool = False) -> Self:
-        """Load a saved model by the name of a packaged one ("mini") or by folder; needs no network.
+        """Load a saved model by the name of a packaged one ("mini"), by folder, or by its name on the hub.
+
+        Only the first time that a model of the hub is loaded needs a network.
 
         Args:
             name: of the model.

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from lexlip.models.hub import is_lexlip_on_hub
 from lexlip.models.model_folder import (
     damaged,
     is_hub_name,
@@ -54,7 +55,10 @@ def check_model(name: str | Path) -> list[str]:
     Raises:
         ModelError: there is no such model, or files are missing or were changed.
     """
-    if name == BM25 or is_hub_name(name) or is_of_transformers(folder := model_folder(name)):
+    if name == BM25 or (is_hub_name(name) and not is_lexlip_on_hub(str(name))):
+        return []
+    folder = model_folder(name)
+    if is_of_transformers(folder):
         return []
     try:
         known = _read(folder)

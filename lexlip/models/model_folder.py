@@ -4,11 +4,13 @@ config.json        kind, name and identity, the ModelConfig, the text encoder's 
 vocabulary.txt     the words, one per line; a dense model has none
 model.safetensors  the weights, possibly compressed (see lexlip.models.compression)
 tokenizer.json and tokenizer_config.json, as transformers writes them
+README.md          the model card, with the hub's front matter
 checksums.txt      of these files (see lexlip.models.model_checksums)
 balance.safetensors  captions and photos that documents are balanced by (see lexlip.sparse.balance)
 honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)
 
-A CLIP model's folder is as transformers writes it, and a CLIP model may also be named as on the hub.
+A CLIP model's folder is as transformers writes it. Both may also be named as
+on the hub (see lexlip.models.hub).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any
 
 from anserini_bridge.given_files import check_files, read_json
 from lexlip.errors import ModelError
+from lexlip.models.hub import fetch, is_lexlip_on_hub
 from lexlip.registry import BM25
 
 FORMAT = 1
@@ -30,12 +33,16 @@ PACKAGED = Path(__file__).parent.parent / "weights"  # the checkpoints that ship
 
 
 def model_folder(name: str | Path) -> Path:
-    """Return the folder of a model, given by path, by training run (its best checkpoint) or packaged name.
+    """Return the folder of a model, given by path, training run (its best checkpoint), packaged or hub name.
+
+    A model that is only on the hub is downloaded.
 
     Raises:
         ModelError: there is no such model.
     """
     folder = _first(Path(name), Path(name) / "best", PACKAGED / str(name))
+    if folder is None and is_hub_name(name):
+        folder = fetch(str(name))
     if folder is not None:
         try:
             check_files(folder)  # a pipe would block what reads the model
@@ -59,14 +66,15 @@ def is_hub_name(name: str | Path) -> bool:
 def kind_of(name: str | Path) -> str:
     """Return the kind of a model by packaged name, folder or hub name: "lexlip", "clip" ..., or "bm25".
 
-    A model of another library counts as CLIP; loading it reports if it is something else.
+    A model of another library counts as CLIP, and so does what the hub does not know; loading it reports if
+    it is something else.
 
     Raises:
         ModelError: there is no such model, or it is damaged.
     """
     if name == BM25:
         return BM25
-    if is_hub_name(name):
+    if is_hub_name(name) and not is_lexlip_on_hub(str(name)):
         return "clip"
     folder = model_folder(name)
     return "clip" if is_of_transformers(folder) else str(read_description(folder)["kind"])

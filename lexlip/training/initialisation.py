@@ -231,7 +231,7 @@ def fit_text_head(model: LexLIP, captions: Sequence[str], progress: bool = False
         return False
     head = copy.deepcopy(model.text_head)
     directions, rarity = _directions(head.decoder), 1 / columns.bincount()[columns].sqrt()
-    weight, bias = _ridge(head.project(states), directions[columns], rarity)
+    weight, bias = ridge(head.project(states), directions[columns], rarity)
     head.dense.weight.copy_(weight)
     head.dense.bias.copy_(bias + LINEAR)
 
@@ -289,7 +289,7 @@ def fit_projections(model: Dense, train: Source, progress: bool = False) -> None
 
     counts = [len(captions_of[id]) for id in readable]
     means = torch.stack([part.mean(dim=0) for part in vectors.split(counts)]) + text.bias
-    weight, bias = _ridge(torch.cat(states), means, torch.ones(len(means)))
+    weight, bias = ridge(torch.cat(states), means, torch.ones(len(means)))
     image = cast(nn.Linear, model.image_projection)
     image.weight.copy_(weight)
     image.bias.copy_(bias)
@@ -326,7 +326,7 @@ def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Sequence[Tens
     if not any(map(len, inputs)):
         return
     states, means = torch.cat(inputs), torch.cat(targets)
-    weight, bias = _ridge(states, means, torch.ones(len(states)))
+    weight, bias = ridge(states, means, torch.ones(len(states)))
     model.image_projection.weight.copy_(embeddings.std() * weight)
     model.image_projection.bias.copy_(embeddings.std() * bias)
     norm = getattr(model.text_encoder.body.embeddings, "LayerNorm", None)
@@ -353,7 +353,7 @@ def _directions(embeddings: Tensor) -> Tensor:
     return F.normalize(embeddings - embeddings.mean(dim=0), dim=1)
 
 
-def _ridge(inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+def ridge(inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Return weight [D, D_in] and bias [D] of a weighted ridge regression with outputs of unit variance."""
     x = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1).double()
     weighted = x * weights[:, None]

@@ -19,13 +19,16 @@ from lexlip.config import Config, SourceConfig
 from lexlip.data import Source, open_sources
 from lexlip.device import pick_device
 from lexlip.encoders.text import word_tokenizer
-from lexlip.errors import ConfigError, LexLIPError
+from lexlip.errors import ConfigError, LexLIPError, ModelError
 from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.lexlip import LexLIP
+from lexlip.models.model_folder import model_folder
 from lexlip.registry import MODELS, load_class
 from lexlip.training.initialisation import continued_model, counted_captions
 from lexlip.training.loading import epoch_rows
 from lexlip.training.memory import estimate_memory
 from lexlip.training.method import Method
+from lexlip.training.new_words import add_words
 from lexlip.training.run_folder import check_run
 from lexlip.vocabulary import Vocabulary
 
@@ -192,7 +195,7 @@ def _make_model(config: Config, train: Source | None, missing: list[str]) -> Met
     if config.init is None:
         _check_weights(config, missing)
     try:
-        model, vocabulary = _started(config, missing) if config.init else (None, None)
+        model, vocabulary = _started(config, train, missing) if config.init else (None, None)
         if model is None:
             model, vocabulary = _new(config, train)
         if config.optim.checkpoint_activations:
@@ -207,13 +210,20 @@ def _make_model(config: Config, train: Source | None, missing: list[str]) -> Met
         return None
 
 
-def _started(config: Config, missing: list[str]) -> tuple[DualEncoder | None, Vocabulary | None]:
-    """Return the model of `init`; None, which is then missing, if it does not exist."""
+def _started(
+    config: Config, train: Source | None, missing: list[str]
+) -> tuple[DualEncoder | None, Vocabulary | None]:
+    """Return the model of `init`, with its new words; None, which is then missing, if it does not exist."""
     assert config.init is not None
-    if not (Path(config.init) / "config.json").exists():
-        missing.append(f"init: {config.init} holds no model")
+    try:
+        folder = model_folder(config.init)
+    except ModelError as error:
+        missing.append(f"init: {error}")
         return None, None
-    model = continued_model(config.init, config.model)
+    model = continued_model(str(folder), config.model)
+    if config.new_words and train is not None:
+        assert isinstance(model, LexLIP)
+        add_words(model, counted_captions(train, config.seed), config.new_words)
     return model, model.vocabulary
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,15 +15,17 @@ from lexlip.data import Source, open_sources
 from lexlip.device import pick_precision
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import DataError
+from lexlip.models.lexlip import LexLIP
 from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.checkpoint import State, load_checkpoint
 from lexlip.training.distributed import Processes
 from lexlip.training.frozen_views import FrozenViews, encode_views
-from lexlip.training.initialisation import make_model
+from lexlip.training.initialisation import counted_captions, make_model
 from lexlip.training.loading import Order, caption_counts, count_steps, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
+from lexlip.training.new_words import add_words
 from lexlip.training.optimizer import make_optimizer
 from lexlip.vocabulary import Vocabulary
 
@@ -84,6 +87,11 @@ def set_up(
     processes.part(config.optim.batch)  # enough photos for all
     start = replace(config, init=str(folder / "last")) if resume else config
     model, vocabulary = make_model(start, train, progress=processes.first)
+    new: tuple[str, ...] = ()
+    if config.new_words and not resume:
+        assert isinstance(model, LexLIP)
+        new = add_words(model, counted_captions(train, config.seed), config.new_words)
+        vocabulary = model.vocabulary
     model.to(processes.device)
     if config.optim.checkpoint_activations:
         model.checkpoint_activations()
@@ -117,6 +125,12 @@ def set_up(
     batches = load_batches(photos, order, collate, data.workers, processes.device.type == "cuda")
     log = Log(folder, first, steps, config.log_every, processes)
     _describe(log, train, val, model, vocabulary, steps, processes)
+    if new:
+        log.write(
+            f"{len(new)} of the words are new: {textwrap.shorten(', '.join(new), 200, placeholder=' …')}"
+        )
+    elif config.new_words and not resume:
+        log.write(f"no new word occurs {config.new_words} times in the captions")
     if resume:
         log.write(f"going on at step {first}")
     if not same_processes:

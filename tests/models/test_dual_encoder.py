@@ -145,7 +145,7 @@ def test_a_folder_holds_no_pickle_and_no_path(tmp_path: Path) -> None:
     model.save(tmp_path / "saved")
     files = {path.name for path in (tmp_path / "saved").iterdir()}
     assert {"config.json", "vocabulary.txt", "model.safetensors", "tokenizer.json"} <= files
-    assert {Path(name).suffix for name in files} <= {".json", ".txt", ".safetensors"}
+    assert {Path(name).suffix for name in files} <= {".json", ".md", ".txt", ".safetensors"}
     assert "secret" not in (tmp_path / "saved" / "config.json").read_text()
 
 

@@ -31,6 +31,7 @@ def test_the_packaged_models_are_whole() -> None:
 
 
 def test_every_flipped_bit_is_found(model: Path) -> None:
+    (model / "README.md").unlink()  # its owner edits it
     for file in files_of(model):
         for share in (0.0, 0.5, 0.99):
             with flipped(file, share), pytest.raises(ModelError) as caught:

@@ -23,7 +23,7 @@ def test_a_package_is_a_small_model_with_the_name_of_its_folder(tmp_path: Path) 
     assert packaged.name == "tiny"
     ours, theirs = (each.encode_text(CAPTIONS).toarray() for each in (packaged, model))
     assert abs(ours - theirs).max() < 0.2
-    assert {path.suffix for path in (tmp_path / "tiny").iterdir()} <= {".json", ".txt", ".safetensors"}
+    assert {path.suffix for path in (tmp_path / "tiny").iterdir()} <= {".json", ".md", ".txt", ".safetensors"}
     assert not (tmp_path / "tiny" / "optimizer.safetensors").exists()
 
 

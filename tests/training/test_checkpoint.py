@@ -105,7 +105,7 @@ def test_a_checkpoint_is_a_model(tmp_path: Path) -> None:
     vectors = LexLIP.from_pretrained(tmp_path / "best").encode_text(CAPTIONS)
     assert vectors.nnz > 0
     assert (vectors != trained(steps=1)[0].model.encode_text(CAPTIONS)).nnz == 0
-    assert {path.suffix for path in folder.iterdir()} <= {".json", ".txt", ".safetensors"}  # no pickle
+    assert {path.suffix for path in folder.iterdir()} <= {".json", ".md", ".txt", ".safetensors"}  # no pickle
 
 
 def test_only_the_newest_and_the_best_stay(tmp_path: Path) -> None:

@@ -41,13 +41,13 @@ from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.initialisation import (
     RIDGE,
-    _ridge,
     companions,
     counted_captions,
     fit_image_tokens,
     fit_text_head,
     inverse_document_frequency,
     make_model,
+    ridge,
 )
 from lexlip.training.loop import pretrain
 from lexlip.training.method import Method
@@ -107,7 +107,7 @@ def test_the_decoder_is_directions_of_word_embeddings(fitted: LexLIP) -> None:
 def test_the_regression_is_that_of_least_squares() -> None:
     torch.manual_seed(0)
     inputs, targets, weights = torch.randn(50, 6) + 0.3, torch.randn(50, 6), torch.rand(50) + 0.1
-    weight, bias = _ridge(inputs, targets, weights)
+    weight, bias = ridge(inputs, targets, weights)
     x, roots = np.c_[inputs.double(), np.ones(50)], np.sqrt(weights.double().numpy())[:, None]
     gram = (roots * x).T @ (roots * x)
     penalty = np.sqrt(1e-3 * np.diag(gram).mean()) * np.eye(7)

@@ -63,7 +63,9 @@ def test_missing_parts_one_by_one(tmp_path: Path) -> None:
         return plan(config, **options).missing  # type: ignore[arg-type]
 
     assert missing(SMALL) == []
-    assert missing(replace(SMALL, init="nowhere")) == ["init: nowhere holds no model"]
+    assert missing(replace(SMALL, init="nowhere")) == [
+        "init: no model 'nowhere': neither a folder with a config.json nor a packaged model (mini)"
+    ]
     assert "cannot be used here" in missing(replace(SMALL, device="cuda:9"))[0]
     assert "are fewer than" in missing(replace(SMALL, optim=replace(SMALL.optim, batch=10_000)))[0]
     run = pretrain(replace(SMALL, out="run", optim=replace(SMALL.optim, steps=1)))

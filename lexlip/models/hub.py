@@ -1,0 +1,111 @@
+"""Models of this project on the model hub: fetched once, then used from the hub's cache without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from anserini_bridge.given_files import read_json
+from lexlip.errors import ModelError
+
+PATTERNS = ("*.json", "*.txt", "*.safetensors")
+"""The files of a model's folder, see `lexlip.models.model_folder`."""
+
+CARD = "README.md"
+
+
+def is_lexlip_on_hub(name: str) -> bool:
+    """Return whether a hub name is of a model of this project; False also if the hub cannot be asked.
+
+    Only its config.json is fetched, unless the cache has it.
+    """
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    try:
+        cached = try_to_load_from_cache(name, "config.json")
+        config = read_json(Path(cached if isinstance(cached, str) else hf_hub_download(name, "config.json")))
+    except Exception:  # the hub raises many kinds; who loads the model then says why
+        return False
+    return isinstance(config, dict) and "format" in config and "model_type" not in config
+
+
+def fetch(name: str) -> Path:
+    """Return the folder of a model in the hub's cache; what is not there yet is downloaded.
+
+    A model that is there stays as it is: an index needs the weights that it was made with.
+
+    Raises:
+        ModelError: it cannot be downloaded.
+    """
+    from huggingface_hub import snapshot_download
+
+    patterns: Any = {"allow_patterns": list(PATTERNS)}
+    try:
+        folder = Path(snapshot_download(name, local_files_only=True, **patterns))
+        if _is_complete(folder):
+            return folder
+    except Exception:
+        pass  # nothing of it is there
+    try:
+        return Path(snapshot_download(name, **patterns))
+    except Exception as error:  # the hub raises many kinds
+        why = " ".join(str(error).split())
+        raise ModelError(f"no model '{name}': no folder has that name, and the hub says: {why}") from error
+
+
+def _is_complete(folder: Path) -> bool:
+    """Return whether all files are there that the checksums name."""
+    try:
+        lines = (folder / "checksums.txt").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    return all((folder / line.partition("  ")[2]).exists() for line in lines)
+
+
+def push(folder: Path, name: str, private: bool) -> str:
+    """Upload a model's folder; a model card that is on the hub already is kept.
+
+    Returns:
+        The address of its page.
+
+    Raises:
+        ModelError: the hub refuses it, or cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    try:
+        page = api.create_repo(name, private=private, exist_ok=True)
+        kept = [CARD] if api.file_exists(name, CARD) else None
+        api.upload_folder(repo_id=name, folder_path=folder, ignore_patterns=kept)
+    except Exception as error:  # the hub raises many kinds
+        raise ModelError(f"cannot upload the model '{name}': {' '.join(str(error).split())}") from error
+    return str(page)
+
+
+def write_card(folder: Path, name: str, words: int | None) -> None:
+    """Write a model card with the hub's front matter, unless the folder has one.
+
+    Args:
+        folder: of the model.
+        name: the model's.
+        words: V; None if its vectors are not words.
+    """
+    from huggingface_hub import ModelCardData
+
+    if (folder / CARD).exists():
+        return
+    data = ModelCardData(
+        library_name="lexlip",
+        pipeline_tag="image-feature-extraction",
+        license="unknown",
+        metrics=["recall"],
+        tags=["image-text-retrieval", *(["learned-sparse-retrieval"] if words is not None else [])],
+    )
+    what = f"{words:,} weighted words" if words is not None else "vectors"
+    text = (
+        f"---\n{data.to_yaml()}\n---\n\n# {name}\n\nTurns photos and sentences into {what} that are compared"
+        " with each other.\n\n```\nlexlip index PHOTOS --model OWNER/NAME\n```\n\nStill to be said: its"
+        " licence, the photos that it was trained on, its figures (`lexlip evaluate`), its limits.\n"
+    )
+    (folder / CARD).write_text(text, encoding="utf-8")

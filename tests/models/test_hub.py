@@ -1,0 +1,135 @@
+"""Models on the hub, against a stand-in for it on this machine."""
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from lexlip.models.model_folder import PACKAGED
+from tests.models.hub_stand_in import COMMIT, HubStandIn
+from tests.tiny import tiny_dense, tiny_model
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+LOAD = """
+import json
+from lexlip import LexLIP
+from tests.tiny import CAPTIONS, tiny_model
+model = LexLIP.from_pretrained("me/tiny")
+difference = model.encode_text(CAPTIONS) - tiny_model().encode_text(CAPTIONS)
+print(json.dumps([model.identity, float(abs(difference).max())]))
+"""
+
+
+@pytest.fixture
+def hub() -> Iterator[HubStandIn]:
+    with HubStandIn() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def environment(hub: HubStandIn, tmp_path: Path) -> dict[str, str]:
+    return {
+        "HF_ENDPOINT": hub.address,
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_HUB_OFFLINE": "0",
+        "HF_TOKEN": "hf_of_a_test",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+def put(hub: HubStandIn, name: str, folder: Path) -> None:
+    hub.repositories[name] = {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_model_goes_to_the_hub_and_comes_back(hub: HubStandIn, run_python: Python, tmp_path: Path) -> None:
+    """Uploaded with a card, loaded with equal vectors, and loaded again without asking the hub."""
+    there = environment(hub, tmp_path)
+    code = 'from tests.tiny import tiny_model; print(tiny_model().push_to_hub("me/tiny"))'
+    assert said(run_python("-c", code, **there)) == f"{hub.address}/me/tiny\n"
+    files = hub.repositories["me/tiny"]
+    assert {
+        "config.json",
+        "model.safetensors",
+        "vocabulary.txt",
+        "checksums.txt",
+        "README.md",
+    } <= files.keys()
+    identity, difference = json.loads(said(run_python("-c", LOAD, **there)))
+    assert identity == json.loads(files["config.json"])["identity"]
+    assert difference == 0
+    before = len(hub.asked)
+    assert json.loads(said(run_python("-c", LOAD, **there))) == [identity, 0]
+    assert len(hub.asked) == before
+    hub.repositories["me/tiny"]["README.md"] = b"# my own card\n"
+    said(run_python("-c", code, **there))
+    assert hub.repositories["me/tiny"]["README.md"] == b"# my own card\n"
+
+
+def test_the_command_line_takes_a_name_of_the_hub(
+    hub: HubStandIn, run_python: Python, tmp_path: Path, photos: Path, model_folder: Path
+) -> None:
+    there = environment(hub, tmp_path)
+    put(hub, "me/tiny", model_folder)
+    said(run_python("-m", "lexlip", "index", photos, "--index", "ix", "--model", "me/tiny", **there))
+    found = json.loads(said(run_python("-m", "lexlip", "search", "dogs", "--index", "ix", "--json", **there)))
+    assert found["hits"]
+    assert said(
+        run_python("-m", "lexlip", "doctor", "--verify", "--index", "ix", "--model", "me/tiny", **there)
+    )
+
+
+def test_a_changed_download_is_found(
+    hub: HubStandIn, run_python: Python, tmp_path: Path, model_folder: Path
+) -> None:
+    there = environment(hub, tmp_path)
+    put(hub, "me/tiny", model_folder)
+    said(run_python("-c", LOAD, **there))
+    folder = tmp_path / "hf" / "hub" / "models--me--tiny" / "snapshots" / COMMIT
+    (folder / "vocabulary.txt").write_text("other\n")
+    done = run_python("-m", "lexlip", "doctor", "--model", "me/tiny", **there)
+    assert done.returncode == 1
+    assert "vocabulary.txt is not as it was when the model was saved" in done.stdout
+
+
+def test_what_the_hub_does_not_have(hub: HubStandIn, run_python: Python, tmp_path: Path) -> None:
+    done = run_python(
+        "-c",
+        "from lexlip import LexLIP, LexLIPError\n"
+        "try: LexLIP.from_pretrained('me/none')\n"
+        "except LexLIPError as error: print(error)",
+        **environment(hub, tmp_path),
+    )
+    assert said(done).startswith("no model 'me/none': no folder has that name, and the hub says: ")
+
+
+def test_the_cards_front_matter(tmp_path: Path) -> None:
+    tiny_model().save(tmp_path / "words")
+    tiny_dense().save(tmp_path / "dense")
+    for folder in (tmp_path / "words", tmp_path / "dense", PACKAGED / "mini"):
+        data = ModelCard.load(folder / "README.md").data
+        assert (data.library_name, data.pipeline_tag) == ("lexlip", "image-feature-extraction")
+        assert data.license
+        assert data.metrics == ["recall"]
+        assert ("learned-sparse-retrieval" in data.tags) == (folder.name != "dense")
+    figures = ModelCard.load(PACKAGED / "mini" / "README.md").data.eval_results
+    text = (PACKAGED / "mini" / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+    assert len(figures) == 4
+    assert all(f"{result.metric_value} /" in text or f"/ {result.metric_value}" in text for result in figures)
+
+
+def test_a_card_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# mine\n")
+    tiny_model().save(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "# mine\n"

@@ -54,7 +54,10 @@ def arguments(line: str) -> list[str] | None:
 def parse(given: list[str], only_names: bool = False) -> None:
     """Let click parse it, without running it; with `only_names` commands may lack their arguments."""
     command: click.Command = main
-    context = main.make_context("lexlip", given)
+    try:
+        context = main.make_context("lexlip", given)
+    except click.exceptions.Exit:  # --version and --help print, and end the command
+        return
     while isinstance(command, click.Group):
         rest = [*getattr(context, "_protected_args", ()), *context.args]
         name, found, rest = command.resolve_command(context, rest)

@@ -165,6 +165,7 @@ def update_photos(
         damaged_files=len(damage.files),
         kept=plan.kept + len(away),
         unlisted=list(source.unlisted),
+        captions_left_out=read_header(index).extra.get("captions_left_out", 0),
     )
 
 

@@ -80,10 +80,12 @@ def index(
 
     from lexlip.models.load import load_model
     from lexlip.models.model_checksums import check_model
+    from lexlip.queries.open_encoder import open_encoder
 
     check_model(model)
     keep_checkpoint(model)
-    encoder: Any = load_model(model, device).fold_batch_norms()
+    words = kind in MODELS and MODELS[kind].words
+    encoder: Any = open_encoder(model, device) if words else load_model(model, device).fold_batch_norms()
     name = lasting_name(str(model))
     if encoder.vocabulary is None:
         from lexlip.indexing.dense import index_vectors

@@ -6,6 +6,7 @@ model.safetensors  the weights, possibly compressed (see lexlip.models.compressi
 tokenizer.json and tokenizer_config.json, as transformers writes them
 checksums.txt      of these files (see lexlip.models.model_checksums)
 balance.safetensors  captions and photos that documents are balanced by (see lexlip.sparse.balance)
+image.onnx         encodes photos without torch, if it was written (see lexlip.queries.photo_encoder)
 honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)
 
 A CLIP model's folder is as transformers writes it, and a CLIP model may also be named as on the hub.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         write_metadata,
     )
     from anserini_bridge.pseudo_documents import write_json_vectors
-    from anserini_bridge.runtime import JavaHome, find_jar, find_java, lucene_version
+    from anserini_bridge.runtime import JavaHome, find_anserini, find_jar, find_java, lucene_version
     from anserini_bridge.searcher import ImpactSearcher
     from anserini_bridge.storage import folder_megabytes
     from anserini_bridge.writer import ImpactWriter, update_index
@@ -72,6 +72,7 @@ __all__ = [
     "VocabularyMismatch",
     "check_file",
     "check_same_vocabulary",
+    "find_anserini",
     "find_damage",
     "find_jar",
     "find_java",
@@ -114,6 +115,7 @@ _MODULES = {
     "check_file": "metadata",
     "check_same_vocabulary": "metadata",
     "find_damage": "integrity",
+    "find_anserini": "runtime",
     "find_jar": "runtime",
     "find_java": "runtime",
     "folder_megabytes": "storage",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from anserini_bridge.errors import BadVectors, BridgeError, IndexNotFound
 from anserini_bridge.integrity import damaged_in_lucene
 from anserini_bridge.jvm import java_class, java_errors, one_at_a_time
+from anserini_bridge.runtime import find_anserini
 from anserini_bridge.storage import check_data
 
 LANGUAGES = ("en", "de", "fr", "cs")
@@ -54,6 +55,7 @@ class Bm25Searcher:
         if not self.path.is_dir():
             raise IndexNotFound(f"there is no folder {self.path}: write a BM25 index there first")
         check_data(self.path)
+        find_anserini()  # Java could only say that it lacks a class
         with _alone(self.path):
             _prepare(language)
             self._java = java_class("io.anserini.search.SimpleSearcher")(str(self.path))
@@ -170,6 +172,7 @@ def write_bm25_index(
         NoJava, NoJar, JVMConflict: see `start_jvm`.
     """
     _check_language(language)
+    find_anserini()
     path = Path(path).absolute()
     texts = [_EMPTY] * len(ids) if texts is None else texts
     if len(ids) != len(texts):

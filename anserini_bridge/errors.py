@@ -18,7 +18,7 @@ class BridgeError(FixableError):
 
         BridgeError
         ├── NoJava                    no Java runtime that is new enough
-        ├── NoJar                     Anserini's jar is not installed
+        ├── NoJar                     no jar with Lucene, or Anserini's is not installed
         ├── JVMConflict               Java already runs in this process, or ran before a fork
         ├── IndexNotFound             the path is missing, or holds no index of ours
         ├── IndexVersion              written in a format, or by a Lucene, that cannot be read here
@@ -36,7 +36,7 @@ class NoJava(BridgeError):
 
 
 class NoJar(BridgeError):
-    """Anserini's jar, which contains Lucene, was not found."""
+    """The jar with Lucene was not found, or that of Anserini, which is needed for more."""
 
 
 class JVMConflict(BridgeError):

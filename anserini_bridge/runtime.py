@@ -1,4 +1,4 @@
-"""Finds Java and Anserini's jar, without starting or importing either."""
+"""Finds Java, and the jar with Lucene, without starting or importing either."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from anserini_bridge.errors import NoJar, NoJava
 
 MINIMUM_JAVA = 21
+_PACKAGED = Path(__file__).parent / "java" / "lucene.jar"  # made by tools/lucene_jar.py
 _SYSTEM_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 
 
@@ -97,28 +98,70 @@ def _java_version(home: Path) -> int | None:
 
 @functools.cache
 def find_jar() -> Path:
-    """Return Anserini's jar, which contains Lucene, from the installed pyserini.
+    """Return the jar that Lucene comes from: Anserini's if pyserini is installed, else the packaged one.
+
+    Raises:
+        NoJar: there is neither.
+    """
+    jars = _anserini_jars()
+    if jars:
+        return jars[-1]
+    if not _PACKAGED.is_file():
+        raise NoJar(f"{_PACKAGED} is missing: install it again with `pip install --force-reinstall lexlip`")
+    return _PACKAGED
+
+
+def find_anserini() -> Path:
+    """Return Anserini's jar, from the installed pyserini; BM25 needs more of it than Lucene.
 
     Raises:
         NoJar: pyserini is not installed, or has no jar.
     """
+    jars = _anserini_jars()
+    if not jars:
+        raise NoJar("this needs Anserini's jar: install it with `pip install 'lexlip[anserini]'`")
+    return jars[-1]
+
+
+def has_anserini() -> bool:
+    """Return whether Anserini's jar is installed."""
+    return bool(_anserini_jars())
+
+
+def _anserini_jars() -> list[Path]:
+    """Return Anserini's jars, the newest last."""
     spec = importlib.util.find_spec("pyserini")
     folders = list(spec.submodule_search_locations or []) if spec else []
     jars = [jar for folder in folders for jar in Path(folder).glob("resources/jars/anserini-*-fatjar.jar")]
-    if not jars:
-        where = f"{folders[0]}/resources/jars" if folders else "this Python, which has no pyserini"
-        raise NoJar(f"Anserini's jar is not in {where}: install it with `pip install pyserini`")
-    return max(jars, key=lambda jar: [int(number) for number in re.findall(r"\d+", jar.name)])
+    return sorted(jars, key=lambda jar: [int(number) for number in re.findall(r"\d+", jar.name)])
 
 
 @functools.cache
 def lucene_version() -> str:
-    """Return the version of the Lucene in Anserini's jar, such as "10.5.0".
+    """Return the version of the Lucene that is used, such as "10.5.0".
 
     Raises:
         NoJar: there is no jar, or it is damaged or too old to say.
     """
     jar = find_jar()
+    if jar != _PACKAGED:
+        return version_in_pom(jar)
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            manifest = archive.read("META-INF/MANIFEST.MF").decode()
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise NoJar(
+            f"{jar} is damaged ({error}): install it again with `pip install --force-reinstall lexlip`"
+        ) from None
+    return manifest.partition("Implementation-Version: ")[2].split("\n")[0]
+
+
+def version_in_pom(jar: Path) -> str:
+    """Return the version of the Lucene in a jar of Anserini.
+
+    Raises:
+        NoJar: it is damaged, or too old to say.
+    """
     try:
         with zipfile.ZipFile(jar) as archive:
             pom = archive.read("META-INF/maven/io.anserini/anserini/pom.xml").decode()

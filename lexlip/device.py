@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from lexlip.errors import ConfigError
 
-AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+if TYPE_CHECKING:
+    import torch
+
 CPU_FLAGS = Path("/proc/cpuinfo")
 
 BYTES_A_PIXEL = 512  # of a GPU's memory, to encode a photo; large encoders take a quarter of it
@@ -19,12 +21,19 @@ PHOTOS_ON_CPU, TEXTS_ON_CPU = 32, 256  # encoded at a time; more are no faster
 PHOTOS_ON_GPU, TEXTS_ON_GPU = 256, 512  # at most: from there on a GPU is busy
 
 
+def has_torch() -> bool:
+    """Return whether torch is installed; without it the packaged model runs in ONNX Runtime."""
+    return importlib.util.find_spec("torch") is not None
+
+
 def pick_device(name: str) -> torch.device:
     """Return a device by name; "auto" is a GPU if there is one, otherwise the CPU.
 
     Raises:
         ConfigError: the device does not exist here.
     """
+    import torch
+
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -53,6 +62,8 @@ def pick_precision(name: str, device: torch.device) -> str:
     """
     if name != "auto":
         return name
+    import torch
+
     if device.type == "cuda":
         native = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
@@ -68,7 +79,9 @@ def _cpu_has_bf16() -> bool:
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
     """Return the context to compute in, given a precision that `pick_precision` returned."""
-    dtype = AUTOCAST.get(precision)
+    import torch
+
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
     return torch.autocast(device.type, dtype or torch.bfloat16, enabled=dtype is not None)
 
 
@@ -100,6 +113,8 @@ def fitting(free: int, each: int, most: int) -> int:
 
 def _free_bytes(device: torch.device) -> int:
     """Return the bytes of a GPU that this process can still have, those that torch keeps for it included."""
+    import torch
+
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
-from torch import Tensor
 from tqdm import tqdm
 
 from lexlip.config import ImageEncoderConfig
@@ -17,16 +17,20 @@ from lexlip.data import Skipped, Source, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts
 from lexlip.data.files import OutOfReach, state_of
 from lexlip.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
-from lexlip.encoders.image import to_pixels
+from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine import keep_freed_memory
 from lexlip.models.contract import Encoder, QueryEncoder
+from lexlip.queries.photo_encoder import PhotoEncoder
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Progress = Callable[[int, int], None]
 
 AHEAD = 2  # batches that are decoded while another is encoded
 
-_Photo = tuple[Tensor, Facts | None]
+_Photo = tuple[NDArray[np.uint8], Facts | None]
 
 
 class _Failed(NamedTuple):
@@ -83,6 +87,13 @@ class PhotoPixels:
 
     def pixels(self) -> Iterator[tuple[list[str], Tensor]]:
         """Yield ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
+        import torch
+
+        for ids, pixels in self.arrays():
+            yield ids, torch.from_numpy(pixels)
+
+    def arrays(self) -> Iterator[tuple[list[str], NDArray[np.uint8]]]:
+        """Yield the same as arrays of numpy."""
         keep_freed_memory()
         self.skipped, self.away, self.unreadable = [], set(), {}
         done, total = 0, len(self.indices)
@@ -101,7 +112,7 @@ class PhotoPixels:
                     if self._facts is not None and photo[1] is not None:
                         self._facts[id] = (index, photo[1])
                 if ids:
-                    yield ids, torch.stack(pixels)
+                    yield ids, np.stack(pixels)
                 bar.update(len(indices))
                 done += len(indices)
                 report(done, total)
@@ -132,9 +143,9 @@ class PhotoPixels:
         state = state_of(self.source.file(index)) if self._facts is not None else None
         try:
             if self._facts is None:
-                return to_pixels(self.source.image(index, self.config.size), self.config), None
+                return pixel_array(self.source.image(index, self.config.size), self.config), None
             image, facts = self.source.photo(index, self.config.size)
-            return to_pixels(image, self.config), facts
+            return pixel_array(image, self.config), facts
         except UnreadableImage as error:
             return _Failed(error, state)
 
@@ -159,7 +170,7 @@ class PhotoVectors(PhotoPixels):
 
     def __init__(
         self,
-        model: Encoder,
+        model: Encoder | PhotoEncoder,
         source: Source,
         batch: int | None = None,
         workers: int = 2,
@@ -168,7 +179,10 @@ class PhotoVectors(PhotoPixels):
         facts: bool = False,
     ) -> None:
         image = model.config.image
-        batch = batch or photos_at_a_time(model.device, image.size)
+        if isinstance(model, PhotoEncoder):
+            batch = batch or PHOTOS_ON_CPU
+        else:
+            batch = batch or photos_at_a_time(model.device, image.size)
         super().__init__(image, source, batch, workers, progress, indices, facts)
         self.model = model
 
@@ -178,7 +192,10 @@ class PhotoVectors(PhotoPixels):
         Raises:
             ConfigError: the GPU's memory does not suffice for a single photo.
         """
-        if self.model.device.type == "cpu":
+        if isinstance(self.model, PhotoEncoder):
+            for ids, arrays in self.arrays():
+                yield ids, self.model.encode_image(arrays)
+        elif self.model.device.type == "cpu":
             for ids, pixels in self.pixels():
                 yield ids, self.model.encode_image(pixels)
         else:
@@ -201,6 +218,9 @@ class PhotoVectors(PhotoPixels):
 
     def _encode(self, pixels: Tensor) -> csr_matrix:
         """Encode a batch; in halves if the GPU's memory does not suffice."""
+        import torch
+
+        assert not isinstance(self.model, PhotoEncoder)
         try:
             return self.model.encode_image(pixels)
         except torch.OutOfMemoryError as error:

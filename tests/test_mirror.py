@@ -31,7 +31,14 @@ THEMES = {
     "tests/training": {"full_disk", "phases", "relations"},
     "tests/bench/peers": {"peers"},
     "tests/anserini_bridge": {
-        *("anserini_compatibility", "block_max", "damaged_index", "java_classes", "older_index"),
+        *(
+            "anserini_compatibility",
+            "block_max",
+            "damaged_index",
+            "java_classes",
+            "lucene_alone",
+            "older_index",
+        ),
     },
     "tests/tools": {"find_python"},
     "tests/docs": {"commands", "links", "python_blocks", "site"},

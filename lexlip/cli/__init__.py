@@ -15,6 +15,7 @@ from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
 from lexlip.cli.exit_codes import UserError
 from lexlip.cli.explain import explain
+from lexlip.cli.extras import what_is_missing
 from lexlip.cli.index import index
 from lexlip.cli.lexicon import lexicon
 from lexlip.cli.mcp import mcp
@@ -50,6 +51,11 @@ class _Commands(click.Group):
             return super().invoke(context)
         except FixableError as error:
             raise UserError(readable(str(error))) from error
+        except ModuleNotFoundError as error:
+            missing = what_is_missing(error)
+            if missing is None:
+                raise
+            raise UserError(missing) from error
         except OSError as error:
             if error.errno not in CANNOT_WRITE:
                 raise

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from lexlip.cli import options
+from lexlip.cli.extras import EXTRAS
 from lexlip.errors import FixableError
 
 Check = Callable[[], str | list[str]]
@@ -93,6 +94,12 @@ def _python() -> str:
 
 
 def _torch() -> str:
+    from lexlip.device import has_torch
+
+    if not has_torch():
+        import onnxruntime
+
+        return f"none: ONNX Runtime {onnxruntime.__version__} encodes photos; {EXTRAS['torch']} to train"
     import timm
     import torch
     import transformers
@@ -120,12 +127,15 @@ def _lucene() -> str:
 
 
 def _model(name: str) -> str:
+    from lexlip.device import has_torch
     from lexlip.models.load import load_model
     from lexlip.models.model_checksums import check_model
+    from lexlip.queries.open_encoder import open_encoder
 
     check_model(name)
-    model: Any = load_model(name)
-    size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    model: Any = load_model(name) if has_torch() else open_encoder(name)
+    numbers = sum(one.numel() for one in model.parameters()) if has_torch() else model.numbers
+    size = numbers / 1e6
     entries = "dimensions" if model.vocabulary is None else "words"
     return f"{model.identity}, {model.dimensions} {entries}, {size:.1f}M parameters"
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lexlip.explain.word_places import WordPlaces
     from lexlip.models.contract import QueryEncoder
     from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.photo_encoder import PhotoEncoder
     from lexlip.search.photo_search import PhotoSearch
 
 
@@ -229,18 +230,16 @@ def _draw_hit(
     return files + _heat(wanted, photo, where, title), where
 
 
-def _load(by: Model) -> LexLIP:
+def _load(by: Model) -> LexLIP | PhotoEncoder:
     """Load the model that sees pictures."""
     if by.index_folder is not None:
         from anserini_bridge import read_metadata
         from lexlip.search.stages.index_model import load_encoder
 
         return load_encoder(Path(by.index_folder), read_metadata(by.index_folder), by.name, by.device)
-    from lexlip.device import pick_device
-    from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.open_encoder import open_encoder
 
-    place = pick_device(by.device)  # before the weights are read
-    return LexLIP.from_pretrained(by.name or options.DEFAULT_MODEL).to(place).fold_batch_norms()
+    return open_encoder(by.name or options.DEFAULT_MODEL, by.device)
 
 
 def _read(location: str) -> bytes:

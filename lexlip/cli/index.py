@@ -161,6 +161,12 @@ def index(
     show_skipped([skip for skip in done.skipped if skip.id not in unlisted], " (--json lists all)")
     if done.unlisted:
         click.echo(_unlisted(done), err=True)
+    if done.captions_left_out:
+        click.echo(
+            f"note: the captions and keywords of {done.captions_left_out} photos cannot be searched:"
+            " pip install 'lexlip[anserini]', and index again",
+            err=True,
+        )
     if repair and isinstance(done, Updated):
         click.echo(_repaired(done))
     click.echo(_summary(done))

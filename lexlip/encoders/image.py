@@ -13,14 +13,14 @@ from typing import Any
 import timm
 import torch
 import torch.nn.functional as F
-from PIL import Image, ImageOps
+from PIL import Image
 from safetensors.torch import load_file
 from timm.models.beit import Beit
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from torchvision.transforms.functional import pil_to_tensor
 
 from lexlip.config import ImageEncoderConfig
+from lexlip.encoders.framing import pixel_array
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
 from lexlip.pictures import as_seen
@@ -28,33 +28,9 @@ from lexlip.pictures import as_seen
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
 
 
-def square(photo: Image.Image, config: ImageEncoderConfig) -> Image.Image:
-    """Squash or centre-crop a photo to the square that the encoder takes."""
-    size = (config.size, config.size)
-    if config.resize == "squash":
-        return photo.resize(size, Image.Resampling.BICUBIC)
-    return ImageOps.fit(photo, size, Image.Resampling.BICUBIC)
-
-
-def seen_part(size: tuple[int, int], config: ImageEncoderConfig) -> tuple[float, float, float, float]:
-    """Return where in a photo the square of `square` comes from.
-
-    Args:
-        size: width and height of the photo.
-        config: how the encoder takes photos.
-
-    Returns:
-        left, top, right and bottom, in fractions of width and height.
-    """
-    if config.resize == "squash":
-        return (0.0, 0.0, 1.0, 1.0)
-    cut_x, cut_y = ((1 - min(size) / side) / 2 for side in size)
-    return (cut_x, cut_y, 1 - cut_x, 1 - cut_y)
-
-
 def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
     """Return a photo in RGB as the encoder takes it: uint8 [3, size, size]."""
-    return pil_to_tensor(square(photo, config))
+    return torch.from_numpy(pixel_array(photo, config))
 
 
 def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: ImageEncoderConfig) -> Tensor:

@@ -12,6 +12,7 @@ from PIL import Image
 from scipy.sparse import csr_matrix
 
 from lexlip.errors import DataError
+from lexlip.queries.photo_encoder import PhotoEncoder
 from lexlip.vocabulary import Vocabulary, caption_words, is_held
 
 if TYPE_CHECKING:
@@ -39,13 +40,13 @@ class WeightedWords:
 
 
 def words_of_picture(
-    model: LexLIP, picture: Image.Image, captions: str | Sequence[str] = ()
+    model: LexLIP | PhotoEncoder, picture: Image.Image, captions: str | Sequence[str] = ()
 ) -> WeightedWords:
     """Return the words that a model sees in a picture; held are those that its captions contain."""
     return _weighted(model.encode_image([picture]), model.vocabulary, _said(model, captions))
 
 
-def words_of_captions(model: LexLIP, captions: str | Sequence[str]) -> WeightedWords:
+def words_of_captions(model: LexLIP | PhotoEncoder, captions: str | Sequence[str]) -> WeightedWords:
     """Return the words of captions, the mean of their vectors; held are those that they contain."""
     mean = csr_matrix(model.encode_text(captions).mean(axis=0))
     return _weighted(mean, model.vocabulary, _said(model, captions))
@@ -72,8 +73,11 @@ def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:
     return [known[word] for word in words]
 
 
-def _said(model: LexLIP, captions: str | Sequence[str]) -> set[int]:
+def _said(model: LexLIP | PhotoEncoder, captions: str | Sequence[str]) -> set[int]:
     captions = [captions] if isinstance(captions, str) else captions
+    if isinstance(model, PhotoEncoder):
+        tokens = (model.tokenizer.words(caption).tolist() for caption in captions)
+        return {column for ids in tokens for column in model.vocabulary.columns(ids)}
     return set().union(*caption_words(model.vocabulary, model.tokenizer, captions))
 
 

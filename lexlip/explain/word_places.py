@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from lexlip.encoders.framing import seen_part
 from lexlip.errors import ModelError
 from lexlip.explain.weighted_words import columns_of
 from lexlip.pictures import as_seen
+from lexlip.queries.photo_encoder import PhotoEncoder
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP
@@ -90,7 +92,7 @@ class WordPlaces:
         }
 
 
-def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> WordPlaces:
+def places(model: LexLIP | PhotoEncoder, picture: Image.Image, words: str | Sequence[str]) -> WordPlaces:
     """Return where in a picture a model sees words; their weights are those of `LexLIP.encode_image`.
 
     Args:
@@ -103,28 +105,16 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
         ModelError: the positions of the image encoder form no square, or the model does not see words at
             positions.
     """
-    import torch
-
-    from lexlip.device import copied, encoding
-    from lexlip.encoders.image import seen_part, to_batch
-
     if model.config.joint:
         raise ModelError(
             f"'{model.name}' sees words in a picture as a whole: it cannot be said where they are"
         )
     words = tuple(dict.fromkeys([words] if isinstance(words, str) else words))
-    columns = torch.tensor(columns_of(model.vocabulary, words), dtype=torch.int64, device=model.device)
-    image, prefix = model.config.image, model.image_encoder.prefix_tokens
+    columns = columns_of(model.vocabulary, words)
+    image = model.config.image
     picture = as_seen(picture)
-    pixels = to_batch(picture, image)
-    model.eval()
     grids, specials, weights = [], [], []
-    for mirrored in (False, True) if image.mirror else (False,):
-        with torch.inference_mode(), encoding(model.device):
-            view = copied(pixels.flip(3) if mirrored else pixels, model.device)
-            states = model.image_encoder(view)  # [1, P, D]
-            logits = model.image_head.at_positions(states, columns)  # [1, P, W]
-            values = model.vectors(logits)[0].t().float().cpu().numpy()  # [W, P]
+    for mirrored, (values, prefix) in enumerate(_views(model, picture, columns)):
         side = math.isqrt(values.shape[1] - prefix)
         if side * side != values.shape[1] - prefix:
             raise ModelError(
@@ -136,3 +126,29 @@ def places(model: LexLIP, picture: Image.Image, words: str | Sequence[str]) -> W
         weights.append(np.concatenate([grids[-1], specials[-1]], axis=1).max(axis=1))
     mean = [np.mean(views, axis=0) for views in (grids, specials, weights)]
     return WordPlaces(words, side, side, seen_part(picture.size, image), *mean)
+
+
+def _views(
+    model: LexLIP | PhotoEncoder, picture: Image.Image, columns: Sequence[int]
+) -> Iterator[tuple[NDArray[np.float32], int]]:
+    """Yield the weights of words at every position, [W, P], and how many positions lie nowhere.
+
+    The picture comes first, then its mirror image if the model looks at it.
+    """
+    if isinstance(model, PhotoEncoder):
+        for pixels in model.views(model.pixels(picture)):
+            yield model.at_positions(pixels, columns)[0].T, 0
+        return
+    import torch
+
+    from lexlip.device import copied, encoding
+    from lexlip.encoders.image import to_batch
+
+    batch = to_batch(picture, model.config.image)
+    chosen = torch.tensor(columns, dtype=torch.int64, device=model.device)
+    model.eval()
+    for view in (batch, batch.flip(3)) if model.config.image.mirror else (batch,):
+        with torch.inference_mode(), encoding(model.device):
+            states = model.image_encoder(copied(view, model.device))  # [1, P, D]
+            values = model.vectors(model.image_head.at_positions(states, chosen))  # [1, P, W]
+        yield values[0].t().float().cpu().numpy(), model.image_encoder.prefix_tokens

@@ -56,7 +56,7 @@ def index(
         ModelError: there is no such model.
         BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
-    from anserini_bridge import find_jar, find_java
+    from anserini_bridge import find_anserini, find_jar, find_java
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
     from lexlip.errors import writing
@@ -65,7 +65,7 @@ def index(
 
     kind = kind_of(model)
     if kind == BM25 or (kind in MODELS and MODELS[kind].words):
-        find_java(), find_jar()  # fail before the seconds that loading torch takes
+        find_java(), find_anserini() if kind == BM25 else find_jar()  # fail before the work
     with writing(f"the index {index}"):
         check_writable(Path(index))
     if pseudo_documents is not None:
@@ -80,10 +80,12 @@ def index(
 
     from lexlip.models.load import load_model
     from lexlip.models.model_checksums import check_model
+    from lexlip.queries.open_encoder import open_encoder
 
     check_model(model)
     keep_checkpoint(model)
-    encoder: Any = load_model(model, device).fold_batch_norms()
+    words = kind in MODELS and MODELS[kind].words
+    encoder: Any = open_encoder(model, device) if words else load_model(model, device).fold_batch_norms()
     name = lasting_name(str(model))
     if encoder.vocabulary is None:
         from lexlip.indexing.dense import index_vectors

@@ -2,6 +2,7 @@
 
 DIR/data-<n>/captions-<m>/, a plain Lucene index; `extra["captions"]` of index.json says which:
 {"folder": "captions-1", "language": "en", "documents": 12}. Without captions and keywords there is none.
+Without Anserini they cannot be indexed: `extra["captions_left_out"]` says of how many photos.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from anserini_bridge.bm25 import write_bm25_index
+from anserini_bridge.runtime import has_anserini
 from lexlip.retrieval.photo_table import PhotoTable
 
 LANGUAGE = "en"
@@ -30,13 +32,15 @@ def write_caption_index(
         old: what it says now; if no text has changed since then, its index of captions stays.
 
     Returns:
-        What index.json will say, with "captions" if there are any.
+        What index.json will say, with "captions" if there are any, or "captions_left_out".
     """
     ids, texts = _texts(folder, index, extra)
     if not ids:
         return extra
     if {"captions", "photos"} <= old.keys() and (ids, texts) == _texts(folder, index, old):
         return {**extra, "captions": old["captions"]}
+    if not has_anserini():
+        return {**extra, "captions_left_out": len(ids)}
     found = [_FOLDER.fullmatch(path.name) for path in folder.glob("captions-*")]
     name = f"captions-{max((int(match[1]) for match in found if match), default=0) + 1}"
     write_bm25_index(folder / name, ids, texts, LANGUAGE)

@@ -98,6 +98,7 @@ def index_photos(
         skipped=[*source.skipped, *photos.skipped],
         resumed=len(journal.kept),
         unlisted=list(source.unlisted),
+        captions_left_out=written.extra.get("captions_left_out", 0),
     )
 
 

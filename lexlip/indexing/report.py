@@ -31,6 +31,7 @@ class Indexed(_Report):
         skipped: photos that are not in the index, with the reason.
         resumed: photos that an interrupted run had encoded.
         unlisted: places that could not be listed, so that photos of them may be missing.
+        captions_left_out: photos whose captions and keywords are not indexed, as Anserini is missing.
     """
 
     index: str
@@ -41,6 +42,7 @@ class Indexed(_Report):
     skipped: list[Skipped]
     resumed: int = 0
     unlisted: list[Unlisted] = field(default_factory=list)
+    captions_left_out: int = 0
 
     @property
     def missed(self) -> int | None:
@@ -65,6 +67,7 @@ class Updated(_Report):
         kept: photos that stay as they were, because their place could not be listed or their file not be
             opened.
         unlisted: places that could not be listed.
+        captions_left_out: see `Indexed`.
     """
 
     index: str
@@ -81,3 +84,4 @@ class Updated(_Report):
     damaged_files: int = 0
     kept: int = 0
     unlisted: list[Unlisted] = field(default_factory=list)
+    captions_left_out: int = 0

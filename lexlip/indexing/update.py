@@ -165,6 +165,7 @@ def update_photos(
         damaged_files=len(damage.files),
         kept=plan.kept + len(away),
         unlisted=list(source.unlisted),
+        captions_left_out=read_header(index).extra.get("captions_left_out", 0),
     )
 
 
@@ -348,7 +349,7 @@ def _facts_again(
     description = read_description(model_folder(check_encoder(index, metadata, model_name)))
     image = from_dict(ModelConfig, description["model"], "model.").image
     photos = PhotoPixels(image, source, workers=workers, indices=numbers, facts=True)
-    for ids, _ in photos.pixels():
+    for ids, _ in photos.arrays():
         yield photos.take_facts(ids)
 
 

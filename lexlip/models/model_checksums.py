@@ -31,6 +31,7 @@ _FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
     "honest_end.json",
+    "image.onnx",
     "balance.safetensors",
 )
 _LINE = re.compile(r"([0-9a-f]{64})  ([\w.-]+)")

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
+from lexlip.queries.onnx_format import CONTRIB, declared, model, node, stored, value
 from lexlip.queries.saved_weights import SavedWeights
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
 _HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given
-_CONTRIB = "com.microsoft"  # ONNX Runtime's own operators
 
 
 def is_supported(architecture: dict[str, Any]) -> bool:
@@ -94,7 +93,7 @@ class _Graph:
 
     def __init__(self, saved: SavedWeights) -> None:
         self.saved = saved
-        self.nodes: list[Any] = []
+        self.nodes: list[bytes] = []
         self.weights: dict[str, NDArray[Any]] = {}
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
@@ -104,7 +103,7 @@ class _Graph:
         self, outputs: int, operator: str, *inputs: str, domain: str = "", **attributes: Any
     ) -> list[str]:
         names = [f"{operator}.{len(self.nodes)}.{number}" for number in range(outputs)]
-        self.nodes.append(helper.make_node(operator, inputs, names, domain=domain, **attributes))
+        self.nodes.append(node(operator, inputs, names, domain, **attributes))
         return names
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
@@ -130,12 +129,12 @@ class _Graph:
         else:
             weight = [self.constant(names[0], matrix), scale]
         if not by_token:
-            return self.add("DynamicQuantizeMatMul", states, *weight, domain=_CONTRIB)
+            return self.add("DynamicQuantizeMatMul", states, *weight, domain=CONTRIB)
         tiny = self.constant("tiny", np.array(1e-12, np.float32))
         largest = self.add("ReduceMax", self.add("Abs", states), axes=[-1], keepdims=1)
         largest = self.add("Max", largest, tiny)
         unit = self.add("Div", states, largest)
-        product = self.add("DynamicQuantizeMatMul", unit, *weight, domain=_CONTRIB)
+        product = self.add("DynamicQuantizeMatMul", unit, *weight, domain=CONTRIB)
         return self.add("Mul", product, largest)
 
     def attention(self, states: str, name: str, heads: int) -> str:
@@ -144,10 +143,10 @@ class _Graph:
         biases = [self.saved.vector(f"{name}.{part}.bias") for part in parts]
         bias = self.constant(f"{name}.bias", np.concatenate(biases))
         three = self.add_several(3, "Split", mixed, axis=-1)
-        return self.add("MultiHeadAttention", *three, bias, domain=_CONTRIB, num_heads=heads)
+        return self.add("MultiHeadAttention", *three, bias, domain=CONTRIB, num_heads=heads)
 
     def gelu(self, states: str, bias: str) -> str:
-        return self.add("BiasGelu", states, self.vector(bias), domain=_CONTRIB)
+        return self.add("BiasGelu", states, self.vector(bias), domain=CONTRIB)
 
     def norm(self, states: str, name: str, epsilon: float) -> str:
         weights = self.vector(f"{name}.weight"), self.vector(f"{name}.bias")
@@ -158,27 +157,16 @@ class _Graph:
 
     def session(self, output: str) -> onnxruntime.InferenceSession:
         """Return what computes `output`, on one thread."""
-        graph = helper.make_graph(
-            self.nodes,
-            "text",
-            [
-                helper.make_tensor_value_info("embedded", TensorProto.FLOAT, [1, "L", "D"]),
-                helper.make_tensor_value_info("pooled", TensorProto.INT64, ["P"]),
-            ],
-            [helper.make_tensor_value_info(output, TensorProto.FLOAT, [1, "P", "V"])],
-            [_declared(name, values) for name, values in self.weights.items()],
-        )
-        operators = [helper.make_opsetid("", 17), helper.make_opsetid(_CONTRIB, 1)]
-        model = helper.make_model(graph, opset_imports=operators, ir_version=10)
+        weights = [declared(name, values.dtype.name, values.shape) for name, values in self.weights.items()]
+        inputs = [value("embedded", "float32", [1, "L", "D"]), value("pooled", "int64", ["P"])]
+        graph = model(self.nodes, weights, inputs, [value(output, "float32", [1, "P", "V"])])
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # higher levels join Add and LayerNormalization, which is slower
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in self.weights.values()]
         options.add_external_initializers(list(self.weights), values)
-        return onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 @cache
@@ -188,22 +176,12 @@ def _int8_products_saturate() -> bool:
     x86 without VNNI does so; products of uint8 and uint8 are exact everywhere, and slower where VNNI is.
     """
     states, weight = np.full((1, 64), 255, np.uint8), np.full((64, 1), 127, np.int8)
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["states", "weight"], ["product"])],
-        "product",
-        [helper.make_tensor_value_info("states", TensorProto.UINT8, states.shape)],
-        [helper.make_tensor_value_info("product", TensorProto.INT32, [1, 1])],
-        [numpy_helper.from_array(weight, "weight")],
+    graph = model(
+        [node("MatMulInteger", ["states", "weight"], ["product"])],
+        [stored("weight", weight)],
+        [value("states", "uint8", states.shape)],
+        [value("product", "int32", [1, 1])],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     (product,) = session.run(None, {"states": states})
     return int(product.item()) != 64 * 255 * 127
-
-
-def _declared(name: str, values: NDArray[Any]) -> TensorProto:
-    """Declare a weight that the session receives separately from the graph."""
-    kind = helper.np_dtype_to_tensor_dtype(values.dtype)
-    declared = TensorProto(name=name, dims=values.shape, data_type=kind, data_location=TensorProto.EXTERNAL)
-    declared.external_data.add(key="location", value="in memory")
-    return declared

@@ -36,6 +36,7 @@ class _Extra(TypedDict, total=False):
     photos: str
     paths: dict[str, str]
     captions: _Captions
+    captions_left_out: int
 
 
 class _Quantization(TypedDict):

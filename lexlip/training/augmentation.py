@@ -21,7 +21,7 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage
-from lexlip.encoders.image import square
+from lexlip.encoders.framing import square
 
 Augmentation = Callable[[Image.Image], Tensor]  # -> uint8 [3, S, S]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from bridge_corpus import Corpus, brute_force, random_vectors
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import ImpactSearcher, find_jar, find_java, write_json_vectors
+from anserini_bridge import ImpactSearcher, find_anserini, find_java, write_json_vectors
 from anserini_bridge.jvm import java_class
 
 
@@ -37,7 +37,7 @@ def test_stock_anserini_indexes_the_export_to_the_same_scores(tmp_path: Path, co
     (tmp_path / "export").mkdir()
     write_json_vectors(tmp_path / "export" / "corpus.jsonl", ids, vectors, corpus.words)
     java = find_java().path / "bin" / "java"
-    command = [java, "-cp", find_jar(), "io.anserini.index.IndexCollection", "-impact", "-pretokenized"]
+    command = [java, "-cp", find_anserini(), "io.anserini.index.IndexCollection", "-impact", "-pretokenized"]
     command += ["-collection", "JsonVectorCollection", "-generator", "DefaultLuceneDocumentGenerator"]
     command += ["-input", tmp_path / "export", "-index", tmp_path / "index", "-threads", "1"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)

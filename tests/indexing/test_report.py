@@ -17,6 +17,7 @@ def test_reports_as_plain_values() -> None:
         "skipped": [{"id": "bad.jpg", "reason": "not an image"}],
         "resumed": 0,
         "unlisted": [],
+        "captions_left_out": 0,
         "missed": 0,
     }
     updated = Updated("ix", 1, 2, 3, 4, 0.5, 2.0, [])
@@ -29,6 +30,7 @@ def test_reports_as_plain_values() -> None:
         "damaged_files",
         "kept",
         "unlisted",
+        "captions_left_out",
     ]
-    assert list(updated.to_dict().values()) == ["ix", 1, 2, 3, 4, 0.5, 2.0, [], 0, 0, 0, 0, 0, []]
+    assert list(updated.to_dict().values()) == ["ix", 1, 2, 3, 4, 0.5, 2.0, [], 0, 0, 0, 0, 0, [], 0]
     json.dumps([indexed.to_dict(), updated.to_dict()])

@@ -82,10 +82,17 @@ class _Stock(Library):
             write_json_vectors(folder / f"{start:010}.jsonl", ids, rows, words)
 
     def build(self, staged: Path) -> None:
-        from anserini_bridge import find_jar, find_java
+        from anserini_bridge import find_anserini, find_java
 
         java = find_java().path / "bin" / "java"
-        command = [java, "-cp", find_jar(), "io.anserini.index.IndexCollection", "-impact", "-pretokenized"]
+        command = [
+            java,
+            "-cp",
+            find_anserini(),
+            "io.anserini.index.IndexCollection",
+            "-impact",
+            "-pretokenized",
+        ]
         command += ["-collection", "JsonVectorCollection", "-generator", "DefaultLuceneDocumentGenerator"]
         command += ["-input", staged, "-index", self.folder, "-threads", str(self.threads), "-optimize"]
         subprocess.run([str(part) for part in command], check=True, stdin=subprocess.DEVNULL)

@@ -40,6 +40,11 @@ class CaptionsStage(BM25Stage):
             header = read_header(self.index)
             check_stored(self.index, header)
             captions: dict[str, Any] | None = header.extra.get("captions")
+            if captions is None and header.extra.get("captions_left_out"):
+                raise DataError(
+                    f"the captions in the index {self.index} are not indexed, as Anserini was missing:"
+                    " pip install 'lexlip[anserini]', and index again"
+                )
             if captions is None:
                 raise DataError(
                     f"no photo of the index {self.index} has a caption or a keyword: leave out --captions"

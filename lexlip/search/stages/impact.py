@@ -27,6 +27,7 @@ from lexlip.sparse.query_topk import PICTURE_TOPK, SENTENCE_TOPK
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.photo_encoder import PhotoEncoder
 
 
 class ImpactStage:
@@ -56,7 +57,7 @@ class ImpactStage:
         return self.searcher.metadata
 
     @cached_property
-    def encoder(self) -> LexLIP:
+    def encoder(self) -> LexLIP | PhotoEncoder:
         return load_encoder(self.index, self.metadata, self.model, self.device)
 
     def indexes(self) -> list[tuple[Path, IndexHeader]]:

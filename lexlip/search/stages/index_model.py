@@ -11,6 +11,7 @@ from anserini_bridge import IndexHeader, IndexMetadata, check_same_vocabulary
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import kind_of, model_folder, read_description
+from lexlip.queries.open_encoder import open_encoder
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import BM25
 from lexlip.retrieval.stored_facts import check_stored
@@ -18,9 +19,12 @@ from lexlip.retrieval.stored_facts import check_stored
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder, QueryEncoder
     from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.photo_encoder import PhotoEncoder
 
 
-def load_encoder(index: Path, metadata: IndexMetadata, model: str | None, device: str = "auto") -> LexLIP:
+def load_encoder(
+    index: Path, metadata: IndexMetadata, model: str | None, device: str = "auto"
+) -> LexLIP | PhotoEncoder:
     """Load the model that encodes photos, as queries or for an index of words.
 
     Args:
@@ -34,12 +38,8 @@ def load_encoder(index: Path, metadata: IndexMetadata, model: str | None, device
         ConfigError: there is no such device.
         VocabularyMismatch: its words are not those of the index.
     """
-    from lexlip.device import pick_device
-    from lexlip.models.lexlip import LexLIP
-
-    place = pick_device(device)  # before the weights are read
     with _model_of(index, metadata, model) as name:
-        encoder = LexLIP.from_pretrained(name).to(place).fold_batch_norms()
+        encoder = open_encoder(name, device)
     check_same_vocabulary(index, metadata, encoder.vocabulary.words)
     return encoder
 

@@ -1,0 +1,64 @@
+"""The commands that a lean installation has, with what it lacks hidden."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from lexlip.cli.extras import what_is_missing
+from tests.conftest import ROOT
+
+HIDE = """
+import importlib.util, sys
+hidden = "torch torchvision timm transformers pyserini onnx faiss wordcloud matplotlib".split()
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+sys.meta_path.insert(0, Hide())
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name.partition(".")[0] in hidden else find(name, *more)
+from click.testing import CliRunner
+from lexlip.cli import main
+def run(*arguments):
+    done = CliRunner().invoke(main, arguments)
+    return [done.exit_code, done.stdout, done.stderr]
+"""
+PHOTOS = ROOT / "lexlip" / "photos"
+
+
+def test_what_a_lean_installation_can_do(tmp_path: Path) -> None:
+    cat, index = str(PHOTOS / "chelsea.jpg"), str(tmp_path / "index")
+    commands = [
+        ["index", str(PHOTOS), "--index", index],
+        ["index", "--index", index, "--update"],
+        ["search", "a cat", "--index", index, "-f", "paths"],
+        ["search", "--image", cat, "--index", index, "-k", "1", "-f", "paths"],
+        ["explain", cat, "--caption", "a cat", "--word", "cat"],
+        ["explain", "a cat", "--hit", "chelsea.jpg", "--index", index],
+        ["doctor", "--index", index, "--verify"],
+    ]
+    refused = {
+        "torch: pip install 'lexlip[train]'": ["index", str(PHOTOS), "--device", "cuda", "--index", index],
+        "Anserini's jar: install it with `pip install 'lexlip[anserini]'`": [
+            *("index", str(PHOTOS), "--model", "bm25"),
+            *("--index", str(tmp_path / "captions")),
+        ],
+        "matplotlib: pip install 'lexlip[draw]'": ["explain", cat, "--cloud", str(tmp_path / "cloud.svg")],
+    }
+    code = f"import json\n{HIDE}\nprint(json.dumps([run(*line) for line in json.loads(sys.argv[1])]))"
+    lines = json.dumps([*commands, *refused.values()])
+    done = subprocess.run([sys.executable, "-c", code, lines], cwd=ROOT, capture_output=True, text=True)
+    answers = json.loads(done.stdout.splitlines()[-1])
+    allowed, others = answers[: len(commands)], answers[len(commands) :]
+    assert [code for code, _, _ in allowed] == [0] * len(commands), allowed
+    assert allowed[2][1].splitlines()[0] == allowed[3][1].strip() == cat
+    for says, (code, _, error) in zip(refused, others, strict=True):
+        assert (code, error.strip().endswith(f"needs {says}")) == (2, True), error
+
+
+def test_what_no_extra_brings_stays_an_error() -> None:
+    assert what_is_missing(ModuleNotFoundError(name="faiss.swigfaiss")) == (
+        "this needs faiss: pip install 'lexlip[dense]'"
+    )
+    assert what_is_missing(ModuleNotFoundError(name="numpy")) is None

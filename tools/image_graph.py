@@ -1,0 +1,196 @@
+"""Writes image.onnx into a model's folder: the graph that encodes photos without torch, without its weights.
+
+    python -m tools.image_graph lexlip/weights/mini
+
+ONNX Runtime takes the weights from model.safetensors, so nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lexlip.errors import ModelError
+from lexlip.models.lexlip import LexLIP
+from lexlip.models.model_checksums import write_checksums
+from lexlip.queries.onnx_format import declared, model, node, stored, value
+from lexlip.queries.photo_encoder import GRAPH
+
+
+class _Tower(nn.Module):
+    """Both outputs of the graph, as `LexLIP.raw_image` and `LexiconHead.hidden` have them."""
+
+    def __init__(self, of: LexLIP) -> None:
+        super().__init__()
+        self.image_encoder, self.image_head = of.image_encoder, of.image_head
+
+    def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        normalised = (pixels.float() / 255 - self.image_encoder.mean) / self.image_encoder.std
+        states = self.image_encoder.deepen(self.image_encoder.body_tokens(normalised))
+        hidden = self.image_head.hidden(states)
+        logits = hidden @ self.image_head.decoder.t()
+        return logits.amax(1) + self.image_head.bias, hidden
+
+
+class _Graph:
+    """ONNX operators for those of torch; `names` says what torch's values are called."""
+
+    def __init__(self) -> None:
+        self.nodes: list[bytes] = []
+        self.constants: list[bytes] = []
+        self.names: dict[str, str] = {}
+
+    def add(self, operator: str, output: str, *inputs: Any, **attributes: Any) -> None:
+        given = [self._named(one) for one in inputs]
+        self.nodes.append(node(operator, given, [output], **attributes))
+        self.names[output] = output
+
+    def constant(self, values: Any, kind: str = "float32") -> str:
+        name = f"constant.{len(self.constants)}"
+        self.constants.append(stored(name, np.array(values, kind)))
+        return name
+
+    def _named(self, given: Any) -> str:
+        if isinstance(given, torch.fx.Node):
+            return self.names[given.name]
+        return given if isinstance(given, str) else self.constant(given)
+
+
+def _conv(graph: _Graph, out: str, x: Any, weight: Any, bias: Any = None, *rest: Any) -> None:
+    usual: tuple[Any, ...] = ([1, 1], [0, 0], [1, 1], 1)
+    stride, padding, dilation, groups = *rest, *usual[len(rest) :]
+    inputs = [x, weight] if bias is None else [x, weight, bias]
+    attributes = {"strides": list(stride), "pads": [*padding, *padding], "dilations": list(dilation)}
+    graph.add("Conv", out, *inputs, **attributes, group=groups)
+
+
+def _norm(graph: _Graph, out: str, x: Any, weight: Any, bias: Any, mean: Any, var: Any, *rest: Any) -> None:
+    graph.add("BatchNormalization", out, x, weight, bias, mean, var, epsilon=float(rest[-2]))
+
+
+def _pad(graph: _Graph, out: str, x: Any, pad: list[int], *rest: Any) -> None:
+    left, right, top, bottom = pad
+    pads = graph.constant([0, 0, top, left, 0, 0, bottom, right], "int64")
+    graph.add("Pad", out, x, pads)
+
+
+def _clip(graph: _Graph, out: str, x: Any, low: float, high: float) -> None:
+    graph.add("Clip", out, x, float(low), float(high))
+
+
+def _linear(graph: _Graph, out: str, x: Any, weight: Any, bias: Any = None) -> None:
+    graph.add("Transpose", f"{out}.t", weight, perm=[1, 0])
+    graph.add("MatMul", f"{out}.product", x, f"{out}.t")
+    graph.add("Add", out, f"{out}.product", bias)
+
+
+def _gelu(graph: _Graph, out: str, x: Any, *rest: Any, **more: Any) -> None:
+    graph.add("Div", f"{out}.scaled", x, 2**0.5)
+    graph.add("Erf", f"{out}.erf", f"{out}.scaled")
+    graph.add("Add", f"{out}.sum", f"{out}.erf", 1.0)
+    graph.add("Mul", f"{out}.twice", x, f"{out}.sum")
+    graph.add("Mul", out, f"{out}.twice", 0.5)
+
+
+def _layer_norm(graph: _Graph, out: str, x: Any, shape: Any, weight: Any, bias: Any, *rest: Any) -> None:
+    graph.add("LayerNormalization", out, x, weight, bias, axis=-1, epsilon=float((*rest, 1e-5)[0]))
+
+
+def _flatten(graph: _Graph, out: str, x: Any, start: int, *rest: Any) -> None:
+    if start != 2:
+        raise KeyError("flatten of other dimensions")
+    graph.add("Reshape", out, x, graph.constant([0, 0, -1], "int64"))
+
+
+def _transpose(graph: _Graph, out: str, x: Any, first: int, second: int) -> None:
+    order = list(range(x.meta["val"].ndim))
+    order[first], order[second] = order[second], order[first]
+    graph.add("Transpose", out, x, perm=order)
+
+
+OPERATORS: dict[str, Callable[..., None]] = {
+    "conv2d": _conv,
+    "batch_norm": _norm,
+    "pad": _pad,
+    "hardtanh": _clip,
+    "hardtanh_": _clip,
+    "relu6": lambda graph, out, x: _clip(graph, out, x, 0, 6),
+    "relu6_": lambda graph, out, x: _clip(graph, out, x, 0, 6),
+    "linear": _linear,
+    "gelu": _gelu,
+    "layer_norm": _layer_norm,
+    "flatten": _flatten,
+    "transpose": _transpose,
+    "t": lambda graph, out, x: graph.add("Transpose", out, x, perm=[1, 0]),
+    "add": lambda graph, out, x, y: graph.add("Add", out, x, y),
+    "sub": lambda graph, out, x, y: graph.add("Sub", out, x, y),
+    "div": lambda graph, out, x, y: graph.add("Div", out, x, y),
+    "matmul": lambda graph, out, x, y: graph.add("MatMul", out, x, y),
+    "amax": lambda graph, out, x, axes: graph.add("ReduceMax", out, x, axes=list(axes), keepdims=0),
+    "to": lambda graph, out, x, *rest: graph.add("Cast", out, x, to=1),
+    "contiguous": lambda graph, out, x, *rest, **more: graph.add("Identity", out, x),
+    "alias": lambda graph, out, x: graph.add("Identity", out, x),
+    "dropout": lambda graph, out, x, *rest: graph.add("Identity", out, x),
+}
+"""What each operator of torch becomes; a model with others needs torch."""
+
+
+def image_graph(of: LexLIP) -> bytes:
+    """Return the graph: "pixels", uint8 [B, 3, S, S], to "logits" [B, V] and "hidden" [B, P, D].
+
+    Raises:
+        ModelError: the image encoder has an operator that is not known here.
+    """
+    if of.config.joint or of.image_encoder.prefix_tokens:
+        raise ModelError(f"'{of.name}' pools in another way: its photos need torch")
+    pixels = torch.zeros(2, 3, of.config.image.size, of.config.image.size, dtype=torch.uint8)
+    batch = torch.export.Dim("batch", min=1, max=1024)
+    program = torch.export.export(_Tower(of).eval(), (pixels,), dynamic_shapes=({0: batch},))
+    graph, weights = _Graph(), []
+    saved = dict(of.state_dict())
+    inputs = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs}  # type: ignore[union-attr]
+    for step in program.graph.nodes:
+        if step.op == "placeholder":
+            target = inputs[step.name]
+            graph.names[step.name] = target or "pixels"
+            if str(target).endswith("num_batches_tracked"):
+                continue  # only training counts them
+            if target in saved:
+                weights.append(declared(str(target), "float32", tuple(saved[str(target)].shape)))
+            elif target is not None:
+                buffer = dict(program.named_buffers())[target]
+                graph.names[step.name] = graph.constant(buffer.numpy())
+        elif step.op == "call_function":
+            name = str(step.target).split(".")[1]
+            if name == "_assert_tensor_metadata":
+                continue
+            if name not in OPERATORS:
+                raise ModelError(f"'{of.config.image.name}' has the operator {name}: its photos need torch")
+            OPERATORS[name](graph, step.name, *step.args, **step.kwargs)
+        elif step.op == "output":
+            for output, result in zip(("logits", "hidden"), step.args[0], strict=True):
+                graph.add("Identity", output, result)
+    size, width = of.config.image.size, of.text_encoder.width
+    return model(
+        graph.nodes,
+        [*weights, *graph.constants],
+        [value("pixels", "uint8", ["B", 3, size, size])],
+        [value("logits", "float32", ["B", of.dimensions]), value("hidden", "float32", ["B", "P", width])],
+    )
+
+
+def write_image_graph(folder: Path) -> None:
+    """Write a model's graph into its folder, and its checksum."""
+    (folder / GRAPH).write_bytes(image_graph(LexLIP.from_pretrained(folder)))
+    write_checksums(folder, [GRAPH])
+
+
+if __name__ == "__main__":
+    for given in sys.argv[1:]:
+        write_image_graph(Path(given))

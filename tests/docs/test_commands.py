@@ -53,6 +53,8 @@ def arguments(line: str) -> list[str] | None:
 
 def parse(given: list[str], only_names: bool = False) -> None:
     """Let click parse it, without running it; with `only_names` commands may lack their arguments."""
+    if only_names and not given:
+        return
     command: click.Command = main
     try:
         context = main.make_context("lexlip", given)

@@ -11,7 +11,8 @@ import pytest
 from bridge_corpus import ROOT, Corpus, brute_force
 from scipy.sparse import load_npz, save_npz
 
-from anserini_bridge import ImpactSearcher
+from anserini_bridge import ImpactSearcher, read_metadata
+from anserini_bridge.runtime import lucene_version
 
 OLD = ROOT / "tests" / "net" / "fixtures" / "photos" / ".impact"
 
@@ -56,8 +57,9 @@ print(json.dumps([find_jar().name, found, [row.tolist() for row in scores]]))
     vectors = load_npz(tmp_path / "vectors.npz")
     expected = brute_force(vectors[:20], vectors, [f"{number}" for number in range(500)], 10)
     assert list(zip(found, scores, strict=True)) == expected
-    with ImpactSearcher(tmp_path / "index") as searcher:  # Anserini's Lucene is as new
-        assert searcher.search(vectors[:20], k=10)[0] == found
+    if lucene_version() == read_metadata(tmp_path / "index").lucene_version:  # Anserini's is older on Python 3.11
+        with ImpactSearcher(tmp_path / "index") as searcher:
+            assert searcher.search(vectors[:20], k=10)[0] == found
 
 
 def test_an_index_of_an_older_version_is_searched_and_changed(run_python: Run, tmp_path: Path) -> None:

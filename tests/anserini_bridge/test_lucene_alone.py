@@ -57,7 +57,7 @@ print(json.dumps([find_jar().name, found, [row.tolist() for row in scores]]))
     vectors = load_npz(tmp_path / "vectors.npz")
     expected = brute_force(vectors[:20], vectors, [f"{number}" for number in range(500)], 10)
     assert list(zip(found, scores, strict=True)) == expected
-    if lucene_version() == read_metadata(tmp_path / "index").lucene_version:  # Anserini's is older on Python 3.11
+    if lucene_version() == read_metadata(tmp_path / "index").lucene_version:  # older on 3.11
         with ImpactSearcher(tmp_path / "index") as searcher:
             assert searcher.search(vectors[:20], k=10)[0] == found
 

@@ -195,7 +195,9 @@ def test_verify_names_files_and_photos(lexlip: Run, photos: Path) -> None:
 def test_verify_of_a_damaged_model_and_index_json(lexlip: Run, photos: Path, model_folder: Path) -> None:
     shutil.copytree(model_folder, "copy")
     lexlip("index", "photos", "--model", "copy")
-    for file in files_of(Path("copy")):
+    checked = [file for file in files_of(Path("copy")) if file.name != "README.md"]  # a card may be edited
+    assert len(checked) > 4
+    for file in checked:
         with flipped(file):
             found = findings(lexlip("doctor", "--verify", "--model", "copy", code=1))
             assert (found["model"][0], found["encoder"][0], found["files"][0]) == ("failed", "failed", "ok")

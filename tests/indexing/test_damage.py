@@ -306,6 +306,8 @@ def test_nothing_is_indexed_with_a_damaged_model(
     monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
     before = state(made.index)
     for file in files_of(made.model):
+        if file.name == "README.md":
+            continue  # a card may be edited
         with flipped(file):
             with pytest.raises(ModelError, match="is damaged: "):
                 update(made, repair=repair)

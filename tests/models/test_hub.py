@@ -77,6 +77,7 @@ def test_a_model_goes_to_the_hub_and_comes_back(hub: HubStandIn, run_python: Pyt
     assert hub.repositories["me/tiny"]["README.md"] == b"# my own card\n"
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_name_of_the_hub(
     hub: HubStandIn, run_python: Python, tmp_path: Path, photos: Path, model_folder: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_the_command_line_takes_a_name_of_the_hub(
     )
 
 
+@pytest.mark.slow
 def test_a_changed_download_is_found(
     hub: HubStandIn, run_python: Python, tmp_path: Path, model_folder: Path
 ) -> None:

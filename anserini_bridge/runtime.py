@@ -146,13 +146,7 @@ def lucene_version() -> str:
     jar = find_jar()
     if jar != _PACKAGED:
         return version_in_pom(jar)
-    try:
-        with zipfile.ZipFile(jar) as archive:
-            manifest = archive.read("META-INF/MANIFEST.MF").decode()
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise NoJar(
-            f"{jar} is damaged ({error}): install it again with `pip install --force-reinstall lexlip`"
-        ) from None
+    manifest = _text_in(jar, "META-INF/MANIFEST.MF", "lexlip")
     return manifest.partition("Implementation-Version: ")[2].split("\n")[0]
 
 
@@ -162,15 +156,19 @@ def version_in_pom(jar: Path) -> str:
     Raises:
         NoJar: it is damaged, or too old to say.
     """
-    try:
-        with zipfile.ZipFile(jar) as archive:
-            pom = archive.read("META-INF/maven/io.anserini/anserini/pom.xml").decode()
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise NoJar(
-            f"{jar} is damaged ({error}):"
-            " install it again with `pip install --force-reinstall --no-deps pyserini`"
-        ) from None
+    pom = _text_in(jar, "META-INF/maven/io.anserini/anserini/pom.xml", "--no-deps pyserini")
     found = re.search(r"<lucene\.version>([^<]+)</lucene\.version>", pom)
     if not found:
         raise NoJar(f"{jar} does not say which Lucene it contains: install pyserini 1.6 or newer")
     return found[1]
+
+
+def _text_in(jar: Path, member: str, package: str) -> str:
+    """Return a text of a jar; NoJar, with what to install again, if the jar is damaged."""
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            return archive.read(member).decode()
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise NoJar(
+            f"{jar} is damaged ({error}): install it again with `pip install --force-reinstall {package}`"
+        ) from None

@@ -8,7 +8,7 @@ from typing import Any
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
 
-PATTERNS = ("*.json", "*.txt", "*.safetensors")
+PATTERNS = ("*.json", "*.txt", "*.safetensors", "*.onnx")
 """The files of a model's folder, see `lexlip.models.model_folder`."""
 
 CARD = "README.md"

@@ -4,11 +4,13 @@ import json
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
 
+from lexlip.models.hub import PATTERNS
 from lexlip.models.model_folder import PACKAGED
 from tests.models.hub_stand_in import COMMIT, HubStandIn
 from tests.tiny import tiny_dense, tiny_model
@@ -22,6 +24,12 @@ model = LexLIP.from_pretrained("me/tiny")
 difference = model.encode_text(CAPTIONS) - tiny_model().encode_text(CAPTIONS)
 print(json.dumps([model.identity, float(abs(difference).max())]))
 """
+
+
+def test_all_files_of_a_model_are_fetched() -> None:
+    checked = (PACKAGED / "mini" / "checksums.txt").read_text().split()[1::2]
+    assert "image.onnx" in checked
+    assert all(any(fnmatch(file, pattern) for pattern in PATTERNS) for file in checked)
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from lexlip.errors import ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_checksums import write_checksums
+from lexlip.models.model_folder import GRAPH
 from lexlip.queries.onnx_format import declared, model, node, stored, value
-from lexlip.queries.photo_encoder import GRAPH
 
 
 class _Tower(nn.Module):

@@ -29,6 +29,7 @@ from lexlip.models.hub import fetch, is_lexlip_on_hub
 from lexlip.registry import BM25
 
 FORMAT = 1
+GRAPH = "image.onnx"
 KEPT = "kept"  # marks a checkpoint that training must not remove
 PACKAGED = Path(__file__).parent.parent / "weights"  # the checkpoints that ship, by name
 

@@ -26,7 +26,7 @@ from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine import cores
 from lexlip.models.compression import expand
 from lexlip.models.model_checksums import WEIGHTS
-from lexlip.models.model_folder import check_kind, damaged, model_folder, read_description, read_words
+from lexlip.models.model_folder import GRAPH, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.pictures import as_seen
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries
@@ -36,7 +36,6 @@ from lexlip.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
 
-GRAPH = "image.onnx"
 _OF_IMAGES = ("image_encoder.", "image_head.")
 _DECODER, _BIAS = "image_head.decoder", "image_head.bias"
 

@@ -10,8 +10,8 @@ from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.explain.weighted_words import words_of_picture
 from lexlip.explain.word_places import places
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_folder import PACKAGED
-from lexlip.queries.photo_encoder import GRAPH, PhotoEncoder
+from lexlip.models.model_folder import GRAPH, PACKAGED
+from lexlip.queries.photo_encoder import PhotoEncoder
 from tests.conftest import ROOT
 
 PHOTOS = sorted((ROOT / "lexlip" / "photos").glob("*.jpg"))[:4]

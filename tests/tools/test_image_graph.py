@@ -6,8 +6,8 @@ import pytest
 
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import check_model
-from lexlip.models.model_folder import PACKAGED
-from lexlip.queries.photo_encoder import GRAPH, PhotoEncoder
+from lexlip.models.model_folder import GRAPH, PACKAGED
+from lexlip.queries.photo_encoder import PhotoEncoder
 from tests.tiny import tiny_model
 from tools.image_graph import image_graph, write_image_graph
 

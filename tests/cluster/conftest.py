@@ -1,4 +1,4 @@
-"""A Ray of two processors that all tests here share, and tars of drawn photos."""
+"""A Ray of two processors that the tests of a file share, and tars of drawn photos."""
 
 import io
 import os
@@ -53,7 +53,7 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
     return index
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Ray, in this process and those that it starts."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

@@ -42,10 +42,10 @@ class _Member:
         """Ask it last for a while; one that Ray gave up is started anew."""
         from ray.exceptions import ActorDiedError
 
-        now = time.monotonic()
-        if isinstance(error, ActorDiedError) and self.resting < now:
+        now, gone = time.monotonic(), isinstance(error, ActorDiedError)
+        if gone and self.resting < now:
             self.actor = self._start()
-        self.resting = now + REST
+        self.resting = now + (TRY if gone else REST)
 
 
 class ReplicaGroups:
@@ -142,9 +142,7 @@ class ReplicaGroups:
         group = self._groups[shard]
         now = time.monotonic()
         order = [group[(turn + step) % len(group)] for step in range(len(group))]
-        member = min(
-            order, key=lambda one: max(one.resting - now, 0.0)
-        )  # the first of those that do not rest
+        member = min(order, key=lambda one: max(one.resting - now, 0.0))  # the first that does not rest
         return member, member.actor.call.remote(method, *given)
 
     def _answer(
@@ -152,13 +150,15 @@ class ReplicaGroups:
     ) -> Any:
         """Return what a replica answers; ask others of the group until one does."""
         import ray
-        from ray.exceptions import GetTimeoutError, RayActorError
+        from ray.exceptions import RayError, RayTaskError
 
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 found = ray.get(answer, timeout=min(TRY, max(0.0, deadline - time.monotonic())))
-            except (RayActorError, GetTimeoutError) as error:
+            except RayTaskError:  # a fault of the program, which another replica has too
+                raise
+            except RayError as error:
                 member.rest(error)
             else:
                 if isinstance(found, FixableError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ from lexlip.machine import cores
 
 if TYPE_CHECKING:
     from ray.exceptions import RayError
+
+
+WAIT = 10.0  # seconds that a head has to answer
 
 
 @contextmanager
@@ -28,6 +32,8 @@ def connected(address: str, processes: int = 0) -> Iterator[None]:
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read when Ray is imported: nothing is reported anywhere
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns that this will be so
+    if address not in ("local", "auto"):
+        _check_head(address)
     import ray
 
     if ray.is_initialized():
@@ -47,6 +53,16 @@ def connected(address: str, processes: int = 0) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_head(address: str) -> None:
+    """Raise ConfigError if nothing listens at HOST:PORT, for which Ray would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), WAIT).close()
+    except (OSError, ValueError) as error:
+        why = "give local, auto or HOST:PORT" if isinstance(error, ValueError) else error.strerror or error
+        raise ConfigError(f"there is no Ray cluster at {address!r} ({why})") from None
 
 
 def cause_of(error: RayError) -> FixableError | None:

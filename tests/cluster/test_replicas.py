@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from lexlip.cluster.replicas import ReplicaGroups
+from lexlip.cluster.session import connected
 from lexlip.errors import ConfigError, FixableError
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
@@ -39,6 +40,14 @@ def test_replicas_answer_as_one_process_does(tmp_path: Path, model_folder: Path)
         assert far.stage.searcher.shards.members()[0][0] != one
     with pytest.raises(ConfigError, match="need 6 processors, and the cluster has 2"):
         search_in(index, replicas=3)
+
+
+@pytest.mark.parametrize(
+    ("address", "why"), [("localhost:1", "Connection refused"), ("ray://head", "give local, auto or HOST")]
+)
+def test_a_cluster_that_is_not_there_is_one_sentence(address: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why), connected(address):
+        pass
 
 
 def test_an_index_without_shards_is_served_without_ray(lexlip: Run, photos: Path, model_folder: Path) -> None:

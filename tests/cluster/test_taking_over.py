@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from lexlip.bench.serving import running_server
 from lexlip.cluster.replicas import ReplicaGroups
 from lexlip.cluster.session import connected
 from lexlip.errors import FixableError
@@ -106,3 +108,18 @@ def wait_for(shards: ReplicaGroups, there: Callable[[list[list[tuple[str, int]]]
             pass
         assert time.monotonic() < end
         time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_the_server_asks_replicas(tmp_path: Path, model_folder: Path) -> None:
+    index = sharded_index(tmp_path, model_folder, tars=2)
+    with running_server(index, None, ["--ray", "local"]) as (address, _, _):
+        with httpx2.Client(base_url=address, timeout=60) as client:
+            found = client.get("/api/search", params={"q": "a dog", "k": 10}).json()["hits"]
+            picture = client.get(f"/api/photos/{found[0]['key']}/thumbnail", params={"width": 320})
+            updated = client.post("/api/update", json={})
+    with PhotoSearch(index) as near:
+        assert [(hit["id"], hit["score"]) for hit in found] == hits(near, "a dog")
+    assert picture.headers["content-type"] == "image/webp"
+    assert updated.status_code == 409
+    assert "is in shards: index again with --ray" in updated.json()["detail"]

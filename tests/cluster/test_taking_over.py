@@ -1,5 +1,6 @@
 """Processes and machines die under load: replicas take over from one another, and come back."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -14,11 +15,13 @@ import pytest
 from lexlip.bench.serving import running_server
 from lexlip.cluster.replicas import ReplicaGroups
 from lexlip.cluster.session import connected
+from lexlip.cluster.shard_indexing import index_shards
 from lexlip.errors import FixableError
+from lexlip.indexing.api import index
 from lexlip.search.photo_search import PhotoSearch
-from tests.cluster.conftest import sharded_index
+from tests.cluster.conftest import sharded_index, write_tars
 from tests.cluster.test_replicas import search_in
-from tests.cluster.test_shard_indexing import QUERIES
+from tests.cluster.test_shard_indexing import QUERIES, answers
 
 
 @pytest.fixture
@@ -40,14 +43,14 @@ def two_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
 @pytest.mark.slow
 def test_processes_and_machines_die_under_load(two_machines: Any, tmp_path: Path, model_folder: Path) -> None:
     """No answer is wrong, no call fails, and two replicas of each shard are there again."""
-    index = sharded_index(tmp_path, model_folder, tars=2)
-    with PhotoSearch(index) as near:
+    folder = sharded_index(tmp_path, model_folder, tars=2)
+    with PhotoSearch(folder) as near:
         right = {query: hits(near, query) for query in QUERIES}
     wrong: list[str] = []
     failed: list[str] = []
     asked = [0]
     over = threading.Event()
-    with connected(two_machines.address), search_in(index, replicas=2, copy=True) as far:
+    with connected(two_machines.address), search_in(folder, replicas=2, copy=True) as far:
         shards = far.stage.searcher.shards
         before = shards.members()
         for group in before:  # on both machines, from disks of their own
@@ -112,14 +115,52 @@ def wait_for(shards: ReplicaGroups, there: Callable[[list[list[tuple[str, int]]]
 
 @pytest.mark.slow
 def test_the_server_asks_replicas(tmp_path: Path, model_folder: Path) -> None:
-    index = sharded_index(tmp_path, model_folder, tars=2)
-    with running_server(index, None, ["--ray", "local"]) as (address, _, _):
-        with httpx2.Client(base_url=address, timeout=60) as client:
-            found = client.get("/api/search", params={"q": "a dog", "k": 10}).json()["hits"]
-            picture = client.get(f"/api/photos/{found[0]['key']}/thumbnail", params={"width": 320})
-            updated = client.post("/api/update", json={})
-    with PhotoSearch(index) as near:
+    folder = sharded_index(tmp_path, model_folder, tars=2)
+    with (
+        running_server(folder, None, ["--ray", "local"]) as (address, _, _),
+        httpx2.Client(base_url=address, timeout=60) as client,
+    ):
+        found = client.get("/api/search", params={"q": "a dog", "k": 10}).json()["hits"]
+        picture = client.get(f"/api/photos/{found[0]['key']}/thumbnail", params={"width": 320})
+        updated = client.post("/api/update", json={})
+    with PhotoSearch(folder) as near:
         assert [(hit["id"], hit["score"]) for hit in found] == hits(near, "a dog")
     assert picture.headers["content-type"] == "image/webp"
     assert updated.status_code == 409
     assert "is in shards: index again with --ray" in updated.json()["detail"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_a_shard_whose_process_dies_is_made_by_another(tmp_path: Path, model_folder: Path) -> None:
+    write_tars(tmp_path / "tars", tars=2)
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        end = time.monotonic() + 60
+        while not killed and time.monotonic() < end:
+            killed.extend(indexers()[:1])
+            time.sleep(0.1)
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    done = index_shards(tmp_path / "tars", tmp_path / "many", model_folder, "local", workers=0)
+    killer.join()
+    assert (done.photos, done.unlisted, len(killed)) == (14, [], 1)
+    index(tmp_path / "tars", tmp_path / "one", model_folder)
+    assert answers(tmp_path / "many") == answers(tmp_path / "one")
+
+
+def indexers() -> list[int]:
+    """The processes that index, of the Ray that this process started."""
+    parents, names = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            names[int(path.name)] = (path / "cmdline").read_bytes()
+    return [
+        pid
+        for pid, name in names.items()
+        if name.startswith(b"ray::ShardIndexer") and parents.get(parents[pid]) == os.getpid()
+    ]

@@ -144,7 +144,6 @@ def _take_over(index: Path, names: Sequence[str]) -> dict[int, ShardRecord]:
     unfinished = index / UNFINISHED
     if unfinished.exists() and not _of_shards(unfinished):
         shutil.rmtree(unfinished)  # of an index of one machine
-    unfinished.mkdir(exist_ok=True)
     found: dict[int, ShardRecord] = {}
     for number, name in enumerate(names):
         for folder in (unfinished, *index.glob("data-*")):
@@ -228,7 +227,7 @@ def commit(
         shards=shards,
     )
     if _as_before(index, metadata):  # servers may have it open
-        shutil.rmtree(unfinished)
+        shutil.rmtree(unfinished, ignore_errors=True)
         return records
     (index / data).mkdir()
     for number, name in enumerate(names):

@@ -82,6 +82,9 @@ def test_what_it_cannot_do_is_one_sentence(lexlip: Run, tmp_path: Path, model_fo
     assert "--ray takes one SOURCE" in lexlip("index", "tars", "tars", *to, code=2).stderr
     assert "no tar matches" in lexlip("index", "nothing/*.tar", *to, code=2).stderr
     assert "not one" in lexlip("index", "tars", *to[:-1], "bm25", code=2).stderr
+    assert "no Ray cluster at 'localhost:1'" in lexlip(
+        "index", "tars", "--ray", "localhost:1", "--index", "many", "--model", model_folder, code=2
+    ).stderr  # fmt: skip
     (tmp_path / "photos").mkdir()
     assert "holds no tars" in lexlip("index", "photos", *to, code=2).stderr
     assert not (tmp_path / "many").exists()

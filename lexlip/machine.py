@@ -15,7 +15,9 @@ _NEVER, _GROWTH = 2**31 - 1, 2**28  # bytes
 
 
 def cores() -> int:
-    """Return how many processor cores this process may use."""
+    """Return how many processor cores this process may use; LEXLIP_CORES says so if it is set."""
+    if (given := os.environ.get("LEXLIP_CORES", "")).isdigit() and int(given) > 0:
+        return int(given)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

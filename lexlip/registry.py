@@ -82,10 +82,14 @@ MODELS = {
 
 INDEXES = {
     "impact": "lexlip.search.stages.impact:ImpactStage",
+    "sharded": "lexlip.search.stages.sharded:ShardedStage",
     "dense": "lexlip.search.stages.dense:DenseStage",
     "bm25": "lexlip.search.stages.bm25:BM25Stage",
 }
 """Kinds of indexes (`kind` in index.json) and what searches each."""
+
+WITH_WORDS = ("impact", "sharded")
+"""Kinds of indexes that know the words of photos."""
 
 
 def load_class(implementation: str) -> Any:

@@ -32,6 +32,7 @@ ROOMS = """
     lexlip.search
     lexlip.explain
     lexlip.indexing
+    lexlip.cluster
     lexlip.measure
     lexlip.training
     lexlip.bench.corpus

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+from lexlip import machine
+
 ROUNDS = """
 import resource, sys, torch
 from lexlip.machine import keep_freed_memory
@@ -25,3 +27,12 @@ def test_a_freed_tensors_pages_are_used_again() -> None:
     }
     assert faults["give"] > 100  # the system clears the same pages again and again
     assert faults["keep"] < faults["give"] / 10
+
+
+def test_a_variable_limits_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = machine.cores()
+    monkeypatch.setenv("LEXLIP_CORES", "3")
+    assert machine.cores() == 3
+    for nothing in ("", "0", "many"):
+        monkeypatch.setenv("LEXLIP_CORES", nothing)
+        assert machine.cores() == there

@@ -8,6 +8,7 @@ _MODULES = {
     "anserini": ("pyserini",),
     "draw": ("wordcloud", "matplotlib"),
     "mcp": ("mcp",),
+    "ray": ("ray",),
 }
 EXTRAS = {
     module: f"pip install 'lexlip[{extra}]'" for extra, modules in _MODULES.items() for module in modules

@@ -64,6 +64,13 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     metavar="FILE",
     help="Also write the documents for Anserini, as a JsonVectorCollection.",
 )
+@click.option(
+    "--ray",
+    "address",
+    metavar="ADDRESS",
+    help="Index the tars of one SOURCE on a Ray cluster, a shard a tar: local is this machine, auto the"
+    " cluster that it belongs to, HOST:PORT another one's head (see docs/cluster.md).",
+)
 @options.language_option
 @options.images_option
 @options.split_option
@@ -84,6 +91,7 @@ def index(
     repair: bool,
     exclude: tuple[str, ...],
     pseudo_documents: str | None,
+    address: str | None,
     language: str,
     images: str | None,
     split: str | None,
@@ -107,7 +115,6 @@ def index(
     content are not encoded again.
     """
     from lexlip.indexing import api
-    from lexlip.indexing.report import Updated
     from lexlip.models.model_folder import kind_of
 
     for option, given in (("--prune", prune), ("--repair", repair)):
@@ -119,6 +126,9 @@ def index(
     with interruptible(
         f"nothing was changed; run the same command again to {'update' if update else 'go on'}"
     ):
+        if address is not None:
+            _show(_on_cluster(context, sources, address), as_json)
+            return
         kind = "lexlip" if update else kind_of(model)  # only an index of words can be updated
         _check_options(context, kind, model)
         if update:
@@ -154,6 +164,40 @@ def index(
                 device=device,
                 progress=not as_json,
             )
+    _show(done, as_json, repair)
+
+
+def _on_cluster(context: click.Context, sources: tuple[str, ...], address: str) -> Indexed:
+    """Index tars on a Ray cluster."""
+    from lexlip.cluster.shard_indexing import index_shards
+
+    options.refuse(
+        context,
+        ["update", "ann", "exclude", "pseudo_documents", "language", "images", "split"],
+        "is not for --ray, which makes shards of words from tars",
+    )
+    if len(sources) != 1:
+        raise click.UsageError(
+            "--ray takes one SOURCE: a folder of tars, or a pattern of them in quotes, such as 'shards/*.tar'"
+        )
+    given = context.params
+    return index_shards(
+        sources[0],
+        given["index_folder"],
+        given["model"],
+        address,
+        topk=given["topk"],
+        quantization=given["quantization"],
+        workers=given["workers"],
+        device=given["device"],
+        progress=not given["as_json"],
+    )
+
+
+def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
+    """Print what was done."""
+    from lexlip.indexing.report import Updated
+
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return

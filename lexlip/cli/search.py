@@ -10,6 +10,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.plain_text import readable
+from lexlip.registry import WITH_WORDS
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
@@ -211,7 +212,7 @@ def show(answer: Answer, kind: str = "impact") -> None:
         click.echo(
             f"note: too long for the model, which did not read the end: {readable(answer.unread)}", err=True
         )
-    if kind == "impact":
+    if kind in WITH_WORDS:
         heaviest = list(answer.terms.items())[:10]
         more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
         click.echo(

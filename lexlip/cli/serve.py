@@ -33,6 +33,25 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     is_flag=True,
     help="Also search the captions and keywords that the index has, as search does.",
 )
+@click.option(
+    "--ray",
+    "address",
+    metavar="ADDRESS",
+    help="Search the index's shards on a Ray cluster: local is this machine, auto the cluster that it belongs"
+    " to, HOST:PORT another one's head (see docs/cluster.md).",
+)
+@click.option(
+    "--replicas",
+    type=_NUMBER,
+    default=1,
+    show_default=True,
+    help="With --ray: of each shard, on different machines as far as there are; each takes one processor.",
+)
+@click.option(
+    "--copy",
+    is_flag=True,
+    help="With --ray: copy shards to the machines' own disks, for machines that do not see the index.",
+)
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.device_option
 @click.option("--max-k", type=_NUMBER, default=1000, show_default=True, help="Hits of one answer.")
@@ -76,7 +95,9 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     metavar="SECONDS",
     help="When the process with the image model ends that nobody needs.",
 )
+@click.pass_context
 def serve(
+    context: click.Context,
     index_folder: str,
     host: str,
     port: int,
@@ -84,6 +105,9 @@ def serve(
     allow_host: tuple[str, ...],
     watch: bool,
     captions: bool,
+    address: str | None,
+    replicas: int,
+    copy: bool,
     model: str | None,
     device: str,
     max_k: int,
@@ -103,7 +127,12 @@ def serve(
     """
     from lexlip.server.access import Access
     from lexlip.server.limits import Limits
-    from lexlip.server.running import serve_index
+    from lexlip.server.running import OnCluster, serve_index
+
+    if address is None:
+        options.refuse(context, ["replicas", "copy"], "is for --ray")
+    else:
+        options.refuse(context, ["watch", "captions"], "is not for --ray, which serves shards as they are")
 
     limits = Limits(
         k=max_k,
@@ -118,6 +147,7 @@ def serve(
     )
     access = Access(host, token or None, allow_host, rate)
     with interruptible("the server has ended"):
+        where = None if address is None else OnCluster(address, replicas, copy)
         serve_index(
-            Path(index_folder), host, port, access, limits, model, device, watch, captions, click.echo
+            Path(index_folder), host, port, access, limits, model, device, watch, captions, where, click.echo
         )

@@ -28,15 +28,18 @@ class WebDatasetSource(Source):
         tars: their paths.
         name: what the user gave.
         may_be_empty: accept tars without photos.
+        root: the folder that ids are relative to, if these are some of more tars.
 
     Raises:
         DataError: there is no photo in any of them.
     """
 
-    def __init__(self, tars: Sequence[Path], name: str, may_be_empty: bool = False) -> None:
+    def __init__(
+        self, tars: Sequence[Path], name: str, may_be_empty: bool = False, root: str | None = None
+    ) -> None:
         self.name = name
         self.tars = [str(tar.absolute()) for tar in tars]
-        self.root = os.path.commonpath([os.path.dirname(tar) for tar in self.tars])  # noqa: PTH120
+        self.root = root or folder_of(tars)
         self.roots = [self.root]
         self._shards = list_shards(self.tars)
         names = [os.path.relpath(tar, self.root) for tar in self.tars]
@@ -78,6 +81,11 @@ class WebDatasetSource(Source):
 
     def captioned(self) -> np.ndarray:
         return self._photos.captioned()
+
+
+def folder_of(tars: Sequence[Path]) -> str:
+    """Return the folder that holds all of some tars."""
+    return os.path.commonpath([str(tar.absolute().parent) for tar in tars])
 
 
 def match_tars(pattern: str) -> list[Path]:

@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import UnknownId, read_header
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query, parse_query
+from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
@@ -53,7 +54,7 @@ class ScoreTable:
 def check_words(index: str | Path) -> None:
     """Raise DataError if an index is one of dense vectors or of captions."""
     header = read_header(index)
-    if header.kind != "impact":
+    if header.kind not in WITH_WORDS:
         raise _no_words(index, header.encoder)
 
 

@@ -17,7 +17,7 @@ from lexlip.indexing.caption_index import write_caption_index
 from lexlip.indexing.journal import Journal
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.photo_vectors import PhotoVectors, Progress
 from lexlip.retrieval.collection import describe_collection
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents, usual_scheme
@@ -39,7 +39,8 @@ def index_photos(
     scheme: Scheme | None = None,
     pseudo_documents: str | Path | None = None,
     workers: int = 2,
-    progress: bool = False,
+    progress: bool | Progress = False,
+    captions: bool = True,
 ) -> Indexed:
     """Index the photos of a source; an index that exists already answers until the new one is complete.
 
@@ -55,7 +56,8 @@ def index_photos(
         pseudo_documents: a .jsonl file to which the documents are also written, in the format of Anserini's
             JsonVectorCollection; they are held in memory for it.
         workers: threads that decode photos.
-        progress: show a progress bar.
+        progress: show a progress bar; or is told how many photos are done, of how many, after each batch.
+        captions: also index captions and keywords, if there are any.
 
     Raises:
         DataError: no photo could be read, or the folder cannot be written; the old index stays.
@@ -71,7 +73,7 @@ def index_photos(
     journal = Journal(index, settings, source, listed, len(words), np.int32)
     documents: list[Impacts] = []
     with writing(f"the index {index}"), writer, journal:
-        bar = "index" if progress else None
+        bar = progress if callable(progress) else "index" if progress else None
         photos = PhotoVectors(
             model, source, workers=workers, progress=bar, indices=journal.missing, facts=True
         )
@@ -85,7 +87,9 @@ def index_photos(
         if len(photos.skipped) == len(source):
             raise photos.none_read()
         extra["photos"] = table.name
-        writer.set_extra(write_caption_index(writer.folder, index, extra, {}), [table.name])
+        if captions:
+            extra = write_caption_index(writer.folder, index, extra, {})
+        writer.set_extra(extra, [table.name])
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, words)
     written = read_metadata(index)

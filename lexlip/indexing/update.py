@@ -359,6 +359,10 @@ def _made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Sch
         header = read_header(index)
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
+    if header.kind == "sharded":
+        raise ConfigError(
+            f"{index} is in shards: index again with --ray and without --update, which encodes new tars only"
+        )
     if header.kind != IndexMetadata.kind:
         raise ConfigError(
             f"the index {index} was made with {header.encoder}, and only an index of words can be updated:"

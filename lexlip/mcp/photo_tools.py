@@ -15,6 +15,7 @@ from lexlip.data import decode
 from lexlip.data.photo_location import reading
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query, parse_query
+from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import Answer
 from lexlip.search.answering import How
 from lexlip.search.photo_search import PhotoSearch
@@ -152,7 +153,7 @@ class PhotoTools:
             "kind": metadata.kind,
             "model": metadata.encoder,
             "made": metadata.created,
-            "words": metadata.kind == "impact",
+            "words": metadata.kind in WITH_WORDS,
             **facets,
             "folders": sorted(uppermost, key=lambda one: one["folder"]),
             "folders_in_all": len(folders),

@@ -13,6 +13,7 @@ from anserini_bridge import IndexHeader
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query, QueryError
 from lexlip.retrieval.engine import Results, Scores
+from lexlip.retrieval.photo_table import OldPhotoTable, PhotoTable, open_photos
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
@@ -35,8 +36,12 @@ class FirstStage(Protocol):
         """What the index says about itself; `metadata.kind` is a key of `lexlip.registry.INDEXES`."""
         ...
 
-    def indexes(self) -> list[tuple[Path, IndexHeader]]:
-        """Return the index, or both that are fused, each with what it says about itself."""
+    def tables(self) -> list[PhotoTable]:
+        """Open the table of the index's photos, or those of both indexes that are fused.
+
+        Raises:
+            Moved: a writer has changed the index since the stage saw it.
+        """
         ...
 
     @property
@@ -164,6 +169,20 @@ class FirstStage(Protocol):
         ...
 
 
+def table_of(index: Path, metadata: IndexHeader) -> PhotoTable:
+    """Open the table that an index has, or had when it said so about itself.
+
+    Raises:
+        Moved: a writer has changed the index since then.
+    """
+    table = open_photos(index, metadata)
+    file = index / metadata.directory / metadata.extra.get("photos", "")
+    if not isinstance(table, OldPhotoTable) and table.file != file:
+        table.close()
+        raise Moved(f"{index} was updated between a look at it and one at its table")
+    return table
+
+
 class WithoutWords:
     """What stages have in common whose index does not know the words of photos; see `FirstStage`."""
 
@@ -174,8 +193,8 @@ class WithoutWords:
     def state(self) -> str:
         return f"{self.metadata.created} {self.metadata.directory}"
 
-    def indexes(self) -> list[tuple[Path, IndexHeader]]:
-        return [(self.index, self.metadata)]
+    def tables(self) -> list[PhotoTable]:
+        return [table_of(self.index, self.metadata)]
 
     def unknown(self, query: str | Query) -> list[str]:
         return []

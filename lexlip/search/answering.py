@@ -15,8 +15,7 @@ from lexlip.plain_text import whole
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.first_stage import Moved
-from lexlip.retrieval.photo_table import OldPhotoTable, Photo, open_photos
+from lexlip.retrieval.photo_table import OldPhotoTable, Photo
 from lexlip.search.paging import Cursor, StaleCursor, digest
 
 if TYPE_CHECKING:
@@ -103,13 +102,7 @@ class IndexState:
     def __init__(self, stage: FirstStage) -> None:
         with ExitStack() as opened:
             self.stage = opened.enter_context(stage.hold())
-            tables = []
-            for index, metadata in self.stage.indexes():
-                tables.append(opened.enter_context(open_photos(index, metadata)))
-                file = index / metadata.directory / metadata.extra.get("photos", "")
-                if not isinstance(tables[-1], OldPhotoTable) and tables[-1].file != file:
-                    raise Moved(f"{index} was updated between a look at it and one at its table")
-            self.photos, *self._more = tables
+            self.photos, *self._more = (opened.enter_context(table) for table in self.stage.tables())
             self._opened = opened.pop_all()
         self._users = 1
         self._lock = threading.Lock()

@@ -15,6 +15,7 @@ from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.first_stage import FirstStage, Moved
+from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.fusion import DEPTH, Hybrid, fuse_two
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ class HybridStage:
     def encoder(self) -> Encoder:
         raise ModelError("a picture searches one index: leave out --also")
 
-    def indexes(self) -> list[tuple[Path, IndexHeader]]:
-        return [*self.first.indexes(), *self.second.indexes()]
+    def tables(self) -> list[PhotoTable]:
+        return [*self.first.tables(), *self.second.tables()]
 
     @property
     def state(self) -> str:

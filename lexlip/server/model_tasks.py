@@ -50,12 +50,15 @@ class ModelTasks:
         header = read_header(self.index)
         with self._lock:
             if self._loaded is None or self._loaded[0] != header.encoder:
+                from lexlip.search.engines.shard import read_sharded
                 from lexlip.search.stages.index_model import load_dense_encoder, load_encoder
 
                 if header.kind == "dense":
                     encoder: Any = load_dense_encoder(self.index, header, self.model, self.device)
                 else:
-                    encoder = load_encoder(self.index, read_metadata(self.index), self.model, self.device)
+                    sharded = header.kind == "sharded"
+                    metadata = read_sharded(self.index) if sharded else read_metadata(self.index)
+                    encoder = load_encoder(self.index, metadata, self.model, self.device)
                 self._loaded = header.encoder, encoder
             return self._loaded[1]
 

@@ -7,10 +7,11 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge import find_jar, find_java, read_header, start_jvm
 from lexlip.errors import ConfigError
+from lexlip.search.engines.shard import read_sharded
 from lexlip.server.access import Access
 from lexlip.server.limits import Limits
 
@@ -24,6 +25,19 @@ SMALL_GARBAGE = "-XX:MaxNewSize=64m"  # Java collects its garbage early, instead
 GRACE = 5  # seconds that running requests have when the server ends
 
 
+class OnCluster(NamedTuple):
+    """How the shards of an index are searched on a Ray cluster.
+
+    Attributes:
+        address: see `lexlip.cluster.session.connected`.
+        replicas, copy: see `lexlip.cluster.replicas.ReplicaGroups`.
+    """
+
+    address: str
+    replicas: int
+    copy: bool
+
+
 def serve_index(
     index: Path,
     host: str,
@@ -34,6 +48,7 @@ def serve_index(
     device: str = "auto",
     watch: bool = False,
     captions: bool = False,
+    cluster: OnCluster | None = None,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve an index until SIGTERM or Ctrl-C.
@@ -46,6 +61,7 @@ def serve_index(
         model, device: see `lexlip.search.open_index.open_index`.
         watch: update the index when photos change.
         captions: see `PhotoSearch`.
+        cluster: where the index's shards are searched; None: in this process.
         say: is told the address, once the server answers.
 
     Raises:
@@ -54,20 +70,50 @@ def serve_index(
         KeyboardInterrupt: Ctrl-C, after all has ended.
     """
     header = read_header(index)
+    if watch and header.kind == "sharded":
+        raise ConfigError(f"{index} is in shards, which are indexed with --ray: leave --watch out")
     if watch and header.kind != "impact":
         raise ConfigError(
             f"--watch is for an index of words, and {index} was made with {header.encoder}: leave it out"
         )
     if header.kind != "dense":
         find_java(), find_jar()  # fail before the work
+    if cluster is not None and header.kind != "sharded":
+        raise ConfigError(f"--ray searches shards, and {index} has none: make it with `lexlip index --ray`")
     listening = listen(host, port)
+    if cluster is not None:
+        from lexlip.cluster.session import connected
+
+        with connected(cluster.address, len(read_sharded(index).shards) * cluster.replicas + 1):
+            search = open_cluster_search(index, model, device, cluster)
+            _run(index, host, listening, access, limits, model, device, False, search, say)
+        return
     opener = ThreadPoolExecutor(1)  # opens the index while FastAPI is imported, which takes as long
     opening = opener.submit(open_search, index, model, device, captions)
+    import lexlip.server.application  # noqa: F401
+
+    search = opening.result()
+    opener.shutdown()
+    _run(index, host, listening, access, limits, model, device, watch, search, say)
+
+
+def _run(
+    index: Path,
+    host: str,
+    listening: socket.socket,
+    access: Access,
+    limits: Limits,
+    model: str | None,
+    device: str,
+    watch: bool,
+    search: PhotoSearch,
+    say: Callable[[str], None],
+) -> None:
+    """Serve an open index."""
     from lexlip.server.application import make_application
     from lexlip.server.served_index import ServedIndex
 
-    served = ServedIndex(index, model, device, limits, opening.result())
-    opener.shutdown()
+    served = ServedIndex(index, model, device, limits, search)
     photos = served.status()["documents"]
     server = make_server(make_application(served, access, watch))
 
@@ -104,6 +150,24 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
         start_jvm([SMALL_GARBAGE])
     search = PhotoSearch(index, model, device=device, keep_states=STATES, captions=captions)
     search.text("a photo", 50, suggest=SUGGESTED)
+    return search
+
+
+def open_cluster_search(index: Path, model: str | None, device: str, cluster: OnCluster) -> PhotoSearch:
+    """Start the replicas of an index's shards, and search once."""
+    from lexlip.cluster.replicas import ReplicaGroups
+    from lexlip.search.photo_search import PhotoSearch
+    from lexlip.search.stages.sharded import ShardedStage
+    from lexlip.server.limits import SUGGESTED
+
+    shards = ReplicaGroups(index, read_sharded(index), cluster.replicas, cluster.copy)
+    try:
+        stage: Any = ShardedStage(index, model, device=device, shards=shards)
+        search = PhotoSearch.of(stage)
+        search.text("a photo", 50, suggest=SUGGESTED)
+    except BaseException:
+        shards.close()
+        raise
     return search
 
 

@@ -16,6 +16,7 @@ from anserini_bridge import read_header
 from lexlip.errors import DataError
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query, parse_query
+from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import Photo
@@ -128,6 +129,10 @@ class ServedIndex:
 
     def _check_updatable(self) -> None:
         with self.search.now() as (stage, _):
+            if stage.metadata.kind == "sharded":
+                raise Problem(
+                    409, f"{self.index} is in shards: index again with --ray, and start the server again"
+                )
             if stage.metadata.kind != "impact":
                 made = f"the index was made with {stage.metadata.encoder}"
                 raise Problem(409, f"{made}, and only an index of words can be updated: index again")
@@ -142,7 +147,7 @@ class ServedIndex:
             "kind": metadata.kind,
             "model": metadata.encoder,
             "snapshot": hashlib.sha256(str(state).encode()).hexdigest()[:16],
-            "words": metadata.kind == "impact",
+            "words": metadata.kind in WITH_WORDS,
             "update": self.follower.status.to_dict(),
             "limits": self.limits.to_dict(),
         }
@@ -281,7 +286,7 @@ class ServedIndex:
 
     def _check_words(self) -> None:
         with self.search.now() as (stage, _):
-            if stage.metadata.kind != "impact":
+            if stage.metadata.kind not in WITH_WORDS:
                 raise Problem(
                     409, f"the index was made with {stage.metadata.encoder}, which does not know words"
                 )

@@ -2,25 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from anserini_bridge import IndexHeader
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.first_stage import WithoutWords
-from lexlip.search import answering
 from lexlip.search.answering import DATED, Asked, IndexState, find
 
 NUMBER = 1000
-
-
-HEADER = IndexHeader(
-    kind="x", directory="data-1", documents=1, encoder="e", extra={"photos": "photos-1.sqlite"}
-)
 
 
 class Stage(WithoutWords):
@@ -37,8 +29,8 @@ class Stage(WithoutWords):
     def hold(self) -> Iterator["Stage"]:
         yield self
 
-    def indexes(self) -> list[Any]:
-        return [(Path("index"), HEADER)]
+    def tables(self) -> list[Any]:
+        return [Table()]
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> None:
         assert ids is None
@@ -55,8 +47,6 @@ class Stage(WithoutWords):
 
 class Table:
     """Photos whose dates are their numbers backwards; two neighbours are near-duplicates."""
-
-    file = Path("index/data-1/photos-1.sqlite")
 
     def __enter__(self) -> "Table":
         return self
@@ -75,8 +65,7 @@ class Table:
 
 
 @pytest.fixture
-def state_of(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(answering, "open_photos", lambda index, metadata: Table())
+def state_of() -> Any:
     return lambda end: IndexState(Stage(end))  # type: ignore[arg-type]
 
 

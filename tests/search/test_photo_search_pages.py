@@ -99,7 +99,7 @@ def test_filters_are_exact(search: PhotoSearch, filters: Filters) -> None:
         )
 
     expected = [hit.id for hit in every if meets(hit.id)]
-    both = search.stage.metadata.kind == "impact" and len(search.stage.indexes()) == 2
+    both = search.stage.metadata.kind == "impact" and len(search.stage.tables()) == 2
     for k in (3, NUMBER):
         found = ids(search.text(ALL, k, filters=filters))
         if both:  # ranks are those among the photos that are allowed

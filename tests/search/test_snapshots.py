@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-import lexlip.search.answering
 from anserini_bridge import update_index
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.data import open_source
 from lexlip.indexing.update import update_photos
+from lexlip.retrieval import first_stage
 from lexlip.search.engines.faiss_index import FaissIndex
 from lexlip.search.photo_search import PhotoSearch
 from tests.conftest import write_photos
@@ -158,7 +158,11 @@ def test_an_index_that_is_replaced_between_two_looks(
     """Its table, its captions or its vectors are of another state than what was read before."""
     monkeypatch.setattr("lexlip.search.photo_search.check_same_photos", lambda *args: None)
     write, folders, index = writer_of(kind, indexed, model_folder), states(tmp_path), tmp_path / "index"
-    for look in ((lexlip.search.answering, "open_photos"), (FaissIndex, "load"), (Bm25Searcher, "__init__")):
+    for look in (
+        (first_stage, "open_photos"),
+        (FaissIndex, "load"),
+        (Bm25Searcher, "__init__"),
+    ):
         write(folders[0], index)
         with monkeypatch.context() as patch:
             if not opened:

@@ -11,6 +11,7 @@ from typing import Any
 from anserini_bridge import BridgeError, IndexHeader, read_header
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.errors import DataError
+from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.retrieval.stored_facts import check_stored
 from lexlip.search.stages.bm25 import BM25Metadata, BM25Stage, Opened
 
@@ -32,13 +33,17 @@ class CaptionsStage(BM25Stage):
     def state(self) -> str:
         return f"{super().state} {self.metadata.extra['captions']['folder']}"
 
-    def indexes(self) -> list[tuple[Path, IndexHeader]]:
+    def tables(self) -> list[PhotoTable]:
         return []  # the photos are those of the first stage
 
     def _open(self) -> Opened:
         while True:
             header = read_header(self.index)
             check_stored(self.index, header)
+            if header.kind == "sharded":
+                raise DataError(
+                    f"{self.index} is in shards, whose captions are not indexed: leave out --captions"
+                )
             captions: dict[str, Any] | None = header.extra.get("captions")
             if captions is None and header.extra.get("captions_left_out"):
                 raise DataError(

@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactSearcher, IndexHeader, IndexMetadata, read_metadata
+from anserini_bridge import ImpactSearcher, IndexMetadata, read_metadata
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query
+from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.engine import Results, Scores
+from lexlip.retrieval.first_stage import table_of
+from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.engines.lucene import LuceneEngine
 from lexlip.search.stages.honest_end import DEPTH, HEAD, cut_off, load_calibration
 from lexlip.search.stages.index_model import load_encoder, load_queries
@@ -45,10 +48,22 @@ class ImpactStage:
         query_topk: int | None = SENTENCE_TOPK,
         device: str = "auto",
     ) -> None:
+        queries = load_queries(index, read_metadata(index), model, query_encoder)
+        searcher = ImpactSearcher(index, queries.vocabulary.words)
+        self._start(index, model, device, queries, searcher, query_topk)
+
+    def _start(
+        self,
+        index: Path,
+        model: str | None,
+        device: str,
+        queries: TextQueries,
+        searcher: ImpactSearcher,
+        query_topk: int | None,
+    ) -> None:
         self.index, self.model, self.device = index, model, device
-        self.queries = load_queries(index, read_metadata(index), model, query_encoder)
-        self.searcher = ImpactSearcher(index, self.queries.vocabulary.words)
-        self.engine, self.query_topk = LuceneEngine(self.searcher, PICTURE_TOPK), query_topk
+        self.queries, self.searcher = queries, searcher
+        self.engine, self.query_topk = LuceneEngine(searcher, PICTURE_TOPK), query_topk
         self.calibration = load_calibration(self.queries.folder, self.engine.scheme)
         self._frequencies: tuple[str, NDArray[np.int64]] | None = None  # with the state that has them
 
@@ -60,8 +75,8 @@ class ImpactStage:
     def encoder(self) -> LexLIP | PhotoEncoder:
         return load_encoder(self.index, self.metadata, self.model, self.device)
 
-    def indexes(self) -> list[tuple[Path, IndexHeader]]:
-        return [(self.index, self.metadata)]
+    def tables(self) -> list[PhotoTable]:
+        return [table_of(self.index, self.metadata)]
 
     @property
     def state(self) -> str:

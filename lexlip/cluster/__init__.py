@@ -1,0 +1,1 @@
+"""Many machines, by Ray: photos are indexed in shards, and shards are searched."""

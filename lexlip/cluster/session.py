@@ -1,0 +1,77 @@
+"""The connection to a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from lexlip.errors import ConfigError, FixableError
+from lexlip.machine import cores
+
+if TYPE_CHECKING:
+    from ray.exceptions import RayError
+
+
+WAIT = 10.0  # seconds that a head has to answer
+
+
+@contextmanager
+def connected(address: str, processes: int = 0) -> Iterator[None]:
+    """Be connected to a cluster in a `with` block; one that runs in this process already is left running.
+
+    Args:
+        address: "local" starts Ray on this machine alone, and ends it afterwards; "auto" is the cluster that
+            this machine belongs to; otherwise that of the head, such as "10.0.0.1:6379".
+        processes: that "local" must have room for, though there be fewer cores.
+
+    Raises:
+        ConfigError: there is no such cluster.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read when Ray is imported: nothing is reported anywhere
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns that this will be so
+    if address not in ("local", "auto"):
+        _check_head(address)
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    given: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    if address == "local":
+        given |= {"num_cpus": max(cores(), processes), "include_dashboard": False}
+    try:
+        ray.init(address, **given)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"there is no Ray cluster at {address!r} ({_first_line(error)}): start one with"
+            " `ray start --head`, or give --ray local"
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_head(address: str) -> None:
+    """Raise ConfigError if nothing listens at HOST:PORT, for which Ray would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), WAIT).close()
+    except (OSError, ValueError) as error:
+        why = "give local, auto or HOST:PORT" if isinstance(error, ValueError) else error.strerror or error
+        raise ConfigError(f"there is no Ray cluster at {address!r} ({why})") from None
+
+
+def cause_of(error: RayError) -> FixableError | None:
+    """Return the error for the user that ended a call or an actor; None: it was another one."""
+    cause: Any = error
+    while cause is not None and not isinstance(cause, FixableError):
+        cause = getattr(cause, "cause", None) or cause.__cause__
+    return cause
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

@@ -1,0 +1,167 @@
+"""Indexes tars on one machine of a cluster, one after another; the model is loaded once."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from anserini_bridge.given_files import read_json
+from anserini_bridge.storage import LOCK_FILE, atomic_write, checksum
+from lexlip.errors import DataError, ModelError
+
+if TYPE_CHECKING:
+    from lexlip.sparse.quantize import Scheme
+
+
+RECORD = "shard.json"
+_NOT_SENT = (LOCK_FILE, "write.lock", RECORD)  # ours and Lucene's lock, which are empty
+
+
+class ShardWork(NamedTuple):
+    """A shard to be made.
+
+    Attributes:
+        tar: its photos, an absolute path.
+        root: the folder that ids are relative to.
+        size: bytes of the tar.
+        folder: of the shard, an absolute path.
+    """
+
+    tar: str
+    root: str
+    size: int
+    folder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardRecord:
+    """What was made; the shard's folder holds it as RECORD, once everything else there is complete.
+
+    Attributes:
+        documents, postings: in the index; without photos there is none.
+        skipped, unlisted: see `lexlip.indexing.report.Indexed`.
+        files: checksums, by path in the shard's folder.
+    """
+
+    documents: int = 0
+    postings: int = 0
+    skipped: list[list[str]]
+    unlisted: list[list[Any]]
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def read_record(folder: Path) -> ShardRecord | None:
+    """Return what a folder holds as a complete shard; None: it holds none."""
+    try:
+        return ShardRecord(**read_json(folder / RECORD))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+class ShardIndexer:
+    """An actor of Ray; its methods run in threads.
+
+    Args:
+        model: packaged name or folder of a model of words.
+        identity: that the model must have.
+        model_name: by which a search finds the model again.
+        device: see `lexlip.device.pick_device`.
+        topk, scheme, workers: see `lexlip.indexing.impact.index_photos`.
+        threads: that encode; None: a GPU does.
+
+    Raises:
+        ModelError: this machine has no such model, or another one of that name.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        identity: str,
+        model_name: str,
+        device: str,
+        topk: int | None,
+        scheme: Scheme,
+        workers: int,
+        threads: int | None,
+    ) -> None:
+        if threads is not None:
+            os.environ["LEXLIP_CORES"] = str(threads)  # others of this machine's cores have actors too
+        from lexlip.models.model_checksums import check_model
+        from lexlip.queries.open_encoder import open_encoder
+
+        check_model(model)
+        self._encoder: Any = open_encoder(model, device)
+        if self._encoder.identity != identity:
+            here = f"{model} is {self._encoder.identity} on {socket.gethostname()}"
+            raise ModelError(
+                f"{here}, and {identity} where the command runs: install the same on all machines"
+            )
+        self._name, self._settings, self._workers = model_name, (topk, scheme), workers
+        self._done = 0
+
+    def done(self) -> int:
+        """Return how many photos this actor has encoded."""
+        return self._done
+
+    def index(self, work: ShardWork) -> ShardRecord:
+        """Make a shard.
+
+        Raises:
+            DataError: this machine does not see the tar, or no photo of it can be read.
+        """
+        from lexlip.data.source import Given
+        from lexlip.data.webdataset import WebDatasetSource
+        from lexlip.indexing.impact import index_photos
+
+        listed, before = time.time(), self._done
+        tar = Path(work.tar)
+        if not tar.is_file() or tar.stat().st_size != work.size:
+            raise DataError(f"{socket.gethostname()} does not see {tar} as it is where the command runs")
+        source = WebDatasetSource([tar], str(tar), may_be_empty=True, root=work.root)
+        if not source.items:
+            if source.unlisted:
+                raise DataError(f"{tar} cannot be read: {source.unlisted[0].reason}")
+            Path(work.folder).mkdir(parents=True, exist_ok=True)
+            return _keep(work, ShardRecord(skipped=_lists(source.skipped), unlisted=[]))
+        source.given = Given((str(tar),))
+
+        def count(done: int, total: int) -> None:
+            self._done = before + done
+
+        done = index_photos(
+            self._encoder,
+            self._name,
+            source,
+            listed,
+            work.folder,
+            *self._settings,
+            workers=self._workers,
+            progress=count,
+            captions=False,
+        )
+        folder = Path(work.folder)
+        named = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NOT_SENT)
+        record = ShardRecord(
+            documents=done.photos,
+            postings=done.postings or 0,
+            skipped=_lists(done.skipped),
+            unlisted=_lists(done.unlisted),
+            files={str(path.relative_to(folder)): checksum(path) for path in named},
+        )
+        return _keep(work, record)
+
+
+def _keep(work: ShardWork, record: ShardRecord) -> ShardRecord:
+    with atomic_write(Path(work.folder) / RECORD) as file:
+        json.dump(asdict(record), file)
+    return record
+
+
+def _lists(named: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(one) for one in named]

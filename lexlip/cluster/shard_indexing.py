@@ -1,0 +1,240 @@
+"""Indexes tars on a cluster: one shard a tar, and `index.json` for the whole.
+
+DIR/unfinished/ holds the shards of a run until all are complete; then they move to DIR/data-<n>/, and
+`index.json` names them. A shard's folder is named after all that it depends on, so a later run takes over
+what is there already.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from anserini_bridge import BridgeError, folder_megabytes, read_metadata, write_metadata
+from anserini_bridge.storage import UNFINISHED, WriterLock, check_writable, next_data_folder, remove_leftovers
+from lexlip.cluster.session import connected
+from lexlip.cluster.shard_indexer import ShardRecord, ShardWork, read_record
+from lexlip.cluster.shard_queue import ShardQueue
+from lexlip.data import Skipped, Unlisted
+from lexlip.data.files import path_of
+from lexlip.data.folder import walk
+from lexlip.data.webdataset import folder_of, match_tars
+from lexlip.errors import ConfigError, DataError, writing
+from lexlip.indexing.report import Indexed
+from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name, model_folder, read_description
+from lexlip.registry import MODELS
+from lexlip.search.engines.shard import ShardedMetadata, ShardEntry, read_sharded
+from lexlip.search.paging import digest
+from lexlip.sparse import balance
+from lexlip.sparse.quantize import Scheme
+
+
+def index_shards(
+    source: str | Path,
+    index: str | Path,
+    model: str | Path,
+    address: str,
+    *,
+    topk: int | None = 32,
+    quantization: Scheme | None = None,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool = False,
+) -> Indexed:
+    """Index tars on a Ray cluster; an index that exists already answers until the new one is complete.
+
+    All machines must see the tars and the index's folder at the same place.
+
+    Args:
+        source: a tar, a pattern of tars, or a folder of them.
+        index: the index's folder.
+        model: packaged name or folder of a model of words.
+        address: of the cluster, see `lexlip.cluster.session.connected`.
+        topk, quantization, workers, device: see `lexlip.indexing.api.index`.
+        progress: show a progress bar.
+
+    Returns:
+        What was done. Tars that could not be indexed are among `unlisted`; the next run tries them again.
+
+    Raises:
+        ConfigError: there is no such cluster.
+        ModelError: there is no such model, or it is not one of words.
+        DataError: there are no tars, none could be indexed, or the folder cannot be written.
+        BridgeError: the folder is not an index (see anserini_bridge.errors).
+    """
+    started = time.perf_counter()
+    kind = kind_of(model)
+    if kind not in MODELS or not MODELS[kind].words:
+        raise ConfigError(f"--ray indexes with models of words, and '{model}' is not one: leave --ray out")
+    folder = model_folder(model)
+    identity = read_description(folder)["identity"]
+    scheme = quantization or ("balanced" if (folder / balance.FILE).is_file() else "unit")
+    keep_checkpoint(model)
+    name, index = lasting_name(str(model)), Path(index).absolute()
+    tars = _tars(str(source))
+    root = folder_of(tars)
+    with writing(f"the index {index}"):
+        check_writable(index)
+        with WriterLock(index):
+            names = [_name_of(tar, root, identity, topk, scheme) for tar in tars]
+            before = _take_over(index, names)
+            waiting = [n for n in range(len(tars)) if n not in before]
+            failed: dict[int, str] = {}
+            if waiting:
+                with connected(address):
+                    works = [
+                        ShardWork(
+                            str(tars[n]), root, tars[n].stat().st_size, str(index / UNFINISHED / names[n])
+                        )
+                        for n in waiting
+                    ]
+                    settings = name, identity, name, device, topk, scheme, workers
+                    queue = ShardQueue(settings, device, len(tars), progress)
+                    reasons = queue.run(works)
+                    failed = {waiting[n]: reason for n, reason in reasons.items()}
+            entries = [os.path.relpath(tar, root) for tar in tars]
+            records = commit(index, names, entries, failed, {"model": name})
+    unlisted = [Unlisted(entries[n], reason) for n, reason in failed.items()]
+    return Indexed(
+        index=str(index),
+        photos=sum(record.documents for record in records),
+        postings=sum(record.postings for record in records),
+        megabytes=folder_megabytes(index),
+        seconds=time.perf_counter() - started,
+        skipped=[Skipped(*skip) for record in records for skip in record.skipped],
+        resumed=sum(record.documents for record in before.values()),
+        unlisted=[Unlisted(*place) for record in records for place in record.unlisted] + unlisted,
+    )
+
+
+def _tars(source: str) -> list[Path]:
+    """Return the tars that a user names, absolute paths.
+
+    Raises:
+        DataError: there are none.
+    """
+    path = path_of(source)
+    if path.is_file() and path.suffix.lower() == ".tar":
+        return [path.absolute()]
+    if path.is_dir():
+        listing = walk(path, None)
+        if listing.photos or not listing.tars:
+            what = "photos outside tars" if listing.photos else "no tars"
+            raise DataError(
+                f"{source} holds {what}, and --ray indexes tars: pack the photos, or leave --ray out"
+            )
+        return [(path / tar).absolute() for tar in listing.tars]
+    if path.exists():
+        raise DataError(f"{source} is no tar, no pattern of tars and no folder of them: leave --ray out")
+    return [tar.absolute() for tar in match_tars(str(path))]
+
+
+def _name_of(tar: Path, root: str, identity: str, topk: int | None, scheme: str) -> str:
+    """Return the name of a shard's folder, which changes with all that the shard depends on."""
+    status = tar.stat()
+    of_tar = os.path.relpath(tar, root), root, status.st_size, status.st_mtime_ns
+    return f"shard-{digest(1, *of_tar, identity, topk, scheme)}"
+
+
+def _take_over(index: Path, names: Sequence[str]) -> dict[int, ShardRecord]:
+    """Put the complete shards of earlier runs into UNFINISHED; return them by number."""
+    unfinished = index / UNFINISHED
+    if unfinished.exists() and not _of_shards(unfinished):
+        shutil.rmtree(unfinished)  # of an index of one machine
+    found: dict[int, ShardRecord] = {}
+    for number, name in enumerate(names):
+        for folder in (unfinished, *index.glob("data-*")):
+            record = read_record(folder / name)
+            if record is None:
+                continue
+            if folder != unfinished:
+                part = unfinished / f"{name}.part"
+                shutil.rmtree(part, ignore_errors=True)
+                shutil.rmtree(unfinished / name, ignore_errors=True)
+                shutil.copytree(folder / name, part, copy_function=_link)
+                part.replace(unfinished / name)
+            found[number] = record
+            break
+    return found
+
+
+def _as_before(index: Path, metadata: ShardedMetadata) -> bool:
+    try:
+        now = read_sharded(index)
+    except BridgeError:
+        return False
+    return (now.shards, now.files) == (metadata.shards, metadata.files)
+
+
+def _of_shards(unfinished: Path) -> bool:
+    return all(entry.name.startswith("shard-") for entry in unfinished.iterdir())
+
+
+def _link(file: str, link: str) -> None:
+    """Give a file that never changes a second name; copy it where that is impossible."""
+    try:
+        os.link(file, link)
+    except OSError:
+        shutil.copy2(file, link)
+
+
+def commit(
+    index: Path,
+    names: Sequence[str],
+    tars: Sequence[str],
+    failed: dict[int, str],
+    extra: dict[str, str],
+) -> list[ShardRecord]:
+    """Make the complete shards the index; return what they hold."""
+    unfinished = index / UNFINISHED
+    data = next_data_folder(index)
+    records: list[ShardRecord] = []
+    shards: list[ShardEntry] = []
+    files: dict[str, str] = {}
+    for number, (name, tar) in enumerate(zip(names, tars, strict=True)):
+        if number in failed:
+            continue
+        record = read_record(unfinished / name)
+        if record is None:
+            raise DataError(
+                f"{index} is not the same folder on all machines: {tar} was indexed, and is not there;"
+                " give a folder that all of them see"
+            )
+        records.append(record)
+        if record.documents:
+            shards.append({"folder": name, "tar": tar, "documents": record.documents})
+            files |= {f"{name}/{file}": sum for file, sum in record.files.items()}
+    if not shards:
+        tar, reason = next(((tars[n], why) for n, why in failed.items()), (tars[0], "it holds no photos"))
+        raise DataError(f"no tar could be indexed ({len(tars)} tried; {tar}: {reason})")
+    one = read_metadata(unfinished / shards[0]["folder"])
+    metadata = ShardedMetadata(
+        directory=data,
+        documents=sum(record.documents for record in records),
+        encoder=one.encoder,
+        extra=dict(extra),
+        files=files,
+        lucene_version=one.lucene_version,
+        vocabulary=one.vocabulary,
+        vocabulary_size=one.vocabulary_size,
+        quantization=one.quantization,
+        topk=one.topk,
+        normalize=one.normalize,
+        postings=sum(record.postings for record in records),
+        shards=shards,
+    )
+    if _as_before(index, metadata):  # servers may have it open
+        shutil.rmtree(unfinished, ignore_errors=True)
+        return records
+    (index / data).mkdir()
+    for number, name in enumerate(names):
+        if number not in failed:
+            (unfinished / name).replace(index / data / name)
+    write_metadata(index, metadata)
+    remove_leftovers(index, keep=data)
+    if not failed:
+        shutil.rmtree(unfinished)
+    return records

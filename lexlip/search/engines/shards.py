@@ -1,0 +1,274 @@
+"""Shards as one index: every shard is asked, and their answers are put together.
+
+Scores are sums of whole numbers that no other photo has changed, so they are those of one index of all
+photos, and the k best of all are among the k best of each. Equal scores come in the order of the shards, and
+in a shard in that of its photos.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, vstack
+
+from anserini_bridge import UnknownId, check_same_vocabulary
+from anserini_bridge.storage import METADATA_FILE
+from lexlip.data import UnreadableImage
+from lexlip.machine import cores
+from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.near_duplicates import group_alike
+from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.search.engines.shard import OpenShard, ShardedMetadata, ShardEntry, files_of
+
+
+class Shards(Protocol):
+    """Shards that can be asked, wherever they are."""
+
+    def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+        """Call a method of `OpenShard` in some shards at once.
+
+        Args:
+            method: its name.
+            arguments: those of the call, by the number of the shard.
+
+        Returns:
+            What each call returned, in the order of `arguments`.
+
+        Raises:
+            BridgeError: a shard does not answer, or says so.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close all shards."""
+        ...
+
+
+class LocalShards:
+    """Shards in this process.
+
+    Args:
+        index: the folder of the sharded index.
+        metadata: what it says about itself.
+    """
+
+    def __init__(self, index: Path, metadata: ShardedMetadata) -> None:
+        self._open: list[OpenShard] = []
+        self._threads = ThreadPoolExecutor(min(cores(), len(metadata.shards)), "lexlip shards")
+        try:
+            for shard in metadata.shards:
+                version = files_of(metadata, shard)[METADATA_FILE]
+                self._open.append(OpenShard(index / metadata.directory / shard["folder"], version))
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+        calls = [(getattr(self._open[number], method), given) for number, given in arguments.items()]
+        if len(calls) == 1:
+            return [call(*given) for call, given in calls]
+        return list(self._threads.map(lambda one: one[0](*one[1]), calls))
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        for shard in self._open:
+            shard.close()
+
+
+class _Routes:
+    """Which shard a photo is in: its id begins with the name of the shard's tar."""
+
+    def __init__(self, shards: Sequence[ShardEntry]) -> None:
+        self._numbers = {shard["tar"]: number for number, shard in enumerate(shards)}
+
+    def __call__(self, id: str) -> int | None:
+        end = id.find("/")
+        while end >= 0:
+            if (number := self._numbers.get(id[:end])) is not None:
+                return number
+            end = id.find("/", end + 1)
+        return None
+
+    def split(self, ids: Sequence[str]) -> dict[int, list[int]]:
+        """Return by shard the positions of its photos; ids of no shard are left out."""
+        found: dict[int, list[int]] = {}
+        for position, id in enumerate(ids):
+            if (number := self(id)) is not None:
+                found.setdefault(number, []).append(position)
+        return found
+
+
+class ShardedSearcher:
+    """Searches all shards as `ImpactSearcher` searches an index; see there.
+
+    Args:
+        index: the folder of the sharded index.
+        metadata: what it says about itself.
+        vocabulary: the words that the shards must have.
+        shards: its shards, which are closed with it.
+
+    Raises:
+        VocabularyMismatch: the index was made with another vocabulary.
+    """
+
+    def __init__(
+        self, index: Path, metadata: ShardedMetadata, vocabulary: Sequence[str], shards: Shards
+    ) -> None:
+        check_same_vocabulary(index, metadata, vocabulary)
+        self.path, self.metadata, self.shards = index, metadata, shards
+        self.vocabulary = tuple(vocabulary)
+        self.routes = _Routes(metadata.shards)
+        self._starts = [0, *accumulate(shard["documents"] for shard in metadata.shards)]
+
+    def __len__(self) -> int:
+        return self.metadata.documents
+
+    @property
+    def size(self) -> int:
+        return self._starts[-1]
+
+    @property
+    def state(self) -> str:
+        return f"{self.metadata.created} {self.metadata.directory}"
+
+    @contextmanager
+    def hold(self) -> Iterator[ShardedSearcher]:
+        yield self  # shards never change
+
+    def refresh(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.shards.close()
+
+    def search(
+        self,
+        queries: csr_matrix,
+        k: int = 10,
+        threads: int = 1,
+        alpha: float = 1.0,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
+        given = {
+            number: (queries, k, threads, alpha, None if allowed is None else allowed[start:end])
+            for number, (start, end) in enumerate(pairwise(self._starts))
+        }
+        answers = self.shards.ask("search", given)
+        ids, scores = [], []
+        for row in range(queries.shape[0]):
+            points = np.concatenate([found[1][row] for found in answers])
+            best = np.argsort(-points, kind="stable")[:k]  # equal ones stay in the order of the shards
+            names = [id for found in answers for id in found[0][row]]
+            ids.append([names[place] for place in best])
+            scores.append(points[best])
+        return ids, scores
+
+    def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
+        return self._rows("contributions", ids, query)
+
+    def vectors(self, ids: Sequence[str]) -> csr_matrix:
+        return self._rows("vectors", ids)
+
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        numbers = np.full(len(ids), -1, dtype=np.int64)
+        routes = self.routes.split(ids)
+        found = self.shards.ask("numbers", {n: ([ids[p] for p in places],) for n, places in routes.items()})
+        for (shard, places), within in zip(routes.items(), found, strict=True):
+            numbers[places] = np.where(within < 0, -1, within + self._starts[shard])
+        return numbers
+
+    def holding(self, columns: Sequence[int]) -> NDArray[np.bool_]:
+        return np.concatenate(self.all("holding", columns))
+
+    def frequencies(self) -> NDArray[np.int64]:
+        return np.sum(self.all("frequencies"), axis=0, dtype=np.int64)
+
+    def ids(self) -> list[str]:
+        return [id for ids in self.all("ids") for id in ids]
+
+    def all(self, method: str, *arguments: Any) -> list[Any]:
+        """Ask all shards the same."""
+        return self.shards.ask(method, dict.fromkeys(range(len(self.metadata.shards)), arguments))
+
+    def _rows(self, method: str, ids: Sequence[str], *before: Any) -> csr_matrix:
+        """Return a row for each of n photos, [n, V] of int64, from the shards that hold them."""
+        routes = self.routes.split(ids)
+        if sum(map(len, routes.values())) < len(ids):
+            unknown = next(id for id in ids if self.routes(id) is None)
+            raise UnknownId(f"the index at {self.path} holds no document with the id {unknown!r}")
+        if not ids:
+            return csr_matrix((0, len(self.vocabulary)), dtype=np.int64)
+        given = {number: (*before, [ids[p] for p in places]) for number, places in routes.items()}
+        rows = vstack(self.shards.ask(method, given), format="csr")
+        return csr_matrix(rows[np.argsort(np.concatenate(list(routes.values())))])
+
+
+class ShardedPhotos(PhotoTable):
+    """The tables of all shards as one; see `PhotoTable`.
+
+    Args:
+        searcher: of the shards, which stay open when this is closed.
+    """
+
+    def __init__(self, searcher: ShardedSearcher) -> None:
+        self._searcher, self._ask, self._routes = searcher, searcher.shards.ask, searcher.routes
+
+    def close(self) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return len(self._searcher)
+
+    def get(self, ids: Sequence[str]) -> list[Photo | None]:
+        return self._each("get", ids)
+
+    def taken(self, ids: Sequence[str]) -> list[str | None]:
+        return self._each("taken", ids)
+
+    def paths(self) -> dict[str, str]:
+        return {id: path for paths in self._searcher.all("paths") for id, path in paths.items()}
+
+    def select(self, filters: Filters) -> list[str]:
+        return [id for ids in self._searcher.all("select", filters) for id in ids]
+
+    def facets(self) -> dict[str, Any]:
+        found = self._searcher.all("facets")
+        folders: Counter[str] = Counter()
+        for one in found:
+            folders.update({entry["folder"]: entry["photos"] for entry in one["folders"]})
+        return {
+            "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
+            "first": min((one["first"] for one in found if one["first"]), default=None),
+            "last": max((one["last"] for one in found if one["last"]), default=None),
+            "dated": sum(one["dated"] for one in found),
+            "captioned": sum(one["captioned"] for one in found),
+        }
+
+    def read(self, id: str) -> bytes:
+        number = self._routes(id)
+        if number is None:
+            raise UnreadableImage("not in the index", id)
+        (data,) = self._ask("read", {number: (id,)})
+        return bytes(data)
+
+    def group(self, ids: Sequence[str]) -> list[list[str]]:
+        photos = zip(ids, self.get(ids), strict=True)
+        return group_alike([(id, p.digest, p.fingerprint) if p else (id, "", None) for id, p in photos])
+
+    def _each(self, method: str, ids: Sequence[str]) -> list[Any]:
+        """Return a value for each photo; None for those that no shard holds."""
+        values: list[Any] = [None] * len(ids)
+        routes = self._routes.split(ids)
+        answers = self._ask(method, {n: ([ids[p] for p in places],) for n, places in routes.items()})
+        for places, found in zip(routes.values(), answers, strict=True):
+            for place, value in zip(places, found, strict=True):
+                values[place] = value
+        return values

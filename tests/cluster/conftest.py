@@ -1,0 +1,65 @@
+"""A Ray of two processors that the tests of a file share, and tars of drawn photos."""
+
+import io
+import os
+import tarfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anserini_bridge.storage import UNFINISHED
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
+from lexlip.cluster.shard_indexing import commit
+from lexlip.data import Scenes
+from lexlip.models.model_folder import read_description
+from tests.tiny import CAPTIONS
+
+ray = pytest.importorskip("ray")
+
+
+def write_tars(folder: Path, tars: int = 3, photos: int = 7, first: int = 0) -> list[Path]:
+    """Tars of drawn photos, some of them equal, so that scores are too, with captions."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scenes = Scenes(5, seed=0)
+    paths = []
+    for number in range(first, first + tars):
+        paths.append(folder / f"{number:02d}.tar")
+        with tarfile.open(paths[-1], "w") as tar:
+            for photo in range(photos):
+                picture = io.BytesIO()
+                scenes.image((number + photo) % len(scenes)).save(picture, "JPEG")
+                caption = CAPTIONS[photo % len(CAPTIONS)].encode()
+                for name, data in ((f"{photo}.jpg", picture.getvalue()), (f"{photo}.txt", caption)):
+                    info = tarfile.TarInfo(name)
+                    info.size = len(data)
+                    tar.addfile(info, io.BytesIO(data))
+    return paths
+
+
+def sharded_index(folder: Path, model: Path, tars: int) -> Path:
+    """A sharded index that was made in this process, without a cluster."""
+    paths = write_tars(folder / "tars", tars)
+    index = folder / "many"
+    identity = read_description(model)["identity"]
+    indexer = ShardIndexer(str(model), identity, str(model), "cpu", 32, "unit", 0, None)
+    (index / UNFINISHED).mkdir(parents=True)
+    names = [f"shard-{number}" for number in range(tars)]
+    for name, path in zip(names, paths, strict=True):
+        place = str(index / UNFINISHED / name)
+        indexer.index(ShardWork(str(path), str(path.parent), path.stat().st_size, place))
+    commit(index, names, [path.name for path in paths], {}, {"model": str(model)})
+    return index
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """Ray, in this process and those that it starts."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's own
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    ray.shutdown()

@@ -1,0 +1,90 @@
+"""Shards that a cluster made give the answers of one index, hit by hit and score by score."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from lexlip.indexing.api import index
+from lexlip.retrieval.filters import Filters
+from lexlip.search.answering import How
+from lexlip.search.engines.shard import read_sharded
+from lexlip.search.photo_search import PhotoSearch
+from tests.cluster.conftest import write_tars
+
+Run = Callable[..., Result]
+QUERIES = ["a dog", "two dogs on the grass", "a red ball -dog", "man^2 +dog", "a dog and a man"]
+
+
+def answers(folder: Path) -> list[Any]:
+    with PhotoSearch(folder) as search:
+        return answers_of(search)
+
+
+def answers_of(search: PhotoSearch, k: int = 50) -> list[Any]:
+    """What an index answers, less times and the names of its states."""
+    found = [search.text(query, k, suggest=5).to_dict() for query in QUERIES]
+    page = search.text("a dog", 4, suggest=5)
+    found += [page.to_dict(), search.text("a dog", 4, cursor=page.cursor).to_dict()]
+    some = page.hits[0].id
+    found += [search.similar(some, 20, group=True).to_dict(), search.words({"dog": 1.0}, 30).to_dict()]
+    below: How = {"filters": Filters(folder=some.partition("/")[0], caption="dog")}
+    found.append(search.text("a dog", k, **below).to_dict())
+    with search.now() as (_, photos):
+        known = [photos.facets(), sorted(photos.paths().items()), photos.read(some)]
+    plain = [{name: one[name] for name in one if name not in ("ms", "cursor")} for one in found]
+    return [*plain, *known, [one["cursor"] is None for one in found]]
+
+
+def by_cluster(lexlip: Run, model: Path, *options: object, code: int = 0) -> dict[str, Any]:
+    result = lexlip(
+        "index", "tars/*.tar", "--ray", "local", "--index", "many", "--model", model, "--json", *options,
+        code=code,
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.usefixtures("cluster")
+def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing(
+    lexlip: Run, tmp_path: Path, model_folder: Path
+) -> None:
+    tars = write_tars(tmp_path / "tars")
+    whole = tars[1].read_bytes()
+    tars[1].write_bytes(b"no tar at all" * 100)
+    done = by_cluster(lexlip, model_folder)
+    assert (done["photos"], done["resumed"]) == (14, 0)
+    assert [place["id"] for place in done["unlisted"]] == ["01.tar"]
+    assert [shard["tar"] for shard in read_sharded(tmp_path / "many").shards] == ["00.tar", "02.tar"]
+
+    tars[1].write_bytes(whole)
+    write_tars(tmp_path / "tars", 1, first=3)
+    done = by_cluster(lexlip, model_folder)
+    assert (done["photos"], done["resumed"], done["unlisted"]) == (28, 14, [])
+    index("tars/*.tar", "one", model_folder)
+    assert answers(tmp_path / "many") == answers(tmp_path / "one")
+    folder = read_sharded(tmp_path / "many").directory
+    assert {path.name for path in (tmp_path / "many").iterdir()} == {"index.json", "writer.lock", folder}
+
+    written = (tmp_path / "many" / "index.json").read_bytes()
+    assert by_cluster(lexlip, model_folder)["resumed"] == 28
+    assert (tmp_path / "many" / "index.json").read_bytes() == written
+
+
+def test_what_it_cannot_do_is_one_sentence(lexlip: Run, tmp_path: Path, model_folder: Path) -> None:
+    write_tars(tmp_path / "tars", 1)
+    to = ("--ray", "local", "--index", "many", "--model", model_folder)
+    assert "--exclude is not for --ray" in lexlip("index", "tars", *to, "--exclude", "x", code=2).stderr
+    assert "--update is not for --ray" in lexlip("index", "tars", *to, "--update", code=2).stderr
+    assert "--ray takes one SOURCE" in lexlip("index", "tars", "tars", *to, code=2).stderr
+    assert "no tar matches" in lexlip("index", "nothing/*.tar", *to, code=2).stderr
+    assert "not one" in lexlip("index", "tars", *to[:-1], "bm25", code=2).stderr
+    assert "no Ray cluster at 'localhost:1'" in lexlip(
+        "index", "tars", "--ray", "localhost:1", "--index", "many", "--model", model_folder, code=2
+    ).stderr  # fmt: skip
+    (tmp_path / "photos").mkdir()
+    assert "holds no tars" in lexlip("index", "photos", *to, code=2).stderr
+    assert not (tmp_path / "many").exists()

@@ -1,0 +1,166 @@
+"""Processes and machines die under load: replicas take over from one another, and come back."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from lexlip.bench.serving import running_server
+from lexlip.cluster.replicas import ReplicaGroups
+from lexlip.cluster.session import connected
+from lexlip.cluster.shard_indexing import index_shards
+from lexlip.errors import FixableError
+from lexlip.indexing.api import index
+from lexlip.search.photo_search import PhotoSearch
+from tests.cluster.conftest import sharded_index, write_tars
+from tests.cluster.test_replicas import search_in
+from tests.cluster.test_shard_indexing import QUERIES, answers
+
+
+@pytest.fixture
+def two_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head without processors, and two nodes whose disks are folders apart."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for name in ("a", "b"):
+        made.add_node(num_cpus=2, env_vars={"XDG_CACHE_HOME": str(tmp_path / f"disk-{name}")})
+    try:
+        yield made
+    finally:
+        made.shutdown()
+
+
+@pytest.mark.slow
+def test_processes_and_machines_die_under_load(two_machines: Any, tmp_path: Path, model_folder: Path) -> None:
+    """No answer is wrong, no call fails, and two replicas of each shard are there again."""
+    folder = sharded_index(tmp_path, model_folder, tars=2)
+    with PhotoSearch(folder) as near:
+        right = {query: hits(near, query) for query in QUERIES}
+    wrong: list[str] = []
+    failed: list[str] = []
+    asked = [0]
+    over = threading.Event()
+    with connected(two_machines.address), search_in(folder, replicas=2, copy=True) as far:
+        shards = far.stage.searcher.shards
+        before = shards.members()
+        for group in before:  # on both machines, from disks of their own
+            assert len({machine for machine, _ in group}) == 2
+        for disk in ("disk-a", "disk-b"):
+            copies = list((tmp_path / disk / "lexlip" / "served").glob("*/shard-*/index.json"))
+            assert len(copies) == 2
+
+        def load() -> None:
+            while not over.is_set():
+                for query in QUERIES:
+                    asked[0] += 1
+                    try:
+                        if hits(far, query) != right[query]:
+                            wrong.append(query)
+                    except FixableError as error:
+                        failed.append(str(error))
+
+        callers = [threading.Thread(target=load) for _ in range(3)]
+        for caller in callers:
+            caller.start()
+        try:
+            time.sleep(1)
+            os.kill(before[0][0][1], signal.SIGKILL)
+            again = wait_for(shards, lambda now: before[0][0] not in now[0])
+            assert [len(set(group)) for group in again] == [2, 2]
+
+            nodes = {node.node_id: node for node in two_machines.worker_nodes}
+            gone = again[0][0][0]
+            two_machines.remove_node(nodes[gone])
+            two_machines.add_node(num_cpus=2, env_vars={"XDG_CACHE_HOME": str(tmp_path / "disk-c")})
+            again = wait_for(shards, lambda now: gone not in {m for group in now for m, _ in group})
+            assert [len(set(group)) for group in again] == [2, 2]
+            calls = asked[0]
+            time.sleep(1)
+            assert asked[0] > calls
+        finally:
+            over.set()
+            for caller in callers:
+                caller.join()
+        assert asked[0] > 20
+        assert (wrong, failed) == ([], [])
+
+
+def hits(search: PhotoSearch, query: str) -> list[tuple[str, float]]:
+    return [(hit.id, hit.score) for hit in search.text(query, 10).hits]
+
+
+def wait_for(shards: ReplicaGroups, there: Callable[[list[list[tuple[str, int]]]], bool]) -> Any:
+    """Return the replicas as soon as they are as they should be."""
+    end = time.monotonic() + 90
+    while True:
+        try:
+            now = shards.members(10)
+            if there(now):
+                return now
+        except FixableError:
+            pass
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_the_server_asks_replicas(tmp_path: Path, model_folder: Path) -> None:
+    folder = sharded_index(tmp_path, model_folder, tars=2)
+    with (
+        running_server(folder, None, ["--ray", "local"]) as (address, _, _),
+        httpx2.Client(base_url=address, timeout=60) as client,
+    ):
+        found = client.get("/api/search", params={"q": "a dog", "k": 10}).json()["hits"]
+        picture = client.get(f"/api/photos/{found[0]['key']}/thumbnail", params={"width": 320})
+        updated = client.post("/api/update", json={})
+    with PhotoSearch(folder) as near:
+        assert [(hit["id"], hit["score"]) for hit in found] == hits(near, "a dog")
+    assert picture.headers["content-type"] == "image/webp"
+    assert updated.status_code == 409
+    assert "is in shards: index again with --ray" in updated.json()["detail"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_a_shard_whose_process_dies_is_made_by_another(tmp_path: Path, model_folder: Path) -> None:
+    write_tars(tmp_path / "tars", tars=2)
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        end = time.monotonic() + 60
+        while not killed and time.monotonic() < end:
+            killed.extend(indexers()[:1])
+            time.sleep(0.1)
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    done = index_shards(tmp_path / "tars", tmp_path / "many", model_folder, "local", workers=0)
+    killer.join()
+    assert (done.photos, done.unlisted, len(killed)) == (14, [], 1)
+    index(tmp_path / "tars", tmp_path / "one", model_folder)
+    assert answers(tmp_path / "many") == answers(tmp_path / "one")
+
+
+def indexers() -> list[int]:
+    """The processes that index, of the Ray that this process started."""
+    parents, names = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            names[int(path.name)] = (path / "cmdline").read_bytes()
+    return [
+        pid
+        for pid, name in names.items()
+        if name.startswith(b"ray::ShardIndexer") and parents.get(parents[pid]) == os.getpid()
+    ]

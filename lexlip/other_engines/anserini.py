@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anserini_bridge.pseudo_documents import json_vector
-from lexlip.other_engines.contract import Document, Made, OtherEngine
+from lexlip.other_engines.engine_contract import Document, Made, OtherEngine
 
 
 class Anserini(OtherEngine):

@@ -17,7 +17,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from anserini_bridge.given_files import parse_json
 from lexlip.errors import ConfigError, DataError
-from lexlip.other_engines.contract import AskedEngine, Found
+from lexlip.other_engines.engine_contract import AskedEngine, Found
 from lexlip.other_engines.known import ENGINES, other_engine
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_header
 from anserini_bridge.storage import replace_folder
 from lexlip.errors import ConfigError, DataError, writing
-from lexlip.other_engines.contract import AskedEngine, Document, Made, pretty
+from lexlip.other_engines.engine_contract import AskedEngine, Document, Made, pretty
 from lexlip.other_engines.known import other_engine
 from lexlip.sparse.topk import topk
 

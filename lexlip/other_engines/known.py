@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from lexlip.other_engines.contract import OtherEngine
+from lexlip.other_engines.engine_contract import OtherEngine
 
 ENGINES = {
     "opensearch": "lucene_servers:OpenSearch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lexlip.other_engines.contract import (
+from lexlip.other_engines.engine_contract import (
     FIELD,
     AskedEngine,
     Document,

@@ -1,4 +1,4 @@
-"""Run by a Python with milvus-lite 2.5: loads an export into Milvus's engine, asks it the queries on stdin."""
+"""Run by a Python with milvus-lite 2.5: loads an export into Milvus itself, asks it the queries on stdin."""
 
 import json
 import sys

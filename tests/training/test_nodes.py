@@ -58,8 +58,9 @@ def agent(address: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
         str(HERE / "dying_node.py"),
         *arguments,
     ]
+    environment = {**ENVIRONMENT, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}  # see docs/gpu.md
     with log.open("wb") as file:
-        return subprocess.Popen(command, env=ENVIRONMENT, stdout=file, stderr=file)
+        return subprocess.Popen(command, env=environment, stdout=file, stderr=file)
 
 
 @pytest.mark.slow

@@ -12,10 +12,16 @@ from anserini_bridge.storage import atomic_write
 from anserini_bridge.vectors import check_ids, check_vectors, check_vocabulary
 
 
+def json_vector(id: str, columns: Sequence[int], weights: Sequence[int], words: Sequence[str]) -> str:
+    """Return a document's line `{"id": ..., "contents": "", "vector": {word: weight}}`."""
+    vector = {words[column]: weight for column, weight in zip(columns, weights, strict=True)}
+    return json.dumps({"id": id, "contents": "", "vector": vector}, ensure_ascii=False) + "\n"
+
+
 def write_json_vectors(
     path: str | Path, ids: Sequence[str], vectors: csr_matrix, vocabulary: Sequence[str]
 ) -> None:
-    """Write a line `{"id": ..., "contents": "", "vector": {word: weight}}` for each document.
+    """Write a line for each document; see `json_vector`.
 
     Stock Anserini (`IndexCollection -collection JsonVectorCollection -impact -pretokenized`) reads a folder
     of such files whose names end in .jsonl; it splits words at white space.
@@ -36,7 +42,4 @@ def write_json_vectors(
     with atomic_write(Path(path)) as file:
         for row, name in enumerate(ids):
             part = slice(ends[row], ends[row + 1])
-            pairs = zip(vectors.indices[part].tolist(), vectors.data[part].tolist(), strict=True)
-            vector = {words[column]: weight for column, weight in pairs}
-            line = {"id": name, "contents": "", "vector": vector}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            file.write(json_vector(name, vectors.indices[part].tolist(), vectors.data[part].tolist(), words))

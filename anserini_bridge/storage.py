@@ -64,13 +64,18 @@ def checksum(file: Path) -> str:
 def replace_folder(temporary: Path, folder: Path) -> None:
     """Give a complete folder the name of another, which it replaces; both lie in the same folder.
 
-    All its files are durable before it has the name, and so is the name when this returns.
+    All its files are durable before it has the name, and so is the name when this returns. The old folder
+    stays whole until then, under a hidden name.
     """
     for path in (*temporary.rglob("*"), temporary):
         sync(path)
-    shutil.rmtree(folder, ignore_errors=True)
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.replace(old)
     temporary.replace(folder)
     sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def replace_link(link: Path, target: str | Path) -> None:

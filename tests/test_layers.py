@@ -30,6 +30,7 @@ ROOMS = """
     lexlip.search.engines
     lexlip.search.stages
     lexlip.search
+    lexlip.other_engines
     lexlip.explain
     lexlip.indexing
     lexlip.cluster

@@ -15,6 +15,7 @@ from lexlip.cli.doctor import doctor
 from lexlip.cli.evaluate import evaluate
 from lexlip.cli.exit_codes import UserError
 from lexlip.cli.explain import explain
+from lexlip.cli.export import export
 from lexlip.cli.extras import what_is_missing
 from lexlip.cli.index import index
 from lexlip.cli.lexicon import lexicon
@@ -86,7 +87,7 @@ def main() -> None:
 
 
 COMMANDS = (
-    *(demo, index, optimize, search, explain, serve, mcp, words),
+    *(demo, index, optimize, search, explain, export, serve, mcp, words),
     *(evaluate, table, pretrain, lexicon, bench, doctor),
 )
 for command in COMMANDS:

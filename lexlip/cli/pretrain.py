@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("config", required=False)
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--resume", is_flag=True, help="Continue from the run's last checkpoint.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue from the run's last checkpoint; under torchrun, begin if there is none.",
+)
 @click.option(
     "--dry-run", is_flag=True, help="Train nothing: show steps, parameters, memory, and what is missing."
 )

@@ -40,6 +40,13 @@ SUGGESTIONS = 8  # words to search on with, in JSON
 @click.option("--group", is_flag=True, help="Show near-duplicates as one hit.")
 @click.option("--cursor", metavar="CURSOR", help="The next page, by the cursor that --json printed.")
 @options.index_option
+@click.option(
+    "--server",
+    metavar="ADDRESS",
+    help="Ask another engine into which `lexlip export` was loaded: opensearch+https://HOST/INDEX; or"
+    " elasticsearch, qdrant, milvus, vespa. Secrets: LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and"
+    " LEXLIP_SERVER_PASSWORD, in the environment.",
+)
 @options.model_option(None, "Model that encodes the query.  [default: the one that made the index]")
 @options.query_encoder_option
 @options.query_topk_option()
@@ -78,6 +85,7 @@ def search(
     group: bool,
     cursor: str | None,
     index_folder: str,
+    server: str | None,
     model: str | None,
     query_encoder: QueryEncoder,
     query_topk: int | None,
@@ -121,6 +129,9 @@ def search(
         raise click.UsageError("give -f paths or --json, not both")
     if query is not None and not query.strip():
         raise click.UsageError("the query is empty: give a sentence")
+    if server is not None:
+        _ask_server(context, server)
+        return
 
     from anserini_bridge import find_jar, find_java, read_header
     from lexlip.output_files import check_output
@@ -202,6 +213,30 @@ def search(
             click.echo(f"\ncontact sheet: {html}")
 
 
+ALONE = ("query", "k", "server", "model", "query_encoder", "query_topk", "as_json", "null", "shape")
+
+
+def _ask_server(context: click.Context, address: str) -> None:
+    """Search with --server; refuse what needs an index on this machine."""
+    given = context.params
+    others = [name for name in given if name not in ALONE]
+    names = {"index_folder": "index", "as_json": "json", "shape": "format"}
+    for name in (*others, "shape", "null"):
+        if options.given(context, name) is not None:
+            shown = names.get(name, name).replace("_", "-")
+            raise click.UsageError(f"--{shown} needs an index on this machine: leave it or --server out")
+    from lexlip.other_engines.ask import Server, search_server
+    from lexlip.queries.text_queries import TextQueries
+
+    Server.of(address)  # refused before the model is loaded
+    queries = TextQueries(given["model"] or options.DEFAULT_MODEL, given["query_encoder"])
+    answer = search_server(address, given["query"], given["k"], queries, given["query_topk"])
+    if given["as_json"]:
+        click.echo(json.dumps(answer.to_dict()))
+    else:
+        show(answer)
+
+
 def show(answer: Answer, kind: str = "impact") -> None:
     """Print the ranked hits and, unless the index is dense, the words that matched; `kind` is the index's."""
     reranking = answer.ms.get("rerank")
@@ -228,7 +263,7 @@ def show(answer: Answer, kind: str = "impact") -> None:
         again = "" if reranking is None else _probability(hit)
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
         click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {readable(hit.path)}{same}")
-        if kind != "dense":
+        if hit.words:
             click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6]))
     reranked = f", rerank {reranking:.0f} ms" if reranking is not None else ""
     click.echo(

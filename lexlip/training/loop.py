@@ -12,7 +12,7 @@ from lexlip.machine import keep_freed_memory
 from lexlip.training.checkpoint import save_checkpoint
 from lexlip.training.distributed import Processes
 from lexlip.training.optimizer import set_learning_rate
-from lexlip.training.run_folder import begin_run
+from lexlip.training.run_folder import begin_run, something_to_resume
 from lexlip.training.setup import Run, set_up
 from lexlip.training.step import Skipped, train_step
 from lexlip.training.validation import validate
@@ -28,7 +28,7 @@ def pretrain(config: Config, resume: bool = False) -> Path:
 
     Args:
         config: the experiment.
-        resume: go on from RUN/last.
+        resume: go on from RUN/last; under torchrun, begin if there is none.
 
     Returns:
         RUN.
@@ -43,6 +43,7 @@ def pretrain(config: Config, resume: bool = False) -> Path:
     keep_freed_memory()
     try:
         with Processes(config.device) as processes:
+            resume = resume and processes.collect(something_to_resume(config))[0]
             folder = begin_run(config, resume, processes.first)
             train(set_up(config, folder, resume, processes))
     finally:

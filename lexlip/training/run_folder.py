@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ def begin_run(config: Config, resume: bool, first: bool) -> Path:
         ConfigError: RUN holds a run already; with `resume`, it holds none, or one of another config.
         DataError: RUN cannot be written.
     """
-    run = Path(config.out or f"runs/{config.name}")
+    run = _run(config)
     if first:
         check_run(config, resume)
     if first and not resume:
@@ -34,6 +35,15 @@ def begin_run(config: Config, resume: bool, first: bool) -> Path:
             with atomic_write(run / "config.yaml") as file:
                 file.write(yaml.safe_dump(to_dict(config), sort_keys=False))
     return run
+
+
+def something_to_resume(config: Config) -> bool:
+    """Return whether a run that is to be resumed goes on from a checkpoint, and does not begin.
+
+    torchrun starts its processes again with the same command when one has ended, perhaps before the first
+    checkpoint, so under it a run without one begins. Elsewhere `check_run` refuses it.
+    """
+    return "TORCHELASTIC_RUN_ID" not in os.environ or (_run(config) / "last").exists()
 
 
 @contextmanager
@@ -50,7 +60,7 @@ def writing_run(run: Path) -> Iterator[None]:
 
 def check_run(config: Config, resume: bool) -> None:
     """Raise ConfigError if RUN holds a run already; with `resume`, if it holds none, or another config's."""
-    run = Path(config.out or f"runs/{config.name}")
+    run = _run(config)
     file = run / "config.yaml"
     if resume:
         if not (run / "last").exists():
@@ -65,6 +75,10 @@ def check_run(config: Config, resume: bool) -> None:
         raise ConfigError(
             f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
         )
+
+
+def _run(config: Config) -> Path:
+    return Path(config.out or f"runs/{config.name}")
 
 
 @dataclass(frozen=True)

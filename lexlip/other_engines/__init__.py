@@ -1,0 +1,1 @@
+"""Other search engines: what they are given of an index of words, and how they are asked."""

@@ -1,0 +1,232 @@
+"""Asks another engine over plain HTTP, with nothing but the standard library."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import ssl
+import time
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from anserini_bridge.given_files import parse_json
+from lexlip.errors import ConfigError, DataError
+from lexlip.other_engines.engine_contract import AskedEngine, Found
+from lexlip.other_engines.known import ENGINES, other_engine
+from lexlip.queries.query_language import parse_query
+from lexlip.queries.text_queries import TextQueries
+from lexlip.retrieval.answer import Answer, Hit
+from lexlip.sparse.quantize import UNIT_SCALE, quantize
+
+TIMEOUT = 30  # seconds without a byte
+LARGEST = 2**26  # bytes of an answer
+KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
+_ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
+
+
+@dataclass(frozen=True)
+class Server:
+    """An index on a server.
+
+    Attributes:
+        engine: how it is asked.
+        url: scheme, host, port and what comes before the index.
+        index: the name of the index.
+    """
+
+    engine: AskedEngine
+    url: str
+    index: str
+
+    @classmethod
+    def of(cls, address: str) -> Server:
+        """Return what an address such as "opensearch+https://host:9200/photos" names.
+
+        Raises:
+            ConfigError: it names no engine, host or index, or holds a password.
+        """
+        asked = [name for name in ENGINES if isinstance(other_engine(name), AskedEngine)]
+        example = "write it as opensearch+https://HOST/INDEX"
+        split = _ADDRESS.fullmatch(address)
+        if split is None or split["engine"] not in asked:
+            # An address may hold a password, so it is not repeated.
+            raise ConfigError(f"--server names none of {', '.join(asked)}: {example}")
+        try:
+            parts = urlsplit(split["rest"])
+            port = parts.port
+        except ValueError as error:
+            raise ConfigError(f"--server is no address ({error}): {example}") from None
+        if parts.username is not None or parts.password is not None:
+            raise ConfigError(
+                f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
+            )
+        before, _, index = parts.path.rstrip("/").rpartition("/")
+        if not parts.hostname or not _NAME.fullmatch(index) or parts.query or parts.fragment:
+            raise ConfigError(f"--server names no host and index: {example}")
+        if not parts.hostname.isascii():
+            raise ConfigError(f"--server names a host that is not ASCII: {example}")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        place = host if port is None else f"{host}:{port}"
+        engine = other_engine(split["engine"])
+        assert isinstance(engine, AskedEngine)
+        return cls(engine, f"{parts.scheme}://{place}{quote(before, safe='/%')}", index)
+
+    def search(self, query: dict[int, int], k: int) -> list[Found]:
+        """Return the k best documents for whole weights by a word's number.
+
+        Raises:
+            ConfigError: the server asks for a secret, or for another one.
+            DataError: it cannot be reached, or answers with an error or with something else.
+        """
+        if not query:
+            return []
+        asked = self.engine.request(query, k, self.index)
+        answer = self._post(asked.path, json.dumps(asked.body).encode())
+        try:
+            return self.engine.found(parse_json(answer))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
+            raise DataError(
+                f"{self.url} does not answer as {self.engine.name} does ({_shorten(why)}):"
+                " check the address, and that the index was made by `lexlip export`"
+            ) from None
+
+    def _post(self, path: str, body: bytes) -> bytes:
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **self._secrets()}
+        request = Request(self.url + path, body, headers, method="POST")
+        try:
+            with build_opener(_NoRedirect).open(request, timeout=TIMEOUT) as response:
+                data: bytes = response.read(LARGEST + 1)
+        except HTTPError as error:
+            with error:
+                raise self._refused(error) from None
+        except URLError as error:
+            if isinstance(error.reason, TimeoutError):
+                raise self._late() from None
+            if isinstance(error.reason, ssl.SSLError):
+                raise DataError(
+                    f"{self.url} has no certificate that is trusted here ({_shorten(str(error.reason))}):"
+                    " name its authority's file in SSL_CERT_FILE"
+                ) from None
+            raise DataError(
+                f"{self.url} cannot be reached ({_shorten(_reason(error.reason))}): check the address"
+            ) from None
+        except TimeoutError:
+            raise self._late() from None
+        except (OSError, HTTPException) as error:
+            raise DataError(
+                f"{self.url} broke the connection off ({_shorten(_reason(error))}): ask again"
+            ) from None
+        if len(data) > LARGEST:
+            raise DataError(f"{self.url} answers with more than {LARGEST:,} bytes: ask for fewer hits")
+        return data
+
+    def _late(self) -> DataError:
+        return DataError(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
+
+    def _refused(self, error: HTTPError) -> DataError | ConfigError:
+        if error.code in (401, 403):
+            return ConfigError(
+                f"{self.url} refuses to answer ({error.code}): set {KEY}, or {USER} and {PASSWORD}"
+            )
+        if error.code == 404:
+            return DataError(
+                f"{self.url} has no index named {self.index} (404): load an export into it first"
+            )
+        if 300 <= error.code < 400:
+            return DataError(f"{self.url} sends to another address ({error.code}): give that one")
+        try:
+            said = error.read(4000).decode("utf-8", "replace")
+        except (OSError, HTTPException):
+            said = ""
+        return DataError(f"{self.url} answers with an error ({error.code}): {_shorten(said) or 'no reason'}")
+
+    def _secrets(self) -> dict[str, str]:
+        """Return the headers with what the environment holds for the server.
+
+        Raises:
+            ConfigError: it is not what a header can hold.
+        """
+        key, user, password = (os.environ.get(name, "") for name in (KEY, USER, PASSWORD))
+        if key and (user or password):
+            raise ConfigError(f"both {KEY} and {USER} are set: unset one")
+        if bool(user) != bool(password):
+            raise ConfigError(f"only one of {USER} and {PASSWORD} is set: set both")
+        if not key and not user:
+            return {}
+        if key and not (key.isascii() and key.isprintable()):
+            raise ConfigError(f"{KEY} holds other characters than printable ASCII")
+        if key:
+            return self.engine.key_header(key)
+        return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A secret goes to no other host than the one it is for."""
+
+    def redirect_request(self, *arguments: Any) -> None:
+        return None
+
+
+def _reason(error: object) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def search_server(address: str, sentence: str, k: int, queries: TextQueries, topk: int | None) -> Answer:
+    """Answer a sentence with the photos that another engine finds.
+
+    Args:
+        address: see `Server.of`.
+        sentence: with marks, as in `lexlip search`; none may leave words out.
+        k: hits.
+        queries: the model that made the documents.
+        topk: words that the query keeps; None keeps all.
+
+    Raises:
+        ConfigError, DataError: see `Server`; the documents were made with another model, or quantised in
+            another way than queries are here.
+    """
+    server, query = Server.of(address), parse_query(sentence)
+    if query.without:
+        raise ConfigError(f"--server leaves no words out, such as -{query.without[0]}: ask without it")
+    clock = time.perf_counter()
+    vector = quantize(queries.encode_query(query, topk))
+    weights = dict(zip(vector.indices.tolist(), vector.data.tolist(), strict=True))
+    weights = dict(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
+    encoded = time.perf_counter()
+    hits = server.search(weights, k)
+    answered = time.perf_counter()
+    for hit in hits:
+        if hit.model != queries.identity:
+            raise ConfigError(
+                f"the documents of {server.index} were made with {hit.model}, but the query with"
+                f" {queries.identity}: name the model that made them with --model"
+            )
+        if hit.scheme == "paper":
+            raise ConfigError(
+                f"the documents of {server.index} were quantised as paper, which --server does not ask:"
+                " index with --quantization unit, and export again"
+            )
+    words = queries.vocabulary.words
+    return Answer(
+        query=sentence,
+        terms={words[number]: weight / UNIT_SCALE for number, weight in weights.items()},
+        hits=[
+            Hit(rank, hit.id, hit.id, hit.score / UNIT_SCALE**2, {}) for rank, hit in enumerate(hits, start=1)
+        ],
+        ms={"encode": 1000 * (encoded - clock), "search": 1000 * (answered - encoded)},
+        unknown=queries.unknown(query.plain),
+        unread=queries.unread(query),
+    )

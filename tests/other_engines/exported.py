@@ -1,0 +1,67 @@
+"""An index of random weights, and exports of it read back by nothing of the project's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from anserini_bridge import ImpactWriter
+
+WORDS = [f"w{number}" if number % 7 else f"a.b{number}" for number in range(300)]  # some with a dot
+
+
+def random_rows(documents: int, seed: int = 0, largest: int = 700) -> csr_matrix:
+    """Weights as photos have them: many small ones, few large; 24 words each, but the last has none."""
+    rng = np.random.default_rng(seed)
+    rows = np.zeros((documents, len(WORDS)), dtype=np.int32)
+    for row in rows[:-1]:
+        columns = rng.choice(len(WORDS), 24, replace=False)
+        row[columns] = np.maximum(1, largest * rng.random(24) ** 3)
+    return csr_matrix(rows)
+
+
+def ids_of(documents: int) -> list[str]:
+    return [f"trip/été {number}.jpg" for number in range(documents)]
+
+
+def write_index(folder: Path, rows: csr_matrix, encoder: str = "tiny@1", scheme: str = "unit") -> Path:
+    settings = {"quantization": {"scheme": scheme, "scale": 1000}, "topk": 24, "normalize": True}
+    with ImpactWriter(folder, WORDS, encoder=encoder, **settings) as writer:
+        writer.add(ids_of(rows.shape[0]), rows)
+    return folder
+
+
+def exported(folder: Path, engine: str) -> list[dict[str, Any]]:
+    """The documents: id, model, scheme, key, and words as {number: weight}."""
+    found = []
+    for path in sorted(folder.rglob("documents-*")):
+        text = path.read_text(encoding="utf-8")
+        if engine in ("opensearch", "elasticsearch"):
+            lines = [json.loads(line) for line in text.splitlines()]
+            for action, source in zip(lines[::2], lines[1::2], strict=True):
+                found.append({**source, "key": action["index"]["_id"]})
+        elif engine == "qdrant":
+            for point in json.loads(text)["points"]:
+                vector = point["vector"]["words"]
+                words = dict(zip(vector["indices"], vector["values"], strict=True))
+                found.append({**point["payload"], "words": words, "key": point["id"]})
+        elif engine == "milvus":
+            found += json.loads(text)["data"]
+        elif engine == "vespa":
+            for line in map(json.loads, text.splitlines()):
+                found.append({**line["fields"], "key": line["put"].rpartition(":")[2]})
+    return [{**one, "words": {int(n): w for n, w in one["words"].items()}} for one in found]
+
+
+def best(
+    documents: list[dict[str, Any]], query: dict[int, int], k: int
+) -> list[tuple[dict[str, Any], float]]:
+    """Brute force: the documents that share a word with a query, best first."""
+    scores = [
+        (one, sum(weight * one["words"].get(number, 0) for number, weight in query.items()))
+        for one in documents
+    ]
+    shared = [pair for pair in scores if pair[1] > 0]
+    return sorted(shared, key=lambda pair: -pair[1])[:k]

@@ -1,0 +1,108 @@
+"""OpenSearch and Elasticsearch, with Lucene's FeatureField as the oracle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lexlip.other_engines.export import export, fit
+from lexlip.other_engines.known import other_engine
+from tests.other_engines.exported import WORDS, best, exported, random_rows, write_index
+from tests.other_engines.feature_index import FeatureIndex
+
+
+def queries(number: int) -> list[dict[int, int]]:
+    """With weights up to 1000, as unit vectors have them."""
+    rng = np.random.default_rng(7)
+    return [
+        dict(zip(rng.choice(len(WORDS), 12, replace=False).tolist(), weights, strict=True))
+        for weights in rng.integers(1, 1001, (number, 12)).tolist()
+    ]
+
+
+def check_scores(
+    found: list[tuple[dict[str, Any], float]], documents: list[dict[str, Any]], query: Any
+) -> None:
+    expected = best(documents, query, 10)
+    assert [score for _, score in found] == [score for _, score in expected]
+    scores = {one["id"]: score for one, score in best(documents, query, len(documents))}
+    assert all(scores[one["id"]] == score for one, score in found)
+
+
+def check_oracle(tmp_path: Path, documents: int, asked: int) -> None:
+    index = write_index(tmp_path / "index", random_rows(documents))
+    lucene = None
+    for name in ("opensearch", "elasticsearch"):
+        export(index, name, tmp_path / name)
+        loaded = exported(tmp_path / name, name)
+        assert len(loaded) == documents
+        if lucene is None:
+            lucene, first = FeatureIndex(loaded), loaded
+        assert [one["words"] for one in loaded] == [
+            one["words"] for one in first
+        ]  # one index answers for both
+        for query in queries(asked):
+            engine = other_engine(name)
+            examples = engine.examples(query, 10, "photos")
+            assert json.loads(examples["query.json"]) == engine.request(query, 10, "photos").body
+            for text in examples.values():
+                check_scores(lucene.search(json.loads(text)), loaded, query)
+            assert len(examples) == (2 if name == "opensearch" else 1)
+
+
+def test_lucene_finds_the_scores_of_the_exported_integers(tmp_path: Path) -> None:
+    check_oracle(tmp_path, 400, 10)
+
+
+@pytest.mark.slow
+def test_twenty_thousand_documents(tmp_path: Path) -> None:
+    check_oracle(tmp_path, 20_000, 100)
+
+
+def test_what_a_feature_field_holds() -> None:
+    """511 is exact and 513 is not; every exported weight is."""
+    given = [1, 255, 510, 511, 512, 513, 514, 515, 567, 1022, 1023, 1025, 4097]
+    kept = [int(score) for _, score in sorted(lucene_values(given))]
+    assert kept[:7] == [1, 255, 510, 511, 512, 512, 514]
+    fitting = fit(np.array(given), 9).tolist()
+    assert fitting == [1, 255, 510, 511, 512, 512, 514, 516, 568, 1022, 1024, 1024, 4096]
+    assert [int(score) for _, score in sorted(lucene_values(fitting))] == fitting
+
+
+def lucene_values(weights: list[int]) -> list[tuple[int, float]]:
+    index = FeatureIndex([{"id": n, "words": {0: weight}} for n, weight in enumerate(weights)])
+    body = {"size": 50, "query": {"rank_feature": {"field": "words.0", "linear": {}, "boost": 1}}}
+    return [(one["id"], score) for one, score in index.search(body)]
+
+
+def test_a_boost_multiplies(tmp_path: Path) -> None:
+    index = FeatureIndex([{"id": 0, "words": {3: 511}}])
+    for boost in (1, 999, 1000):
+        feature = {"rank_feature": {"field": "words.3", "linear": {}, "boost": boost}}
+        ((_, score),) = index.search({"size": 1, "query": {"bool": {"should": [feature]}}})
+        assert score == 511 * boost
+
+
+def test_a_linear_query_refuses_more_than_64() -> None:
+    import jnius
+
+    index = FeatureIndex([{"id": 0, "words": {3: 5}}])
+    with pytest.raises(jnius.JavaException, match="64"):
+        index.feature.newLinearQuery("words", "3", 64.5)
+    index.feature.newLinearQuery("words", "3", 64.0)
+
+
+def test_words_go_by_numbers_and_nothing_is_pruned(tmp_path: Path) -> None:
+    index = write_index(tmp_path / "index", random_rows(20))
+    export(index, "elasticsearch", tmp_path / "e")
+    settings = json.loads((tmp_path / "e" / "index.json").read_text())
+    assert settings["mappings"]["properties"]["words"] == {
+        "type": "sparse_vector",
+        "index_options": {"prune": False},
+    }
+    assert (tmp_path / "e" / "vocabulary.txt").read_text().splitlines() == WORDS
+    assert json.loads((tmp_path / "e" / "query.json").read_text())["query"]["sparse_vector"]["prune"] is False
+    text = (tmp_path / "e" / "documents-000000.ndjson").read_text()
+    assert all("." not in name for line in text.splitlines()[1::2] for name in json.loads(line)["words"])

@@ -30,9 +30,8 @@ def test_a_run_does_not_depend_on_workers() -> None:
     source = Scenes(11, seed=0)
     alone = seen(AUGMENTED, source)
     assert len(alone) == 5  # 2.5 epochs of 2 whole batches
-    for workers in (1, 2):
-        config = replace(AUGMENTED, data=replace(AUGMENTED.data, workers=workers))
-        assert seen(config, source) == alone
+    config = replace(AUGMENTED, data=replace(AUGMENTED.data, workers=2))
+    assert seen(config, source) == alone
 
 
 def test_a_resumed_run_sees_the_rest() -> None:

@@ -15,6 +15,12 @@ WITHOUT = {
     "lexlip/data/heif_process.py",  # tested with what it answers
     *("lexlip/server/bodies.py", "lexlip/server/limits.py"),  # tested with each call
     *("lexlip/server/request_body.py", "lexlip/server/served_index.py"),
+    *(f"lexlip/cluster/{name}.py" for name in ("replica", "shard_indexer", "shard_queue")),  # run in actors
+    # tested where a cluster makes and asks shards
+    *("lexlip/search/engines/shard.py", "lexlip/search/engines/shards.py", "lexlip/search/stages/sharded.py"),
+    # tested with each engine, by the two commands
+    *(f"lexlip/other_engines/{name}.py" for name in ("anserini", "ask", "engine_contract", "known", "vespa")),
+    "lexlip/cli/export.py",
     *(f"tools/campaign/{name}.py" for name in ("__main__", "attacks", "contract", "prepare", "writer")),
     *(
         f"tools/campaign/{name}.py"
@@ -28,7 +34,8 @@ WITHOUT = {
 THEMES = {
     "tests/search": {"snapshots"},
     "tests/cli": {"main", "first_stages", "second_stage", "multilingual", "interruption"},
-    "tests/training": {"full_disk", "phases", "relations"},
+    "tests/cluster": {"taking_over"},
+    "tests/training": {"full_disk", "nodes", "phases", "relations"},
     "tests/bench/peers": {"peers"},
     "tests/anserini_bridge": {
         *(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 
 WAIT = 10.0  # seconds that a head has to answer
+_OF_JAVA = signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL
 
 
 @contextmanager
@@ -34,7 +37,8 @@ def connected(address: str, processes: int = 0) -> Iterator[None]:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns that this will be so
     if address not in ("local", "auto"):
         _check_head(address)
-    import ray
+    with _handlers_kept():
+        import ray
 
     if ray.is_initialized():
         yield
@@ -43,7 +47,8 @@ def connected(address: str, processes: int = 0) -> Iterator[None]:
     if address == "local":
         given |= {"num_cpus": max(cores(), processes), "include_dashboard": False}
     try:
-        ray.init(address, **given)
+        with _handlers_kept():
+            ray.init(address, **given)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"there is no Ray cluster at {address!r} ({_first_line(error)}): start one with"
@@ -52,7 +57,28 @@ def connected(address: str, processes: int = 0) -> Iterator[None]:
     try:
         yield
     finally:
-        ray.shutdown()
+        with _handlers_kept():
+            ray.shutdown()
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Keep the handlers of signals that Java, if it runs, computes with: Ray puts its own in their place.
+
+    Java takes a segmentation fault for a null pointer, and goes on; with Ray's handler the process would end.
+    """
+    if os.name != "posix":
+        yield
+        return
+    library = ctypes.CDLL(None)
+    before = {number: ctypes.create_string_buffer(256) for number in _OF_JAVA}  # larger than any sigaction
+    for number, kept in before.items():
+        library.sigaction(number, None, kept)
+    try:
+        yield
+    finally:
+        for number, kept in before.items():
+            library.sigaction(number, kept, None)
 
 
 def _check_head(address: str) -> None:

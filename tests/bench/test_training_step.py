@@ -71,6 +71,7 @@ def test_sizes_are_those_of_the_packaged_and_the_paper_s_towers(size: str) -> No
     )
 
 
+@pytest.mark.slow
 def test_a_measurement() -> None:
     settings = replace(SETTINGS, size=replace(TINY, vocabulary=20_000), batch=16, terms=100)
     report = measure(settings, rounds=2)

@@ -61,6 +61,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_model_goes_to_the_hub_and_comes_back(hub: HubStandIn, run_python: Python, tmp_path: Path) -> None:
     """Uploaded with a card, loaded with equal vectors, and loaded again without asking the hub."""
     there = environment(hub, tmp_path)

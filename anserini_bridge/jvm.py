@@ -26,7 +26,9 @@ _DAMAGE = (
 one_at_a_time = threading.RLock()
 """Hold it to call instance methods of Java, see `java_class`."""
 
-_lock = threading.Lock()
+_lock = (
+    threading.RLock()
+)  # garbage may be collected while it is held: searchers are then closed, which takes it
 _classes: dict[str, Any] = {}
 _owner: int | None = None  # id of the process in which Java runs
 

@@ -1,4 +1,5 @@
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,7 @@ def test_a_java_machine_that_has_the_classes_is_used(run_python: Callable[..., A
     """Another package may have started Java with the same classpath."""
     code = """
 import os
+import threading
 import jnius_config
 from anserini_bridge import find_jar, find_java, jvm
 os.environ["JAVA_HOME"] = str(find_java().path)
@@ -116,6 +118,7 @@ print(jvm.java_class("impact.Searcher").__name__)
 def test_a_java_machine_started_by_others_is_refused(run_python: Callable[..., Any]) -> None:
     code = """
 import os
+import threading
 from anserini_bridge import JVMConflict, find_java, start_jvm
 os.environ["JAVA_HOME"] = str(find_java().path)
 import jnius
@@ -127,6 +130,25 @@ except JVMConflict as error:
     answer = run_python(code)
     assert "Java already runs in this process with the classpath" in answer.stdout, answer
     assert "call anserini_bridge.start_jvm() before importing jnius or pyserini" in answer.stdout
+
+
+def test_garbage_is_collected_while_java_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A searcher that is collected is closed, which looks for Java in the same thread."""
+    start_jvm()
+    process, collected = os.getpid(), []
+
+    def collect() -> int:
+        if not collected:
+            collected.append(True)
+            start_jvm()
+        return process
+
+    monkeypatch.setattr(os, "getpid", collect)
+    thread = threading.Thread(target=start_jvm, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert collected
+    assert not thread.is_alive()
 
 
 def test_a_forked_process_is_refused(run_python: Callable[..., Any], index: Path) -> None:

@@ -1,7 +1,6 @@
 """A Ray of two processors that the tests of a file share, and tars of drawn photos."""
 
 import io
-import os
 import tarfile
 import warnings
 from collections.abc import Iterator
@@ -10,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from anserini_bridge.storage import UNFINISHED
+from lexlip.cluster.session import connected
 from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
 from lexlip.cluster.shard_indexing import commit
 from lexlip.data import Scenes
 from lexlip.models.model_folder import read_description
 from tests.tiny import CAPTIONS
 
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
 
 
 def write_tars(folder: Path, tars: int = 3, photos: int = 7, first: int = 0) -> list[Path]:
@@ -56,10 +56,11 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Ray, in this process and those that it starts."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's own
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
+        warnings.simplefilter("ignore")  # Ray's own, while it starts
+        running = connected("local", 2)
+        running.__enter__()
+    try:
+        yield
+    finally:
+        running.__exit__(None, None, None)

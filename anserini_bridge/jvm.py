@@ -26,9 +26,8 @@ _DAMAGE = (
 one_at_a_time = threading.RLock()
 """Hold it to call instance methods of Java, see `java_class`."""
 
-_lock = (
-    threading.RLock()
-)  # garbage may be collected while it is held: searchers are then closed, which takes it
+# Python may collect garbage while it is held; searchers are then closed, which takes it once more
+_lock = threading.RLock()
 _classes: dict[str, Any] = {}
 _owner: int | None = None  # id of the process in which Java runs
 

@@ -100,12 +100,11 @@ def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
 
     query = parse_query(text)
     if by.index_folder is not None:
-        from anserini_bridge import read_metadata
+        from lexlip.search.engines.shard import read_index_of_words
         from lexlip.search.stages.index_model import load_queries
 
-        queries = load_queries(
-            Path(by.index_folder), read_metadata(by.index_folder), by.name, by.query_encoder
-        )
+        folder = Path(by.index_folder)
+        queries = load_queries(folder, read_index_of_words(folder), by.name, by.query_encoder)
     else:
         queries = TextQueries(by.name or options.DEFAULT_MODEL, by.query_encoder)
     found, unknown = words_of_query(queries, query), queries.unknown(query)
@@ -233,10 +232,11 @@ def _draw_hit(
 def _load(by: Model) -> LexLIP | PhotoEncoder:
     """Load the model that sees pictures."""
     if by.index_folder is not None:
-        from anserini_bridge import read_metadata
+        from lexlip.search.engines.shard import read_index_of_words
         from lexlip.search.stages.index_model import load_encoder
 
-        return load_encoder(Path(by.index_folder), read_metadata(by.index_folder), by.name, by.device)
+        folder = Path(by.index_folder)
+        return load_encoder(folder, read_index_of_words(folder), by.name, by.device)
     from lexlip.queries.open_encoder import open_encoder
 
     return open_encoder(by.name or options.DEFAULT_MODEL, by.device)

@@ -14,7 +14,7 @@ class Anserini(OtherEngine):
     name = "anserini"
     versions = "Anserini 0.21 and later, Pyserini 0.21 and later"
     bits = 31
-    ending = ".jsonl"
+    ending, folder = ".jsonl", "documents"
     batch = 100_000
 
     def settings(self, made: Made, target: str) -> dict[str, str]:

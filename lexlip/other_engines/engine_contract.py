@@ -74,15 +74,18 @@ class OtherEngine(ABC):
         versions: of the server, that the files are for.
         bits: significant bits of a weight that it keeps.
         ending: of the names of the files with documents.
+        folder: in which these files lie.
         batch: documents in a file; the file is also the body of one request.
-        secrets: environment variables that hold what it asks for, if it asks.
+        host: where a server is if nothing else was said.
     """
 
     name: ClassVar[str]
     versions: ClassVar[str]
     bits: ClassVar[int] = 24  # float32
     ending: ClassVar[str] = ".json"
+    folder: ClassVar[str] = ""
     batch: ClassVar[int] = 1000
+    host: ClassVar[str] = ""
 
     @abstractmethod
     def settings(self, made: Made, target: str) -> dict[str, str]:

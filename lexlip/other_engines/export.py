@@ -29,14 +29,6 @@ ABOUT = "export.json"
 ROWS = 10_000  # documents read from the index at a time
 QUERIES, WORDS, K = 200, 16, 10  # of the measured cost: documents' own heaviest words, asked for K hits
 TARGET = "photos"
-HOSTS = {
-    "opensearch": "http://localhost:9200",
-    "elasticsearch": "http://localhost:9200",
-    "qdrant": "http://localhost:6333",
-    "milvus": "http://localhost:19530",
-    "vespa": "http://localhost:8080",
-    "anserini": "",
-}
 
 
 @dataclass(frozen=True)
@@ -102,6 +94,8 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
     """
     started = time.perf_counter()
     header = read_header(index)
+    if header.kind == "sharded":
+        raise ConfigError(f"{index} is in shards: export an index that was made without --ray")
     if header.kind != "impact":
         raise ConfigError(f"{index} was made with {header.encoder}, and only indexes of words are exported")
     engine, output = other_engine(engine_name), Path(output)
@@ -112,7 +106,6 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
         _write(folder / "vocabulary.txt", "".join(f"{word}\n" for word in made.words))
         for name, text in engine.settings(made, TARGET).items():
             _write(folder / name, text)
-        inside = folder / "documents" if engine_name == "anserini" else folder
         files = 0
         with tqdm(total=len(searcher), desc="export", unit="photo", delay=2, disable=not progress) as bar:
             for ids, rows in _read(searcher):
@@ -121,7 +114,7 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
                 documents = _documents(ids, rows)
                 for start in range(0, len(documents), engine.batch):
                     text = engine.documents(documents[start : start + engine.batch], made, TARGET)
-                    _write(inside / f"documents-{files:06d}{engine.ending}", text)
+                    _write(folder / engine.folder / f"documents-{files:06d}{engine.ending}", text)
                     files += 1
                 bar.update(len(ids))
         if isinstance(engine, AskedEngine):
@@ -137,18 +130,15 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
             "relative_error": cost.relative_error,
             "recall": cost.recall(),
         }
-        _write(
-            folder / "LOAD.txt", _how_to_load(engine.versions, engine.commands(TARGET, HOSTS[engine_name]))
-        )
+        _write(folder / "LOAD.txt", _how_to_load(engine.versions, engine.commands(TARGET, engine.host)))
         _write(folder / ABOUT, pretty(about))
-        done = len(searcher), len(made.words), cost
-    photos, words, cost = done
+        photos = len(searcher)
     return Exported(
         output=str(output),
         engine=engine.name,
         versions=engine.versions,
         photos=photos,
-        words=words,
+        words=len(made.words),
         files=files,
         megabytes=folder_megabytes(output),
         seconds=time.perf_counter() - started,

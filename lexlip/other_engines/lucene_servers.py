@@ -27,6 +27,7 @@ DIVISOR = 16
 class _LuceneServer(AskedEngine):
     bits = 9
     ending = ".ndjson"
+    host = "http://localhost:9200"
 
     def _mapping(self, field: dict[str, Any]) -> str:
         keyword = {"type": "keyword", "index": False, "doc_values": False}

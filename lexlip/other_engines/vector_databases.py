@@ -23,6 +23,7 @@ class Qdrant(AskedEngine):
 
     name = "qdrant"
     versions = "Qdrant 1.10 and later"
+    host = "http://localhost:6333"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         index = {"on_disk": False, "datatype": "float32"}
@@ -65,6 +66,7 @@ class Milvus(AskedEngine):
 
     name = "milvus"
     versions = "Milvus 2.5.4 and later (inverted_index_algo), HTTP API v2"
+    host = "http://localhost:19530"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         def text(name: str, length: int, **more: Any) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class Vespa(AskedEngine):
 
     name = "vespa"
     versions = "Vespa 8"
+    host = "http://localhost:8080"
     bits = 31
     ending = ".jsonl"
 

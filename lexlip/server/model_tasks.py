@@ -45,19 +45,18 @@ class ModelTasks:
 
     def _encoder(self) -> Any:
         """Return the model that made the index, which may be another one after it was made anew."""
-        from anserini_bridge import read_header, read_metadata
+        from anserini_bridge import read_header
 
         header = read_header(self.index)
         with self._lock:
             if self._loaded is None or self._loaded[0] != header.encoder:
-                from lexlip.search.engines.shard import read_sharded
+                from lexlip.search.engines.shard import read_index_of_words
                 from lexlip.search.stages.index_model import load_dense_encoder, load_encoder
 
                 if header.kind == "dense":
                     encoder: Any = load_dense_encoder(self.index, header, self.model, self.device)
                 else:
-                    sharded = header.kind == "sharded"
-                    metadata = read_sharded(self.index) if sharded else read_metadata(self.index)
+                    metadata = read_index_of_words(self.index)
                     encoder = load_encoder(self.index, metadata, self.model, self.device)
                 self._loaded = header.encoder, encoder
             return self._loaded[1]

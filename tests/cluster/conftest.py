@@ -4,6 +4,7 @@ import io
 import tarfile
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,8 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Ray, in this process and those that it starts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's own, while it starts
-        running = connected("local", 2)
-        running.__enter__()
-    try:
+    with ExitStack() as running:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray's own, while it starts
+            running.enter_context(connected("local", 2))
         yield
-    finally:
-        running.__exit__(None, None, None)

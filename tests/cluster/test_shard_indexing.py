@@ -13,7 +13,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
-from tests.cluster.conftest import write_tars
+from tests.cluster.conftest import sharded_index, write_tars
 
 Run = Callable[..., Result]
 QUERIES = ["a dog", "two dogs on the grass", "a red ball -dog", "man^2 +dog", "a dog and a man"]
@@ -88,3 +88,13 @@ def test_what_it_cannot_do_is_one_sentence(lexlip: Run, tmp_path: Path, model_fo
     (tmp_path / "photos").mkdir()
     assert "holds no tars" in lexlip("index", "photos", *to, code=2).stderr
     assert not (tmp_path / "many").exists()
+
+
+def test_shards_are_explained_by_their_model_and_not_exported(
+    lexlip: Run, tmp_path: Path, model_folder: Path
+) -> None:
+    many = sharded_index(tmp_path, model_folder, 2)
+    by_model = lexlip("explain", "a dog", "--model", model_folder).stdout
+    assert lexlip("explain", "a dog", "--index", many).stdout == by_model
+    refused = lexlip("export", "qdrant", "--index", many, "--output", "out", code=2)
+    assert "is in shards: export an index that was made without --ray" in refused.output

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import CorruptIndex, ImpactSearcher, IndexMetadata, read_metadata, read_metadata_as
+from anserini_bridge import (
+    CorruptIndex,
+    ImpactSearcher,
+    IndexMetadata,
+    read_header,
+    read_metadata,
+    read_metadata_as,
+)
 from anserini_bridge.storage import METADATA_FILE, checksum
 from lexlip.data import UnreadableImage
 from lexlip.retrieval.engine import Results
@@ -63,6 +70,15 @@ def read_sharded(index: Path) -> ShardedMetadata:
         if "/" in entry["folder"] or entry["folder"] in ("", ".", ".."):
             raise CorruptIndex(f"{index} is damaged ({entry['folder']!r} is no name): build the index again")
     return metadata
+
+
+def read_index_of_words(index: Path) -> IndexMetadata:
+    """Read `index.json` of an index of words, whole or in shards.
+
+    Raises:
+        BridgeError: see `read_metadata_as`.
+    """
+    return read_sharded(index) if read_header(index).kind == "sharded" else read_metadata(index)
 
 
 def files_of(metadata: ShardedMetadata, shard: ShardEntry) -> dict[str, str]:

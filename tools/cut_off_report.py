@@ -127,7 +127,7 @@ def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _percent(share: float) -> str:
+def _percent(share: float | np.floating) -> str:
     return f"{100 * share:.1f}"
 
 

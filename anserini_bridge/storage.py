@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import shutil
+import sys
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
+
+from filelock import lock_descriptor
 
 from anserini_bridge.errors import BridgeError, CorruptIndex, IndexLocked, IndexNotFound
 from anserini_bridge.given_files import check_files, read_file
@@ -30,6 +33,8 @@ LOCK_FILE = "writer.lock"
 UNFINISHED = "unfinished"
 _BLOCK = 2**20  # bytes read at a time
 DATA_FOLDER = re.compile(r"data-([1-9][0-9]*)")
+WINDOWS: bool = sys.platform == "win32"
+_PATIENCE = 5.0  # seconds that a reader may have a file open which Windows then cannot replace
 
 
 @contextlib.contextmanager
@@ -41,11 +46,24 @@ def atomic_write(path: Path) -> Iterator[IO[str]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        _replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Give a file the name of another, which it replaces; on Windows once no reader has the other open."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            temporary.replace(path)
+            return
+        except PermissionError:
+            if not WINDOWS or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def checksum(file: Path) -> str:
@@ -88,8 +106,13 @@ def replace_link(link: Path, target: str | Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names in a folder, durable."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Make a file, or the names in a folder, durable.
+
+    Windows opens no folders, and makes only those files durable that are opened to be written.
+    """
+    if WINDOWS and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -173,12 +196,16 @@ class WriterLock:
 
     def __exit__(self, *error: object) -> None:
         """Release the lock; remove it, and a folder that was made for it, if there is no index."""
+        if WINDOWS:  # where an open file cannot be removed, not even one that another writer has just locked
+            os.close(self._descriptor)
         if not any((self.path / name).exists() for name in (METADATA_FILE, UNFINISHED)):
-            self._file.unlink(missing_ok=True)
+            with contextlib.suppress(PermissionError):
+                self._file.unlink(missing_ok=True)
             if self._made_folder:
                 with contextlib.suppress(OSError):  # somebody put a file there
                     self.path.rmdir()
-        os.close(self._descriptor)
+        if not WINDOWS:
+            os.close(self._descriptor)
 
     def _check_folder(self) -> None:
         names = sorted(entry.name for entry in self.path.iterdir())
@@ -190,15 +217,12 @@ class WriterLock:
 
     def _acquire(self) -> bool:
         """Lock the open file; return False if it was deleted in the meantime."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(FileNotFoundError):
+            if not lock_descriptor(self._descriptor, blocking=False):
+                os.close(self._descriptor)
+                raise IndexLocked.at(self.path)
             if os.fstat(self._descriptor).st_ino == self._file.stat().st_ino:
                 return True
-        except BlockingIOError:
-            os.close(self._descriptor)
-            raise IndexLocked.at(self.path) from None
-        except FileNotFoundError:
-            pass
         os.close(self._descriptor)
         return False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,10 +49,17 @@ def peak_memory_mb() -> float:
 
 
 def _status_mb(field: str) -> float:
-    """Return a field of Linux's /proc/self/status; elsewhere the peak, which a child inherits."""
+    """Return a field of Linux's /proc/self/status; elsewhere the peak, which a child inherits.
+
+    NaN where the system does not tell: on Windows.
+    """
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     except OSError:
+        try:
+            import resource
+        except ModuleNotFoundError:
+            return float("nan")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) / 1e6

@@ -27,8 +27,11 @@ def in_own_process(function: Callable[..., Any], *arguments: Any) -> Any:
     Raises:
         BrokenProcessPool: the system killed the process, for example because memory ran out.
     """
-    context = multiprocessing.get_context("forkserver")  # forks from a process without threads or a GPU
-    context.set_forkserver_preload([function.__module__])
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        context: Any = multiprocessing.get_context("forkserver")  # forks from one without threads or a GPU
+        context.set_forkserver_preload([function.__module__])
+    else:
+        context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, _set_start_method, (multiprocessing.get_start_method(),)) as pool:
         return pool.submit(function, *arguments).result()
 

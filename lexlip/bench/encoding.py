@@ -7,7 +7,7 @@ evaluation mode under `torch.inference_mode()`.
 from __future__ import annotations
 
 import io
-import resource
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -212,8 +212,8 @@ def _processor_seconds() -> float:
 
     A DataLoader waits for its workers at its end.
     """
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _shape(source: Source, index: int, size: int) -> tuple[int, int, int] | None:

@@ -103,4 +103,4 @@ def state_of(path: str | Path) -> tuple[int, int] | None:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no pipes among its files

@@ -138,6 +138,7 @@ def _take() -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for this process; the other ends with it
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
     )
 
 
@@ -164,4 +165,5 @@ def _leave() -> None:
     _idle.clear()
 
 
-os.register_at_fork(after_in_child=_leave)
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_leave)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from anserini_bridge.given_files import parse_json
+from anserini_bridge.storage import sync
 from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
@@ -67,8 +69,7 @@ class TableWriter:
             return
         self._connection.execute("COMMIT")
         self._connection.close()
-        with file.open("rb") as written:
-            os.fsync(written.fileno())
+        sync(file)
 
     def add(self, photos: Iterable[tuple[int, Facts]]) -> None:
         """Store photos, given by their index in the source, with their facts; old rows are replaced."""
@@ -163,10 +164,14 @@ def side_name(source: Source, number: int) -> str:
 
 
 def remove_old_tables(folder: Path, keep: str | None) -> None:
-    """Delete the tables in a data folder that index.json does not name; the caller holds the index's lock."""
+    """Delete the tables in a data folder that index.json does not name; the caller holds the index's lock.
+
+    On Windows one that a search has open stays until the next time.
+    """
     for path in folder.glob("photos-*"):
         if TABLE.fullmatch(path.name) and path.name != keep:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(PermissionError):
+                path.unlink(missing_ok=True)
 
 
 def _words(texts: Sequence[str]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from tqdm import tqdm
@@ -232,20 +231,19 @@ def _new_folder(output: Path) -> Iterator[Path]:
     output = output.absolute()
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.exporting")
-    temporary.mkdir(exist_ok=True)
-    descriptor = os.open(temporary, os.O_RDONLY)
+    lock = FileLock(f"{temporary}.lock", blocking=False)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataError(f"another process is exporting to {output}: wait until it has finished") from None
-        for left in temporary.iterdir():  # by an export that was killed
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-        try:
-            yield temporary
-            replace_folder(temporary, output)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+        lock.acquire()
+    except Timeout:
+        raise DataError(f"another process is exporting to {output}: wait until it has finished") from None
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)  # of an export that was killed
+        temporary.mkdir()
+        yield temporary
+        replace_folder(temporary, output)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
     finally:
-        os.close(descriptor)
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)

@@ -44,7 +44,10 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
 def store_place(path: str, index: Path) -> tuple[str, str]:
     """Return a path as an index stores it: as it is, absolute, and relative to the index."""
     absolute = str(Path(path).expanduser().absolute())
-    return absolute, os.path.relpath(os.path.realpath(absolute), index.resolve())
+    try:
+        return absolute, os.path.relpath(os.path.realpath(absolute), index.resolve())
+    except ValueError:  # another drive of Windows
+        return absolute, absolute
 
 
 def place_now(absolute: str, relative: str, index: Path) -> str:

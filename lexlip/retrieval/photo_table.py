@@ -356,7 +356,8 @@ class OldPhotoTable(PhotoTable):
 
     def _at(self, id: str, path: str) -> Photo | None:
         """Return a photo; None if no index can hold its id, which leads out of the folder of photos."""
-        there = id in self.paths() if self.paths() else ".." not in PurePath(id).parts and id[:1] != "/"
+        inside = not (PurePath(id).anchor or ".." in PurePath(id).parts)  # a root, or a drive of Windows
+        there = id in self.paths() if self.paths() else inside
         return Photo(id, path, path) if there else None
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:

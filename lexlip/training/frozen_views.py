@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
@@ -128,10 +129,21 @@ def _reserve(file: Path, shape: tuple[int, ...]) -> None:
     try:
         np.lib.format.open_memmap(file, "w+", np.float16, shape).flush()
         with file.open("r+b") as opened:
-            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+            else:  # macOS and Windows
+                _fill(opened, file.stat().st_size)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
+
+
+def _fill(file: IO[bytes], size: int) -> None:
+    """Write zeros from where the header of an array ends, which flush has written, to the end."""
+    np.lib.format.read_magic(file)
+    np.lib.format.read_array_header_1_0(file)
+    while rest := size - file.tell():
+        file.write(bytes(min(rest, 2**20)))
 
 
 class _Views(Dataset):

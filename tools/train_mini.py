@@ -1,4 +1,4 @@
-"""Train the packaged model again: both stages, then the package, measured on photos not used for selection.
+"""Train the packaged model again: three stages, an average, and the package; measure it on other photos, too.
 
     python tools/train_mini.py PHOTOS [WORK]
 
@@ -80,9 +80,13 @@ def main(photos: Path, work: Path) -> None:
     )
     if not (work / "mini/last").exists():
         pretrain("mini-heads.yaml", work / "mini-heads", *settings)
-    pretrain("mini.yaml", work / "mini", f"init={work / 'mini-heads/last'}", *settings)
-    package = work / "package/mini"
-    python(ROOT / "tools/package_checkpoint.py", work / "mini/best", package, flickr, coco)
+    if not (work / "mini-sparse/last").exists():
+        pretrain("mini.yaml", work / "mini", f"init={work / 'mini-heads/last'}", *settings)
+    pretrain("mini-sparse.yaml", work / "mini-sparse", f"init={work / 'mini/best'}", *settings)
+    average, package = work / "mini-average", work / "package/mini"
+    parts = f"{work / 'mini-sparse/last'}=2", f"{work / 'mini/best'}=1"
+    python(ROOT / "tools/average_weights.py", average, *parts)
+    python(ROOT / "tools/package_checkpoint.py", average, package, flickr, coco)
     for source in (*splits.values(), *reports):
         print(f"\nlexlip evaluate {source} --model {package}", flush=True)
         python("-m", "lexlip", "evaluate", source, "--model", package)

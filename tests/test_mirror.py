@@ -45,13 +45,14 @@ THEMES = {
             "java_classes",
             "lucene_alone",
             "older_index",
+            "other_systems",
         ),
     },
     "tests/tools": {"find_python"},
-    "tests/docs": {"commands", "links", "python_blocks", "site"},
+    "tests/docs": {"commands", "links", "python_blocks", "quick_commands", "site"},
     "tests/net": {"net"},
     "tests/server/page": {"accessibility", "chips", "grid", "photo", "real", "search", "states"},
-    "tests": {"contributing", "examples", "exports", "layers", "mirror"},
+    "tests": {"contributing", "examples", "exports", "layers", "mirror", "other_systems"},
 }
 """By folder what is tested there that is not one module."""
 

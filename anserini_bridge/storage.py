@@ -105,6 +105,15 @@ def replace_link(link: Path, target: str | Path) -> None:
     sync(link.parent)
 
 
+def remove(file: Path) -> None:
+    """Delete a file, if it is there; on Windows one that somebody has open stays."""
+    try:
+        file.unlink(missing_ok=True)
+    except PermissionError:
+        if not WINDOWS:
+            raise
+
+
 def sync(path: Path) -> None:
     """Make a file, or the names in a folder, durable.
 
@@ -199,8 +208,7 @@ class WriterLock:
         if WINDOWS:  # where an open file cannot be removed, not even one that another writer has just locked
             os.close(self._descriptor)
         if not any((self.path / name).exists() for name in (METADATA_FILE, UNFINISHED)):
-            with contextlib.suppress(PermissionError):
-                self._file.unlink(missing_ok=True)
+            remove(self._file)
             if self._made_folder:
                 with contextlib.suppress(OSError):  # somebody put a file there
                     self.path.rmdir()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anserini_bridge import storage
 from lexlip import machine, processes
 from lexlip.indexing.table_writer import remove_old_tables
 from lexlip.retrieval import collection
@@ -32,7 +33,9 @@ del os.posix_fallocate
 import lexlip, lexlip.cli
 from lexlip.cli import main
 from click.testing import CliRunner
+import anserini_bridge.runtime, anserini_bridge.storage  # Java is called as it is here
 
+anserini_bridge.storage.WINDOWS = os.environ["SYSTEM"] == "windows"
 lexlip.index("photos", "index", model="model")
 lexlip.update("index")
 with lexlip.PhotoSearch("index", model="model") as photos:
@@ -94,6 +97,9 @@ def test_a_table_that_a_search_has_open_stays(tmp_path: Path, monkeypatch: pytes
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refused)
+        with pytest.raises(PermissionError):
+            remove_old_tables(tmp_path, keep="photos-3.sqlite")
+        patched.setattr(storage, "WINDOWS", True)
         remove_old_tables(tmp_path, keep="photos-3.sqlite")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos-1.sqlite", "photos-3.sqlite"]
     remove_old_tables(tmp_path, keep="photos-3.sqlite")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from anserini_bridge.given_files import parse_json
-from anserini_bridge.storage import sync
+from anserini_bridge.storage import remove, sync
 from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
@@ -170,8 +169,7 @@ def remove_old_tables(folder: Path, keep: str | None) -> None:
     """
     for path in folder.glob("photos-*"):
         if TABLE.fullmatch(path.name) and path.name != keep:
-            with contextlib.suppress(PermissionError):
-                path.unlink(missing_ok=True)
+            remove(path)
 
 
 def _words(texts: Sequence[str]) -> str:

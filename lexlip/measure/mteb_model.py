@@ -155,7 +155,7 @@ class MtebModel:
         prompt_type: PromptType | None = None,
         **others: object,
     ) -> NDArray[np.float32]:
-        """Return vectors of unit length, float32 [n, dimensions], of photos or texts.
+        """Return vectors, float32 [n, dimensions], of photos or texts; of unit length if compared by cosine.
 
         Args:
             inputs: batches with an entry image or text.
@@ -167,15 +167,18 @@ class MtebModel:
             DataError: a batch has neither photos nor texts, or both and the task does not say which.
         """
         rows = [self._encode_batch(batch, task_metadata, prompt_type) for batch in inputs]
-        dense: NDArray[np.float32] = unit_length(vstack(rows, format="csr")).toarray()
+        vectors = vstack(rows, format="csr")
+        dense: NDArray[np.float32] = (
+            unit_length(vectors) if self.model.metric == "cosine" else vectors
+        ).toarray()
         return dense
 
     def similarity(self, some: Any, others: Any) -> Any:
-        """Return the cosines of vectors [n, dimensions] with vectors [m, dimensions], a tensor [n, m]."""
+        """Return the products of vectors [n, dimensions] with vectors [m, dimensions], a tensor [n, m]."""
         return _tensor(some) @ _tensor(others).T
 
     def similarity_pairwise(self, some: Any, others: Any) -> Any:
-        """Return the cosines of vectors [n, dimensions] with as many others, a tensor [n]."""
+        """Return the products of vectors [n, dimensions] with as many others, a tensor [n]."""
         return (_tensor(some) * _tensor(others)).sum(dim=1)
 
     # ---- vectors ----

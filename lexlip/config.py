@@ -94,6 +94,9 @@ class DataConfig:
     flip: bool = False  # mirror half of the photos
     randaugment: tuple[int, int] = (0, 0)  # operations and magnitude; the paper uses (2, 9)
     sizes: tuple[int, ...] = ()  # pixels, one size drawn for each step (phase 2); empty: model.image.size
+    # photos of a batch that are alike, by the teacher: so many of one topic, then so many of another; 0: all
+    # are drawn at random
+    alike: int = 0
     views: int = 0  # augmented views per photo that a frozen image body encodes once; 0: new ones each epoch
     workers: int = 2  # processes that decode photos, for each training process; 0: none
 
@@ -114,7 +117,9 @@ class DataConfig:
                 f"data.randaugment is {shown(self.randaugment)}; it must be a number of operations and a"
                 " magnitude, up to 100 and up to 30"
             )
-        _check_not_negative("data.", self, "views")
+        _check_not_negative("data.", self, "views", "alike")
+        if self.alike and self.epoch == "pairs":
+            raise ConfigError("data.alike is for epochs of photos: set data.epoch=photos, or data.alike=0")
         _check_not_negative("data.", self, "workers", most=1000)
 
 
@@ -233,6 +238,7 @@ class ObjectiveConfig:
     anchor_contrastive: float = _loss("words")  # image against the caption's bag of words
     anchor_align: float = _loss("words")  # 1 - cosine of the text vector and the caption's bag of words
     anchor_words: float = _loss("words")  # the image bottleneck (Eq. 8) predicts the words of its captions
+    distillation: float = _loss("vectors")  # divergence from the scores of `teacher`, to `topk`-cut documents
     triplet: float = _loss("vectors")  # BE: a pair against the hardest negatives of the batch
     margin: float = 0.1  # of the triplets
     matching: float = _loss("pairs")  # CE, Joint: whether a caption describes a photo
@@ -357,6 +363,8 @@ class Config:
     out: str | None = None  # the run's folder; None: runs/NAME
     device: str = "auto"  # auto: a GPU if there is one
     init: str | None = None  # checkpoint to start from; the model section must agree, except for the size
+    # a model with vectors, by packaged name, folder or hub name, for objective.distillation and data.alike
+    teacher: str | None = None
     # with init: content words that the training captions have so often, and the checkpoint does not, join its
     # vocabulary; 0: none
     new_words: int = 0
@@ -372,6 +380,11 @@ class Config:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
         _check_not_negative("", self, "seed", most=2**63 - MOST)
         _check_not_negative("", self, "new_words")
+        if (self.teacher is not None) != bool(self.objective.distillation or self.data.alike):
+            raise ConfigError(
+                "teacher is the model for objective.distillation and data.alike: give it with one of them"
+                " above 0, or leave all three out"
+            )
         if self.objective.composed_negatives and self.optim.micro_batch is not None:
             raise ConfigError(
                 "objective.composed_negatives mixes the photos of a batch, so they must be encoded together;"

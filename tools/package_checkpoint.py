@@ -3,7 +3,8 @@
     python tools/package_checkpoint.py runs/mini/best lexlip/weights/mini [SOURCE ...]
 
 Captions and photos of each SOURCE, which are of the training data, make the bank by which the model balances
-its documents (lexlip/sparse/balance.py): equally many of each. Without them it has none.
+its documents (lexlip/sparse/balance.py): equally many of each. All of its photos say how likely people are to
+name a word (lexlip/sparse/likely.py). Without a SOURCE the model has neither.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_checksums import check_model, write_checksums
 from lexlip.sparse.balance import FILE as BALANCE
 from lexlip.sparse.balance import save_balance
+from lexlip.sparse.likely import FILE as LIKELY
+from lexlip.sparse.likely import save_likely
 from lexlip.training.bank import draw_balance
+from lexlip.training.likely_fit import draw_likely
 
 
 def package(checkpoint: Path, folder: Path, sources: Sequence[str] = ()) -> None:
@@ -32,10 +36,12 @@ def package(checkpoint: Path, folder: Path, sources: Sequence[str] = ()) -> None
         small = LexLIP.from_pretrained(folder)
         try:
             small.balance = draw_balance(small, opened)
+            small.likely = draw_likely(small, opened)
         except ValueError as error:
             raise DataError(str(error)) from error
         save_balance(folder, small.balance)
-        write_checksums(folder, [BALANCE])
+        save_likely(folder, small.likely)
+        write_checksums(folder, [BALANCE, LIKELY])
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
         queries = TextQueries(by.name or options.DEFAULT_MODEL, by.query_encoder)
     found, unknown = words_of_query(queries, query), queries.unknown(query)
     files = _cloud(wanted, lambda: figure_of_text(text, found))
-    shown = found.heaviest(wanted.topk)
+    shown = found.first(wanted.topk)
     if unknown:
         click.echo(f"note: not in the vocabulary: {readable(', '.join(unknown))}", err=True)
     plain = {"text": text, "model": queries.identity, "words": shown.weights, "held": shown.held}
@@ -130,7 +130,7 @@ def _explain_picture(location: str, captions: Sequence[str], by: Model, wanted: 
     picture = _decoded(data, location, model.config.image.size)  # as it is indexed
     seen = words_of_picture(model, picture, captions)
     said = words_of_captions(model, captions) if captions else None
-    first = seen.heaviest(wanted.topk)
+    first = seen.first(wanted.topk)
     asked = wanted.words or list(first.weights)
     where = None
     if wanted.heat is not None or not model.config.joint:
@@ -144,7 +144,7 @@ def _explain_picture(location: str, captions: Sequence[str], by: Model, wanted: 
         "words": first.weights,
         "held": first.held,
         "captions": list(captions),
-        "caption_words": {} if said is None else said.heaviest(wanted.topk).weights,
+        "caption_words": {} if said is None else said.first(wanted.topk).weights,
         "places": None if where is None else where.to_dict(),
     }
     if where is None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-import numpy as np
 from PIL import Image
 from scipy.sparse import csr_matrix
 
 from lexlip.errors import DataError
 from lexlip.queries.photo_encoder import PhotoEncoder
+from lexlip.sparse.likely import LikelyWords, as_shown
 from lexlip.vocabulary import Vocabulary, caption_words, is_held
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightedWords:
-    """Words with their weights p > 0 (Eq. 3, 6), heaviest first.
+    """Words with their weights p > 0 (Eq. 3, 6).
 
     Attributes:
-        weights: by word.
+        weights: by word; the heaviest first, or of a picture as `lexlip.sparse.likely` orders them.
         held: those of the words that the captions, or the text itself, contain.
     """
 
     weights: dict[str, float]
     held: list[str]
 
-    def heaviest(self, number: int) -> WeightedWords:
+    def first(self, number: int) -> WeightedWords:
         """Return the first words alone."""
         weights = dict(list(self.weights.items())[:number])
         return WeightedWords(weights, [word for word in self.held if word in weights])
@@ -43,7 +43,7 @@ def words_of_picture(
     model: LexLIP | PhotoEncoder, picture: Image.Image, captions: str | Sequence[str] = ()
 ) -> WeightedWords:
     """Return the words that a model sees in a picture; held are those that its captions contain."""
-    return _weighted(model.encode_image([picture]), model.vocabulary, _said(model, captions))
+    return _weighted(model.encode_image([picture]), model.vocabulary, _said(model, captions), model.likely)
 
 
 def words_of_captions(model: LexLIP | PhotoEncoder, captions: str | Sequence[str]) -> WeightedWords:
@@ -81,9 +81,10 @@ def _said(model: LexLIP | PhotoEncoder, captions: str | Sequence[str]) -> set[in
     return set().union(*caption_words(model.vocabulary, model.tokenizer, captions))
 
 
-def _weighted(row: csr_matrix, vocabulary: Vocabulary, said: Collection[int]) -> WeightedWords:
-    order = np.lexsort((row.indices, -row.data))
-    columns = row.indices[order]
-    weights = {vocabulary.words[c]: float(weight) for c, weight in zip(columns, row.data[order], strict=True)}
-    held = [vocabulary.words[c] for c in columns if is_held(c, vocabulary, said)]
+def _weighted(
+    row: csr_matrix, vocabulary: Vocabulary, said: Collection[int], likely: LikelyWords | None = None
+) -> WeightedWords:
+    shown = as_shown(row, likely)
+    weights = {vocabulary.words[column]: weight for column, weight in shown}
+    held = [vocabulary.words[column] for column, _ in shown if is_held(column, vocabulary, said)]
     return WeightedWords(weights, held)

@@ -284,5 +284,6 @@ def _words_at_10(vectors: PoolVectors) -> tuple[float, WordsScale]:
     ]
     of_photos = [set().union(*captions) for captions in said]
     special = model.tokenizer.all_special_ids
-    found = words_at_10(vectors.query_images, model.vocabulary, of_photos, special)
+    shown = vectors.query_images if model.likely is None else model.likely.chances(vectors.query_images)
+    found = words_at_10(shown, model.vocabulary, of_photos, special)
     return found, words_scale(model.vocabulary, said)

@@ -14,6 +14,7 @@ from lexlip.function_words import FUNCTION_WORDS
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.contact_sheet import PhotoWords
+from lexlip.sparse.likely import as_shown
 from lexlip.sparse.topk import topk
 from lexlip.vocabulary import Vocabulary, caption_words, is_held, is_sign
 
@@ -24,13 +25,13 @@ def words_at_10(
     said: Sequence[Collection[int]],
     special: Collection[int],
 ) -> float:
-    """Return the share of an image's 10 heaviest words that its captions contain, averaged over images.
+    """Return the share of an image's 10 first words that its captions contain, averaged over images.
 
     Special pieces and punctuation are left out of the ten; a function word never counts as contained; an
     image with fewer than ten words is still divided by ten.
 
     Args:
-        images: [n, V].
+        images: [n, V], by which the words are shown: their weights, or the chances that people say them.
         vocabulary: the V words.
         said: for each image the columns of the words in its captions.
         special: the tokenizer ids of special pieces.
@@ -95,7 +96,9 @@ def photo_words(
     workers: int = 2,
     progress: bool = False,
 ) -> tuple[list[PhotoWords], list[Skipped]]:
-    """Return the heaviest words that a model sees in photos, and which of them the captions contain.
+    """Return the words that a model sees in photos, and which of them the captions contain.
+
+    The first are the likeliest if the model knows how likely people are to say a word, else the heaviest.
 
     Args:
         model: the encoder.
@@ -117,12 +120,12 @@ def photo_words(
     row_of = {source.items[row].id: row for row in indices}
     words, found = model.vocabulary.words, []
     for ids, vectors in photos:
-        for id, entries in zip(ids, topk(vectors, number), strict=True):
+        for row, id in enumerate(ids):
             captions = source.items[row_of[id]].captions
             known = set().union(*caption_words(model.vocabulary, model.tokenizer, captions))
-            heaviest = sorted(zip(entries.indices, entries.data, strict=True), key=lambda entry: -entry[1])
-            held = [words[column] for column, _ in heaviest if is_held(column, model.vocabulary, known)]
-            weighted = {words[column]: float(weight) for column, weight in heaviest}
+            first = as_shown(vectors[row], model.likely)[:number]
+            held = [words[column] for column, _ in first if is_held(column, model.vocabulary, known)]
+            weighted = {words[column]: weight for column, weight in first}
             found.append(PhotoWords(id, source.path(row_of[id]), weighted, held, captions))
     if not found:
         raise photos.none_read()

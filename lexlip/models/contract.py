@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from lexlip.config import ModelConfig
 from lexlip.registry import Metric
 from lexlip.sparse.balance import Balance
+from lexlip.sparse.likely import LikelyWords
 from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ class Encoder(Protocol):
     @property
     def balance(self) -> Balance | None:
         """What its documents are balanced by; None if it has no bank."""
+        ...
+
+    @property
+    def likely(self) -> LikelyWords | None:
+        """In which order a photo's words are shown; None: heaviest first."""
         ...
 
     @property

@@ -36,6 +36,8 @@ from lexlip.models.model_folder import FORMAT, check_kind, damaged, model_folder
 from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.sparse.balance import FILE as BALANCE
 from lexlip.sparse.balance import Balance, load_balance, save_balance
+from lexlip.sparse.likely import FILE as LIKELY
+from lexlip.sparse.likely import LikelyWords, load_likely, save_likely
 from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class DualEncoder(nn.Module):
         dimensions: entries of a vector, V or D.
         text_head, image_head, bag_of_words: only if the kind has words.
         balance: what documents are balanced by, see `lexlip.sparse.balance`; None if the model has no bank.
+        likely: in which order a photo's words are shown, see `lexlip.sparse.likely`; None: heaviest first.
     """
 
     kind: ClassVar[str]
@@ -67,6 +70,7 @@ class DualEncoder(nn.Module):
     image_head: LexiconHead
     bag_of_words: BagOfWords
     balance: Balance | None = None
+    likely: LikelyWords | None = None
 
     def __init__(
         self,
@@ -269,6 +273,11 @@ class DualEncoder(nn.Module):
         else:
             save_balance(folder, self.balance)
             written.append(BALANCE)
+        if self.likely is None:
+            (folder / LIKELY).unlink(missing_ok=True)
+        else:
+            save_likely(folder, self.likely)
+            written.append(LIKELY)
         self.identity = f"{self.name}@{sha256(folder / WEIGHTS)[:12]}"
         model = to_dict(self.config)
         for section, key in (("image", "weights"), ("text", "name"), ("text", "tokenizer")):
@@ -339,6 +348,7 @@ class DualEncoder(nn.Module):
             model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
             model.identity = description["identity"]
             model.balance = load_balance(folder, model.dimensions)
+            model.likely = load_likely(folder, model.dimensions)
         except (
             OSError,
             SafetensorError,

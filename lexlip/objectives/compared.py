@@ -46,6 +46,18 @@ class Keys(NamedTuple):
     text_queue: tuple[Tensor, Tensor]
 
 
+class TaughtScores(NamedTuple):
+    """A teacher's scores of some captions.
+
+    Attributes:
+        to_images: [t, B], of each caption with all photos.
+        to_texts: [t, T], of each caption's photo with all captions.
+    """
+
+    to_images: Tensor
+    to_texts: Tensor
+
+
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """One step's photos and texts in one process, and how to reach those of the others.
@@ -66,6 +78,7 @@ class Compared:
         keys: None without queues.
         bags: bags of words [T, V] of the texts; None without anchors.
         word_counts: [B, V], how many of a photo's captions contain each word; None without anchors.
+        taught: a teacher's scores of the texts; None without one.
         total_images, total_texts: numbers over all processes.
         processes: how many there are.
         gather: returns the rows of all processes, with gradient, and the number of this process's first row.
@@ -83,6 +96,7 @@ class Compared:
     keys: Keys | None = None
     bags: Tensor | None = None
     word_counts: Tensor | None = None
+    taught: TaughtScores | None = None
     total_images: float
     total_texts: float
     processes: int

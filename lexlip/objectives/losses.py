@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lexlip.objectives import anchor, contrastive, flops, triplet
+from lexlip.objectives import anchor, contrastive, distillation, flops, triplet
 from lexlip.objectives.compared import Compared
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class _Truncated(BatchLoss):
 LOSSES: tuple[BatchLoss, ...] = (
     BatchLoss("contrastive", contrastive.contrastive_share),  # Eq. 15-16, 20-22
     _Truncated("topk_contrastive", contrastive.truncated_share),
+    BatchLoss("distillation", distillation.distillation_share),
     BatchLoss("triplet", triplet.triplet_share),
     BatchLoss("flops_image", flops.image_share, flops.warmup),  # Eq. 17
     BatchLoss("flops_text", flops.text_share, flops.warmup),

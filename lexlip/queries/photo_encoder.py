@@ -31,6 +31,7 @@ from lexlip.pictures import as_seen
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.balance import load_balance
+from lexlip.sparse.likely import load_likely
 from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class PhotoEncoder:
             self.vocabulary = Vocabulary.from_words(words, self.tokenizer.core)
             self.dimensions = len(words)
             self.balance = load_balance(folder, self.dimensions)
+            self.likely = load_likely(folder, self.dimensions)
             weights = expand(load_file(folder / WEIGHTS))
             self.numbers = sum(weight.size for weight in weights.values())
             self._weights = {

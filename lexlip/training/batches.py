@@ -95,6 +95,7 @@ class Batch:
         photos: the photos.
         captions: the captions.
         owners: int64 [T], the row of each caption's photo.
+        numbers: int64 [T], which of its photo's captions each is.
         masked: the captions with masked words; None if no loss needs them.
         words: the captions' words; None without anchors.
         others: for each caption one of another photo, to match pairs; None if no loss needs them.
@@ -105,6 +106,7 @@ class Batch:
     photos: PhotoBatch
     captions: Tokens
     owners: Tensor
+    numbers: Tensor | None = None
     masked: MaskedTokens | None = None
     words: Words | None = None
     others: Tokens | None = None
@@ -134,7 +136,7 @@ class Batch:
                     photos=_map_tensors(self.photos, lambda t, s=start: t[s : s + photos]),
                     **{
                         name: _map_tensors(getattr(self, name), lambda t, rows=rows: t[rows])
-                        for name in ("captions", "masked", "others", "composed")
+                        for name in ("captions", "numbers", "masked", "others", "composed")
                     },
                 )
             )
@@ -187,6 +189,7 @@ class Collate:
             photos=_stack(good),
             captions=tokens,
             owners=torch.from_numpy(np.repeat(np.arange(len(good)), [len(s.drawn) for s in good])),
+            numbers=torch.tensor([i for sample in good for i in sample.drawn], dtype=torch.int64),
             masked=None if self.masking is None else self._mask(good, tokens.ids, self.masking),
             words=self._words(good, captions) if objective.anchors else None,
             others=self._tokenize(self._others(good)) if objective.matching else None,

@@ -35,6 +35,8 @@ class Order:
         part: returns the rows of so many that this process sees; None: all.
         captions: int64 [n], how many captions each photo has, for epochs of pairs; None: epochs of photos.
         sample: of the photos or pairs to train on, drawn once; None: all.
+        topics: int64 [n], of the photos; None: batches are drawn at random.
+        alike: photos of one topic that a batch has together.
     """
 
     def __init__(
@@ -48,9 +50,12 @@ class Order:
         part: Callable[[int], slice] | None = None,
         captions: np.ndarray | None = None,
         sample: int | None = None,
+        topics: np.ndarray | None = None,
+        alike: int = 1,
     ) -> None:
         self.photos, self.batch, self.steps, self.first = np.asarray(photos), batch, steps, first
         self.seed, self.sizes, self.part = seed, sizes, part
+        self.topics, self.alike = topics, alike
         self.starts = None if captions is None else np.cumsum(captions) - captions  # of each photo's pairs
         self.rows = np.arange(len(self.photos) if captions is None else int(captions.sum()))
         if sample is not None and sample < len(self.rows):
@@ -65,11 +70,28 @@ class Order:
         for step in range(self.first, self.steps):
             if epoch != step // per_epoch:
                 epoch = step // per_epoch
-                shuffled = np.random.default_rng((self.seed, epoch)).permutation(self.rows)
+                shuffled = self._shuffled(epoch)
             size = self.sizes[int(np.random.default_rng((self.seed, step, 1)).integers(len(self.sizes)))]
             start = (step % per_epoch) * self.batch
             keys = self._keys(epoch, shuffled[start : start + self.batch], size)
             yield keys if self.part is None else keys[self.part(len(keys))]
+
+    def _shuffled(self, epoch: int) -> np.ndarray:
+        """Return the rows in an epoch's order, with `topics` in groups of `alike` photos of one topic.
+
+        What is left over of the topics comes last.
+        """
+        rng = np.random.default_rng((self.seed, epoch))
+        shuffled = rng.permutation(self.rows)
+        if self.topics is None:
+            return shuffled
+        by_topic = shuffled[np.argsort(self.topics[shuffled], kind="stable")]
+        starts = np.flatnonzero(np.diff(self.topics[by_topic], prepend=-1))
+        place = np.arange(len(by_topic)) - np.repeat(starts, np.diff(starts, append=len(by_topic)))
+        sizes = np.repeat(np.diff(starts, append=len(by_topic)), np.diff(starts, append=len(by_topic)))
+        whole = place < sizes - sizes % self.alike
+        groups = by_topic[whole].reshape(-1, self.alike)
+        return np.concatenate([rng.permutation(groups).ravel(), rng.permutation(by_topic[~whole])])
 
     def _keys(self, epoch: int, rows: np.ndarray, size: int) -> list[Key]:
         """Return the photos of some rows of an epoch."""

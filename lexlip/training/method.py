@@ -27,7 +27,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +44,9 @@ from lexlip.training.hard_negatives import mix_tokens
 from lexlip.training.masking import NOT_MASKED
 from lexlip.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from lexlip.training.teacher import Teacher
+
 Tensors = dict[str, Tensor]
 
 OPTIONAL_PARTS = "image_decoder", "text_decoder", "own_head", "patch_head", "patch_query"
@@ -58,6 +61,7 @@ class Method(nn.Module):
         vocabulary: the words that masked positions are predicted among.
         objective: which losses are trained.
         key_dtype: what the queues hold, and are multiplied in.
+        teacher: whose scores `objective.distillation` follows.
 
     Attributes:
         own_head: a masked-language-model head, for a model that has no lexicon head.
@@ -72,8 +76,10 @@ class Method(nn.Module):
         vocabulary: Vocabulary,
         objective: ObjectiveConfig,
         key_dtype: torch.dtype = torch.bfloat16,
+        teacher: Teacher | None = None,
     ) -> None:
         super().__init__()
+        self.teacher = teacher
         self.model, self.objective, self.whole_objective = model, objective, objective
         self.pieces = WordPieces(vocabulary)
         width = model.text_encoder.width

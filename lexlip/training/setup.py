@@ -27,6 +27,7 @@ from lexlip.training.log import Log
 from lexlip.training.method import Method
 from lexlip.training.new_words import add_words
 from lexlip.training.optimizer import make_optimizer
+from lexlip.training.teacher import find_teacher
 from lexlip.vocabulary import Vocabulary
 
 
@@ -97,7 +98,8 @@ def set_up(
         model.checkpoint_activations()
     precision = pick_precision(config.optim.precision, processes.device)
     key_dtype = torch.float32 if precision == "fp32" else torch.bfloat16
-    method = Method(model, vocabulary, config.objective, key_dtype)
+    teacher = None if config.teacher is None else find_teacher(config.teacher, train, folder, processes)
+    method = Method(model, vocabulary, config.objective, key_dtype, teacher)
     if config.objective.masks and not model.can.words and start.init is None and config.model.text.name:
         method.own_head.copy_mlm_head(load_mlm_head(config.model.text.name), method.pieces)
     method.to(processes.device)
@@ -120,7 +122,12 @@ def set_up(
         )
     sizes = data.sizes or (image.size,)
     batch, part = config.optim.batch, processes.part
-    order = Order(train.captioned(), batch, steps, first, seed, sizes, part, counts, data.sample)
+    topics = None
+    if teacher is not None and data.alike:
+        topics = teacher.topics(train.captioned(), data.alike, seed)
+    order = Order(
+        train.captioned(), batch, steps, first, seed, sizes, part, counts, data.sample, topics, data.alike
+    )
     collate = Collate(config.objective, model.tokenizer, config.model.text.max_tokens, vocabulary, seed)
     batches = load_batches(photos, order, collate, data.workers, processes.device.type == "cuda")
     log = Log(folder, first, steps, config.log_every, processes)

@@ -185,6 +185,9 @@ def whole_batch_loss(
     if batch.words is not None:
         bags = model.bag_of_words(_words_present(batch.words, texts))
         word_counts = _word_counts(batch.words, images)
+    taught = None
+    if method.teacher is not None and method.objective.distillation:
+        taught = method.teacher.scores(batch, processes)
     loss, parts = batch_loss(
         Compared(
             config=method.objective,
@@ -199,6 +202,7 @@ def whole_batch_loss(
             keys=None if keys is None else method.with_queues(keys),
             bags=bags,
             word_counts=word_counts,
+            taught=taught,
             total_images=totals.images,
             total_texts=totals.texts,
             processes=processes.world,

@@ -76,8 +76,8 @@ def test_nothing() -> None:
 
 def test_the_heaviest() -> None:
     words = WeightedWords({"dog": 3, "snow": 2, "cat": 1}, ["dog", "cat"])
-    assert words.heaviest(2) == WeightedWords({"dog": 3, "snow": 2}, ["dog"])
-    assert words.heaviest(9) == words
+    assert words.first(2) == WeightedWords({"dog": 3, "snow": 2}, ["dog"])
+    assert words.first(9) == words
 
 
 def test_columns() -> None:

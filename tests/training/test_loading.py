@@ -262,3 +262,26 @@ def test_other_errors_of_a_reader_stay_what_they_are() -> None:
 
     with pytest.raises(RuntimeError, match="a bug"):
         next(_watched(loader()))
+
+
+def test_photos_of_a_topic_share_a_batch() -> None:
+    topics = np.repeat([0, 1, 2], [13, 9, 2])
+    photos = np.arange(100, 124)
+    order = Order(
+        photos,
+        batch=8,
+        steps=6,
+        first=0,
+        seed=2,
+        sizes=[32],
+        topics=np.random.default_rng(1).permutation(topics),
+        alike=4,
+    )
+    assert order.topics is not None
+    batches = [[key.photo for key in batch] for batch in order]
+    for epoch in (batches[:3], batches[3:]):
+        assert sorted(itertools.chain(*epoch)) == photos.tolist()
+        groups = [group for batch in epoch for group in (batch[:4], batch[4:])]
+        of_one_topic = [len({int(order.topics[photo - 100]) for photo in group}) == 1 for group in groups]
+        assert of_one_topic[:5] == [True] * 5  # 3 groups of topic 0, 2 of topic 1, then what is left over
+    assert batches[:3] != batches[3:]

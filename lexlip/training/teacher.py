@@ -1,0 +1,207 @@
+"""A trained model that a run learns from: its scores, and which photos it finds alike.
+
+It encodes every photo and caption of the training data once, whole photos with all their words, so a step
+costs hardly more. What it finds is kept in RUN/teacher.npz, for `--resume`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.cluster.vq import kmeans2
+from scipy.sparse import csr_matrix, vstack
+from scipy.sparse.linalg import svds
+from torch import Tensor
+from tqdm import tqdm
+
+from lexlip.data import Source
+from lexlip.errors import ModelError
+from lexlip.models.contract import Encoder
+from lexlip.models.load import load_model
+from lexlip.objectives.compared import TaughtScores
+from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.sparse.balance import Bank, unit_length
+from lexlip.training.batches import Batch
+from lexlip.training.distributed import Processes
+from lexlip.training.run_folder import writing_run
+
+FILE = "teacher.npz"
+TOPIC_DIRECTIONS = 64  # of the photos' vectors, in which topics are looked for
+ALIKE_PER_TOPIC = 8  # groups of photos of one batch that a topic has on average
+
+
+class Teacher:
+    """A model's vectors of all photos and captions of a source.
+
+    Args:
+        identity: of the model.
+        images: unit vectors, float32 [N, V]; zeros for photos that cannot be read.
+        texts: unit vectors of all captions, float32 [M, V], those of one photo next to each other.
+        starts: int64 [N + 1], where each photo's captions start.
+        image_factors, text_factors: float32 [N] and [M], what balances each as a document (see
+            `lexlip.sparse.balance`); ones if the model does not balance.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        images: csr_matrix,
+        texts: csr_matrix,
+        starts: NDArray[np.int64],
+        image_factors: NDArray[np.float32],
+        text_factors: NDArray[np.float32],
+    ) -> None:
+        self.identity, self.images, self.texts, self.starts = identity, images, texts, starts
+        self.image_factors, self.text_factors = image_factors, text_factors
+
+    @classmethod
+    def encoding(cls, model: Encoder, source: Source) -> Teacher:
+        """Encode all photos that have captions, and their captions."""
+        captioned = source.captioned().tolist()
+        row_of = {source.items[row].id: row for row in captioned}
+        rows: list[int] = []
+        parts: list[csr_matrix] = []
+        photos = PhotoVectors(model, source, progress="photos for the teacher", indices=captioned)
+        for ids, vectors in photos:
+            rows += [row_of[id] for id in ids]
+            parts.append(vectors)
+        counts = [len(item.captions) for item in source.items]
+        captions = [caption for item in source.items for caption in item.captions]
+        texts = unit_length(encode_captions(model, captions, progress="captions for the teacher"))
+        images = unit_length(_placed(parts, rows, len(source)))
+        banks = model.balance or (None, None)
+        factors = [_factors(unit, bank) for unit, bank in zip((images, texts), banks, strict=True)]
+        starts = np.cumsum([0, *counts], dtype=np.int64)
+        return cls(model.identity, images, texts, starts, *factors)
+
+    @classmethod
+    def load(cls, file: Path) -> Teacher:
+        """Read what `save` wrote.
+
+        Raises:
+            OSError, ValueError, KeyError: it is damaged.
+        """
+        with np.load(file, allow_pickle=False) as arrays:
+            size = int(arrays["width"])
+            sides = [
+                csr_matrix(
+                    tuple(arrays[f"{side}_{part}"] for part in ("weights", "columns", "starts")),
+                    shape=(len(arrays[f"{side}_starts"]) - 1, size),
+                    dtype=np.float32,
+                )
+                for side in ("images", "texts")
+            ]
+            rest = (arrays[name] for name in ("starts", "image_factors", "text_factors"))
+            return cls(str(arrays["identity"]), *sides, *rest)
+
+    def save(self, file: Path) -> None:
+        """Write the teacher's vectors."""
+        arrays: dict[str, Any] = {
+            "identity": np.array(self.identity),
+            "width": np.array(self.images.shape[1]),
+        }
+        for side in ("images", "texts"):
+            rows = getattr(self, side)
+            arrays |= {
+                f"{side}_weights": rows.data,
+                f"{side}_columns": rows.indices.astype(np.int32),
+                f"{side}_starts": rows.indptr.astype(np.int64),
+            }
+        for name in ("starts", "image_factors", "text_factors"):
+            arrays[name] = getattr(self, name)
+        temporary = file.with_suffix(".part")
+        with temporary.open("wb") as opened:
+            np.savez(opened, **arrays)
+        temporary.replace(file)
+
+    def fits(self, identity: str, source: Source) -> bool:
+        """Return whether these are a model's vectors of a source."""
+        counts = np.fromiter((len(item.captions) for item in source.items), np.int64, len(source))
+        return self.identity == identity and np.array_equal(np.diff(self.starts), counts)
+
+    def scores(self, batch: Batch, processes: Processes) -> TaughtScores:
+        """Return the scores of this process's captions with the photos and captions of all processes."""
+        assert batch.numbers is not None
+        of_texts = batch.photos.indices[batch.owners]
+        photos, _ = processes.gather(batch.photos.indices)
+        owners, _ = processes.gather(of_texts)
+        numbers, _ = processes.gather(batch.numbers)
+        own, everyone = self._texts(of_texts, batch.numbers), self._texts(owners, numbers)
+        images = photos.cpu().numpy()
+        to_images = (self.texts[own] @ self.images[images].T).toarray() * self.image_factors[images]
+        of_images = self.images[of_texts.cpu().numpy()]
+        to_texts = (of_images @ self.texts[everyone].T).toarray() * self.text_factors[everyone]
+        device = batch.owners.device
+        return TaughtScores(torch.from_numpy(to_images).to(device), torch.from_numpy(to_texts).to(device))
+
+    def topics(self, photos: NDArray[np.int64], alike: int, seed: int) -> NDArray[np.int64]:
+        """Return a topic for each of some photos, int64 [n]: k-means over their main directions.
+
+        Args:
+            photos: rows.
+            alike: photos of a topic that a batch has together.
+            seed: of the first middles.
+        """
+        number = max(1, len(photos) // (ALIKE_PER_TOPIC * alike))
+        vectors = self.images[photos]
+        directions = min(TOPIC_DIRECTIONS, min(vectors.shape) - 1)
+        if number == 1 or directions < 1:
+            return np.zeros(len(photos), dtype=np.int64)
+        left, sizes, _ = svds(vectors, k=directions, random_state=np.random.default_rng(seed))
+        _, topics = kmeans2(left * sizes, number, minit="++", seed=np.random.default_rng(seed))
+        return topics.astype(np.int64)
+
+    def _texts(self, photos: Tensor, numbers: Tensor) -> NDArray[np.int64]:
+        rows: NDArray[np.int64] = self.starts[photos.cpu().numpy()] + numbers.cpu().numpy()
+        return rows
+
+
+def find_teacher(name: str, source: Source, folder: Path, processes: Processes) -> Teacher:
+    """Return a model's vectors of a source: those in a run's folder, or made now by the first process.
+
+    Raises:
+        ModelError: there is no such model, or it has no vectors.
+        DataError: the vectors cannot be written.
+    """
+    file = folder / FILE
+    if processes.first:
+        model = load_model(name, str(processes.device))
+        found = _kept(file)
+        if found is None or not found.fits(model.identity, source):
+            tqdm.write(f"{model.identity} encodes {len(source)} photos once, to teach", sys.stderr)
+            with writing_run(folder):
+                Teacher.encoding(model, source).save(file)
+    processes.wait()
+    kept = _kept(file)
+    if kept is None:
+        raise ModelError(f"{file} cannot be read: delete it, and its vectors are made anew")
+    return kept
+
+
+def _kept(file: Path) -> Teacher | None:
+    try:
+        return Teacher.load(file)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _placed(parts: list[csr_matrix], rows: list[int], number: int) -> csr_matrix:
+    """Return [number, V] with the rows of matrices where they belong, and zeros elsewhere."""
+    vectors = vstack(parts, format="csr")
+    places = csr_matrix(
+        (np.ones(len(rows), dtype=np.float32), (rows, np.arange(len(rows)))), shape=(number, len(rows))
+    )
+    return csr_matrix(places @ vectors)
+
+
+def _factors(unit: csr_matrix, bank: Bank | None) -> NDArray[np.float32]:
+    if bank is None:
+        return np.ones(unit.shape[0], dtype=np.float32)
+    balanced = bank.balance(unit)
+    factors: NDArray[np.float32] = np.sqrt(balanced.multiply(balanced).sum(axis=1)).A1
+    return factors

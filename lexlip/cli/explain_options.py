@@ -52,7 +52,7 @@ def explain_options(command: Callable[..., None]) -> Callable[..., None]:
             default=10,
             show_default=True,
             metavar="K",
-            help="Number of words, the heaviest, that are shown and looked for in the picture.",
+            help="Number of words that are shown and looked for in the picture.",
         ),
         click.option(
             "--caption", multiple=True, metavar="TEXT", help="A caption of the picture. Repeatable."

@@ -19,7 +19,7 @@ from lexlip.plain_text import readable
     default=10,
     show_default=True,
     metavar="K",
-    help="Number of words, the heaviest, shown for a photo.",
+    help="Number of words shown for a photo.",
 )
 @click.option(
     "--photos",
@@ -47,7 +47,9 @@ def words(
     device: str,
     as_json: bool,
 ) -> None:
-    """Show the words that a model finds in photos, heaviest first.
+    """Show the words that a model finds in photos, the likeliest first.
+
+    How likely people are to say a word is known to models such as mini; others show the heaviest first.
 
     SOURCE is as for `lexlip index`. Words that occur in a photo's captions are marked with a *.
     """

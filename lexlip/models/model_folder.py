@@ -7,6 +7,7 @@ tokenizer.json and tokenizer_config.json, as transformers writes them
 README.md          the model card, with the hub's front matter
 checksums.txt      of these files (see lexlip.models.model_checksums)
 balance.safetensors  captions and photos that documents are balanced by (see lexlip.sparse.balance)
+likely.safetensors   how likely people are to say its words (see lexlip.sparse.likely)
 image.onnx         encodes photos without torch, if it was written (see lexlip.queries.photo_encoder)
 honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)
 

@@ -28,7 +28,7 @@ class PhotoWords:
     Attributes:
         id: the photo's.
         path: see `Source.path`.
-        words: with their weights, heaviest first.
+        words: with their weights, in the order in which they are shown.
         held: those of the words that its captions contain.
         captions: all of them.
     """

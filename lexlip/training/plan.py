@@ -22,6 +22,7 @@ from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ConfigError, LexLIPError, ModelError
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.load import check_first_stage
 from lexlip.models.model_folder import model_folder
 from lexlip.registry import MODELS, load_class
 from lexlip.training.initialisation import continued_model, counted_captions
@@ -194,6 +195,11 @@ def _make_model(config: Config, train: Source | None, missing: list[str]) -> Met
     before = len(missing)
     if config.init is None:
         _check_weights(config, missing)
+    if config.teacher is not None:
+        try:
+            check_first_stage(config.teacher)
+        except LexLIPError as error:
+            missing.append(f"teacher: {error}")
     try:
         model, vocabulary = _started(config, train, missing) if config.init else (None, None)
         if model is None:

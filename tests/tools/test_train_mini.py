@@ -54,3 +54,27 @@ def test_missing_photos_are_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("nowhere/flickr8k/val-0000.tar does not exist; ")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_stage_is_resumed_until_it_is_done(
+    tmp_path: Path, tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr(tool, "python", lambda *given: called.append([str(one) for one in given]))
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "last").mkdir()  # of an interrupted run
+    for _ in range(2):
+        tool.stage(tmp_path, "second", "mini.yaml", "first/last", "seed=3")
+    [line] = called
+    assert line[:4] == ["-m", "lexlip", "pretrain", str(ROOT / "configs" / "mini.yaml")]
+    assert line[4:] == [f"out={tmp_path}/second", f"init={tmp_path}/first/last", "seed=3", "--resume"]
+
+
+def test_an_average_names_each_part_with_its_weight(
+    tmp_path: Path, tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr(tool, "python", lambda *given: called.append([str(one) for one in given]))
+    tool.average(tmp_path, "mean", {"one/last": 2, "two": 1})
+    [line] = called
+    assert line[1:] == [f"{tmp_path}/mean", f"{tmp_path}/one/last=2", f"{tmp_path}/two=1"]

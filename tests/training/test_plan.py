@@ -63,6 +63,10 @@ def test_missing_parts_one_by_one(tmp_path: Path) -> None:
         return plan(config, **options).missing  # type: ignore[arg-type]
 
     assert missing(SMALL) == []
+    taught = replace(SMALL, teacher="nobody", objective=replace(SMALL.objective, distillation=1.0))
+    assert missing(taught) == [
+        "teacher: no model 'nobody': neither a folder with a config.json nor a packaged model (mini)"
+    ]
     assert missing(replace(SMALL, init="nowhere")) == [
         "init: no model 'nowhere': neither a folder with a config.json nor a packaged model (mini)"
     ]

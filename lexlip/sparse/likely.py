@@ -23,6 +23,7 @@ from scipy.sparse import csr_matrix
 
 FILE = "likely.safetensors"
 LENGTH = 6.0  # of a photo's vector, so that weights are about 1
+ROWS = 256  # photos at a time
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,17 @@ class LikelyWords:
     def chances(self, vectors: csr_matrix) -> csr_matrix:
         """Return the chance of each of a photo's own words, float32 [n, V], stored as vectors [n, V] are."""
         rows = scaled(vectors)
-        sums = np.asarray(rows @ self.inputs)  # [n, R]
-        columns, owners = rows.indices, _owners(rows)
-        of_others = np.einsum("nr,nr->n", sums[owners], self.outputs.T[columns])
-        odds = self.scale[columns] * rows.data + of_others + self.bias[columns]
-        chances = (1 / (1 + np.exp(-odds))).astype(np.float32)
-        return csr_matrix((chances, columns, rows.indptr), shape=rows.shape)
+        parts = [self._odds(rows[start : start + ROWS]) for start in range(0, rows.shape[0], ROWS)]
+        odds = np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
+        chances = (1 / (1 + np.exp(-np.clip(odds, -80, 80)))).astype(np.float32)
+        return csr_matrix((chances, rows.indices, rows.indptr), shape=rows.shape)
+
+    def _odds(self, rows: csr_matrix) -> NDArray[np.float32]:
+        """Return the logarithm of the odds of each stored entry of rows."""
+        sums, columns = np.asarray(rows @ self.inputs), rows.indices  # [n, R]
+        of_others = np.einsum("nr,nr->n", sums[_owners(rows)], self.outputs.T[columns])
+        odds: NDArray[np.float32] = self.scale[columns] * rows.data + of_others + self.bias[columns]
+        return odds
 
 
 def scaled(vectors: csr_matrix) -> csr_matrix:

@@ -1,5 +1,5 @@
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, random_array
 
-from lexlip.sparse.likely import FILE, LENGTH, LikelyWords, as_shown, load_likely, save_likely
+from lexlip.sparse.likely import FILE, LENGTH, ROWS, LikelyWords, as_shown, load_likely, save_likely
 
 WIDTH, SUMS = 20, 3
 
@@ -20,7 +20,8 @@ def likely() -> LikelyWords:
 
 
 def vectors() -> csr_matrix:
-    rows = random_array((6, WIDTH), density=0.4, rng=np.random.default_rng(2), dtype=np.float32).toarray()
+    rng = np.random.default_rng(2)
+    rows = random_array((ROWS + 6, WIDTH), density=0.4, rng=rng, dtype=np.float32).toarray()
     rows[3] = 0
     return csr_matrix(rows)
 
@@ -68,6 +69,13 @@ def test_saved_and_loaded(likely: LikelyWords, tmp_path: Path) -> None:
     assert found is not None
     for name, value in asdict(likely).items():
         np.testing.assert_array_equal(getattr(found, name), value)
+
+
+def test_odds_of_any_size_make_chances(likely: LikelyWords) -> None:
+    far = replace(likely, bias=np.where(np.arange(WIDTH) % 2, 1e4, -1e4).astype(np.float32))
+    found = far.chances(vectors()).tocoo()
+    np.testing.assert_allclose(found.data, found.col % 2, atol=1e-6)
+    assert likely.chances(csr_matrix((0, WIDTH))).shape == (0, WIDTH)
 
 
 def test_a_damaged_file(likely: LikelyWords, tmp_path: Path) -> None:

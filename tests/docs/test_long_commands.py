@@ -31,8 +31,8 @@ from tests.training.run_folders import write_run
 
 pytestmark = pytest.mark.slow
 
-ELSEWHERE = {"docs/cluster.md", "docs/serve.md", "docs/gpu.md"}
-"""Pages whose lines are run by tests/cluster, tests/server, and on GPUs."""
+ELSEWHERE = {"docs/cluster.md", "docs/serve.md", "docs/gpu.md", "docs/stages.md"}
+"""Pages whose commands are run by tests/cluster, tests/server, on GPUs, and by tests/cli."""
 
 PAGES = sorted({line.page for line in IN_BLOCKS} - ELSEWHERE - set(QUICK))
 NOT_HERE = ("torchrun", "openai/", "me/own")
@@ -69,8 +69,6 @@ SMALLER: dict[str, tuple[str, ...]] = {
     "bench latency": ("--docs", "200", "--queries", "5"),
     "bench encode": ("--photos", "8", "--rounds", "1"),
     "table 2": ("--rounds", "1", "--synthetic-distractors", "500"),
-    "table stages": ("--pairs", "5", "--queries", "3"),
-    "table retrieve-9": ("--pairs", "5"),
 }
 """What is added to lines that begin so: of what is given twice, the last counts."""
 
@@ -102,6 +100,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / place).mkdir(exist_ok=True)
         for name, photo in photos.items():
             (folder / place / f"{name}.jpg").write_bytes(photo)
+            (folder / place / f"{name}.txt").write_text(captions[name][0])
     table = [
         f"{name}.jpg,{texts[0]},{'val' if int(name) % 3 == 0 else 'train'}"
         for name, texts in captions.items()
@@ -184,7 +183,8 @@ def test_the_lines_of_a_page(page: str, given: Path, tmp_path: Path) -> None:
     shutil.copytree(given, folder, symlinks=True)
     ran: list[Piece] = []
     for line in IN_BLOCKS:
-        if line.page == page and not any(part in line.text for part in NOT_HERE):
+        command = line.text.partition(" #")[0]
+        if line.page == page and not any(part in command for part in NOT_HERE):
             done = run(folder, line.text)
             missing = "--dry-run" in line.text and "the run cannot start" in done.stderr  # is what it says
             told = f"{line}: {shlex.join(smaller(line.text))}\n{done.stderr[-3000:]}"

@@ -238,7 +238,7 @@ class ObjectiveConfig:
     anchor_contrastive: float = _loss("words")  # image against the caption's bag of words
     anchor_align: float = _loss("words")  # 1 - cosine of the text vector and the caption's bag of words
     anchor_words: float = _loss("words")  # the image bottleneck (Eq. 8) predicts the words of its captions
-    distillation: float = _loss("vectors")  # divergence from the scores of `teacher`, to `topk`-cut documents
+    distillation: float = _loss("vectors")  # follows the scores of `teacher`, with documents cut as by `topk`
     triplet: float = _loss("vectors")  # BE: a pair against the hardest negatives of the batch
     margin: float = 0.1  # of the triplets
     matching: float = _loss("pairs")  # CE, Joint: whether a caption describes a photo

@@ -67,8 +67,8 @@ def evaluate(
 
     SOURCE is as for `lexlip index`, with captions; for a Karpathy JSON, give --split test. All photos are one
     pool: also the 5,000 of COCO's test split, which older papers cut into folds of 1,000. Recalls are in
-    percent; words@10 is the share of an image's ten first words, as `lexlip words` shows
-    them, that occur in its captions.
+    percent; words@10 is the share of an image's ten first words, as `lexlip words` shows them, that occur in
+    its captions.
 
     As in the paper, a caption keeps all of its words as a query. `lexlip search` keeps the 24 heaviest:
     --query-topk 24 measures that.

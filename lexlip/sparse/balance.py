@@ -64,8 +64,12 @@ class Bank:
     def balance(self, documents: csr_matrix) -> csr_matrix:
         """Return documents [n, V] of any length as float32 unit vectors, each times its factor."""
         unit = unit_length(documents)
+        return csr_matrix(diags_array(self.factors(unit)) @ unit)
+
+    def factors(self, unit: csr_matrix) -> NDArray[np.float32]:
+        """Return what documents of unit length [n, V] are multiplied with, [n]."""
         factors = np.sqrt(self.typical / np.maximum(nearest(unit, self.units), 1e-12))
-        return csr_matrix(diags_array(np.clip(factors, *FACTORS).astype(np.float32)) @ unit)
+        return np.clip(factors, *FACTORS).astype(np.float32)
 
 
 class Balance(NamedTuple):

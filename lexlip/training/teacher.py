@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -25,14 +26,14 @@ from lexlip.models.contract import Encoder
 from lexlip.models.load import load_model
 from lexlip.objectives.compared import TaughtScores
 from lexlip.photo_vectors import PhotoVectors, encode_captions
-from lexlip.sparse.balance import Bank, unit_length
+from lexlip.sparse.balance import unit_length
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run
 
 FILE = "teacher.npz"
 TOPIC_DIRECTIONS = 64  # of the photos' vectors, in which topics are looked for
-ALIKE_PER_TOPIC = 8  # groups of photos of one batch that a topic has on average
+GROUPS_PER_TOPIC = 8  # groups of photos of one batch that a topic has on average
 
 
 class Teacher:
@@ -61,7 +62,11 @@ class Teacher:
 
     @classmethod
     def encoding(cls, model: Encoder, source: Source) -> Teacher:
-        """Encode all photos that have captions, and their captions."""
+        """Encode all photos that have captions, and their captions.
+
+        Raises:
+            DataError: no photo can be read.
+        """
         captioned = source.captioned().tolist()
         row_of = {source.items[row].id: row for row in captioned}
         rows: list[int] = []
@@ -70,12 +75,17 @@ class Teacher:
         for ids, vectors in photos:
             rows += [row_of[id] for id in ids]
             parts.append(vectors)
+        if not parts:
+            raise photos.none_read()
         counts = [len(item.captions) for item in source.items]
         captions = [caption for item in source.items for caption in item.captions]
         texts = unit_length(encode_captions(model, captions, progress="captions for the teacher"))
         images = unit_length(_placed(parts, rows, len(source)))
         banks = model.balance or (None, None)
-        factors = [_factors(unit, bank) for unit, bank in zip((images, texts), banks, strict=True)]
+        factors = [
+            np.ones(unit.shape[0], dtype=np.float32) if bank is None else bank.factors(unit)
+            for unit, bank in zip((images, texts), banks, strict=True)
+        ]
         starts = np.cumsum([0, *counts], dtype=np.int64)
         return cls(model.identity, images, texts, starts, *factors)
 
@@ -84,9 +94,9 @@ class Teacher:
         """Read what `save` wrote.
 
         Raises:
-            OSError, ValueError, KeyError: it is damaged.
+            OSError, ValueError, KeyError, EOFError, BadZipFile: it is damaged.
         """
-        with np.load(file, allow_pickle=False) as arrays:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
             size = int(arrays["width"])
             sides = [
                 csr_matrix(
@@ -115,9 +125,13 @@ class Teacher:
         for name in ("starts", "image_factors", "text_factors"):
             arrays[name] = getattr(self, name)
         temporary = file.with_suffix(".part")
-        with temporary.open("wb") as opened:
-            np.savez(opened, **arrays)
-        temporary.replace(file)
+        try:
+            with temporary.open("wb") as opened:
+                np.savez(opened, **arrays)
+            temporary.replace(file)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
     def fits(self, identity: str, source: Source) -> bool:
         """Return whether these are a model's vectors of a source."""
@@ -147,7 +161,7 @@ class Teacher:
             alike: photos of a topic that a batch has together.
             seed: of the first middles.
         """
-        number = max(1, len(photos) // (ALIKE_PER_TOPIC * alike))
+        number = max(1, len(photos) // (GROUPS_PER_TOPIC * alike))
         vectors = self.images[photos]
         directions = min(TOPIC_DIRECTIONS, min(vectors.shape) - 1)
         if number == 1 or directions < 1:
@@ -166,7 +180,7 @@ def find_teacher(name: str, source: Source, folder: Path, processes: Processes) 
 
     Raises:
         ModelError: there is no such model, or it has no vectors.
-        DataError: the vectors cannot be written.
+        DataError: no photo can be read, or the vectors cannot be written.
     """
     file = folder / FILE
     if processes.first:
@@ -186,7 +200,7 @@ def find_teacher(name: str, source: Source, folder: Path, processes: Processes) 
 def _kept(file: Path) -> Teacher | None:
     try:
         return Teacher.load(file)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
 
 
@@ -197,11 +211,3 @@ def _placed(parts: list[csr_matrix], rows: list[int], number: int) -> csr_matrix
         (np.ones(len(rows), dtype=np.float32), (rows, np.arange(len(rows)))), shape=(number, len(rows))
     )
     return csr_matrix(places @ vectors)
-
-
-def _factors(unit: csr_matrix, bank: Bank | None) -> NDArray[np.float32]:
-    if bank is None:
-        return np.ones(unit.shape[0], dtype=np.float32)
-    balanced = bank.balance(unit)
-    factors: NDArray[np.float32] = np.sqrt(balanced.multiply(balanced).sum(axis=1)).A1
-    return factors

@@ -73,8 +73,10 @@ def test_what_is_kept_is_read_again_and_made_anew_for_other_photos(
     np.testing.assert_array_equal(again.text_factors, first.text_factors)
     monkeypatch.setattr(Teacher, "encoding", made)
     assert find_teacher(str(folder), Scenes(11, seed=1), tmp_path, ALONE).images.shape[0] == 11
-    (tmp_path / FILE).write_bytes(b"damaged")
-    assert find_teacher(str(folder), Scenes(9, seed=1), tmp_path, ALONE).images.shape[0] == 9
+    whole = (tmp_path / FILE).read_bytes()
+    for damaged in (b"damaged", b"", whole[: len(whole) // 2]):
+        (tmp_path / FILE).write_bytes(damaged)
+        assert find_teacher(str(folder), Scenes(9, seed=1), tmp_path, ALONE).images.shape[0] == 9
 
 
 def test_photos_of_a_topic_are_near_each_other() -> None:

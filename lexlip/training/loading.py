@@ -87,9 +87,9 @@ class Order:
             return shuffled
         by_topic = shuffled[np.argsort(self.topics[shuffled], kind="stable")]
         starts = np.flatnonzero(np.diff(self.topics[by_topic], prepend=-1))
-        place = np.arange(len(by_topic)) - np.repeat(starts, np.diff(starts, append=len(by_topic)))
-        sizes = np.repeat(np.diff(starts, append=len(by_topic)), np.diff(starts, append=len(by_topic)))
-        whole = place < sizes - sizes % self.alike
+        sizes = np.diff(starts, append=len(by_topic))
+        place = np.arange(len(by_topic)) - np.repeat(starts, sizes)  # in its topic
+        whole = place < np.repeat(sizes - sizes % self.alike, sizes)
         groups = by_topic[whole].reshape(-1, self.alike)
         return np.concatenate([rng.permutation(groups).ravel(), rng.permutation(by_topic[~whole])])
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 from lexlip.plain_text import readable
+
+if TYPE_CHECKING:
+    from lexlip.search.contact_sheet import PhotoWords
 
 
 @click.command()
@@ -52,6 +56,7 @@ def words(
     How likely people are to say a word is known to models such as mini; others show the heaviest first.
 
     SOURCE is as for `lexlip index`. Words that occur in a photo's captions are marked with a *.
+    Other forms of a word follow it in brackets.
     """
     from lexlip.cli.index import show_skipped
     from lexlip.data import open_source, spread
@@ -62,6 +67,7 @@ def words(
     photos = open_source(source, images, split)
 
     from lexlip.device import pick_device
+    from lexlip.explain.inflections import forms_together
     from lexlip.measure.words import photo_words
     from lexlip.models.lexlip import LexLIP
 
@@ -81,7 +87,12 @@ def words(
         return
     show_skipped(skipped, " (--json lists all)")
     for photo in found:
-        line = " ".join(f"{w}{'*' if w in photo.held else ''}:{x:.2f}" for w, x in photo.words.items())
+        line = " ".join(_line(photo, forms) for forms in forms_together(photo.words))
         click.echo(f"{readable(photo.path)}\n    {line or 'no words'}")
     if html:
         click.echo(f"\ncontact sheet: {html}")
+
+
+def _line(photo: PhotoWords, forms: list[str]) -> str:
+    first, *others = (f"{word}{'*' * (word in photo.held)}:{photo.words[word]:.2f}" for word in forms)
+    return f"{first} ({' '.join(others)})" if others else first

@@ -13,6 +13,7 @@ from typing import Any
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location
 from lexlip.errors import DataError
+from lexlip.explain.inflections import forms_together
 from lexlip.output_files import write_output
 from lexlip.retrieval.answer import Answer, Hit
 
@@ -66,6 +67,9 @@ figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
 .held {{ text-decoration: underline; text-underline-offset: .15em; }}
 .word {{ display: inline-block; padding: 0 .45em; margin: .1em 0; border-radius: 1em;
         background: color-mix(in srgb, #2a7 calc(var(--share) * 70%), #8883); }}
+.forms {{ white-space: nowrap; }}
+.forms .word + .word {{ border-start-start-radius: 0; border-end-start-radius: 0; }}
+.forms .word:not(:last-child) {{ border-start-end-radius: 0; border-end-end-radius: 0; }}
 </style>
 <h1>LexLIP contact sheet</h1>
 {sections}
@@ -93,7 +97,7 @@ def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
             photo.id,
             photo.path,
             html.escape(photo.id),
-            _words(photo.words, len(photo.words), photo.held)
+            _forms(photo.words, photo.held)
             + "".join(f"<p>{html.escape(caption)}</p>" for caption in photo.captions),
         )
         for photo in photos
@@ -138,12 +142,24 @@ def _figure(id: str, path: str, name: str, caption: str) -> str:
     return f'<figure>{photo}<figcaption><div class="name">{name}</div>{caption}</figcaption></figure>'
 
 
-def _words(words: dict[str, float], most: int, held: Collection[str] = ()) -> str:
+def _words(words: dict[str, float], most: int) -> str:
     top = max(words.values(), default=1.0)
-    return " ".join(
-        f'<span class="word{" held" if word in held else ""}" style="--share:{weight / top:.2f}"'
+    return " ".join(_word(word, weight, top) for word, weight in list(words.items())[:most])
+
+
+def _forms(words: dict[str, float], held: Collection[str]) -> str:
+    """Return words as HTML, the forms of one in one chip."""
+    top = max(words.values(), default=1.0)
+    chips = (
+        [_word(form, words[form], top, form in held) for form in forms] for forms in forms_together(words)
+    )
+    return " ".join(f'<span class="forms">{"".join(chip)}</span>' for chip in chips)
+
+
+def _word(word: str, weight: float, top: float, held: bool = False) -> str:
+    return (
+        f'<span class="word{" held" if held else ""}" style="--share:{weight / top:.2f}"'
         f' title="{weight:.4f}">{html.escape(word)}</span>'
-        for word, weight in list(words.items())[:most]
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lexlip.data import open_source
+from lexlip.explain.inflections import forms_together
 from lexlip.function_words import FUNCTION_WORDS
 from lexlip.models.lexlip import LexLIP
 from tests.cli.test_index import error
@@ -51,9 +52,11 @@ def test_text_marks_held_words(lexlip: Run, photos: Path) -> None:
     lines = lexlip("words", "photos").stdout.splitlines()
     assert lines[::2] == [photo["path"] for photo in answer["photos"]]
     for line, photo in zip(lines[1::2], answer["photos"], strict=True):
-        shown = dict(part.rsplit(":", 1) for part in line.split())
-        assert [word.rstrip("*") for word in shown] == list(photo["words"])
-        assert [word.rstrip("*") for word in shown if word.endswith("*")] == photo["held"]
+        shown = dict(part.strip("()").rsplit(":", 1) for part in line.split())
+        groups = forms_together(photo["words"])
+        assert [word.rstrip("*") for word in shown] == [word for forms in groups for word in forms]
+        assert line.count("(") == sum(len(forms) > 1 for forms in groups)
+        assert {word.rstrip("*") for word in shown if word.endswith("*")} == set(photo["held"])
 
 
 def test_photos_come_from_all_over(lexlip: Run, photos: Path) -> None:

@@ -112,6 +112,22 @@ def test_words_of_photos(tmp_path: Path) -> None:
     assert not {name for name, _ in page.elements} & {"script", "b"}
 
 
+def test_forms_of_a_word_are_one_chip(tmp_path: Path) -> None:
+    red = photo(tmp_path / "red.png", "red")
+    words = {"sitting": 0.3, "dog": 0.2, "sits": 0.4, "men": 0.1, "man": 0.1}
+    write_word_sheet(tmp_path / "sheet.html", [PhotoWords("red.png", str(red), words, ["sits"], ())])
+    page = Page((tmp_path / "sheet.html").read_text(encoding="utf-8"))
+    assert len(_with_class(page, "forms")) == 4
+    assert [a["title"] for _, a in _with_class(page, "word")] == [
+        "0.3000",
+        "0.4000",
+        "0.2000",
+        "0.1000",
+        "0.1000",
+    ]
+    assert [a["class"] for _, a in _with_class(page, "word")] == ["word", "word held", *["word"] * 3]
+
+
 def _with_class(page: Page, name: str) -> list[tuple[str, dict[str, str | None]]]:
     return [(tag, a) for tag, a in page.elements if name in (a.get("class") or "").split()]
 

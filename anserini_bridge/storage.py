@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
 import re
 import shutil
@@ -54,7 +55,10 @@ def atomic_write(path: Path) -> Iterator[IO[str]]:
 
 
 def _replace(temporary: Path, path: Path) -> None:
-    """Give a file the name of another, which it replaces; on Windows once no reader has the other open."""
+    """Give a file the name of another, which it replaces, or a folder a name that is free.
+
+    On Windows that waits until no reader has the other, or a file in the folder, open.
+    """
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -84,23 +88,47 @@ def replace_folder(temporary: Path, folder: Path) -> None:
 
     All its files are durable before it has the name, and so is the name when this returns. The old folder
     stays whole until then, under a hidden name.
+
+    Raises:
+        OSError: a folder cannot be renamed, on Windows because a file in it stays open; the old one is there.
     """
     for path in (*temporary.rglob("*"), temporary):
         sync(path)
     old = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
-        folder.replace(old)
-    temporary.replace(folder)
+        _replace(folder, old)
+    try:
+        _replace(temporary, folder)
+    except OSError:
+        if old.exists():
+            old.replace(folder)
+        raise
     sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
-def replace_link(link: Path, target: str | Path) -> None:
-    """Point a link to another file or folder, at once and durably."""
+def replace_link(link: Path, target: Path) -> None:
+    """Point a link to another folder, durably, and at once where the system can.
+
+    Windows replaces no link to a folder, so there is none for a moment. Without its developer mode it makes
+    no symbolic link either, but a junction, which is lost when the folders are moved.
+
+    Args:
+        link: the link, there or not.
+        target: the folder, as seen from that of the link.
+    """
     temporary = link.with_name(f".{link.name}")
     temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target)
+    try:
+        temporary.symlink_to(target, target_is_directory=True)
+    except OSError:
+        if not WINDOWS:
+            raise
+        winapi = importlib.import_module("_winapi")  # the shell's mklink would read signs in names
+        winapi.CreateJunction(str(link.parent.resolve() / target), str(temporary))
+    if WINDOWS:
+        link.unlink(missing_ok=True)
     temporary.replace(link)
     sync(link.parent)
 

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # options of mallopt, from glibc's malloc.h
 _NEVER, _GROWTH = 2**31 - 1, 2**28  # bytes
@@ -67,14 +67,34 @@ def _status_mb(field: str) -> float:
 
 def describe() -> dict[str, Any]:
     """Return processor, usable cores, memory in GB (10^9 bytes), system and Python version."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": _processor(),
         "cores": cores(),
-        "memory_gb": round(total / 1e9, 1),
+        "memory_gb": round(_memory() / 1e9, 1),
         "system": platform.platform(),
         "python": platform.python_version(),
     }
+
+
+class _MemoryStatus(ctypes.Structure):
+    """MEMORYSTATUSEX of Windows."""
+
+    _fields_: ClassVar = [
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        ("total", ctypes.c_uint64),
+        ("others", ctypes.c_uint64 * 6),
+    ]
+
+
+def _memory() -> int:
+    """Return the memory of the machine, in bytes."""
+    if sys.platform != "win32":
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    if not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        raise ctypes.WinError()
+    return int(status.total)
 
 
 def _processor() -> str:

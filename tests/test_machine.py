@@ -1,6 +1,9 @@
+import ctypes
+import os
 import platform
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -36,3 +39,24 @@ def test_a_variable_limits_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     for nothing in ("", "0", "many"):
         monkeypatch.setenv("LEXLIP_CORES", nothing)
         assert machine.cores() == there
+
+
+def test_the_memory_of_the_machine() -> None:
+    assert machine.describe()["memory_gb"] == round(
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1
+    )
+
+
+def test_the_memory_that_windows_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GlobalMemoryStatusEx is told the size of what it fills, 64 bytes; the total begins at byte 8."""
+
+    def fill(status: Any) -> int:
+        place = ctypes.addressof(status._obj)
+        assert ctypes.c_uint32.from_address(place).value == 64
+        ctypes.c_uint64.from_address(place + 8).value = 17_179_869_184
+        return 1
+
+    kernel = type("Kernel", (), {"GlobalMemoryStatusEx": staticmethod(fill)})
+    monkeypatch.setattr(machine.sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "windll", type("Libraries", (), {"kernel32": kernel}), raising=False)
+    assert machine.describe()["memory_gb"] == 17.2

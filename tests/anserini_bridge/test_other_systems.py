@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from anserini_bridge import runtime, storage
 from anserini_bridge.errors import IndexLocked
-from anserini_bridge.storage import WriterLock, atomic_write, replace_folder, sync
+from anserini_bridge.storage import WriterLock, atomic_write, replace_folder, replace_link, sync
 
 
 @pytest.fixture
@@ -75,6 +78,80 @@ def test_a_file_that_a_reader_has_open_is_replaced_when_it_is_closed(
         file.write("newer")
     assert (tmp_path / "index.json").read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["index.json"]
+
+
+def write_folder(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / "a").write_text(text)
+    return folder
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("stuck", ["folder", "new"])
+def test_a_folder_with_an_open_file_is_replaced_when_it_is_closed(
+    stuck: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader may have a file of the old folder open, and a virus scanner one of the new folder."""
+    folder, new = write_folder(tmp_path / "folder", "old"), write_folder(tmp_path / "new", "new")
+    opened = threading.Event()
+    opened.set()
+    replace = Path.replace
+
+    def refused(self: Path, target: Path) -> Path:
+        if opened.is_set() and self.name == stuck:
+            raise PermissionError(13, "Access is denied", str(self))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refused)
+    monkeypatch.setattr(shutil, "_use_fd_functions", False)
+    monkeypatch.setattr(storage, "_PATIENCE", 0.05)
+    with pytest.raises(PermissionError):
+        replace_folder(new, folder)
+    assert (folder / "a").read_text() == "old"
+
+    monkeypatch.setattr(storage, "_PATIENCE", 5.0)
+    timer = threading.Timer(0.1, opened.clear)
+    timer.start()
+    replace_folder(new, folder)
+    assert (folder / "a").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("developer", [True, False])
+@pytest.mark.usefixtures("windows")
+def test_a_link_to_a_folder_is_made_anew(
+    developer: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No link to a folder can be replaced, and only in the developer mode is it a symbolic one."""
+    symlink, replace = Path.symlink_to, Path.replace
+    junctions = []
+
+    def refused(self: Path, target: Path, target_is_directory: bool = False) -> None:
+        if not developer:
+            raise OSError(22, "A required privilege is not held by the client", str(self))
+        assert target_is_directory
+        symlink(self, target)
+
+    def replaced(self: Path, target: Path) -> Path:
+        if target.is_symlink():
+            raise PermissionError(13, "Access is denied", str(self))
+        return replace(self, target)
+
+    def junction(target: str, link: str) -> None:
+        assert Path(target).is_absolute()
+        symlink(Path(link), target)
+        junctions.append(target)
+
+    monkeypatch.setattr(Path, "symlink_to", refused)
+    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setitem(sys.modules, "_winapi", SimpleNamespace(CreateJunction=junction))
+    for name in ("one", "two"):
+        write_folder(tmp_path / name, name)
+        replace_link(tmp_path / "last", Path(name))
+        assert (tmp_path / "last" / "a").read_text() == name
+        assert (tmp_path / "last").resolve() == (tmp_path / name).resolve()
+    assert bool(junctions) != developer
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "one", "two"]
 
 
 @pytest.mark.usefixtures("windows")

@@ -178,8 +178,8 @@ def test_a_folder_and_links_are_replaced(tmp_path: Path) -> None:
         (tmp_path / "a.tmp" / "deeper").mkdir(parents=True)
         (tmp_path / "a.tmp" / "deeper" / f"{text}.txt").write_text(text)
         replace_folder(tmp_path / "a.tmp", tmp_path / "a")
-        replace_link(tmp_path / "link", f"a/deeper/{text}.txt")
-        assert (tmp_path / "link").read_text() == text
+        replace_link(tmp_path / "link", Path("a/deeper"))
+        assert (tmp_path / "link" / f"{text}.txt").read_text() == text
     assert names(tmp_path) == ["a", "link"]
     assert names(tmp_path / "a" / "deeper") == ["new.txt"]
 
@@ -197,6 +197,6 @@ def test_a_folder_is_durable_before_it_gets_its_name(tmp_path: Path, monkeypatch
     (tmp_path / "a.tmp" / "b").mkdir(parents=True)
     (tmp_path / "a.tmp" / "b" / "c").write_text("c")
     replace_folder(tmp_path / "a.tmp", tmp_path / "a")
-    replace_link(tmp_path / "link", "a")
+    replace_link(tmp_path / "link", Path("a"))
     assert sorted(done[:3]) == ["a.tmp", "b", "c"]
     assert done[3:] == ["= a", tmp_path.name, "= link", tmp_path.name]

@@ -182,7 +182,9 @@ def _read(path: Path) -> dict[str, Any]:
         found = read_json(file)
     except FileNotFoundError:
         reason = f"{path} holds no index" if path.is_dir() else f"there is no index at {path}"
-        raise IndexNotFound(f"{reason}: build one, or give the folder of another") from None
+        raise IndexNotFound(
+            f"{reason}: make one with `lexlip index FOLDER`, or give the folder of another"
+        ) from None
     except NotADirectoryError:
         raise IndexNotFound(f"{path} is a file, not an index: give the folder of an index") from None
     except OSError as error:

@@ -124,7 +124,7 @@ def find_anserini() -> Path:
     """
     jars = _anserini_jars()
     if not jars:
-        raise NoJar("this needs Anserini's jar: install it with `pip install 'lexlip[anserini]'`")
+        raise NoJar("this needs Anserini: pip install 'lexlip[anserini]'")
     return jars[-1]
 
 

@@ -18,7 +18,7 @@ NAMES = {"index": "lexlip index", "plain": "plain, as with open_clip"}
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
 @click.option(
     "--photos",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=500,
     show_default=True,
     metavar="N",
@@ -26,7 +26,7 @@ NAMES = {"index": "lexlip index", "plain": "plain, as with open_clip"}
 )
 @click.option(
     "--rounds",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=3,
     show_default=True,
     help="Rounds, in each of which both loops run; figures are medians.",

@@ -24,7 +24,7 @@ BASELINES = ("pyserini", "faiss-flat")
 @click.command()
 @click.option(
     "--docs",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     metavar="N",
     help=f"Number of documents.  [default: {DOCUMENTS} synthetic ones, or all photos of --source]",
 )
@@ -36,34 +36,34 @@ BASELINES = ("pyserini", "faiss-flat")
     help="Shape of synthetic vectors: 30,522 words, or 1,695 as an earlier packaged model used.",
 )
 @options.topk_option(all_words=False)
-@click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.")
+@click.option("--k", type=options.Integer(min=1), default=10, show_default=True, help="Hits of a query.")
 @click.option(
     "--threads",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=1,
     show_default=True,
     help="Threads that build, and that search in batches.",
 )
 @click.option(
     "--query-terms",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=12,
     show_default=True,
     metavar="K",
     help="Number of words that a query keeps.",
 )
 @click.option(
-    "--queries", type=click.IntRange(min=1), default=2000, show_default=True, help="Number of queries."
+    "--queries", type=options.Integer(min=1), default=2000, show_default=True, help="Number of queries."
 )
 @click.option(
     "--rounds",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=3,
     show_default=True,
     help="Rounds, in each of which every engine runs its queries; figures are medians.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything drawn."
+    "--seed", type=options.Integer(min=0), default=0, show_default=True, help="Seed of everything drawn."
 )
 @click.option(
     "--engine",

@@ -19,13 +19,13 @@ from lexlip.cli.exit_codes import interruptible
     show_default=True,
     help="Encoders of the packaged model's size, or ViT-B/16 and BERT-base; with random weights.",
 )
-@click.option("--batch", type=click.IntRange(min=2), default=32, show_default=True, help="Photos per step.")
+@click.option("--batch", type=options.Integer(min=2), default=32, show_default=True, help="Photos per step.")
 @click.option(
-    "--captions", type=click.IntRange(min=1), default=2, show_default=True, help="Captions per photo."
+    "--captions", type=options.Integer(min=1), default=2, show_default=True, help="Captions per photo."
 )
 @click.option(
     "--terms",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=128,
     show_default=True,
     help="Number of words of a vector.",
@@ -38,10 +38,10 @@ from lexlip.cli.exit_codes import interruptible
     help="Precision of the step; auto is bf16 if the device supports it.",
 )
 @options.device_option
-@click.option("--threads", type=click.IntRange(min=1), help="CPU threads.  [default: torch's]")
+@click.option("--threads", type=options.Integer(min=1), help="CPU threads.  [default: torch's]")
 @click.option(
     "--rounds",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=5,
     show_default=True,
     help="Rounds, in each of which every kind of step runs; times are medians.",
@@ -115,7 +115,7 @@ def show(conditions: dict[str, Any], variants: dict[str, dict[str, float]]) -> N
     """Print the conditions on a line and the variants as a table."""
     c = conditions
     click.echo(f"{c['size']}, {c['batch']} photos x {c['captions']} captions, V = {c['vocabulary']}")
-    click.echo(f"{c['terms_image']:.0f} terms an image, {c['terms_text']:.0f} a text")
+    click.echo(f"{c['terms_image']:.0f} words an image, {c['terms_text']:.0f} a text")
     click.echo(f"{c['precision']} on {c['device']}, threads: {c['threads']}, rounds: {c['rounds']}")
     click.echo(f"{'':10}{'step ms':>10}{'x encoders':>12}{'photos/s':>10}{'peak MB':>10}")
     for name, row in variants.items():

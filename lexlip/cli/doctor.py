@@ -152,7 +152,7 @@ def _index(folder: str) -> str:
     except IndexNotFound:
         if Path(folder).exists():
             raise
-        return f"none at {folder} yet: make one with 'lexlip index FOLDER'"
+        return f"none at {folder} yet: make one with `lexlip index FOLDER`"
 
 
 def _files(index: str, damage: dict[str, Any], progress: bool) -> str | list[str]:
@@ -171,9 +171,9 @@ def _files(index: str, damage: dict[str, Any], progress: bool) -> str | list[str
 
 
 def _photos(damage: dict[str, Any]) -> str | list[str]:
-    if not damage.get("damaged_files"):
-        return "none is damaged" if damage else ["cannot be told"]
-    photos = damage["damaged_photos"]
+    if damage and not damage["damaged_files"]:
+        return "none is damaged"
+    photos = damage.get("damaged_photos")
     if photos is None:
         return ["which are damaged cannot be told"]
     if not photos:

@@ -209,11 +209,11 @@ def open_captioned(source: str, images: str | None, split: str | None) -> Source
         DataError: there are no photos, or none has a caption.
     """
     from lexlip.data import open_source
-    from lexlip.errors import DataError
+    from lexlip.data.source import no_captions
 
     photos = open_source(source, images, split)
     if not any(item.captions for item in photos.items):
-        raise DataError(f"no photo of {source} has a caption: there is nothing to measure with")
+        raise no_captions(source)
     return photos
 
 
@@ -225,6 +225,6 @@ def show(report: Report, how: str) -> None:
     click.echo(f"  mean recall {report.mean_recall:.1f}")
     if report.words_at_10 is not None:
         click.echo(
-            f"  terms an image {report.terms_image:.1f}, a text {report.terms_text:.1f} (before top-K)"
+            f"  words an image {report.terms_image:.1f}, a text {report.terms_text:.1f} (before --topk)"
         )
         click.echo(f"  words@10 {report.words_in_words}")

@@ -48,14 +48,14 @@ def explain_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--word", multiple=True, metavar="WORD", help="Look for this word instead."),
         click.option(
             "--topk",
-            type=click.IntRange(min=1),
+            type=options.Integer(min=1),
             default=10,
             show_default=True,
             metavar="K",
             help="Number of words that are shown and looked for in the picture.",
         ),
         click.option(
-            "--caption", multiple=True, metavar="TEXT", help="A caption of the picture. Repeatable."
+            "--caption", multiple=True, metavar="TEXT", help="A caption of the picture; may be repeated."
         ),
         click.option("--hit", metavar="ID", help="Explain the score of this photo, by id or path."),
         click.option(

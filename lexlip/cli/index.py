@@ -245,7 +245,9 @@ def _summary(done: Indexed | Updated) -> str:
         what += "".join(f", {number} {name}" for number, name in _also(done) if number)
     else:
         encoded = done.photos - done.resumed
-        what = f"{done.photos} photos" + ("" if done.postings is None else f", {done.postings} postings")
+        what = f"{done.photos} photo{'s' * (done.photos != 1)}" + (
+            "" if done.postings is None else f", {done.postings} postings"
+        )
         what += f", {done.resumed} encoded before" if done.resumed else ""
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded else ""

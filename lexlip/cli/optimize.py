@@ -15,7 +15,7 @@ from lexlip.cli.exit_codes import interruptible
 @click.option(
     "--memory",
     "memory_mb",
-    type=click.FloatRange(min=1),
+    type=options.Number(min=1),
     default=512,
     show_default=True,
     metavar="MB",

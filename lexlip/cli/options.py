@@ -19,6 +19,19 @@ FIRST_STAGES = (
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.fusion.Fusion`
 
+
+class Integer(click.IntRange):
+    """A whole number; click itself would say 'integer range' to those who give something else."""
+
+    name = "integer"
+
+
+class Number(click.FloatRange):
+    """A number; see `Integer`."""
+
+    name = "number"
+
+
 markdown_option = click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 index_option = click.option(
@@ -32,7 +45,7 @@ index_option = click.option(
 quantization_option = click.option(
     "--quantization",
     type=click.Choice(["balanced", "unit", "paper"]),
-    help="Which words a document keeps, and their weights. balanced: the words that likely sentences ask"
+    help="Which words a photo keeps, and their weights. balanced: the words that likely sentences ask"
     " for, weighted so that no photo fits every sentence; unit: the heaviest, of unit vectors times 1000;"
     " paper: the heaviest, floor(100 p).  [default: balanced if the model can, else unit]",
 )
@@ -45,7 +58,7 @@ query_encoder_option = click.option(
 )
 workers_option = click.option(
     "--workers",
-    type=click.IntRange(min=0),
+    type=Integer(min=0),
     default=2,
     show_default=True,
     help="Threads that decode photos.",
@@ -92,7 +105,7 @@ class TopK(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int | None:
         if value == "all":
             return None
-        number: int = click.IntRange(min=1).convert(value, param, context)
+        number: int = Integer(min=1).convert(value, param, context)
         return number
 
 
@@ -100,11 +113,11 @@ def topk_option(all_words: bool) -> Callable[[Callable[..., None]], Callable[...
     """--topk; `all_words` says whether it may be "all"."""
     return click.option(
         "--topk",
-        type=TopK() if all_words else click.IntRange(min=1),
+        type=TopK() if all_words else Integer(min=1),
         default=32,
         show_default=True,
         metavar="K",
-        help=f"Number of words that a document keeps{'; or all' * all_words}.",
+        help=f"Number of words that a photo keeps{'; or all' * all_words}.",
     )
 
 
@@ -134,14 +147,14 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
     """--rerank, --also and what belongs to them; `also` is the help of --also, less its end."""
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
-        weight = click.FloatRange(0, 1)
+        weight = Number(0, 1)
         for option in (
             click.option(
                 "--hybrid-weight",
                 type=weight,
                 default=0.5,
                 show_default=True,
-                help="Weight of the first stage in a weighted sum.",
+                help="With --hybrid weighted: weight of the first of the two, from 0 to 1.",
             ),
             click.option(
                 "--hybrid",
@@ -156,7 +169,7 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
                 type=weight,
                 default=0.5,
                 show_default=True,
-                help="Weight of the first stage's score in add and norm_add.",
+                help="With --rerank-fusion add or norm_add: weight of the first stage's score, from 0 to 1.",
             ),
             click.option(
                 "--rerank-fusion",
@@ -168,7 +181,7 @@ def second_stage_options(metavar: str, also: str) -> Callable[[Callable[..., Non
             ),
             click.option(
                 "--rerank-k",
-                type=click.IntRange(min=1),
+                type=Integer(min=1),
                 default=20,
                 show_default=True,
                 metavar="K",

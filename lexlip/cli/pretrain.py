@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible, terminated_as_interrupted
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--processes",
-    type=click.IntRange(1),
+    type=options.Integer(1),
     help="With --dry-run: how many would train together (default: those of torchrun, or 1).",
 )
 @click.option("--json", "as_json", is_flag=True, help="With --dry-run: print JSON.")

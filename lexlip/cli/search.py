@@ -26,10 +26,10 @@ SUGGESTIONS = 8  # words to search on with, in JSON
 @click.option("--image", metavar="FILE", help="Search with a picture instead of a sentence.")
 @click.option("--similar", metavar="ID", help="Find photos like one of the index, given its id.")
 @click.option(
-    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits to show.", metavar="K"
+    "-k", type=options.Integer(min=1), default=10, show_default=True, help="Hits to show.", metavar="K"
 )
 @options.filter_options
-@click.option("--min-score", type=float, metavar="SCORE", help="The lowest score of a hit.")
+@click.option("--min-score", type=options.Number(), metavar="SCORE", help="The lowest score of a hit.")
 @click.option(
     "--sort",
     type=click.Choice(["match", "date"]),
@@ -208,7 +208,8 @@ def search(
         if rerank is not None and (unread := sum(h.probability is None for h in answer.hits[:rerank_k])):
             moved = "they stand last of those reranked; if they have moved, index them again"
             click.echo(f"note: {unread} photo{'s' * (unread > 1)} could not be read: {moved}", err=True)
-        show(answer, header.kind)
+        chosen = [name for name in (*options.FILTERS, "min_score") if context.params[name] is not None]
+        show(answer, header.kind, filtered=bool(chosen))
         if html:
             click.echo(f"\ncontact sheet: {html}")
 
@@ -237,12 +238,18 @@ def _ask_server(context: click.Context, address: str) -> None:
         show(answer)
 
 
-def show(answer: Answer, kind: str = "impact") -> None:
-    """Print the ranked hits and, unless the index is dense, the words that matched; `kind` is the index's."""
+def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
+    """Print the ranked hits and, unless the index is dense, the words that matched.
+
+    Args:
+        answer: what was found.
+        kind: of the index.
+        filtered: whether photos had to meet further conditions.
+    """
     reranking = answer.ms.get("rerank")
     if answer.unknown:
-        rest = "hits fit the other words, or what the model guesses"
-        click.echo(f"note: not in the vocabulary: {readable(', '.join(answer.unknown))}; {rest}", err=True)
+        rest = "; hits fit the other words, or what the model guesses" if answer.terms else ""
+        click.echo(f"note: not in the vocabulary: {readable(', '.join(answer.unknown))}{rest}", err=True)
     if answer.unread:
         click.echo(
             f"note: too long for the model, which did not read the end: {readable(answer.unread)}", err=True
@@ -254,7 +261,9 @@ def show(answer: Answer, kind: str = "impact") -> None:
             "query words: " + (" ".join(f"{w}:{x:.2f}" for w, x in heaviest) + more if heaviest else "none")
         )
     if not answer.hits:
-        click.echo("no photo shares a word with the query; try other words")
+        photo = "photo that fits the filters" if filtered else "photo"
+        shares = "shares a word with" if kind in WITH_WORDS else "fits"
+        click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
     ended = False
     for hit in answer.hits:
         if not ended and answer.cut is not None and hit.score < answer.cut:

@@ -9,23 +9,24 @@ import click
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 
-_NUMBER = click.IntRange(min=1)
-_SECONDS = click.FloatRange(min=0, min_open=True)
+_NUMBER = options.Integer(min=1)
+_SECONDS = options.Number(min=0, min_open=True)
 
 
 @click.command()
 @options.index_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8642, show_default=True, help="Port; 0 is any free one."
+    "--port", type=options.Integer(0, 65535), default=8642, show_default=True, help="Port; 0 is any free one."
 )
 @click.option(
     "--token",
     envvar="LEXLIP_TOKEN",
-    help="What callers must know; needed if other machines reach the server. Better given as LEXLIP_TOKEN.",
+    help="A secret that callers must show; needed if other machines reach the server. Better given as"
+    " LEXLIP_TOKEN, in the environment.",
 )
 @click.option(
-    "--allow-host", multiple=True, metavar="NAME", help="A further name of this server; repeatable."
+    "--allow-host", multiple=True, metavar="NAME", help="A further name of this server; may be repeated."
 )
 @click.option("--watch", is_flag=True, help="Update the index when photos change.")
 @click.option(
@@ -45,7 +46,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     type=_NUMBER,
     default=1,
     show_default=True,
-    help="With --ray: of each shard, on different machines as far as there are; each takes one processor.",
+    help="With --ray: copies of each shard, on as many machines as there are; each takes a processor.",
 )
 @click.option(
     "--copy",
@@ -54,30 +55,42 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 )
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.device_option
-@click.option("--max-k", type=_NUMBER, default=1000, show_default=True, help="Hits of one answer.")
-@click.option("--max-query", type=_NUMBER, default=1000, show_default=True, help="Characters of a query.")
+@click.option("--max-k", type=_NUMBER, default=1000, show_default=True, help="Most hits of one answer.")
 @click.option(
-    "--max-upload", type=_SECONDS, default=30.0, show_default=True, metavar="MB", help="Size of a picture."
+    "--max-query", type=_NUMBER, default=1000, show_default=True, help="Most characters of a query."
 )
 @click.option(
-    "--max-pixels", type=_NUMBER, default=100_000_000, show_default=True, help="Pixels of a picture."
+    "--max-upload",
+    type=_SECONDS,
+    default=30.0,
+    show_default=True,
+    metavar="MB",
+    help="Largest file of a picture.",
+)
+@click.option(
+    "--max-pixels", type=_NUMBER, default=100_000_000, show_default=True, help="Most pixels of a picture."
 )
 @click.option(
     "--max-seconds",
     type=_SECONDS,
     default=30.0,
     show_default=True,
-    help="For a picture to arrive, and to be encoded.",
+    metavar="SECONDS",
+    help="Longest time for a picture to arrive, and for one to be encoded.",
 )
 @click.option(
-    "--max-requests", type=_NUMBER, default=64, show_default=True, help="Searches at once; more are refused."
+    "--max-requests",
+    type=_NUMBER,
+    default=64,
+    show_default=True,
+    help="Most searches at once; more are refused.",
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0),
+    type=options.Number(min=0),
     default=0.0,
     show_default=True,
-    help="Requests in a second by one client; 0 is unlimited.",
+    help="Most requests in a second by one client; 0 is unlimited.",
 )
 @click.option(
     "--thumbnails",
@@ -85,7 +98,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     default=1000.0,
     show_default=True,
     metavar="MB",
-    help="Space for thumbnails beside the index.",
+    help="Most space for thumbnails beside the index.",
 )
 @click.option(
     "--idle",
@@ -93,7 +106,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="When the process with the image model ends that nobody needs.",
+    help="Time without pictures after which the process ends that holds the model for them.",
 )
 @click.pass_context
 def serve(

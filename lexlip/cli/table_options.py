@@ -56,7 +56,7 @@ def _systems(table: Table) -> list[Option]:
         click.option(
             "--synthetic-distractors",
             "synthetic",
-            type=click.IntRange(min=0),
+            type=options.Integer(min=0),
             default=0,
             metavar="N",
             help="Number of synthetic vectors, derived from the real ones, to search among.",
@@ -69,21 +69,21 @@ def _systems(table: Table) -> list[Option]:
         ),
         click.option(
             "--threads",
-            type=click.IntRange(min=1),
+            type=options.Integer(min=1),
             default=1,
             show_default=True,
             help="Threads that search.",
         ),
         click.option(
             "--rounds",
-            type=click.IntRange(min=1),
+            type=options.Integer(min=1),
             default=5,
             show_default=True,
             help="Rounds in which each system is timed for about a second.",
         ),
         click.option(
             "--seed",
-            type=click.IntRange(min=0),
+            type=options.Integer(min=0),
             default=0,
             show_default=True,
             help="Seed of everything that is drawn at random.",
@@ -99,7 +99,7 @@ def _stages(table: Table) -> list[Option]:
         options.split_option,
         click.option(
             "--pairs",
-            type=click.IntRange(min=1),
+            type=options.Integer(min=1),
             metavar="N",
             help="Number of photos that are queries, with their captions, evenly spread over SOURCE; scoring"
             " pairs takes long.  [default: all]",
@@ -161,7 +161,7 @@ def _sources(table: Table) -> Option:
 def _captions_option() -> Option:
     return click.option(
         "--captions",
-        type=click.IntRange(min=1),
+        type=options.Integer(min=1),
         metavar="N",
         help="Use only the first N captions of each photo.  [default: all]",
     )
@@ -171,7 +171,7 @@ def _folds_options(table: Table) -> list[Option]:
     return [
         click.option(
             "--folds",
-            type=click.IntRange(min=1),
+            type=options.Integer(min=1),
             multiple=True,
             default=table.folds,
             show_default=True,
@@ -186,7 +186,7 @@ def _photos_option(table: Table, help: str) -> Option:
     return click.option(
         "--photos",
         "sizes",
-        type=click.IntRange(min=1),
+        type=options.Integer(min=1),
         multiple=True,
         default=table.sizes,
         show_default=True,
@@ -253,7 +253,7 @@ def _rerank_options(table: Table) -> list[Option]:
         click.option(
             "--rerank-k",
             "ks",
-            type=click.IntRange(min=1),
+            type=options.Integer(min=1),
             multiple=True,
             metavar="K",
             default=table.ks,
@@ -272,7 +272,7 @@ def _rerank_options(table: Table) -> list[Option]:
         click.option(
             "--rerank-weight",
             "weight",
-            type=click.FloatRange(0, 1),
+            type=options.Number(0, 1),
             default=0.5,
             show_default=True,
             help="Weight of the first stage in a sum.",
@@ -284,7 +284,7 @@ def _response_options(table: Table) -> list[Option]:
     chosen = [
         click.option(
             "--queries",
-            type=click.IntRange(min=1),
+            type=options.Integer(min=1),
             default=200,
             show_default=True,
             metavar="N",

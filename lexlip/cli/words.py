@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.option(
     "--topk",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=10,
     show_default=True,
     metavar="K",
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--photos",
     "number",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     metavar="N",
     help="Show N photos, evenly spread over SOURCE.  [default: all]",
 )

@@ -75,8 +75,10 @@ class CaptionedSource(Source):
             self.skipped += [Skipped(photo, "no such file") for photo in missing]
         self.skipped += [Skipped(shown(id), NOT_UTF8) for id in captions if not is_utf8(id)]
         self.unlisted = [Unlisted(photo, why, 1) for photo in missing if (why := self._why_missing(photo))]
+        if not captions:
+            raise no_photos(name)
         if not self.items:
-            example = f" (the first is {next(iter(captions))})" if captions else ""
+            example = f" (the first is {next(iter(captions))})"
             raise DataError(f"none of the {len(captions)} photos that {name} names is in {images}{example}")
 
     def _why_missing(self, photo: str) -> str:
@@ -166,6 +168,11 @@ def _of_split(entries: list[Entry], split: str | None, name: str) -> list[Entry]
         splits = ", ".join(sorted({entry.split for entry in entries} - {""})) or "no splits"
         raise DataError(f"{name} has no split {split!r}: it has {splits}")
     return chosen
+
+
+def no_photos(name: str) -> DataError:
+    """Return the error for a file of captions without any."""
+    return DataError(f"{name} names no photos: each needs a file name and a caption")
 
 
 def split_name(split: object) -> str:

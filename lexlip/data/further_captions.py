@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
+from lexlip.data.caption_files import no_photos
 from lexlip.data.caption_table import SUFFIXES, read_entries
 from lexlip.data.facts import Facts
 from lexlip.data.files import path_of
@@ -56,8 +57,10 @@ class FurtherCaptions(Source):
             if name in rows:
                 found.add(name)
                 more.setdefault(rows[name], []).extend(entry.captions)
+        if not names:
+            raise no_photos(table)
         if not found:
-            example = f" (the first is {next(iter(names))})" if names else ""
+            example = f" (the first is {next(iter(names))})"
             raise DataError(f"none of the {len(names)} photos that {table} names is in {self.name}{example}")
         if len(found) < len(names):
             why = f"{len(names) - len(found)} of its {len(names)} photos are not in {self.name}"

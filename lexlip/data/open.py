@@ -134,5 +134,6 @@ def _open_folder(path: Path, name: str, excluded: Excluded | None) -> Source:
     if not listing.photos:
         looked_for = ", ".join(SUFFIXES)
         why = f"; {listing.skipped[0].id}: {listing.skipped[0].reason}" if listing.skipped else ""
-        raise DataError(f"no photos below {name}: looked for {looked_for} and .tar{why}")
+        left = " that --exclude leaves" if excluded else ""
+        raise DataError(f"no photos below {name}{left}: looked for {looked_for} and .tar{why}")
     return FolderSource(path, listing, name)

@@ -55,7 +55,9 @@ def _check_apart(sources: Sequence[str]) -> None:
     places = [os.path.realpath(path_of(source)) for source in sources]
     for number, place in enumerate(places):
         for other, above in enumerate(places):
-            if number != other and (place == above or place.startswith(f"{above}/")):
+            if number < other and place == above:
+                raise DataError(f"{sources[other]} is given twice: leave it out once")
+            if place.startswith(f"{above}/"):
                 raise DataError(
                     f"{sources[number]} lies in {sources[other]}, whose photos include it: leave it out"
                 )

@@ -13,6 +13,7 @@ from lexlip.data.embedded import LONGEST_XMP
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
 from lexlip.data.files import OutOfReach, open_file, read_file
 from lexlip.data.images import UnreadableImage, decode
+from lexlip.errors import DataError
 from lexlip.plain_text import whole
 
 
@@ -75,6 +76,17 @@ class Given:
     images: str | None = None
     split: str | None = None
     exclude: tuple[str, ...] = ()
+
+
+def no_captions(name: str, which: str = "") -> DataError:
+    """Return the error for a source whose photos have no captions where these are needed.
+
+    Args:
+        name: of the source.
+        which: of its photos, such as " that can be read"; all by default.
+    """
+    way_on = "give photos with captions, in a .txt beside each or in a table"
+    return DataError(f"no photo of {name}{which} has a caption: {way_on}")
 
 
 class Source(ABC):

@@ -12,7 +12,8 @@ from typing import Any
 from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
-from lexlip.errors import DataError, writing
+from lexlip.data.source import no_captions
+from lexlip.errors import writing
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.machine import cores
@@ -41,7 +42,7 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
     texts = {item.id: " ".join(item.captions) for item in source.items if item.captions}
     without = [Skipped(item.id, NO_CAPTION) for item in source.items if not item.captions]
     if not texts:
-        raise DataError(f"no photo of {source.name} has a caption: BM25 has nothing to search")
+        raise no_captions(source.name)
     extra = {"model": BM25, **describe_collection(source, index, listed)}
     with writing(f"the index {index}"):
         postings = write_captions(

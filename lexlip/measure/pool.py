@@ -12,8 +12,9 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from lexlip.data import Skipped, Source
+from lexlip.data.source import no_captions
 from lexlip.device import photos_at_a_time
-from lexlip.errors import DataError, ModelError
+from lexlip.errors import ModelError
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
@@ -160,7 +161,7 @@ def encode_pool(
         ModelError: a dense model has no word weights to encode captions with.
     """
     if model.vocabulary is None and query_encoder == "words":
-        raise ModelError(f"the {model.kind} model '{model.name}' has no words; use the network query encoder")
+        raise ModelError(f"the {model.kind} model '{model.name}' has no words: use --query-encoder network")
     photos = PhotoVectors(model, source, workers=workers, progress=_bar(progress, "photos"))
     batches = list(photos)
     pool = _readable(source, [id for ids, _ in batches for id in ids], photos.skipped, queries)
@@ -175,7 +176,7 @@ def _readable(
     row_of = {item.id: row for row, item in enumerate(source.items)}
     pool = CaptionedPool.of(source, queries, [row_of[id] for id in ids], skipped=skipped)
     if not pool.text_queries:
-        raise DataError(f"{source.name} has no photo with captions to evaluate on")
+        raise no_captions(source.name, " that can be read")
     return pool
 
 

@@ -108,7 +108,7 @@ class Clip(nn.Module):
             ModelError: the query encoder is "words", which needs a model of words.
         """
         if encoder == "words":
-            raise ModelError(f"the CLIP model '{self.name}' has no words; use the network query encoder")
+            raise ModelError(f"the CLIP model '{self.name}' has no words: use --query-encoder network")
         texts = [texts] if isinstance(texts, str) else texts
         parts = [texts[start : start + batch] for start in range(0, len(texts), batch)]
         with encoding(self.device):

@@ -247,7 +247,7 @@ class DualEncoder(nn.Module):
         return self.vectors(self.raw_text(ids.to(self.device), mask.to(self.device)))
 
     def _encode_words(self, texts: Sequence[str]) -> Tensor:
-        raise ModelError(f"the {self.kind} model '{self.name}' has no words; use the network query encoder")
+        raise ModelError(f"the {self.kind} model '{self.name}' has no words: use --query-encoder network")
 
     # ---- folders ----
 

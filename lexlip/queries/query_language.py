@@ -101,7 +101,7 @@ def parse_query(text: str, adjust: Iterable[str] = ()) -> Query:
     for given in adjust:
         mark = _mark(given, "")
         if mark is None:
-            raise QueryError(f"{given!r} is no mark: give +word, -word or word^2")
+            raise QueryError(f"{given!r} is not +word, -word or word^2: give one of these")
         marks.append(mark)
     return Query(
         text,
@@ -124,10 +124,10 @@ def _mark(token: str, place: str) -> tuple[str, str, float] | None:
     where = f" {place}" if place else ""
     if signed and rest and not rest.startswith("^"):
         raise QueryError(
-            f"{token!r}{where} is no mark: after {sign} a word of letters and digits must stand alone"
+            f"{token!r}{where} is not understood: after {sign} a word of letters and digits must stand alone"
         )
     if sign == "-" and rest:
-        raise QueryError(f"{token!r}{where} is no mark: a word that is left out has no weight")
+        raise QueryError(f"{token!r}{where} is not understood: a word that is left out has no weight")
     factor = rest.removeprefix("^")
     if (rest or weighed) and (not _FACTOR.fullmatch(factor) or float(factor) > MOST):
         raise QueryError(f"{token!r}{where} needs a number from 0 to {MOST:g} after ^, not {factor!r}")

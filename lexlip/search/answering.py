@@ -89,7 +89,9 @@ def check_id(id: str) -> None:
         NoSuchPhoto: it has one.
     """
     if whole(id) != id:
-        raise NoSuchPhoto(f"no index holds a photo with the id {id!r}: give one of a search")
+        raise NoSuchPhoto(
+            f"no index holds a photo with the id {id!r}: give the id of a hit, as --json shows it"
+        )
 
 
 class IndexState:
@@ -136,10 +138,15 @@ class IndexState:
             except UnknownId:
                 photo = None
         if photo is None:
-            raise NoSuchPhoto(
-                f"the index {self.stage.index} holds no photo with the id {id!r}: give one of a search"
-            )
+            raise self.no_such_photo(id)
         return photo
+
+    def no_such_photo(self, id: str) -> NoSuchPhoto:
+        """Return the error for an id that the index does not hold."""
+        return NoSuchPhoto(
+            f"the index {self.stage.index} holds no photo with the id {id!r}:"
+            " give the id of a hit, as --json shows it"
+        )
 
     @contextmanager
     def used(self) -> Iterator[IndexState]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from PIL import Image
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import BridgeError, read_header
+from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError
@@ -229,14 +229,17 @@ class PhotoSearch:
             k, how: see `text`.
 
         Raises:
-            UnknownId: the index does not hold the photo.
+            NoSuchPhoto: the index does not hold the photo.
             ModelError: the index holds captions, or there is a second stage, which takes sentences only.
         """
         check_id(id)
         self._check_no_reranker()
         with self._state(how.get("cursor")) as state:
             started = time.perf_counter()
-            encoded = state.stage.like(id)
+            try:
+                encoded = state.stage.like(id)
+            except UnknownId:
+                raise state.no_such_photo(id) from None
             ms = 1000 * (time.perf_counter() - started)
             return self._answer(state, Asked(id, f"like {id}", encoded, itself=id, ms=ms), k, how)
 

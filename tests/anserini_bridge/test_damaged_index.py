@@ -18,14 +18,17 @@ from anserini_bridge import (
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
-    message = f"^there is no index at {tmp_path}/none: build one, or give the folder of another$"
+    message = f"^there is no index at {tmp_path}/none: make one with `lexlip index FOLDER`, or give"
     with pytest.raises(IndexNotFound, match=message):
         ImpactSearcher(tmp_path / "none")
 
 
 def test_a_folder_of_other_files(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(IndexNotFound, match=f"^{tmp_path} holds no index: build one, or give the folder of"):
+    with pytest.raises(
+        IndexNotFound,
+        match=f"^{tmp_path} holds no index: make one with `lexlip index FOLDER`, or give the folder of",
+    ):
         ImpactSearcher(tmp_path)
     with pytest.raises(IndexNotFound, match=r"is a file, not an index: give the folder of an index$"):
         ImpactSearcher(tmp_path / "notes.txt")

@@ -97,4 +97,4 @@ except NoJar as error:
     print(json.dumps(str(error)))
 """
     says = without_pyserini(run_python, code, tmp_path)
-    assert says == "this needs Anserini's jar: install it with `pip install 'lexlip[anserini]'`"
+    assert says == "this needs Anserini: pip install 'lexlip[anserini]'"

@@ -219,7 +219,7 @@ def test_a_rebuild_replaces_an_index_that_cannot_be_read(small: Path) -> None:
 
 
 def test_an_update_needs_an_index(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFound, match=f"^there is no index at {tmp_path}/none: build one"):
+    with pytest.raises(IndexNotFound, match=f"^there is no index at {tmp_path}/none: make one"):
         update(tmp_path / "none").__enter__()
     assert not (tmp_path / "none").exists()
 

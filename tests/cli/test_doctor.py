@@ -37,7 +37,7 @@ def test_all_is_well(lexlip: Run, photos: Path, model_folder: Path) -> None:
     found = findings(lexlip("doctor"))
     assert list(found) == NAMES
     assert {state for state, _ in found.values()} == {"ok"}
-    assert found["index"][1] == "none at .lexlip yet: make one with 'lexlip index FOLDER'"
+    assert found["index"][1] == "none at .lexlip yet: make one with `lexlip index FOLDER`"
     lexlip("index", "photos")
     found = findings(lexlip("doctor"))
     assert found["index"][1].startswith(".lexlip: 6 photos, made with untrained@")
@@ -205,7 +205,7 @@ def test_verify_of_a_damaged_model_and_index_json(lexlip: Run, photos: Path, mod
     with flipped(Path(".lexlip/index.json"), 0.1):
         found = findings(lexlip("doctor", "--verify", code=1))
         assert "index.json" in found["files"][1]
-        assert found["photos"] == ("failed", "cannot be told")
+        assert found["photos"] == ("failed", "which are damaged cannot be told")
 
 
 def test_repair_is_for_updates_of_words(lexlip: Run, photos: Path) -> None:

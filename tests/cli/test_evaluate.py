@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from lexlip.data import Scenes
+from lexlip.data.source import no_captions
 from lexlip.models.lexlip import LexLIP
 from tests.cli.test_index import error
 from tests.measure.test_trec import FILES, trec_eval
@@ -56,7 +57,7 @@ def test_text(lexlip: Run, photos: Path, engine: str) -> None:
             round(value, 1) for value in report[way].values()
         ]
     assert lines[3] == f"  mean recall {report['mean_recall']:.1f}"
-    assert lines[4].startswith(f"  terms an image {report['terms_image']:.1f}, a text ")
+    assert lines[4].startswith(f"  words an image {report['terms_image']:.1f}, a text ")
     chance = f"the same ten words for all {report['words@10_chance']:.3f}"
     assert lines[5:] == [f"  words@10 {report['words@10']:.3f} ({chance})"]
     assert not Path(".lexlip").exists()
@@ -171,7 +172,7 @@ def test_a_dense_model(lexlip: Run, photos: Path, dense_model: Path) -> None:
         ),
         (
             ["--engine", "exact", "--query-encoder", "words"],
-            "the dense model 'cls' has no words; use the network query encoder",
+            "the dense model 'cls' has no words: use --query-encoder network",
         ),
     ],
 )
@@ -185,7 +186,7 @@ def test_without_captions(lexlip: Run, photos: Path) -> None:
     for text in photos.glob("*.txt"):
         text.unlink()
     says = error(lexlip("evaluate", "photos", code=2))
-    assert says == "no photo of photos has a caption: there is nothing to measure with"
+    assert says == str(no_captions("photos"))
 
 
 def test_a_table_and_its_images(lexlip: Run, photos: Path) -> None:

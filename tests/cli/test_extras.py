@@ -40,7 +40,7 @@ def test_what_a_lean_installation_can_do(tmp_path: Path) -> None:
     ]
     refused = {
         "torch: pip install 'lexlip[train]'": ["index", str(PHOTOS), "--device", "cuda", "--index", index],
-        "Anserini's jar: install it with `pip install 'lexlip[anserini]'`": [
+        "Anserini: pip install 'lexlip[anserini]'": [
             *("index", str(PHOTOS), "--model", "bm25"),
             *("--index", str(tmp_path / "captions")),
         ],

@@ -276,7 +276,7 @@ def test_another_model(indexed: Run, model_folder: Path, other_model: Path) -> N
         json.loads((folder / "config.json").read_text())["identity"] for folder in (model_folder, other_model)
     )
     assert refused(indexed, "photos", "--model", other_model) == (
-        f"the index .lexlip was made with {was}, but {other_model} is {other}:"
+        f"the index .lexlip was made with {was}, and {other_model} is {other}:"
         " give the model that made it (--model), or index again"
     )
     assert counts(indexed, "photos", "--model", model_folder) == (0, 0, 0, 6)

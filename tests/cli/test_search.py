@@ -159,9 +159,22 @@ def test_unknown_words_are_named(indexed: Run) -> None:
 def test_a_query_of_unknown_words_alone(indexed: Run) -> None:
     result = indexed("search", "quokka", "--query-encoder", "words")
     assert result.stdout == "query words: none\nno photo shares a word with the query; try other words\n"
+    assert result.stderr.splitlines()[0] == "note: not in the vocabulary: quokka"
     answer = search(indexed, "quokka", "--query-encoder", "words")
     assert (answer["terms"], answer["hits"], answer["unknown"]) == ({}, [], ["quokka"])
     assert indexed("search", "quokka").exit_code == 0
+
+
+def test_nothing_that_fits_the_filters(indexed: Run) -> None:
+    result = indexed("search", "A dog", "--folder", "nowhere")
+    says = "no photo that fits the filters shares a word with the query; try other words, or fewer filters"
+    assert result.stdout.splitlines()[1:] == [says]
+
+
+def test_a_photo_that_the_index_does_not_hold(indexed: Run, photos: Path) -> None:
+    """A path is no id, though it is what is printed for people."""
+    says = error(indexed("search", "--similar", photos / "3.jpg", code=2))
+    assert says.startswith(f"the index .lexlip holds no photo with the id '{photos}/3.jpg': give the id of")
 
 
 @pytest.mark.parametrize(
@@ -192,10 +205,10 @@ def test_a_picture_that_cannot_be_read(indexed: Run, photos: Path, name: str, sa
 
 
 def test_no_index(lexlip: Run, tmp_path: Path) -> None:
-    assert error(lexlip("search", "dog", code=2)).startswith("there is no index at .lexlip: build one")
+    assert error(lexlip("search", "dog", code=2)).startswith("there is no index at .lexlip: make one")
     (tmp_path / "notes.txt").touch()
     says = error(lexlip("search", "dog", "--index", tmp_path, code=2))
-    assert says.startswith(f"{tmp_path} holds no index: build one")
+    assert says.startswith(f"{tmp_path} holds no index: make one")
     says = error(lexlip("search", "dog", "--index", "notes.txt", code=2))
     assert says.startswith("notes.txt is a file, not an index")
 
@@ -220,7 +233,7 @@ def test_an_index_of_another_model(indexed: Run, model_folder: Path, other_model
         json.loads((folder / "config.json").read_text())["identity"] for folder in (model_folder, other_model)
     )
     says = error(indexed("search", "dog", "--model", other_model, code=2))
-    assert says.startswith(f"the index .lexlip was made with {made_with}, but {other_model} is {other}: ")
+    assert says.startswith(f"the index .lexlip was made with {made_with}, and {other_model} is {other}: ")
     assert says.endswith("give the model that made it (--model), or index again")
 
 

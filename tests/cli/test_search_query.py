@@ -51,7 +51,7 @@ def test_marks(indexed: Run) -> None:
     ("query", "says"),
     [
         ("two dogs^-1", "'dogs^-1' at character 5 of the query needs a number from 0 to 100 after ^"),
-        ("dogs +hot-dog", "'+hot-dog' at character 6 of the query is no mark"),
+        ("dogs +hot-dog", "'+hot-dog' at character 6 of the query is not understood"),
     ],
 )
 def test_a_wrong_mark_names_its_place(indexed: Run, query: str, says: str) -> None:
@@ -83,7 +83,7 @@ def test_similar_photos(indexed: Run) -> None:
     similar = search(indexed, "--similar", "3.jpg")
     assert similar["query"] == "3.jpg"
     assert set(ids(similar)) == {"0.jpg", "1.jpg", "2.jpg", "4.jpg", "5.jpg"}
-    assert "no document with the id 'x.jpg'" in refused(indexed, "--similar", "x.jpg")
+    assert "no photo with the id 'x.jpg'" in refused(indexed, "--similar", "x.jpg")
     assert "only one" in refused(indexed, "two dogs", "--similar", "3.jpg")
     assert "is for sentences" in refused(indexed, "--similar", "3.jpg", "--query-topk", 3)
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from lexlip.data import Scenes, open_source
+from lexlip.data.source import no_captions
 from lexlip.measure.bm25_recall import draw_documents
 from lexlip.measure.pool import CaptionedPool
 from lexlip.models.one_transformer import VLDeformer
@@ -555,7 +556,7 @@ NO_RESULTS = " has no validation results (metrics.jsonl); name a run's folder, o
         (["1", "runs/one", "--source", "nothing"], "nothing does not exist"),
         (
             ["1", "runs/one", "--source", "bare"],
-            "no photo of bare has a caption: there is nothing to measure with",
+            str(no_captions("bare")),
         ),
     ],
 )
@@ -576,7 +577,7 @@ def test_what_is_missing_for_a_table_of_models(
         (["--queries", "photos", "--model", "cls"], "cls holds a dense model, not a lexlip one"),
         (["--queries", "photos", "--clip", "nowhere"], "transformers cannot read the CLIP model 'nowhere': "),
         (["--queries", "photos", "--split", "test"], "photos holds its photos itself: split is for tables"),
-        (["--queries", "bare"], "no photo of bare has a caption: there is nothing to measure with"),
+        (["--queries", "bare"], str(no_captions("bare"))),
     ],
 )
 def test_what_is_missing_for_table_2(

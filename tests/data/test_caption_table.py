@@ -94,7 +94,7 @@ def test_photos_in_tars(tmp_path: Path) -> None:
 def test_errors(photos: Path) -> None:
     table = photos / "t.csv"
     for text, reason in [
-        ("", "none of the 0 photos"),
+        ("", "names no photos: each needs a file name and a caption"),
         ("image,label\na.jpg,3\n", "no column named caption: it has image, label"),
         ("url,caption\nhttp://x/a.jpg,a\n", "no column named image: it has url, caption"),
         ("no.jpg,a dog\n", r"none of the 1 photos .* \(the first is no\.jpg\)"),

@@ -86,7 +86,7 @@ def test_errors(dataset: Path) -> None:
         ("{", "is not JSON"),
         ("[]", "no list named images"),
         ('{"images": 3}', "no list named images"),
-        ('{"images": []}', "none of the 0 photos"),
+        ('{"images": []}', "names no photos: each needs a file name and a caption"),
     ]:
         write(dataset, content)
         with pytest.raises(DataError, match=reason):

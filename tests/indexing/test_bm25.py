@@ -61,7 +61,7 @@ def test_without_captions_the_old_index_stays(photos: Path, tmp_path: Path) -> N
     index_captions(open_source(photos), 0.0, tmp_path / "index")
     for text in photos.glob("*.txt"):
         text.unlink()
-    with pytest.raises(DataError, match="has a caption: BM25 has nothing to search"):
+    with pytest.raises(DataError, match="has a caption: give photos with captions"):
         index_captions(open_source(photos), 0.0, tmp_path / "index")
     assert found(tmp_path / "index", "boat") == ["5.jpg"]
 

@@ -121,7 +121,7 @@ def test_reasons_and_status(call: Call, tools: PhotoTools) -> None:
             {"query": "dog^101"},
             "'dog^101' at character 1 of the query needs a number from 0 to 100",
         ),
-        ("search", {"query": "a", "add": ["a b"]}, "'+a b' is no mark"),
+        ("search", {"query": "a", "add": ["a b"]}, "'+a b' is not understood"),
         ("search", {"query": "a", "cursor": "x"}, "'x' is no cursor"),
         ("search", {"query": "a", "after": "2014-13"}, "'after' is '2014-13', and there is no such date"),
         ("search", {"query": "a", "k": 0}, "k: Input should be greater than or equal to 1"),

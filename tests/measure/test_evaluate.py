@@ -203,9 +203,9 @@ def test_photos_without_captions_are_distractors(model: LexLIP, tmp_path: Path) 
 
 def test_nothing_to_evaluate_on(model: LexLIP, tmp_path: Path) -> None:
     Image.new("RGB", (40, 30)).save(tmp_path / "a.jpg")
-    with pytest.raises(DataError, match="has no photo with captions to evaluate on"):
+    with pytest.raises(DataError, match="that can be read has a caption: give photos with captions"):
         evaluate(model, open_source(tmp_path), exact_engine, workers=0)
     (tmp_path / "a.txt").write_text("a photo\n")
     (tmp_path / "a.jpg").write_bytes(b"")
-    with pytest.raises(DataError, match="has no photo with captions to evaluate on"):
+    with pytest.raises(DataError, match="that can be read has a caption: give photos with captions"):
         evaluate(model, open_source(tmp_path), exact_engine, workers=0)

@@ -86,9 +86,11 @@ def test_captions_of_photos_that_cannot_be_read_are_not_queries(model: LexLIP, p
     for photo in photos.glob("*.jpg"):
         photo.write_bytes(b"")
     further = Concat([open_source(photos), Scenes(2, seed=0)])
-    with pytest.raises(DataError, match=r"photos.* has no photo with captions to evaluate on"):
+    with pytest.raises(DataError, match=r"no photo of .*photos.* has a caption: give photos with captions"):
         encode_pool(model, further, workers=0, queries=6)
-    with pytest.raises(DataError, match="photos has no photo with captions to evaluate on"):
+    with pytest.raises(
+        DataError, match="no photo of photos that can be read has a caption: give photos with captions"
+    ):
         encode_pool(model, open_source(photos), workers=0)
 
 

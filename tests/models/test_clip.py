@@ -93,7 +93,7 @@ def test_it_encodes_sources_as_other_models_do(clip: Clip) -> None:
 
 
 def test_it_has_no_words(clip: Clip) -> None:
-    with pytest.raises(ModelError, match="has no words; use the network query encoder"):
+    with pytest.raises(ModelError, match="has no words: use --query-encoder network"):
         clip.encode_text(["a dog"], "words")
 
 

@@ -82,7 +82,7 @@ def test_a_saved_model_gives_the_same_vectors(config, tmp_path: Path) -> None:
 
 
 def test_it_has_no_words_to_query_with() -> None:
-    with pytest.raises(ModelError, match="has no words; use the network query encoder") as caught:
+    with pytest.raises(ModelError, match="has no words: use --query-encoder network") as caught:
         tiny_dense().encode_text(CAPTIONS, "words")
     assert "\n" not in str(caught.value)
 

@@ -47,14 +47,14 @@ def test_adjustments_leave_the_sentence_as_it_is() -> None:
     assert query == Query("two  dogs", "two  dogs", {"dogs": 2}, {"beach": 1}, ("person",))
     assert query.plain == "two  dogs beach"
     assert query.words == ["dogs", "beach", "person"]
-    with pytest.raises(QueryError, match="'snow' is no mark: give"):
+    with pytest.raises(QueryError, match="'snow' is not \\+word, -word or word\\^2"):
         parse_query("two dogs", ["snow"])
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("two dogs -person,", "'-person,' at character 10 of the query is no mark"),
+        ("two dogs -person,", "'-person,' at character 10 of the query is not understood"),
         ("+hot-dog", r"'\+hot-dog' at character 1 .*must stand alone"),
         ("dog^", "'dog\\^' at character 1 of the query needs a number from 0 to 100 after \\^, not ''"),
         ("a dog^-2", "at character 3 of the query needs a number"),

@@ -29,7 +29,7 @@ def test_options_reach_the_stage(indexed: Indexed, model_folder: Path) -> None:
         assert isinstance(stage, ImpactStage)
         assert (stage.model, stage.query_topk) == (str(model_folder), 3)
         assert stage.encode("two dogs play").nnz <= 3
-    with pytest.raises(ModelError, match="which has no words; use the network query encoder"):
+    with pytest.raises(ModelError, match="which has no words: use --query-encoder network"):
         open_index(indexed.dense, query_encoder="words")
 
 

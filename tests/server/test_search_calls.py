@@ -139,7 +139,7 @@ def test_what_is_wrong_with_a_query_is_said(server: Serving, params: dict[str, s
     ("params", "says"),
     [
         ({"q": "dog^-1"}, "needs a number"),
-        ({"q": "dog", "adjust": "dog"}, "is no mark"),
+        ({"q": "dog", "adjust": "dog"}, "is not +word, -word or word^2"),
         ({"q": "dog", "after": "2014-13"}, "no such date"),
         ({"q": "dog", "cursor": "first"}, "is no cursor"),
     ],
@@ -164,7 +164,7 @@ def test_a_sentence_of_the_command_line_comes_as_it_is(
         ('{"terms": {"dog": -1}}', 400, "give a number above 0"),
         ('{"q": "\\ud800"}', 422, "invalid JSON"),
         ('{"like": "//"}', 404, "is not the key of a photo"),
-        ('{"like": "bm8"}', 404, "no document with the id"),
+        ('{"like": "bm8"}', 404, "no photo with the id"),
         ('{"q": ' + "[" * 100_000 + "}", 422, ""),
         ('{"q": "' + "x" * 400_000 + '"}', 413, "at most 300,000 bytes"),
     ],

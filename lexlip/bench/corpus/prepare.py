@@ -12,7 +12,8 @@ import numpy as np
 
 from lexlip.bench.corpus.corpus import Corpus, write_dense, write_documents, write_queries
 from lexlip.bench.corpus.synthetic import BLOCK, SHAPES, SyntheticVectors
-from lexlip.errors import ConfigError, DataError
+from lexlip.data.source import no_captions
+from lexlip.errors import ConfigError
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk as heaviest
 
@@ -91,7 +92,7 @@ def prepare_photos(
 
     captions = [caption for item in photos.items for caption in item.captions]
     if not captions:
-        raise DataError(f"no photo of {photos.name} has a caption: there is nothing to search for")
+        raise no_captions(photos.name)
     made = {"source": photos.name, "model": model.identity, "documents": documents, "topk": topk}
     if not _is_there(folder, made):
         encoded = PhotoVectors(model, photos, progress="photos")

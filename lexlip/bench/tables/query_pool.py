@@ -9,8 +9,8 @@ import numpy as np
 
 from lexlip.data import Source, spread
 from lexlip.data.concat import Concat
+from lexlip.data.source import no_captions
 from lexlip.data.subset import Subset
-from lexlip.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def make_query_pool(
     """
     captioned = source.captioned()
     if not len(captioned):
-        raise DataError(f"no photo of {source.name} has a caption: there is nothing to measure with")
+        raise no_captions(source.name)
     everything = np.arange(len(source))
     first = everything if queries is None else captioned[list(spread(len(captioned), queries))]
     rest = everything[:0] if queries_only else np.setdiff1d(everything, first)

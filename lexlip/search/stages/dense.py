@@ -85,8 +85,8 @@ class DenseStage(WithoutWords):
         self.opened = open_vectors(index)  # replaced as a whole
         if query_encoder == "words":
             raise ModelError(
-                f"the index {index} was made with {self.metadata.encoder}, which has no words;"
-                " use the network query encoder"
+                f"the index {index} was made with {self.metadata.encoder}, which has no words:"
+                " use --query-encoder network"
             )
         self.encoder = load_dense_encoder(index, self.metadata, model, device)
 

@@ -67,7 +67,7 @@ def test_photos(tmp_path: Path, photos: Path, model_folder: Path) -> None:
 def test_photos_without_captions(tmp_path: Path, photos: Path, model_folder: Path) -> None:
     for captions in photos.glob("*.txt"):
         captions.unlink()
-    with pytest.raises(DataError, match="has a caption: there is nothing to search for"):
+    with pytest.raises(DataError, match="has a caption: give photos with captions"):
         prepare_photos(
             tmp_path, LexLIP.from_pretrained(model_folder), open_source(str(photos)), None, 8, 5, 3, seed=0
         )

@@ -51,5 +51,5 @@ def test_only_photos_with_captions_are_queries(photos: Path) -> None:
     assert pool.source.items[0].captions
     for text in photos.glob("*.txt"):
         text.unlink()
-    with pytest.raises(DataError, match="has a caption: there is nothing to measure with"):
+    with pytest.raises(DataError, match="has a caption: give photos with captions"):
         make_query_pool(open_source(photos))

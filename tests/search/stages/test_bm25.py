@@ -89,7 +89,7 @@ def test_queries_are_of_the_language_of_the_captions(photos: Path, tmp_path: Pat
 def test_it_has_no_model(indexed: Indexed, model_folder: Path) -> None:
     with closing(BM25Stage(indexed.bm25, "bm25")) as stage:
         assert stage.metadata.encoder == "bm25"
-    with pytest.raises(ModelError, match=r"was made with bm25, but .* is untrained@"):
+    with pytest.raises(ModelError, match=r"was made with bm25, and .* is untrained@"):
         BM25Stage(indexed.bm25, str(model_folder))
 
 

@@ -83,7 +83,7 @@ def test_what_an_index_holds(indexed: Indexed) -> None:
 
 
 def test_what_cannot_be_opened(indexed: Indexed, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="has no words; use the network query encoder"):
+    with pytest.raises(ModelError, match="has no words: use --query-encoder network"):
         DenseStage(indexed.dense, query_encoder="words")
     tiny_dense(seed=1).save(tmp_path / "other")
     with pytest.raises(ModelError, match="give the model that made it"):

@@ -24,11 +24,11 @@ ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.query_topk_option()
 @click.option(
-    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits of a query.", metavar="K"
+    "-k", type=options.Integer(min=1), default=10, show_default=True, help="Hits of a query.", metavar="K"
 )
 @click.option(
     "--queries",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=1000,
     show_default=True,
     metavar="N",
@@ -36,7 +36,7 @@ ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
 )
 @click.option(
     "--docs",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     metavar="N",
     help="Search a copy of the index with N documents: each added one mixes two of its own.",
 )
@@ -91,12 +91,13 @@ def show(report: dict[str, Any]) -> None:
     click.echo(f"{c['cpu']}, one thread; milliseconds")
     for encoder, stages in report["encoders"].items():
         click.echo(
-            f"{encoder}, {stages['terms']:.1f} words a query".ljust(32) + _row("p50", "p95", "p99", "max")
+            f"{encoder}, {stages['terms']:.1f} words a query".ljust(32) + row("p50", "p95", "p99", "max")
         )
         for stage, values in stages.items():
             if stage != "terms":
-                click.echo(f"  {stage}".ljust(32) + _row(*(f"{value:.2f}" for value in values.values())))
+                click.echo(f"  {stage}".ljust(32) + row(*(f"{value:.2f}" for value in values.values())))
 
 
-def _row(*cells: str) -> str:
+def row(*cells: str) -> str:
+    """Return cells of figures, to the right."""
     return "".join(f"{cell:>9}" for cell in cells)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from lexlip.cli import options
+from lexlip.cli.bench_latency import row
 from lexlip.cli.exit_codes import interruptible
 
 PHASES = ("idle", "load", "overload")  # of --endurance
@@ -19,31 +20,32 @@ PHASES = ("idle", "load", "overload")  # of --endurance
 @click.option("--url", help="Ask a server that runs already, instead of starting one on --index.")
 @click.option(
     "--clients",
-    type=click.IntRange(min=1),
+    type=options.Integer(min=1),
     default=4,
     show_default=True,
-    help="That ask one request after another, as fast as they are answered.",
+    help="Clients that ask one request after another, as fast as they are answered.",
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.Number(min=0, min_open=True),
     default=20.0,
     show_default=True,
     help="Requests in a second at fixed times, whether or not earlier ones are answered.",
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.Number(min=0, min_open=True),
     default=10.0,
     show_default=True,
-    help="Of each load.",
+    metavar="SECONDS",
+    help="Time of each load.",
 )
 @click.option(
-    "-k", type=click.IntRange(min=1), default=50, show_default=True, help="Hits of a search.", metavar="K"
+    "-k", type=options.Integer(min=1), default=50, show_default=True, help="Hits of a search.", metavar="K"
 )
 @click.option(
     "--endurance",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.Number(min=0, min_open=True),
     metavar="MINUTES",
     help="Serve drawn photos that come and go for so long, under good and bad requests, at half of what the"
     " server can do; then overload and kill it. Ends with exit code 1 if an answer was wrong.",
@@ -97,13 +99,13 @@ def show_endurance(report: dict[str, Any]) -> None:
         f"{c['photos']:,} drawn photos, {c['coming']} of them come and go; {c['cpu']}, {c['cores']} cores,"
     )
     click.echo(f"clients included, which get {report['capacity']:.0f} answers per second; seed {c['seed']}")
-    click.echo("searches, milliseconds".ljust(40) + _row("p50", "p99", "max", "requests", "refused", "wrong"))
+    click.echo("searches, milliseconds".ljust(40) + row("p50", "p99", "max", "requests", "refused", "wrong"))
     said = ("idle", f"half of that, {c['minutes']:g} minutes", "four times as much")
     for phase, what in zip(PHASES, said, strict=True):
         values = report[phase]
         times = (f"{values[name]:.1f}" for name in ("p50", "p99", "max"))
         counts = f"{values['requests']:,}", f"{values['refused']:.2%}", str(values["faults"])
-        click.echo(what.ljust(40) + _row(*times, *counts))
+        click.echo(what.ljust(40) + row(*times, *counts))
     memory, restart = report["memory_mb"], report["restart"]
     click.echo(
         f"{report['updates']} updates seen; memory {memory['early']:.0f} MB after a sixth of the time,"
@@ -126,14 +128,10 @@ def show(report: dict[str, Any]) -> None:
         memory = "" if report["memory_mb"] is None else f", memory {report['memory_mb']:.0f} MB"
         first = f"start {report['start_s']:.2f} s, first search {report['first_ms']:.0f} ms"
         click.echo(first + memory)
-    click.echo("milliseconds".ljust(40) + _row("p50", "p95", "p99", "max", "per s", "errors"))
+    click.echo("milliseconds".ljust(40) + row("p50", "p95", "p99", "max", "per s", "errors"))
     for what in ("searches", "thumbnails"):
         for load, said in (("closed", f"{c['clients']} clients"), ("open", f"{c['rate']:g} per second")):
             values = report[what][load]
             times = (f"{values[name]:.1f}" for name in ("p50", "p95", "p99", "max"))
             errors = str(sum(values["errors"].values()))
-            click.echo(f"{what}, {said}".ljust(40) + _row(*times, f"{values['rate']:.0f}", errors))
-
-
-def _row(*cells: str) -> str:
-    return "".join(f"{cell:>9}" for cell in cells)
+            click.echo(f"{what}, {said}".ljust(40) + row(*times, f"{values['rate']:.0f}", errors))

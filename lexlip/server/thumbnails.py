@@ -16,7 +16,6 @@ from PIL import Image
 
 from lexlip.data import decode
 
-WIDTHS = (320, 960)
 FOLDER = "thumbnails"  # in the index's folder
 QUALITY = 80
 TALLEST = 3  # times as high as wide; higher ones are made narrower
@@ -48,7 +47,7 @@ class Thumbnails:
 
         Args:
             digest: of the photo's bytes.
-            width: in pixels, of `WIDTHS`; smaller photos are not enlarged.
+            width: in pixels; smaller photos are not enlarged.
             read: returns the photo's bytes.
 
         Raises:

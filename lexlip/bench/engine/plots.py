@@ -58,12 +58,10 @@ def draw(results: Sequence[Mapping[str, Any]], out: str | Path) -> list[Path]:
     in size.
 
     Raises:
-        ConfigError: matplotlib is not installed, or the folder cannot be written.
+        ConfigError: the folder cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ConfigError("pictures need matplotlib: pip install matplotlib") from None
+    from matplotlib.figure import Figure
+
     figures = {}
     series: dict[str, list[Mapping[str, Any]]] = {}
     for result in results:

@@ -13,12 +13,10 @@ def check_picture(file: str | Path) -> None:
     """Check that a picture can be drawn, before anything is measured.
 
     Raises:
-        ConfigError: matplotlib is not installed or does not know the file type, or the folder does not exist.
+        ConfigError: matplotlib does not know the file type, or the folder does not exist.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ConfigError("pictures need matplotlib: pip install matplotlib") from None
+    from matplotlib.figure import Figure
+
     known = Figure().canvas.get_supported_filetypes()
     if Path(file).suffix[1:].lower() not in known:
         raise ConfigError(f"cannot draw {file}: name it .{', .'.join(known)}")

@@ -5,6 +5,7 @@ import pytest
 
 from lexlip.bench.tables.response_plot import check_picture, draw_response
 from lexlip.bench.tables.row import Row
+from lexlip.cli.extras import what_is_missing
 from lexlip.errors import ConfigError
 from tests.bench.tables.some_table import ALONE, PAIRS, RERANKED
 
@@ -33,5 +34,6 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ConfigError, match=r"^pictures need matplotlib: pip install matplotlib$"):
+    with pytest.raises(ModuleNotFoundError) as error:
         check_picture(tmp_path / "plot.svg")
+    assert what_is_missing(error.value) == "this needs matplotlib: pip install 'lexlip[draw]'"

@@ -24,7 +24,9 @@ SUGGESTIONS = 8  # words to search on with, in JSON
 @click.command()
 @click.argument("query", required=False)
 @click.option("--image", metavar="FILE", help="Search with a picture instead of a sentence.")
-@click.option("--similar", metavar="ID", help="Find photos like one of the index, given its id.")
+@click.option(
+    "--similar", metavar="ID", help="Find photos like one of the index, given its id: its path below SOURCE."
+)
 @click.option(
     "-k", type=options.Integer(min=1), default=10, show_default=True, help="Hits to show.", metavar="K"
 )

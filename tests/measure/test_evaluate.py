@@ -151,7 +151,7 @@ def cosine_order(queries: np.ndarray, documents: np.ndarray) -> list[list[int]]:
 def test_a_dense_model_keeps_no_top_k_and_has_no_word_weights() -> None:
     with pytest.raises(ModelError, match="a dense model has no words, so no top-4 of them can be kept"):
         evaluate(tiny_dense(), SCENES, exact_engine, topk_words=4, workers=0)
-    with pytest.raises(ModelError, match="the dense model 'cls' has no words; use the network"):
+    with pytest.raises(ModelError, match="the dense model 'cls' has no words: use --query-encoder network"):
         evaluate(tiny_dense(), SCENES, exact_engine, query_encoder="words", workers=0)
 
 

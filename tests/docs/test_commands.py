@@ -69,7 +69,10 @@ def parse(given: list[str], only_names: bool = False) -> None:
         command, context = found, found.make_context(name, rest, parent=context)
 
 
-IN_BLOCKS = [line for block in blocks("") for line in lines(block) if arguments(line.text) is not None]
+CALLS = [(block, line) for block in blocks("") for line in lines(block) if arguments(line.text) is not None]
+"""The lines of blocks that call `lexlip`, each with its block."""
+
+IN_BLOCKS = [line for _, line in CALLS]
 IN_TEXT = [span for span in spans() if arguments(span.text) is not None]
 
 

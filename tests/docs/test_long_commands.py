@@ -24,15 +24,16 @@ from lexlip.models.dual_encoder import DualEncoder
 from tests.conftest import ROOT
 from tests.data.pictures import write_tar
 from tests.docs.pages import Piece
-from tests.docs.test_commands import IN_BLOCKS, arguments
+from tests.docs.test_commands import CALLS, IN_BLOCKS, arguments
 from tests.docs.test_quick_commands import PAGES as QUICK
+from tests.docs.test_quick_commands import compare
 from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_stage
 from tests.training.run_folders import write_run
 
 pytestmark = pytest.mark.slow
 
-ELSEWHERE = {"docs/cluster.md", "docs/serve.md", "docs/gpu.md", "docs/stages.md"}
-"""Pages whose commands are run by tests/cluster, tests/server, on GPUs, and by tests/cli."""
+ELSEWHERE = {"docs/cluster.md", "docs/gpu.md", "docs/stages.md"}
+"""Pages whose commands are run by tests/cluster, on GPUs, and by tests/cli."""
 
 PAGES = sorted({line.page for line in IN_BLOCKS} - ELSEWHERE - set(QUICK))
 NOT_HERE = ("torchrun", "openai/", "me/own")
@@ -49,6 +50,7 @@ STAGES = (*("be", "ce", "joint", "lightningdot", "vldeformer"), *KINDS)
 LEXICAL = ("lexlip", "one", "other", "NAME")
 
 STANDS_FOR = {
+    "LEXLIP_TOKEN=… ": "",
     "…": "data.train=[train.tar] data.val=[val.tar]",
     '"${D[@]}"': "data.train=[train.tar] data.val=[val.tar]",
     '"${T[@]}"': "",
@@ -65,6 +67,7 @@ SMALLER: dict[str, tuple[str, ...]] = {
         *QUICKLY,
         *("optim.lr_scale={}", "data.views=0", "data.expected=null"),
     ),
+    "serve": ("--port", "0"),
     "bench engine": ("--docs", "3000", "--queries", "20", "--rounds", "1"),
     "bench latency": ("--docs", "200", "--queries", "5"),
     "bench encode": ("--photos", "8", "--rounds", "1"),
@@ -164,14 +167,25 @@ def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
         for name in (word for word in own if word.endswith(".json")):
             if not (folder / name).exists():
                 shutil.copy(folder / "1m.json", folder / name)
-    done = subprocess.run(
+    environment = {**os.environ, "HOME": str(folder)}
+    if "--allow-host" in own:
+        environment["LEXLIP_TOKEN"] = "what only callers know"
+    process = subprocess.Popen(
         [sys.executable, "-m", "lexlip", *own],
         cwd=folder,
-        env={**os.environ, "HOME": str(folder)},
+        env=environment,
         text=True,
-        capture_output=True,
-        timeout=600,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
+    with process:
+        first = ""
+        if own[0] == "serve":
+            assert process.stdout
+            first = process.stdout.readline()  # it answers from now on
+            process.terminate()
+        out, errors = process.communicate(timeout=600)
+    done = subprocess.CompletedProcess(process.args, process.returncode, first + out, errors)
     if target := re.search(r" > (\S+)", text):
         (folder / target[1]).write_text(done.stdout)
     return done
@@ -182,12 +196,13 @@ def test_the_lines_of_a_page(page: str, given: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     shutil.copytree(given, folder, symlinks=True)
     ran: list[Piece] = []
-    for line in IN_BLOCKS:
+    for block, line in CALLS:
         command = line.text.partition(" #")[0]
         if line.page == page and not any(part in command for part in NOT_HERE):
             done = run(folder, line.text)
             missing = "--dry-run" in line.text and "the run cannot start" in done.stderr  # is what it says
             told = f"{line}: {shlex.join(smaller(line.text))}\n{done.stderr[-3000:]}"
             assert done.returncode == (2 if missing else 0), told
+            compare(block, line, done, folder)
             ran.append(line)
     assert ran

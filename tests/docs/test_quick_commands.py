@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from lexlip.cli.demo import PHOTOS
+from lexlip.machine import describe
 from lexlip.models.model_folder import PACKAGED
+from tests.conftest import ROOT
 from tests.data.pictures import write_tar
-from tests.docs.pages import Piece, blocks
-from tests.docs.test_commands import arguments, lines
+from tests.docs.pages import Piece
+from tests.docs.test_commands import CALLS, arguments
 
 PAGES = (
     "README.md",
@@ -28,8 +31,11 @@ PAGES = (
     "docs/searching.md",
     "docs/start.md",
 )
+CPU = str(describe()["cpu"])
+CPU_OF_PAGES = "AMD EPYC"
+
 ELSEWHERE = "lexlip serve", "--server"
-"""What answers until it is stopped, and what asks a server: run in tests of their own."""
+"""What answers until it is stopped, and what asks a server: run by test_long_commands.py and tests/server."""
 
 
 def run(folder: Path, given: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -96,13 +102,13 @@ def change(photos: Path) -> None:
     (photos / "grass.jpg").unlink()
 
 
-def quick(page: str) -> Iterator[tuple[Piece, Piece]]:
+def quick(page: str) -> list[tuple[Piece, Piece]]:
     """The lines of a page that are run, each with its block."""
-    for block in blocks(""):
-        if block.page == page:
-            for line in lines(block):
-                if arguments(line.text) is not None and not any(part in line.text for part in ELSEWHERE):
-                    yield block, line
+    return [
+        (block, line)
+        for block, line in CALLS
+        if line.page == page and not any(part in line.text for part in ELSEWHERE)
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -117,16 +123,32 @@ def test_the_lines_of_a_page(page: str, given: Path, tmp_path: Path) -> None:
             change(folder / "Pictures")
         done = run(folder, command)
         assert done.returncode == 0, f"{line}: {line.text}\n{done.stderr}"
-        printed = [form(row) for row in (done.stdout + done.stderr).replace(f"{folder}/", "").splitlines()]
-        for row in shown(block, line):
-            assert form(row) in printed, f"{line}: {row}\n{done.stdout}{done.stderr}"
+        compare(block, line, done, folder)
         ran += 1
     assert ran
 
 
+def compare(block: Piece, line: Piece, done: subprocess.CompletedProcess[str], folder: Path) -> None:
+    """Compare what a page shows below a line with what the command printed in a folder, in form."""
+    written = (done.stdout + done.stderr).replace(f"{folder}/", "").replace(CPU, CPU_OF_PAGES)
+    printed = [form(row) for row in written.splitlines()]
+    for row in shown(block, line):
+        assert form(row) in printed, f"{line}: {row}\n{written}"
+
+
 def test_lines_with_output_are_found() -> None:
-    found = {line.page for page in PAGES for block, line in quick(page) if shown(block, line)}
-    assert found == {"docs/explain.md", "docs/start.md"}
+    """Those of serve.md are compared by test_long_commands.py."""
+    found = {line.page for block, line in CALLS if shown(block, line)}
+    assert found == {"docs/explain.md", "docs/start.md", "docs/serve.md"}
+
+
+def test_the_keys_that_a_page_lists(given: Path) -> None:
+    """The keys of `lexlip search --json` are those that searching.md explains, all of them."""
+    page = (ROOT / "docs" / "searching.md").read_text(encoding="utf-8")
+    said = re.search(r"^What `--json` has:.*?\n\n", page, re.MULTILINE | re.DOTALL)
+    assert said
+    answer = json.loads(run(given, ["search", "a cup of coffee", "--json"]).stdout)
+    assert set(re.findall(r"`([a-z_]+)`", said[0])) == {*answer, *answer["hits"][0]}
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
         )
     if not answer.hits:
         photo = "photo that fits the filters" if filtered else "photo"
-        shares = "shares a word with" if kind in WITH_WORDS else "fits"
+        shares = "fits" if kind == "dense" else "shares a word with"
         click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
     ended = False
     for hit in answer.hits:

@@ -132,7 +132,7 @@ def test_without_pyserini(
     runtime.lucene_version.cache_clear()
     try:
         says = error(lexlip("index", "photos", "--model", "bm25", code=2))
-        assert says.endswith("install it with `pip install 'lexlip[anserini]'`")
+        assert says.endswith("this needs Anserini: pip install 'lexlip[anserini]'")
         state, text = findings(lexlip("doctor", "--model", model_folder))["lucene"]
         assert state == "ok"
         assert text.endswith("lucene.jar")

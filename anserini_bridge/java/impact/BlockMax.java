@@ -230,16 +230,16 @@ final class BlockMax {
    * @return the blocks that have such strips, a bit each
    */
   private long addUp(int group, long blocks) {
+    int longest = SHORT * Long.bitCount(blocks);
     for (int i = 0; i < count; i++) {
-      runs.fetch(terms[i].data, terms[i].groupStarts[group]);
+      runs.fetch(terms[i].data, terms[i].groupStarts[group], fetchedEnd(terms[i], group, longest));
     }
     Arrays.fill(stripBounds, 0);
     Arrays.fill(strips, 15);
-    int longest = SHORT * Long.bitCount(blocks);
     int left = 0;
     for (int i = 0; i < count; i++) {
       Postings term = terms[i];
-      if (term.isDense() && term.groupStarts[group + 1] - term.groupStarts[group] > longest) {
+      if (term.isLong(group, longest)) {
         longTerms[left++] = i;
       } else {
         addGroup(term, group, boosts[i]);
@@ -261,6 +261,14 @@ final class BlockMax {
       open = openStrips(open);
     }
     return open;
+  }
+
+  /** A short term is read from first to last, and of a long one the records. */
+  private static int fetchedEnd(Postings term, int group, int longest) {
+    int end = term.groupStarts[group + 1];
+    return term.isLong(group, longest)
+        ? Math.min(end, Postings.afterRecords(term.groupStarts[group], -1L))
+        : end;
   }
 
   private void addGroup(Postings term, int group, int boost) {

@@ -151,6 +151,11 @@ final class Postings {
     return maxima != null;
   }
 
+  /** Whether the term is dense and has more data than this in a group. */
+  boolean isLong(int group, int longest) {
+    return isDense() && groupStarts[group + 1] - groupStarts[group] > longest;
+  }
+
   /** Dense: the blocks of a group that have postings, a bit each. */
   long used(int group) {
     int start = groupStarts[group];

@@ -19,6 +19,7 @@ final class BlockMax {
   private static final double GOOD = 0.6; // of their highest bound: blocks above are scored
   private static final int SHORT = 64; // postings that are added in the time one block is looked up
   private static final int TERMS = 3; // added between two checks of the bounds
+  private static final int LOOK_UP = 8; // postings that are added in the time one is looked up
 
   private final int[] sums = new int[Postings.GROUP];
   private final int[] tops = new int[Postings.BLOCKS]; // highest sum of each block
@@ -29,6 +30,8 @@ final class BlockMax {
   private int[] quadBounds = {};
   private int[] groupBounds = {};
   private int[] longTerms = {};
+  private final int[] places = new int[Postings.GROUP]; // of documents that are scored one by one
+  private int few; // documents in places
   private long scored; // blocks of the last group that were scored, a bit each
 
   private Postings[] terms;
@@ -166,6 +169,11 @@ final class BlockMax {
   /** Scores the blocks of a group whose bound is good enough. */
   private void score(int group, long needed, Segment segment) {
     scored = openBlocks(group, needed);
+    if (allowed != null && fewAllowed(group, scored)) {
+      scoreOneByOne(group, segment.docBase);
+      best.settle();
+      return;
+    }
     long blocks = addUp(group, scored);
     for (; blocks != 0; blocks &= blocks - 1) {
       int block = Long.numberOfTrailingZeros(blocks);
@@ -179,6 +187,61 @@ final class BlockMax {
     Arrays.fill(sums, 0);
     Arrays.fill(tops, 0);
     best.settle();
+  }
+
+  /** Collects the allowed documents of some blocks; false: looking each up takes longer than addUp. */
+  private boolean fewAllowed(int group, long blocks) {
+    int longest = SHORT * Long.bitCount(blocks);
+    long postings = 0;
+    for (int i = 0; i < count; i++) {
+      postings += Math.min(longest, terms[i].groupStarts[group + 1] - terms[i].groupStarts[group]);
+    }
+    long most = Math.min(postings / (LOOK_UP * count), Postings.GROUP);
+    few = 0;
+    for (long open = blocks; open != 0; open &= open - 1) {
+      int block = Long.numberOfTrailingZeros(open);
+      long documents = allowed[group * Postings.BLOCKS + block];
+      if (few + Long.bitCount(documents) > most) {
+        return false;
+      }
+      for (; documents != 0; documents &= documents - 1) {
+        places[few++] = block * Postings.BLOCK + Long.numberOfTrailingZeros(documents);
+      }
+    }
+    return true;
+  }
+
+  /** Scores the collected documents, those with a high enough bound of their strip. */
+  private void scoreOneByOne(int group, int docBase) {
+    for (int i = 0; i < count; i++) {
+      int start = terms[i].groupStarts[group];
+      runs.fetch(terms[i].data, start, Math.min(start + 1, terms[i].groupStarts[group + 1]));
+    }
+    Arrays.fill(sums, 0, few, 0);
+    for (int i = 0; i < count; i++) {
+      for (int j = 0; j < few; j++) {
+        sums[j] += boosts[i] * terms[i].stripMaximum(group, places[j]);
+      }
+    }
+    long needed = needed(0);
+    int left = 0;
+    for (int j = 0; j < few; j++) {
+      if (sums[j] >= needed) {
+        places[left++] = places[j];
+      }
+    }
+    Arrays.fill(sums, 0, few, 0);
+    for (int i = 0; i < count; i++) {
+      for (int j = 0; j < left; j++) {
+        sums[j] += boosts[i] * terms[i].weight(group, places[j]);
+      }
+    }
+    for (int j = 0; j < left; j++) {
+      if (sums[j] >= best.minimum()) {
+        best.offer(sums[j], docBase + group * Postings.GROUP + places[j]);
+      }
+    }
+    Arrays.fill(sums, 0, left, 0);
   }
 
   /** Excludes the blocks of a group that were scored; returns the highest bound of the others. */

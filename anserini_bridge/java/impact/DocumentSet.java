@@ -1,10 +1,10 @@
 package impact;
 
 import java.io.IOException;
-import org.apache.lucene.index.LeafReaderContext;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.TermsEnum;
-import org.apache.lucene.util.Bits;
 
 /**
  * The live documents that a search may return, a bit each. A segment's bits begin with a long of their
@@ -18,20 +18,31 @@ final class DocumentSet {
     if (allowed.length != bytes(snapshot.reader.maxDoc())) {
       throw new IllegalArgumentException("the set is of another state of the index");
     }
+    ByteBuffer bytes =
+        ByteBuffer.allocate(allowed.length + 2 * Long.BYTES) // zeros for the last segment's end
+            .order(ByteOrder.LITTLE_ENDIAN)
+            .put(0, allowed);
     segments = new long[snapshot.reader.leaves().size()][];
-    for (LeafReaderContext leaf : snapshot.reader.leaves()) {
-      int maxDoc = leaf.reader().maxDoc();
-      Bits live = leaf.reader().getLiveDocs();
-      long[] bits = new long[(maxDoc + Long.SIZE - 1) / Long.SIZE];
-      for (int document = 0; document < maxDoc; document++) {
-        int number = leaf.docBase + document;
-        if ((allowed[number >>> 3] >>> (number & 7) & 1) != 0
-            && (live == null || live.get(document))) {
-          bits[document >>> 6] |= 1L << document;
-        }
-      }
-      segments[leaf.ord] = bits;
+    for (Segment segment : snapshot.segments) {
+      segments[segment.leaf.ord] = bits(bytes, segment);
     }
+  }
+
+  private static long[] bits(ByteBuffer bytes, Segment segment) {
+    long[] live = segment.liveBits();
+    long[] bits = new long[(segment.maxDoc + Long.SIZE - 1) / Long.SIZE];
+    int shift = segment.docBase & 7;
+    for (int i = 0; i < bits.length; i++) {
+      int at = (segment.docBase >>> 3) + i * Long.BYTES;
+      long here = bytes.getLong(at) >>> shift;
+      long after = (long) bytes.get(at + Long.BYTES) << 1 << Long.SIZE - 1 - shift;
+      bits[i] = (here | after) & (live == null ? -1 : live[i]);
+    }
+    int beyond = -segment.maxDoc & Long.SIZE - 1; // bits of the next segment
+    if (bits.length > 0) {
+      bits[bits.length - 1] &= -1L >>> beyond;
+    }
+    return bits;
   }
 
   /** A segment's bits. */

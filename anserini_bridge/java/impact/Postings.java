@@ -177,6 +177,52 @@ final class Postings {
     return start + 2 + 2 * Long.bitCount(used);
   }
 
+  /** At least the largest weight in the strip of a document, by its position in a group; 0: none. */
+  int stripMaximum(int group, int place) {
+    if (!isDense()) {
+      return weight(group, place);
+    }
+    int record = recordOf(group, place);
+    return record < 0 ? 0 : (data[record] >>> (place / STRIP & 3) * 8 & 0xff) * step;
+  }
+
+  /** The weight of a document, by its position in a group; 0: the term is not in it. */
+  int weight(int group, int place) {
+    int low = groupStarts[group];
+    int high = groupStarts[group + 1];
+    if (isDense()) {
+      int record = recordOf(group, place);
+      if (record < 0) {
+        return 0;
+      }
+      int counts = data[record + 1] >>> 12;
+      low = firstPosting(group) + (data[record + 1] & 0xfff);
+      high = low;
+      for (int strip = 0; strip <= (place / STRIP & 3); strip++) {
+        low = high;
+        high += counts >>> strip * 5 & 31;
+      }
+    }
+    int end = high;
+    while (low < high) {
+      int middle = (low + high) >>> 1;
+      if ((data[middle] & GROUP - 1) < place) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low < end && (data[low] & GROUP - 1) == place ? data[low] >>> GROUP_BITS : 0;
+  }
+
+  /** Dense: position of the record of a document's block; -1: the block has no postings. */
+  private int recordOf(int group, int place) {
+    int start = groupStarts[group];
+    long used = used(group);
+    long block = 1L << place / BLOCK;
+    return (used & block) == 0 ? -1 : record(start, used, block);
+  }
+
   /** The highest score that the term can add at this query weight; capped just above the largest int. */
   long bound(int boost) {
     return boost > Integer.MAX_VALUE / ((long) step * STEPS)

@@ -12,6 +12,7 @@ final class Segment {
   final int docBase;
   final int maxDoc;
   private final Unpacked unpacked;
+  private volatile long[] liveBits;
 
   Segment(LeafReaderContext leaf, Unpacked unpacked) {
     this.leaf = leaf;
@@ -48,6 +49,18 @@ final class Segment {
     return allowed == null
         ? live == null || live.get(document)
         : (allowed[document >>> 6] >>> document & 1) != 0;
+  }
+
+  /** The live documents, a bit each, lowest first; null: no document is deleted. */
+  long[] liveBits() {
+    if (live != null && liveBits == null) {
+      long[] bits = new long[(maxDoc + Long.SIZE - 1) / Long.SIZE];
+      for (int document = 0; document < maxDoc; document++) {
+        bits[document >>> 6] |= live.get(document) ? 1L << document : 0;
+      }
+      liveBits = bits;
+    }
+    return liveBits;
   }
 
   /** The position of a document in the order in which documents were added. */

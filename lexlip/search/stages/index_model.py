@@ -120,7 +120,7 @@ def _identity_of(name: str, metadata: IndexHeader) -> str | None:
 
 
 def _another(index: Path, metadata: IndexHeader, name: str, identity: str | None) -> ModelError:
-    other = f"not with {name}" if identity in (None, name) else f"but {name} is {identity}"
+    other = f"not with {name}" if identity in (None, name) else f"and {name} is {identity}"
     return ModelError(
         f"the index {index} was made with {metadata.encoder}, {other}:"
         " give the model that made it (--model), or index again"

@@ -44,7 +44,7 @@ def test_the_model_is_recognised_in_another_place(
 
 def test_another_model(indexed: Indexed, words: IndexMetadata, model_folder: Path, other_model: Path) -> None:
     says = (
-        f"the index {indexed.words} was made with {identity(model_folder)}, but {other_model} is"
+        f"the index {indexed.words} was made with {identity(model_folder)}, and {other_model} is"
         f" {identity(other_model)}: give the model that made it (--model), or index again"
     )
     with pytest.raises(ModelError) as caught:

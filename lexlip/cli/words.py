@@ -67,7 +67,7 @@ def words(
     photos = open_source(source, images, split)
 
     from lexlip.device import pick_device
-    from lexlip.explain.inflections import forms_together
+    from lexlip.inflections import forms_together
     from lexlip.measure.words import photo_words
     from lexlip.models.lexlip import LexLIP
 

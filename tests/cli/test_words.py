@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lexlip.data import open_source
-from lexlip.explain.inflections import forms_together
 from lexlip.function_words import FUNCTION_WORDS
+from lexlip.inflections import forms_together
 from lexlip.models.lexlip import LexLIP
 from tests.cli.test_index import error
 from tests.tiny import CAPTIONS, tiny_dense

@@ -1,5 +1,6 @@
 import importlib.util
 import io
+import json
 import subprocess
 import sys
 import tarfile
@@ -9,7 +10,9 @@ from types import ModuleType
 import pytest
 
 from lexlip.data import open_source
+from lexlip.models.model_checksums import check_model
 from tests.conftest import ROOT, write_photos
+from tests.tiny import tiny_model
 
 TOOL = ROOT / "tools" / "train_mini.py"
 
@@ -78,3 +81,18 @@ def test_an_average_names_each_part_with_its_weight(
     tool.average(tmp_path, "mean", {"one/last": 2, "two": 1})
     [line] = called
     assert line[1:] == [f"{tmp_path}/mean", f"{tmp_path}/one/last=2", f"{tmp_path}/two=1"]
+
+
+def test_a_larger_copy_differs_in_the_size_of_photos_alone(tmp_path: Path, tool: ModuleType) -> None:
+    tiny_model().save(tmp_path / "small")
+    tool.enlarge(tmp_path, "large", "small", 96)
+    for file in (tmp_path / "small").iterdir():
+        copy = tmp_path / "large" / file.name
+        if file.name == "config.json":
+            small, large = (json.loads(path.read_text(encoding="utf-8")) for path in (file, copy))
+            small["model"]["image"]["size"] = 96
+            assert large == small
+        elif file.name != "checksums.txt":
+            assert copy.read_bytes() == file.read_bytes()
+    assert check_model(tmp_path / "large") == []
+    assert not list(tmp_path.glob("*.part"))

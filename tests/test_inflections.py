@@ -1,6 +1,6 @@
 import pytest
 
-from lexlip.explain.inflections import forms_together
+from lexlip.inflections import forms_together
 
 
 @pytest.mark.parametrize(

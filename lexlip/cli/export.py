@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,24 +11,79 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 from lexlip.other_engines.known import ENGINES
 
+if TYPE_CHECKING:
+    from lexlip.sparse.quantize import Scheme
+
+OF_PHOTOS = ("model", "topk", "quantization", "exclude", "images", "split", "workers", "device")
+
 
 @click.command()
 @click.argument("engine", type=click.Choice(list(ENGINES)))
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @options.index_option
 @click.option("--output", required=True, metavar="DIR", help="A new folder, or an earlier export.")
+@options.model_option(options.DEFAULT_MODEL, "Model of words that encodes the photos of SOURCE.")
+@options.topk_option(all_words=True)
+@options.quantization_option
+@options.exclude_option
+@options.images_option
+@options.split_option
+@options.workers_option
+@options.device_option
 @options.json_option
-def export(engine: str, index_folder: str, output: str, as_json: bool) -> None:
-    """Write an index of words for a search engine that you already have.
+@click.pass_context
+def export(
+    context: click.Context,
+    engine: str,
+    sources: tuple[str, ...],
+    index_folder: str,
+    output: str,
+    model: str,
+    topk: int | None,
+    quantization: Scheme | None,
+    exclude: tuple[str, ...],
+    images: str | None,
+    split: str | None,
+    workers: int,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Write an index of words, or the photos of a SOURCE, for a search engine that you already have.
 
     The folder then holds the settings of an index, files of documents, the query to use, the vocabulary, and
     LOAD.txt: the commands that load them, and the server's versions that they are for. OpenSearch and
     Elasticsearch keep nine significant bits of a weight; what that costs is printed. Ask the server with
     `lexlip search QUERY --server`.
+
+    Without SOURCE an index is written that is there already. With SOURCE, which `lexlip index` describes, the
+    same is written as if its photos had been indexed first, and no index stays.
     """
     from lexlip.other_engines.export import export as write_export
 
-    with interruptible("nothing was changed; run the same command again"):
-        done = write_export(index_folder, engine, output, progress=not as_json)
+    if sources and options.given(context, "index_folder") is not None:
+        raise click.UsageError("--index is an index to export: leave it or SOURCE out")
+    if not sources:
+        options.refuse(context, OF_PHOTOS, "is for a SOURCE, and none is given")
+    with interruptible(f"nothing was changed; run the same command again{' to go on' if sources else ''}"):
+        if sources:
+            from lexlip.indexing.export_photos import export_photos
+
+            done = export_photos(
+                sources,
+                engine,
+                output,
+                model,
+                topk=topk,
+                quantization=quantization,
+                exclude=exclude,
+                images=images,
+                split=split,
+                workers=workers,
+                device=device,
+                progress=not as_json,
+            )
+        else:
+            done = write_export(index_folder, engine, output, progress=not as_json)
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return

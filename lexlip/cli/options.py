@@ -87,6 +87,13 @@ engine_option = click.option(
 images_option = click.option(
     "--images", metavar="DIR", help="Folder or tars with the photos of a table or a Karpathy JSON."
 )
+exclude_option = click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Leave out files and folders, by a pattern as in a .gitignore, such as 'screenshots/' or '*.gif';"
+    " may be repeated.",
+)
 split_option = click.option("--split", metavar="NAME", help="Split of a Karpathy JSON or a table.")
 
 

@@ -99,6 +99,17 @@ class OtherEngine(ABC):
     def commands(self, target: str, host: str) -> list[str]:
         """Return the shell commands that load the files into a server."""
 
+    def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
+        """Return files with the query to use, by name.
+
+        Args:
+            query: whole weights by a word's number.
+            k: hits.
+            made: how the documents were made.
+            target: the index.
+        """
+        return {}
+
 
 class AskedEngine(OtherEngine):
     """An engine that answers over plain HTTP."""
@@ -125,8 +136,7 @@ class AskedEngine(OtherEngine):
         """Return the header that carries an API key."""
         return {"Authorization": f"Bearer {key}"}
 
-    def examples(self, query: Mapping[int, int], k: int, target: str) -> dict[str, str]:
-        """Return files with the query to use, by name."""
+    def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
         return {"query.json": pretty(self.request(query, k, target).body)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,8 +18,11 @@ from tqdm import tqdm
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_header
 from anserini_bridge.storage import replace_folder
 from lexlip.errors import ConfigError, DataError, writing
-from lexlip.other_engines.engine_contract import AskedEngine, Document, Made, pretty
+from lexlip.other_engines.engine_contract import Document, Made, pretty
 from lexlip.other_engines.known import other_engine
+from lexlip.registry import WITH_WORDS
+from lexlip.search.engines.shard import read_sharded
+from lexlip.search.engines.shards import LocalShards, ShardedSearcher
 from lexlip.sparse.topk import topk
 
 ABOUT = "export.json"
@@ -93,12 +96,10 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
     """
     started = time.perf_counter()
     header = read_header(index)
-    if header.kind == "sharded":
-        raise ConfigError(f"{index} is in shards: export an index that was made without --ray")
-    if header.kind != "impact":
+    if header.kind not in WITH_WORDS:
         raise ConfigError(f"{index} was made with {header.encoder}, and only indexes of words are exported")
     engine, output = other_engine(engine_name), Path(output)
-    with writing(str(output)), _new_folder(output) as folder, ImpactSearcher(index) as searcher:
+    with writing(str(output)), _new_folder(output) as folder, closing(_open(Path(index))) as searcher:
         scheme = searcher.metadata.quantization["scheme"]
         made = Made(searcher.metadata.encoder, scheme, searcher.vocabulary)
         cost = _Cost(searcher, engine.bits)
@@ -116,9 +117,8 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
                     _write(folder / engine.folder / f"documents-{files:06d}{engine.ending}", text)
                     files += 1
                 bar.update(len(ids))
-        if isinstance(engine, AskedEngine):
-            for name, text in engine.examples(cost.example(), K, TARGET).items():
-                _write(folder / name, text)
+        for name, text in engine.examples(cost.example(), K, made, TARGET).items():
+            _write(folder / name, text)
         about = {
             "engine": engine.name,
             "versions": engine.versions,
@@ -149,6 +149,19 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
     )
 
 
+Searcher = ImpactSearcher | ShardedSearcher
+
+
+def _open(index: Path) -> Searcher:
+    """Open an index of words, whole or in shards."""
+    if read_header(index).kind != "sharded":
+        return ImpactSearcher(index)
+    metadata = read_sharded(index)
+    shards = LocalShards(index, metadata)
+    (words,) = shards.ask("words", {0: ()})
+    return ShardedSearcher(index, metadata, words, shards)
+
+
 class _Cost:
     """What rounding costs: the first hits of some documents' heaviest words, before and after it.
 
@@ -156,7 +169,7 @@ class _Cost:
     equal scores count as equal.
     """
 
-    def __init__(self, searcher: ImpactSearcher, bits: int) -> None:
+    def __init__(self, searcher: Searcher, bits: int) -> None:
         ids = searcher.ids()
         chosen = np.random.default_rng(0).choice(len(ids), min(QUERIES, len(ids)), replace=False)
         self.ids = [ids[number] for number in sorted(chosen.tolist())]
@@ -194,7 +207,7 @@ class _Cost:
         return dict(zip(row.indices[order].tolist(), row.data[order].astype(int).tolist(), strict=True))
 
 
-def _read(searcher: ImpactSearcher) -> Iterator[tuple[list[str], csr_matrix]]:
+def _read(searcher: Searcher) -> Iterator[tuple[list[str], csr_matrix]]:
     """Yield ids and weights, in the order of Lucene's documents: similar ones are neighbours."""
     ids = searcher.ids()
     for start in range(0, len(ids), ROWS):
@@ -219,15 +232,20 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-@contextmanager
-def _new_folder(output: Path) -> Iterator[Path]:
-    """Give a folder that gets the name `output` when the block succeeds, and is deleted when it fails."""
+def check_folder(output: Path) -> None:
+    """Raise DataError if a folder is neither new nor empty nor an earlier export."""
     if output.is_dir():
         names = sorted(path.name for path in output.iterdir())
         if names and ABOUT not in names:
             raise DataError(f"{output} holds other files, such as {names[0]}: give a new or an empty folder")
     elif output.exists():
         raise DataError(f"{output} is a file: give a new or an empty folder")
+
+
+@contextmanager
+def _new_folder(output: Path) -> Iterator[Path]:
+    """Give a folder that gets the name `output` when the block succeeds, and is deleted when it fails."""
+    check_folder(output)
     output = output.absolute()
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.exporting")

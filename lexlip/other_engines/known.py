@@ -12,6 +12,7 @@ ENGINES = {
     "qdrant": "vector_databases:Qdrant",
     "milvus": "vector_databases:Milvus",
     "vespa": "vespa:Vespa",
+    "pgvector": "pgvector:Pgvector",
     "anserini": "anserini:Anserini",
 }
 

@@ -80,10 +80,10 @@ class OpenSearch(_LuceneServer):
         ]
         return self._search({"bool": {"should": features}}, k, target)
 
-    def examples(self, query: Mapping[int, int], k: int, target: str) -> dict[str, str]:
+    def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
         tokens = {str(number): weight / DIVISOR for number, weight in query.items()}
         sparse = {"neural_sparse": {FIELD: {"query_tokens": tokens, "boost": DIVISOR}}}
-        files = super().examples(query, k, target)
+        files = super().examples(query, k, made, target)
         if max(tokens.values(), default=0) <= LARGEST:
             files["query-neural-sparse.json"] = pretty(self._search(sparse, k, target).body)
         return files

@@ -1,6 +1,7 @@
 """An index of random weights, and exports of it read back by nothing of the project's."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,32 @@ def exported(folder: Path, engine: str) -> list[dict[str, Any]]:
         elif engine == "vespa":
             for line in map(json.loads, text.splitlines()):
                 found.append({**line["fields"], "key": line["put"].rpartition(":")[2]})
+        elif engine == "pgvector":
+            assert text.endswith("\n")
+            for line in text[:-1].split("\n"):
+                key, id, model, scheme, vector = (unescaped(field) for field in line.split("\t"))
+                found.append(
+                    {"key": key, "id": id, "model": model, "scheme": scheme, "words": sparse(vector)}
+                )
     return [{**one, "words": {int(n): w for n, w in one["words"].items()}} for one in found]
+
+
+def unescaped(field: str) -> str:
+    """A field of PostgreSQL's COPY."""
+    characters = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+    return re.sub(r"\\(.)", lambda match: characters[match[1]], field)
+
+
+def sparse(text: str) -> dict[int, int]:
+    """A `sparsevec` of pgvector, whose words are counted from 1, as {number from 0: weight}."""
+    match = re.fullmatch(r"\{((?:\d+:\d+(?:,(?=\d)|(?=\})))*)\}/(\d+)", text)
+    assert match is not None, text
+    pairs = [tuple(map(int, pair.split(":"))) for pair in match[1].split(",") if pair]
+    numbers = [number for number, _ in pairs]
+    assert numbers == sorted(set(numbers))
+    assert all(1 <= number <= int(match[2]) for number in numbers)
+    assert int(match[2]) == len(WORDS)
+    return {number - 1: weight for number, weight in pairs}
 
 
 def best(

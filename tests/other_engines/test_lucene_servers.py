@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lexlip.other_engines.engine_contract import Made
 from lexlip.other_engines.export import export, fit
 from lexlip.other_engines.known import other_engine
 from tests.other_engines.exported import WORDS, best, exported, random_rows, write_index
@@ -45,7 +46,7 @@ def check_oracle(tmp_path: Path, documents: int, asked: int) -> None:
         ]  # one index answers for both
         for query in queries(asked):
             engine = other_engine(name)
-            examples = engine.examples(query, 10, "photos")
+            examples = engine.examples(query, 10, Made("tiny@1", "unit", WORDS), "photos")
             assert json.loads(examples["query.json"]) == engine.request(query, 10, "photos").body
             for text in examples.values():
                 check_scores(lucene.search(json.loads(text)), loaded, query)

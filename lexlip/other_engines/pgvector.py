@@ -1,0 +1,81 @@
+"""PostgreSQL with pgvector: sparse vectors of float32, exact as long as scores stay below 2^24."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lexlip.errors import DataError
+from lexlip.other_engines.engine_contract import FIELD, Document, Made, OtherEngine
+
+MOST_WORDS = 16_000
+"""Entries of a `sparsevec` that are not zero."""
+
+_SCHEMA = """\
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE TABLE {target} (
+    key uuid PRIMARY KEY,
+    id text NOT NULL,
+    model text NOT NULL,
+    scheme text NOT NULL,
+    {field} sparsevec({words}) NOT NULL
+);
+"""
+_QUERY = """\
+SELECT id, -({field} <#> query) AS score
+FROM {target}, (SELECT '{vector}'::sparsevec AS query) AS asked
+WHERE {field} <#> query < 0
+ORDER BY {field} <#> query
+LIMIT {k};
+"""
+
+
+class Pgvector(OtherEngine):
+    """pgvector: `<#>` is the negative inner product; every row is looked at."""
+
+    name = "pgvector"
+    versions = "PostgreSQL 13 and later with pgvector 0.7 and later"
+    ending = ".tsv"
+    batch = 10_000
+
+    def settings(self, made: Made, target: str) -> dict[str, str]:
+        return {"schema.sql": _SCHEMA.format(target=target, field=FIELD, words=len(made.words))}
+
+    def documents(self, documents: Sequence[Document], made: Made, target: str) -> str:
+        lines = []
+        for document in documents:
+            if len(document.numbers) > MOST_WORDS:
+                raise DataError(
+                    f"{document.id} has {len(document.numbers):,} words, and pgvector takes {MOST_WORDS:,}:"
+                    " index with --topk"
+                )
+            words = _vector(document.numbers, document.weights, made)
+            row = document.key, document.id, made.model, made.scheme, words
+            lines.append("\t".join(map(_escaped, row)) + "\n")
+        return "".join(lines)
+
+    def commands(self, target: str, host: str) -> list[str]:
+        psql = "psql --no-psqlrc --set ON_ERROR_STOP=1"
+        return [
+            f"{psql} --file schema.sql",
+            f"for file in documents-*.tsv; do {psql}"
+            f" --command \"\\copy {target} FROM '$file' WITH (ENCODING 'UTF8')\"; done",
+            f"{psql} --file query.sql",
+        ]
+
+    def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
+        vector = _vector(list(query), list(query.values()), made)
+        return {"query.sql": _QUERY.format(target=target, field=FIELD, vector=vector, k=k)}
+
+
+def _vector(numbers: Sequence[int], weights: Sequence[int], made: Made) -> str:
+    """Return a vector as text; words are counted from 1 there."""
+    pairs = sorted(zip(numbers, weights, strict=True))
+    entries = ",".join(f"{number + 1}:{weight}" for number, weight in pairs if weight)
+    return f"{{{entries}}}/{len(made.words)}"
+
+
+def _escaped(text: str) -> str:
+    """Return a value as COPY reads it."""
+    for character, name in (("\\", "\\"), ("\t", "t"), ("\n", "n"), ("\r", "r")):
+        text = text.replace(character, "\\" + name)
+    return text

@@ -270,15 +270,16 @@ def _is_ours(file: Path) -> bool:
         return False
 
 
-def remove_leftovers(path: Path, keep: str | None) -> None:
-    """Delete files of interrupted writers: half-written files, and every data folder except one.
+def remove_leftovers(path: Path, keep: str | None, *more: str) -> None:
+    """Delete files of interrupted writers: half-written files, and every data folder except those to keep.
 
     Args:
         path: the index, whose lock the caller holds.
         keep: name of the data folder to keep, if any.
+        more: names of further ones.
     """
     for folder in _data_folders(path).values():
-        if folder.name != keep:
+        if folder.name not in (keep, *more):
             shutil.rmtree(folder, ignore_errors=True)
     (path / f"{METADATA_FILE}.tmp").unlink(missing_ok=True)
 

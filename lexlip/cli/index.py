@@ -52,13 +52,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     is_flag=True,
     help="With --update: encode again only the photos that are damaged (see `lexlip doctor --verify`).",
 )
-@click.option(
-    "--exclude",
-    multiple=True,
-    metavar="PATTERN",
-    help="Leave out files and folders, by a pattern as in a .gitignore, such as 'screenshots/' or '*.gif';"
-    " may be repeated.",
-)
+@options.exclude_option
 @click.option(
     "--pseudo-documents",
     metavar="FILE",
@@ -114,6 +108,7 @@ def index(
     modified (mtime or ctime) after the last indexing began. Photos with another name or place but the same
     content are not encoded again.
     """
+    from lexlip.cluster.shard_updating import update as update_index
     from lexlip.indexing import api
     from lexlip.models.model_folder import kind_of
 
@@ -126,16 +121,17 @@ def index(
     with interruptible(
         f"nothing was changed; run the same command again to {'update' if update else 'go on'}"
     ):
-        if address is not None:
+        if address is not None and not update:
             _show(_on_cluster(context, sources, address), as_json)
             return
         kind = "lexlip" if update else kind_of(model)  # only an index of words can be updated
         _check_options(context, kind, model)
         if update:
-            done = api.update(
+            done = update_index(
                 index_folder,
                 sources,
-                options.given(context, "model"),
+                model=options.given(context, "model"),
+                address=address,
                 topk="all" if topk is None else options.given(context, "topk"),
                 quantization=options.given(context, "quantization"),
                 images=images,
@@ -173,7 +169,7 @@ def _on_cluster(context: click.Context, sources: tuple[str, ...], address: str) 
 
     options.refuse(
         context,
-        ["update", "ann", "exclude", "pseudo_documents", "language", "images", "split"],
+        ["ann", "exclude", "pseudo_documents", "language", "images", "split"],
         "is not for --ray, which makes shards of words from tars",
     )
     if len(sources) != 1:

@@ -144,8 +144,6 @@ def serve(
 
     if address is None:
         options.refuse(context, ["replicas", "copy"], "is for --ray")
-    else:
-        options.refuse(context, ["watch", "captions"], "is not for --ray, which serves shards as they are")
 
     limits = Limits(
         k=max_k,

@@ -1,17 +1,23 @@
-"""One replica of a shard: an actor with a JVM of its own, and how it comes by the shard's files."""
+"""One replica of a shard: an actor with a JVM of its own, and how it comes by the shard's files.
+
+A shard never changes; the shard of a tar that has changed is another version. A replica opens a version when
+it is told to, beside those that are searched, and every call says which version it is for. So no answer mixes
+two of them, whatever dies meanwhile.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import socket
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from anserini_bridge import BridgeError, start_jvm
-from anserini_bridge.storage import METADATA_FILE, checksum, replace_folder
+from anserini_bridge.storage import METADATA_FILE, replace_folder
 from lexlip.errors import DataError, FixableError
-from lexlip.search.engines.shard import OpenShard
+from lexlip.search.engines.shard import OpenShard, wrong_files
 
 PIECE = 1 << 26  # bytes of a file that are sent at a time
 SMALL_GARBAGE = "-XX:MaxNewSize=64m"  # Java collects its garbage early, instead of growing for hours
@@ -23,12 +29,14 @@ class ShardPlace(NamedTuple):
     Attributes:
         folder: an absolute path.
         files: checksums of its files, by path in the folder.
-        version: names the state of the whole index, so that copies of an older one are not taken for it.
+        version: tells it from every other shard and every other state of it.
+        index: stands for the index, so that two indexes' copies are kept apart.
     """
 
     folder: str
     files: dict[str, str]
     version: str
+    index: str
 
 
 class FileGiver:
@@ -41,41 +49,58 @@ class FileGiver:
             return opened.read(PIECE)
 
 
+class NotOpen(NamedTuple):
+    """The answer of a replica that does not have a version open, as it was started anew."""
+
+    version: str
+
+
 class Replica:
-    """An actor of Ray that answers for a shard, one call at a time.
+    """An actor of Ray that answers for a shard, one call at a time, while it may open another version.
 
     Args:
-        place: of the shard.
-        giver: a `FileGiver` from which the shard is copied to this machine's own disk, into
-            $XDG_CACHE_HOME/lexlip/served; None opens it where it lies.
-
-    Raises:
-        DataError: this machine does not see the shard.
-        BridgeError: it cannot be opened.
+        giver: a `FileGiver` from which shards are copied to this machine's own disk, into
+            $XDG_CACHE_HOME/lexlip/served; None opens them where they lie.
     """
 
-    def __init__(self, place: ShardPlace, giver: Any = None) -> None:
-        folder = Path(place.folder)
-        if giver is not None:
-            folder = copied(place, giver)
-        elif not (folder / METADATA_FILE).is_file():
-            raise DataError(
-                f"{socket.gethostname()} does not see {folder}: put the index where all machines see"
-                " it, or give --copy"
-            )
+    def __init__(self, giver: Any = None) -> None:
+        self._giver = giver
+        self._open: dict[str, OpenShard] = {}
         start_jvm([SMALL_GARBAGE])
-        self._shard = OpenShard(folder, place.files[METADATA_FILE])
 
-    def ready(self) -> tuple[str, int]:
-        """Return the machine and the process, once the shard is open."""
+    def open(self, place: ShardPlace) -> tuple[str, int]:
+        """Open a version, if it is not open yet; return the machine and the process.
+
+        Raises:
+            DataError: this machine does not see the shard.
+            BridgeError: it cannot be opened.
+        """
         import ray
 
+        if place.version not in self._open:
+            folder = Path(place.folder)
+            if self._giver is not None:
+                folder = copied(place, self._giver)
+            elif not (folder / METADATA_FILE).is_file():
+                raise DataError(
+                    f"{socket.gethostname()} does not see {folder}: put the index where all machines see"
+                    " it, or give --copy"
+                )
+            self._open[place.version] = OpenShard(folder, place.files[METADATA_FILE])
         return ray.get_runtime_context().get_node_id(), os.getpid()
 
-    def call(self, method: str, *arguments: Any) -> Any:
+    def keep(self, versions: Collection[str]) -> None:
+        """Close all other versions."""
+        for version in self._open.keys() - set(versions):
+            self._open.pop(version).close()
+
+    def call(self, version: str, method: str, *arguments: Any) -> Any:
         """Return what a method of `OpenShard` returns, or the error for the user that it raised."""
+        shard = self._open.get(version)
+        if shard is None:
+            return NotOpen(version)
         try:
-            return getattr(self._shard, method)(*arguments)
+            return getattr(shard, method)(*arguments)
         except FixableError as error:
             return error
 
@@ -87,20 +112,20 @@ def copied(place: ShardPlace, giver: Any) -> Path:
         BridgeError: what arrived is not what was indexed.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexlip" / "served"
-    folder = home / place.version / Path(place.folder).name
-    if _damage(folder, place.files) is None:
+    folder = home / place.index / place.version
+    if not wrong_files(folder, place.files):
         return folder
     temporary = folder.with_name(f"{folder.name}.{os.getpid()}")  # another replica may copy it too
     shutil.rmtree(temporary, ignore_errors=True)
     for name in place.files:
         _copy(giver, f"{place.folder}/{name}", temporary / name)
-    if (wrong := _damage(temporary, place.files)) is not None:
+    if wrong := wrong_files(temporary, place.files):
         shutil.rmtree(temporary, ignore_errors=True)
-        raise BridgeError(f"{place.folder}/{wrong} is not as it was indexed: index again")
-    if _damage(folder, place.files) is None:
-        shutil.rmtree(temporary)
-    else:
+        raise BridgeError(f"{place.folder}/{wrong[0]} is not as it was indexed: index again")
+    if wrong_files(folder, place.files):
         replace_folder(temporary, folder)
+    else:
+        shutil.rmtree(temporary)
     return folder
 
 
@@ -111,14 +136,3 @@ def _copy(giver: Any, file: str, to: Path) -> None:
     with to.open("wb") as written:
         while piece := ray.get(giver.read.remote(file, written.tell())):
             written.write(piece)
-
-
-def _damage(folder: Path, files: dict[str, str]) -> str | None:
-    """Return the name of a file that is missing or differs; None: there is none."""
-    for name, sum in files.items():
-        try:
-            if checksum(folder / name) != sum:
-                return name
-        except OSError:
-            return name
-    return None

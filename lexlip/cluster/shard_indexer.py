@@ -6,16 +6,21 @@ import json
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from anserini_bridge import read_metadata
 from anserini_bridge.given_files import read_json
 from anserini_bridge.storage import LOCK_FILE, atomic_write, checksum
 from lexlip.errors import DataError, ModelError
+from lexlip.indexing.damage import look_for_damage
+from lexlip.retrieval.photo_table import open_photos
 
 if TYPE_CHECKING:
+    from lexlip.photo_vectors import Progress
     from lexlip.sparse.quantize import Scheme
 
 
@@ -31,12 +36,16 @@ class ShardWork(NamedTuple):
         root: the folder that ids are relative to.
         size: bytes of the tar.
         folder: of the shard, an absolute path.
+        earlier: folder of the shard that the tar had before it changed, whose photos are known; "": none.
+        whole: refuse a tar of which a part cannot be listed.
     """
 
     tar: str
     root: str
     size: int
     folder: str
+    earlier: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +56,7 @@ class ShardRecord:
         documents, postings: in the index; without photos there is none.
         skipped, unlisted: see `lexlip.indexing.report.Indexed`.
         files: checksums, by path in the shard's folder.
+        added, changed, deleted, moved: photos, compared with the earlier shard; without one, all are added.
     """
 
     documents: int = 0
@@ -54,6 +64,10 @@ class ShardRecord:
     skipped: list[list[str]]
     unlisted: list[list[Any]]
     files: dict[str, str] = field(default_factory=dict)
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    moved: int = 0
 
 
 def read_record(folder: Path) -> ShardRecord | None:
@@ -73,7 +87,8 @@ class ShardIndexer:
         model_name: by which a search finds the model again.
         device: see `lexlip.device.pick_device`.
         topk, scheme, workers: see `lexlip.indexing.impact.index_photos`.
-        threads: that encode; None: a GPU does.
+        threads: that encode; None: a GPU does, or all cores.
+        tell: is told how many photos are done, of how many that are listed.
 
     Raises:
         ModelError: this machine has no such model, or another one of that name.
@@ -89,6 +104,7 @@ class ShardIndexer:
         scheme: Scheme,
         workers: int,
         threads: int | None,
+        tell: Progress | None = None,
     ) -> None:
         if threads is not None:
             os.environ["LEXLIP_CORES"] = str(threads)  # others of this machine's cores have actors too
@@ -103,7 +119,7 @@ class ShardIndexer:
                 f"{here}, and {identity} where the command runs: install the same on all machines"
             )
         self._name, self._settings, self._workers = model_name, (topk, scheme), workers
-        self._done = 0
+        self._done, self._tell = 0, tell
 
     def done(self) -> int:
         """Return how many photos this actor has encoded."""
@@ -113,7 +129,9 @@ class ShardIndexer:
         """Make a shard.
 
         Raises:
-            DataError: this machine does not see the tar, or no photo of it can be read.
+            DataError: this machine does not see the tar, or no photo of it can be read, or not all of it can
+                be listed and it is to be whole.
+            CorruptIndex: the earlier shard is damaged.
         """
         from lexlip.data.source import Given
         from lexlip.data.webdataset import WebDatasetSource
@@ -124,15 +142,21 @@ class ShardIndexer:
         if not tar.is_file() or tar.stat().st_size != work.size:
             raise DataError(f"{socket.gethostname()} does not see {tar} as it is where the command runs")
         source = WebDatasetSource([tar], str(tar), may_be_empty=True, root=work.root)
+        if source.unlisted and (work.whole or not source.items):
+            raise DataError(f"{tar} cannot be read: {source.unlisted[0].reason}")
+        earlier = Path(work.earlier) if work.earlier else None
+        if earlier is not None:
+            look_for_damage(earlier).refuse()
         if not source.items:
-            if source.unlisted:
-                raise DataError(f"{tar} cannot be read: {source.unlisted[0].reason}")
             Path(work.folder).mkdir(parents=True, exist_ok=True)
-            return _keep(work, ShardRecord(skipped=_lists(source.skipped), unlisted=[]))
+            record = ShardRecord(skipped=_lists(source.skipped), unlisted=[], **_compare(None, earlier))
+            return _keep(work, record)
         source.given = Given((str(tar),))
 
         def count(done: int, total: int) -> None:
             self._done = before + done
+            if self._tell is not None:
+                self._tell(self._done, before + total)
 
         done = index_photos(
             self._encoder,
@@ -144,6 +168,7 @@ class ShardIndexer:
             workers=self._workers,
             progress=count,
             captions=False,
+            earlier=earlier,
         )
         folder = Path(work.folder)
         named = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NOT_SENT)
@@ -153,8 +178,25 @@ class ShardIndexer:
             skipped=_lists(done.skipped),
             unlisted=_lists(done.unlisted),
             files={str(path.relative_to(folder)): checksum(path) for path in named},
+            **_compare(folder, earlier),
         )
         return _keep(work, record)
+
+
+def _compare(folder: Path | None, earlier: Path | None) -> dict[str, int]:
+    """Return how many photos were added, changed, deleted and moved from one shard to another."""
+    now, was = _digests(folder), _digests(earlier)
+    added, gone = now.keys() - was.keys(), was.keys() - now.keys()
+    moved = (Counter(now[id] for id in added) & Counter(was[id] for id in gone)).total()
+    changed = sum(now[id] != was[id] for id in now.keys() & was.keys())
+    return {"added": len(added) - moved, "changed": changed, "deleted": len(gone) - moved, "moved": moved}
+
+
+def _digests(folder: Path | None) -> dict[str, str]:
+    if folder is None:
+        return {}
+    with open_photos(folder, read_metadata(folder)) as table:
+        return table.digests()
 
 
 def _keep(work: ShardWork, record: ShardRecord) -> ShardRecord:

@@ -2,7 +2,8 @@
 
 DIR/unfinished/ holds the shards of a run until all are complete; then they move to DIR/data-<n>/, and
 `index.json` names them. A shard's folder is named after all that it depends on, so a later run takes over
-what is there already.
+what is there already. The data folder before stays for those who still search it; shards that are in both
+take their space once.
 """
 
 from __future__ import annotations
@@ -10,26 +11,39 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from anserini_bridge import BridgeError, folder_megabytes, read_metadata, write_metadata
+from tqdm import tqdm
+
+from anserini_bridge import BridgeError, folder_megabytes, read_header, read_metadata, write_metadata
+from anserini_bridge.runtime import has_anserini
 from anserini_bridge.storage import UNFINISHED, WriterLock, check_writable, next_data_folder, remove_leftovers
 from lexlip.cluster.session import connected
-from lexlip.cluster.shard_indexer import ShardRecord, ShardWork, read_record
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardRecord, ShardWork, read_record
 from lexlip.cluster.shard_queue import ShardQueue
-from lexlip.data import Skipped, Unlisted
+from lexlip.data import Given, Skipped, Unlisted
 from lexlip.data.files import path_of
 from lexlip.data.folder import walk
 from lexlip.data.webdataset import folder_of, match_tars
-from lexlip.errors import ConfigError, DataError, writing
+from lexlip.errors import ConfigError, DataError, FixableError, writing
+from lexlip.indexing.caption_index import write_texts
 from lexlip.indexing.report import Indexed
 from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name, model_folder, read_description
 from lexlip.registry import MODELS
+from lexlip.retrieval.collection import store_given
+from lexlip.retrieval.photo_table import open_photos
 from lexlip.search.engines.shard import ShardedMetadata, ShardEntry, read_sharded
 from lexlip.search.paging import digest
 from lexlip.sparse import balance
 from lexlip.sparse.quantize import Scheme
+
+if TYPE_CHECKING:
+    from lexlip.photo_vectors import Progress
+
+Key = TypeVar("Key", int, str)
 
 
 def index_shards(
@@ -65,7 +79,7 @@ def index_shards(
         DataError: there are no tars, none could be indexed, or the folder cannot be written.
         BridgeError: the folder is not an index (see anserini_bridge.errors).
     """
-    started = time.perf_counter()
+    started, listed = time.perf_counter(), time.time()
     kind = kind_of(model)
     if kind not in MODELS or not MODELS[kind].words:
         raise ConfigError(f"--ray indexes with models of words, and '{model}' is not one: leave --ray out")
@@ -74,51 +88,94 @@ def index_shards(
     scheme = quantization or ("balanced" if (folder / balance.FILE).is_file() else "unit")
     keep_checkpoint(model)
     name, index = lasting_name(str(model)), Path(index).absolute()
-    tars = _tars(str(source))
+    tars, _ = find_tars(str(source))
     root = folder_of(tars)
     with writing(f"the index {index}"):
         check_writable(index)
         with WriterLock(index):
-            names = [_name_of(tar, root, identity, topk, scheme) for tar in tars]
-            before = _take_over(index, names)
-            waiting = [n for n in range(len(tars)) if n not in before]
-            failed: dict[int, str] = {}
-            if waiting:
-                with connected(address):
-                    works = [
-                        ShardWork(
-                            str(tars[n]), root, tars[n].stat().st_size, str(index / UNFINISHED / names[n])
-                        )
-                        for n in waiting
-                    ]
-                    settings = name, identity, name, device, topk, scheme, workers
-                    queue = ShardQueue(settings, device, len(tars), progress)
-                    reasons = queue.run(works)
-                    failed = {waiting[n]: reason for n, reason in reasons.items()}
+            names = [name_of(tar, root, identity, topk, scheme) for tar in tars]
+            before = take_over(index, names)
+            works = {
+                n: ShardWork(str(tar), root, tar.stat().st_size, str(index / UNFINISHED / names[n]))
+                for n, tar in enumerate(tars)
+                if n not in before
+            }
+            settings = name, identity, name, device, topk, scheme, workers
+            failed = make_shards(works, settings, address, len(tars), progress)
             entries = [os.path.relpath(tar, root) for tar in tars]
-            records = commit(index, names, entries, failed, {"model": name})
+            extra = {"model": name, **describe_tars((str(source),), root, listed, index)}
+            records = commit(index, names, entries, failed, extra)
     unlisted = [Unlisted(entries[n], reason) for n, reason in failed.items()]
     return Indexed(
         index=str(index),
         photos=sum(record.documents for record in records),
         postings=sum(record.postings for record in records),
-        megabytes=folder_megabytes(index),
+        megabytes=megabytes_of(index),
         seconds=time.perf_counter() - started,
         skipped=[Skipped(*skip) for record in records for skip in record.skipped],
         resumed=sum(record.documents for record in before.values()),
         unlisted=[Unlisted(*place) for record in records for place in record.unlisted] + unlisted,
+        captions_left_out=read_header(index).extra.get("captions_left_out", 0),
     )
 
 
-def _tars(source: str) -> list[Path]:
-    """Return the tars that a user names, absolute paths.
+def make_shards(
+    works: Mapping[Key, ShardWork],
+    settings: tuple[Any, ...],
+    address: str | None,
+    total: int,
+    progress: bool | Progress,
+) -> dict[Key, str]:
+    """Make shards; return the reasons of those that failed, by their keys.
+
+    Args:
+        works: what is to be made.
+        settings: all arguments of `ShardIndexer` up to `workers`.
+        address: of the cluster that makes them; None: this process does, one after another.
+        total: shards of the whole index, for the progress bar.
+        progress: show one; or, in this process, is told how many photos are done, of how many.
+    """
+    if not works:
+        return {}
+    if address is not None:
+        with connected(address):
+            queue = ShardQueue(settings, settings[3], total, bool(progress))
+            reasons = queue.run(list(works.values()))
+        keys = list(works)
+        return {keys[number]: reason for number, reason in reasons.items()}
+    tell = progress if callable(progress) else None
+    indexer = ShardIndexer(*settings, threads=None, tell=tell)
+    failed: dict[Key, str] = {}
+    hide = None if progress and tell is None else True
+    begun = total - len(works)
+    for key, work in tqdm(works.items(), "index", total, unit="shard", initial=begun, disable=hide, delay=1):
+        try:
+            indexer.index(work)
+        except FixableError as error:
+            failed[key] = str(error)
+    return failed
+
+
+def describe_tars(sources: tuple[str, ...], root: str, listed: float, index: Path) -> dict[str, Any]:
+    """Return what an index in shards stores about its tars; see `describe_collection`."""
+    named = {"given": store_given(Given(sources), index)}
+    return {"listed": listed, "root": root, "relative": False, **named}
+
+
+def megabytes_of(index: Path) -> float:
+    """Return the size of an index in shards, in MB, without its former state."""
+    return folder_megabytes(index / read_sharded(index).directory)
+
+
+def find_tars(source: str) -> tuple[list[Path], list[Unlisted]]:
+    """Return the tars that a user names, absolute paths, and the folders that could not be listed.
 
     Raises:
-        DataError: there are none.
+        DataError: there are no tars.
     """
     path = path_of(source)
     if path.is_file() and path.suffix.lower() == ".tar":
-        return [path.absolute()]
+        return [path.absolute()], []
     if path.is_dir():
         listing = walk(path, None)
         if listing.photos or not listing.tars:
@@ -126,26 +183,35 @@ def _tars(source: str) -> list[Path]:
             raise DataError(
                 f"{source} holds {what}, and --ray indexes tars: pack the photos, or leave --ray out"
             )
-        return [(path / tar).absolute() for tar in listing.tars]
+        return [(path / tar).absolute() for tar in listing.tars], listing.unlisted
     if path.exists():
         raise DataError(f"{source} is no tar, no pattern of tars and no folder of them: leave --ray out")
-    return [tar.absolute() for tar in match_tars(str(path))]
+    return [tar.absolute() for tar in match_tars(str(path))], []
 
 
-def _name_of(tar: Path, root: str, identity: str, topk: int | None, scheme: str) -> str:
+def name_of(tar: Path, root: str, identity: str, topk: int | None, scheme: str) -> str:
     """Return the name of a shard's folder, which changes with all that the shard depends on."""
     status = tar.stat()
     of_tar = os.path.relpath(tar, root), root, status.st_size, status.st_mtime_ns
     return f"shard-{digest(1, *of_tar, identity, topk, scheme)}"
 
 
-def _take_over(index: Path, names: Sequence[str]) -> dict[int, ShardRecord]:
-    """Put the complete shards of earlier runs into UNFINISHED; return them by number."""
+def take_over(index: Path, names: Sequence[str], damaged: Container[str] = ()) -> dict[int, ShardRecord]:
+    """Put the complete shards of earlier runs into UNFINISHED; return them by number.
+
+    Args:
+        index: the index's folder.
+        names: of the shards.
+        damaged: names of shards that are left out.
+    """
     unfinished = index / UNFINISHED
     if unfinished.exists() and not _of_shards(unfinished):
         shutil.rmtree(unfinished)  # of an index of one machine
     found: dict[int, ShardRecord] = {}
     for number, name in enumerate(names):
+        if name in damaged:
+            shutil.rmtree(unfinished / name, ignore_errors=True)
+            continue
         for folder in (unfinished, *index.glob("data-*")):
             record = read_record(folder / name)
             if record is None:
@@ -161,12 +227,35 @@ def _take_over(index: Path, names: Sequence[str]) -> dict[int, ShardRecord]:
     return found
 
 
-def _as_before(index: Path, metadata: ShardedMetadata) -> bool:
+def _captions(shards: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Return the ids of the photos of all shards that have captions or keywords, in order, and these."""
+    found: list[tuple[str, str]] = []
+    for folder in shards:
+        with open_photos(folder, read_metadata(folder)) as table:
+            found += zip(*table.texts(), strict=True)
+    found.sort()
+    return [id for id, _ in found], [text for _, text in found]
+
+
+def _as_before(index: Path, metadata: ShardedMetadata, captions: bool) -> bool:
+    """Return whether the index is already as it is to be; with captions, if any can be indexed."""
     try:
         now = read_sharded(index)
     except BridgeError:
         return False
-    return (now.shards, now.files) == (metadata.shards, metadata.files)
+    if captions and has_anserini() and "captions" not in now.extra:
+        return False
+    where = ("model", "given", "root")
+    same = all(now.extra.get(name) == metadata.extra.get(name) for name in where)
+    return same and (now.shards, now.files) == (metadata.shards, metadata.files)
+
+
+def _data_folder(index: Path) -> list[str]:
+    """Return the name of the data folder in use, if there is an index in shards."""
+    try:
+        return [read_sharded(index).directory]
+    except BridgeError:
+        return []
 
 
 def _of_shards(unfinished: Path) -> bool:
@@ -186,7 +275,7 @@ def commit(
     names: Sequence[str],
     tars: Sequence[str],
     failed: dict[int, str],
-    extra: dict[str, str],
+    extra: dict[str, Any],
 ) -> list[ShardRecord]:
     """Make the complete shards the index; return what they hold."""
     unfinished = index / UNFINISHED
@@ -226,15 +315,17 @@ def commit(
         postings=sum(record.postings for record in records),
         shards=shards,
     )
-    if _as_before(index, metadata):  # servers may have it open
+    ids, texts = _captions([unfinished / shard["folder"] for shard in shards])
+    if _as_before(index, metadata, bool(ids)):  # servers may have it open
         shutil.rmtree(unfinished, ignore_errors=True)
         return records
+    before = _data_folder(index)
     (index / data).mkdir()
     for number, name in enumerate(names):
         if number not in failed:
             (unfinished / name).replace(index / data / name)
-    write_metadata(index, metadata)
-    remove_leftovers(index, keep=data)
+    write_metadata(index, replace(metadata, extra={**extra, **write_texts(index / data, ids, texts)}))
+    remove_leftovers(index, data, *before)
     if not failed:
         shutil.rmtree(unfinished)
     return records

@@ -39,12 +39,23 @@ def write_caption_index(
         return extra
     if {"captions", "photos"} <= old.keys() and (ids, texts) == _texts(folder, index, old):
         return {**extra, "captions": old["captions"]}
+    return {**extra, **write_texts(folder, ids, texts)}
+
+
+def write_texts(folder: Path, ids: list[str], texts: list[str]) -> dict[str, Any]:
+    """Index the captions and keywords of photos, each one text.
+
+    Returns:
+        What index.json will say: "captions", or "captions_left_out"; nothing without texts.
+    """
+    if not ids:
+        return {}
     if not has_anserini():
-        return {**extra, "captions_left_out": len(ids)}
+        return {"captions_left_out": len(ids)}
     found = [_FOLDER.fullmatch(path.name) for path in folder.glob("captions-*")]
     name = f"captions-{max((int(match[1]) for match in found if match), default=0) + 1}"
     write_bm25_index(folder / name, ids, texts, LANGUAGE)
-    return {**extra, "captions": {"folder": name, "language": LANGUAGE, "documents": len(ids)}}
+    return {"captions": {"folder": name, "language": LANGUAGE, "documents": len(ids)}}
 
 
 def remove_old_captions(folder: Path, keep: str | None) -> None:

@@ -15,6 +15,7 @@ from lexlip.data import Source
 from lexlip.errors import writing
 from lexlip.indexing.caption_index import write_caption_index
 from lexlip.indexing.journal import Journal
+from lexlip.indexing.known_again import known_photos
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors, Progress
@@ -41,6 +42,7 @@ def index_photos(
     workers: int = 2,
     progress: bool | Progress = False,
     captions: bool = True,
+    earlier: Path | None = None,
 ) -> Indexed:
     """Index the photos of a source; an index that exists already answers until the new one is complete.
 
@@ -58,6 +60,8 @@ def index_photos(
         workers: threads that decode photos.
         progress: show a progress bar; or is told how many photos are done, of how many, after each batch.
         captions: also index captions and keywords, if there are any.
+        earlier: an index of these photos as they were, made with the same model and settings: what it holds
+            is not encoded again.
 
     Raises:
         DataError: no photo could be read, or the folder cannot be written; the old index stays.
@@ -73,6 +77,8 @@ def index_photos(
     journal = Journal(index, settings, source, listed, len(words), np.int32)
     documents: list[Impacts] = []
     with writing(f"the index {index}"), writer, journal:
+        if earlier is not None:
+            journal.keep(known_photos(earlier, source, journal.missing))
         bar = progress if callable(progress) else "index" if progress else None
         photos = PhotoVectors(
             model, source, workers=workers, progress=bar, indices=journal.missing, facts=True

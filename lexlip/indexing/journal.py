@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import time
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -96,15 +97,23 @@ class Journal:
         kept = set(self.kept)
         return [number for number in range(len(self.source)) if number not in kept]
 
+    def keep(self, known: Iterable[Photos]) -> None:
+        """Keep photos whose rows are known from elsewhere, so that they are not `missing` any more."""
+        numbers = set(self.kept)
+        for ids, rows, facts in known:
+            self._write(ids, rows, facts)
+            numbers.update(number for number, _ in facts)
+        self._connection.commit()
+        self.kept = sorted(numbers)
+
     def all(self, photos: PhotoVectors, batches: Iterable[Batch]) -> Iterator[Photos]:
-        """Yield what is kept, and then what is encoded, which is kept from then on.
+        """Yield what is kept and what is encoded, which is kept from then on, in the source's order.
 
         Args:
             photos: of the `missing` ones, with facts.
-            batches: their ids and rows.
+            batches: their ids and rows, in the source's order.
         """
-        for start in range(0, len(self.kept), _AT_ONCE):
-            yield self._read(self.kept[start : start + _AT_ONCE])
+        done = 0  # of those that are kept
         durable = time.monotonic()
         for ids, rows in batches:
             facts = photos.take_facts(ids)
@@ -112,7 +121,19 @@ class Journal:
             if time.monotonic() - durable > EVERY:
                 self._connection.commit()
                 durable = time.monotonic()
-            yield ids, rows, facts
+            start = 0
+            for place, (number, _) in enumerate(facts):
+                if (end := bisect_left(self.kept, number, done)) > done:
+                    if place > start:
+                        yield ids[start:place], rows[start:place], facts[start:place]
+                    yield from self._kept(done, end)
+                    start, done = place, end
+            yield ids[start:], rows[start:], facts[start:]
+        yield from self._kept(done, len(self.kept))
+
+    def _kept(self, start: int, end: int) -> Iterator[Photos]:
+        for some in range(start, end, _AT_ONCE):
+            yield self._read(self.kept[some : min(some + _AT_ONCE, end)])
 
     def _open(self) -> None:
         self.folder.mkdir(exist_ok=True)

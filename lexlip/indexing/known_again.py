@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from scipy.sparse import csr_matrix
+
+from anserini_bridge import ImpactSearcher
 from lexlip.data import Source, UnreadableImage
 from lexlip.data.facts import Facts, digest
 from lexlip.indexing.changes import Changes
-from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
+
+_AT_ONCE = 10_000  # photos whose words are read at a time
 
 Known = dict[int, tuple[str, Facts]]
 """By the photo's index in the source: its id in the index, and the facts about it."""
@@ -31,6 +37,32 @@ def find_known(source: Source, changes: Changes, table: PhotoTable) -> Known:
         if photo and (found := _find(source, number, _by_content([photo]))):
             known[number] = (found.id, _facts(source, number, found))
     return known
+
+
+def known_photos(
+    earlier: Path, source: Source, numbers: Sequence[int]
+) -> Iterator[tuple[list[str], csr_matrix, list[tuple[int, Facts]]]]:
+    """Yield those photos of a source whose content an earlier index of it holds.
+
+    Args:
+        earlier: its folder; the model and the settings were those of today.
+        source: the photos now.
+        numbers: of the photos to look for.
+
+    Yields:
+        Ids, whole weights [n, V], and facts with the index in the source.
+    """
+    with ImpactSearcher(earlier) as searcher, open_photos(earlier, searcher.metadata) as table:
+        held = set(searcher.ids())
+        changed = [number for number in numbers if source.items[number].id in held]
+        new = [number for number in numbers if source.items[number].id not in held]
+        gone = sorted(held.difference(item.id for item in source.items))
+        known = sorted(find_known(source, Changes(new, changed, gone, 0), table).items())
+        for start in range(0, len(known), _AT_ONCE):
+            some = known[start : start + _AT_ONCE]
+            rows = searcher.vectors([id for _, (id, _) in some])
+            ids = [source.items[number].id for number, _ in some]
+            yield ids, rows, [(number, facts) for number, (_, facts) in some]
 
 
 ByContent = dict[int, dict[str, list[Photo]]]

@@ -360,9 +360,7 @@ def _made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Sch
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
     if header.kind == "sharded":
-        raise ConfigError(
-            f"{index} is in shards: index again with --ray and without --update, which encodes new tars only"
-        )
+        raise ConfigError(f"{index} is in shards: update it with `lexlip index --update`")
     if header.kind != IndexMetadata.kind:
         raise ConfigError(
             f"the index {index} was made with {header.encoder}, and only an index of words can be updated:"
@@ -370,6 +368,14 @@ def _made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Sch
         )
     metadata = read_metadata(index)
     check_stored(index, metadata)
+    check_settings(index, metadata, topk_words, scheme)
+    return metadata
+
+
+def check_settings(
+    index: Path, metadata: IndexMetadata, topk_words: int | Literal["all"] | None, scheme: Scheme | None
+) -> None:
+    """Raise ConfigError if an index was made with other settings than the given ones; None is any."""
     for option, was, given in (
         ("--topk", metadata.topk or "all", topk_words),
         ("--quantization", metadata.quantization.get("scheme"), scheme),
@@ -379,4 +385,3 @@ def _made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Sch
                 f"the index {index} was made with {option} {was}, not {given}: leave {option} out,"
                 " or index without --update"
             )
-    return metadata

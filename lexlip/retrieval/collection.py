@@ -32,7 +32,7 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
         "".join([root, given, str(index.absolute()), *source.roots]).encode()
     except UnicodeEncodeError:
         raise DataError(f"a folder above {source.name} or {index} has a name that is not UTF-8") from None
-    named = {} if source.given is None else {"given": _store(source.given, index)}
+    named = {} if source.given is None else {"given": store_given(source.given, index)}
     if any(source.path(number) != root + item.id for number, item in enumerate(source.items)):
         return {"listed": listed, "source": given, **named}
     relative = bool(root) and index.resolve().is_relative_to(Path(root).resolve())
@@ -86,7 +86,8 @@ def given_again(extra: dict[str, Any], index: Path) -> Given:
     return Given((str(_place(extra, "source", index)),))
 
 
-def _store(given: Given, index: Path) -> dict[str, Any]:
+def store_given(given: Given, index: Path) -> dict[str, Any]:
+    """Return what a user named as an index stores it."""
     return {
         "sources": [_store_name(source, index) for source in given.sources],
         "images": None if given.images is None else _store_name(given.images, index),

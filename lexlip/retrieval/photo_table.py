@@ -201,6 +201,10 @@ class PhotoTable:
         rows = self._rows("SELECT id, captions, side FROM photos")
         return {id: (tuple(self._texts(captions)), side) for id, captions, side in rows}
 
+    def digests(self) -> dict[str, str]:
+        """Return what identifies the content of every photo, by id."""
+        return dict(self._rows("SELECT id, digest FROM photos"))
+
     def unreadable(self) -> dict[str, Unreadable]:
         """Return the photos that were found unreadable, by id."""
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'unreadable'"):

@@ -88,10 +88,10 @@ class PhotoSearch:
         self._open(stage, rerank, keep_states)
 
     @classmethod
-    def of(cls, stage: FirstStage, rerank: Reranker | None = None) -> Self:
+    def of(cls, stage: FirstStage, rerank: Reranker | None = None, keep_states: int = 0) -> Self:
         """Return a search in an index that is open already, which is closed with it."""
         search = cls.__new__(cls)
-        search._open(stage, rerank, 0)
+        search._open(stage, rerank, keep_states)
         return search
 
     def _open(self, stage: FirstStage, rerank: Reranker | None, keep_states: int) -> None:

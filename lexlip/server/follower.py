@@ -129,9 +129,11 @@ class Follower:
             now = self._signature()
             if now == seen or now is None:
                 continue
-            with contextlib.suppress(FixableError):  # half-made: the next look tries again
+            try:
                 await self._refresh()
                 seen = now
+            except FixableError as error:  # the next look tries again
+                self._say(f"the newest state of the index is not shown yet: {error}")
 
     def _signature(self) -> tuple[int, int] | None:
         try:

@@ -98,9 +98,9 @@ class ModelTasks:
         """Make the index match its photos again; return what was done.
 
         Raises:
-            FixableError: see `lexlip.indexing.api.update`.
+            FixableError: see `lexlip.cluster.shard_updating.update`.
         """
-        from lexlip.indexing.api import update
+        from lexlip.cluster.shard_updating import update
 
         done = update(
             self.index,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge import find_jar, find_java, read_header, start_jvm
 from lexlip.errors import ConfigError
+from lexlip.registry import WITH_WORDS
 from lexlip.search.engines.shard import read_sharded
 from lexlip.server.access import Access
 from lexlip.server.limits import Limits
@@ -70,9 +71,7 @@ def serve_index(
         KeyboardInterrupt: Ctrl-C, after all has ended.
     """
     header = read_header(index)
-    if watch and header.kind == "sharded":
-        raise ConfigError(f"{index} is in shards, which are indexed with --ray: leave --watch out")
-    if watch and header.kind != "impact":
+    if watch and header.kind not in WITH_WORDS:
         raise ConfigError(
             f"--watch is for an index of words, and {index} was made with {header.encoder}: leave it out"
         )
@@ -85,8 +84,8 @@ def serve_index(
         from lexlip.cluster.session import connected
 
         with connected(cluster.address, len(read_sharded(index).shards) * cluster.replicas + 1):
-            search = open_cluster_search(index, model, device, cluster)
-            _run(index, host, listening, access, limits, model, device, False, search, say)
+            search = open_cluster_search(index, model, device, cluster, captions)
+            _run(index, host, listening, access, limits, model, device, watch, search, say)
         return
     opener = ThreadPoolExecutor(1)  # opens the index while FastAPI is imported, which takes as long
     opening = opener.submit(open_search, index, model, device, captions)
@@ -153,17 +152,24 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
     return search
 
 
-def open_cluster_search(index: Path, model: str | None, device: str, cluster: OnCluster) -> PhotoSearch:
-    """Start the replicas of an index's shards, and search once."""
+def open_cluster_search(
+    index: Path, model: str | None, device: str, cluster: OnCluster, captions: bool
+) -> PhotoSearch:
+    """Start the replicas of an index's shards, and search once; captions are searched in this process."""
     from lexlip.cluster.replicas import ReplicaGroups
+    from lexlip.search.hybrid import HybridStage
     from lexlip.search.photo_search import PhotoSearch
+    from lexlip.search.stages.captions import CaptionsStage
     from lexlip.search.stages.sharded import ShardedStage
     from lexlip.server.limits import SUGGESTED
 
     shards = ReplicaGroups(index, read_sharded(index), cluster.replicas, cluster.copy)
     try:
         stage: Any = ShardedStage(index, model, device=device, shards=shards)
-        search = PhotoSearch.of(stage)
+        if captions:
+            start_jvm([SMALL_GARBAGE])
+            stage = HybridStage(stage, CaptionsStage(index))
+        search = PhotoSearch.of(stage, keep_states=1)  # as many as the index's folder still has
         search.text("a photo", 50, suggest=SUGGESTED)
     except BaseException:
         shards.close()

@@ -129,11 +129,7 @@ class ServedIndex:
 
     def _check_updatable(self) -> None:
         with self.search.now() as (stage, _):
-            if stage.metadata.kind == "sharded":
-                raise Problem(
-                    409, f"{self.index} is in shards: index again with --ray, and start the server again"
-                )
-            if stage.metadata.kind != "impact":
+            if stage.metadata.kind not in WITH_WORDS:
                 made = f"the index was made with {stage.metadata.encoder}"
                 raise Problem(409, f"{made}, and only an index of words can be updated: index again")
 

@@ -12,7 +12,7 @@ import pytest
 from anserini_bridge.storage import UNFINISHED
 from lexlip.cluster.session import connected
 from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
-from lexlip.cluster.shard_indexing import commit
+from lexlip.cluster.shard_indexing import commit, describe_tars, name_of
 from lexlip.data import Scenes
 from lexlip.models.model_folder import read_description
 from tests.tiny import CAPTIONS
@@ -39,6 +39,21 @@ def write_tars(folder: Path, tars: int = 3, photos: int = 7, first: int = 0) -> 
     return paths
 
 
+def add_photos(path: Path, photos: int = 1) -> None:
+    """Put drawn photos 9.jpg, 10.jpg, … at the end of a tar, in whose place the longer one comes at once."""
+    part = path.with_suffix(".part")
+    part.write_bytes(path.read_bytes())
+    scenes = Scenes(9 + photos, seed=1)
+    with tarfile.open(part, "a") as tar:
+        for number in range(9, 9 + photos):
+            picture = io.BytesIO()
+            scenes.image(number).save(picture, "JPEG")
+            info = tarfile.TarInfo(f"{number}.jpg")
+            info.size = len(picture.getvalue())
+            tar.addfile(info, io.BytesIO(picture.getvalue()))
+    part.replace(path)
+
+
 def sharded_index(folder: Path, model: Path, tars: int) -> Path:
     """A sharded index that was made in this process, without a cluster."""
     paths = write_tars(folder / "tars", tars)
@@ -46,11 +61,12 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
     identity = read_description(model)["identity"]
     indexer = ShardIndexer(str(model), identity, str(model), "cpu", 32, "unit", 0, None)
     (index / UNFINISHED).mkdir(parents=True)
-    names = [f"shard-{number}" for number in range(tars)]
+    names = [name_of(path, str(folder / "tars"), identity, 32, "unit") for path in paths]
     for name, path in zip(names, paths, strict=True):
         place = str(index / UNFINISHED / name)
         indexer.index(ShardWork(str(path), str(path.parent), path.stat().st_size, place))
-    commit(index, names, [path.name for path in paths], {}, {"model": str(model)})
+    extra = {"model": str(model), **describe_tars((f"{folder}/tars/*.tar",), f"{folder}/tars", 0.0, index)}
+    commit(index, names, [path.name for path in paths], {}, extra)
     return index
 
 

@@ -59,6 +59,7 @@ def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing
     assert (done["photos"], done["resumed"]) == (14, 0)
     assert [place["id"] for place in done["unlisted"]] == ["01.tar"]
     assert [shard["tar"] for shard in read_sharded(tmp_path / "many").shards] == ["00.tar", "02.tar"]
+    former = read_sharded(tmp_path / "many").directory
 
     tars[1].write_bytes(whole)
     write_tars(tmp_path / "tars", 1, first=3)
@@ -66,8 +67,8 @@ def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing
     assert (done["photos"], done["resumed"], done["unlisted"]) == (28, 14, [])
     index("tars/*.tar", "one", model_folder)
     assert answers(tmp_path / "many") == answers(tmp_path / "one")
-    folder = read_sharded(tmp_path / "many").directory
-    assert {path.name for path in (tmp_path / "many").iterdir()} == {"index.json", "writer.lock", folder}
+    folders = {path.name for path in (tmp_path / "many").iterdir()} - {"index.json", "writer.lock"}
+    assert folders == {former, read_sharded(tmp_path / "many").directory}  # the one before stays
 
     written = (tmp_path / "many" / "index.json").read_bytes()
     assert by_cluster(lexlip, model_folder)["resumed"] == 28
@@ -78,7 +79,7 @@ def test_what_it_cannot_do_is_one_sentence(lexlip: Run, tmp_path: Path, model_fo
     write_tars(tmp_path / "tars", 1)
     to = ("--ray", "local", "--index", "many", "--model", model_folder)
     assert "--exclude is not for --ray" in lexlip("index", "tars", *to, "--exclude", "x", code=2).stderr
-    assert "--update is not for --ray" in lexlip("index", "tars", *to, "--update", code=2).stderr
+    assert "there is no index many to update" in lexlip("index", "tars", *to, "--update", code=2).stderr
     assert "--ray takes one SOURCE" in lexlip("index", "tars", "tars", *to, code=2).stderr
     assert "no tar matches" in lexlip("index", "nothing/*.tar", *to, code=2).stderr
     assert "not one" in lexlip("index", "tars", *to[:-1], "bm25", code=2).stderr
@@ -90,11 +91,17 @@ def test_what_it_cannot_do_is_one_sentence(lexlip: Run, tmp_path: Path, model_fo
     assert not (tmp_path / "many").exists()
 
 
-def test_shards_are_explained_by_their_model_and_not_exported(
+def test_shards_are_explained_by_their_model_and_exported_as_one_index(
     lexlip: Run, tmp_path: Path, model_folder: Path
 ) -> None:
     many = sharded_index(tmp_path, model_folder, 2)
     by_model = lexlip("explain", "a dog", "--model", model_folder).stdout
     assert lexlip("explain", "a dog", "--index", many).stdout == by_model
-    refused = lexlip("export", "qdrant", "--index", many, "--output", "out", code=2)
-    assert "is in shards: export an index that was made without --ray" in refused.output
+    index("tars/*.tar", "one", model_folder, quantization="unit")
+    points = []
+    for folder in ("many", "one"):
+        lexlip("export", "qdrant", "--index", folder, "--output", f"of-{folder}")
+        written = [json.loads(path.read_text()) for path in Path(f"of-{folder}").glob("documents-*")]
+        points.append(sorted((point for one in written for point in one["points"]), key=lambda p: p["id"]))
+    assert points[0] == points[1]
+    assert len(points[0]) == 14

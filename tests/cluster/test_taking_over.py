@@ -16,10 +16,11 @@ from lexlip.bench.serving import running_server
 from lexlip.cluster.replicas import ReplicaGroups
 from lexlip.cluster.session import connected
 from lexlip.cluster.shard_indexing import index_shards
+from lexlip.cluster.shard_updating import update_shards
 from lexlip.errors import FixableError
 from lexlip.indexing.api import index
 from lexlip.search.photo_search import PhotoSearch
-from tests.cluster.conftest import sharded_index, write_tars
+from tests.cluster.conftest import add_photos, sharded_index, write_tars
 from tests.cluster.test_replicas import search_in
 from tests.cluster.test_shard_indexing import QUERIES, answers
 
@@ -95,6 +96,67 @@ def test_processes_and_machines_die_under_load(two_machines: Any, tmp_path: Path
         assert (wrong, failed) == ([], [])
 
 
+@pytest.mark.slow
+def test_a_replica_dies_while_photos_are_added(two_machines: Any, tmp_path: Path, model_folder: Path) -> None:
+    """Every answer is of a single state, none fails, and the new state comes although replicas died."""
+    folder = sharded_index(tmp_path, model_folder, tars=2)
+    states: list[dict[str, Any]] = []
+
+    def know() -> None:
+        with PhotoSearch(folder) as near:
+            states.append({query: hits(near, query) for query in QUERIES})
+
+    know()
+    wrong: list[str] = []
+    failed: list[str] = []
+    asked = [0]
+    over = threading.Event()
+    with connected(two_machines.address), search_in(folder, replicas=2, copy=True) as far:
+        shards = far.stage.searcher.shards
+
+        def load() -> None:
+            newest = 0
+            while not over.is_set():
+                for query in QUERIES:
+                    try:
+                        found = hits(far, query)
+                    except FixableError as error:
+                        failed.append(str(error))
+                        continue
+                    asked[0] += 1
+                    fitting = [n for n, one in enumerate(states) if one[query] == found]
+                    if not fitting or fitting[-1] < newest:  # of no state, or of one before that was seen
+                        wrong.append(query)
+                    else:
+                        newest = max(newest, fitting[0])
+
+        callers = [threading.Thread(target=load) for _ in range(2)]
+        for caller in callers:
+            caller.start()
+        try:
+            for photos in (1, 2, 3):
+                add_photos(tmp_path / "tars" / f"{photos % 2:02d}.tar", photos)
+                update_shards(folder)
+                know()
+                (process,) = {one[0][1] for one in shards.members()[photos % 2 : photos % 2 + 1]}
+                moving = threading.Thread(target=far.refresh)
+                moving.start()
+                time.sleep(0.02 * photos)
+                os.kill(process, signal.SIGKILL)  # of the shard that gets the photos
+                moving.join()
+                shards = far.stage.searcher.shards
+                assert {query: hits(far, query) for query in QUERIES} == states[-1]
+            again = wait_for(shards, lambda now: all(len(set(group)) == 2 for group in now))
+            assert len(again) == 2
+        finally:
+            over.set()
+            for caller in callers:
+                caller.join()
+        assert states[0] != states[1] != states[2] != states[3]
+        assert asked[0] > 20
+        assert (wrong, failed) == ([], [])
+
+
 def hits(search: PhotoSearch, query: str) -> list[tuple[str, float]]:
     return [(hit.id, hit.score) for hit in search.text(query, 10).hits]
 
@@ -122,12 +184,20 @@ def test_the_server_asks_replicas(tmp_path: Path, model_folder: Path) -> None:
     ):
         found = client.get("/api/search", params={"q": "a dog", "k": 10}).json()["hits"]
         picture = client.get(f"/api/photos/{found[0]['key']}/thumbnail", params={"width": 320})
-        updated = client.post("/api/update", json={})
-    with PhotoSearch(folder) as near:
-        assert [(hit["id"], hit["score"]) for hit in found] == hits(near, "a dog")
-    assert picture.headers["content-type"] == "image/webp"
-    assert updated.status_code == 409
-    assert "is in shards: index again with --ray" in updated.json()["detail"]
+        with PhotoSearch(folder) as near:
+            assert [(hit["id"], hit["score"]) for hit in found] == hits(near, "a dog")
+        assert picture.headers["content-type"] == "image/webp"
+
+        add_photos(tmp_path / "tars" / "01.tar", 2)
+        assert client.post("/api/update", json={}).status_code == 202
+        end = time.monotonic() + 120
+        while (status := client.get("/api/status").json())["update"]["running"]:
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        assert (status["documents"], status["update"]["message"][:7]) == (16, "2 added"), status
+        now = client.get("/api/search", params={"q": "a dog", "k": 10}).json()["hits"]
+        with PhotoSearch(folder) as near:
+            assert [(hit["id"], hit["score"]) for hit in now] == hits(near, "a dog")
 
 
 @pytest.mark.slow

@@ -2,12 +2,13 @@
 
 DIR/index.json says which shards there are, in their order; DIR/data-<n>/shard-<digest>/ is an index of words
 as anserini_bridge.storage describes it. A shard never changes: other photos, another model or other settings
-make a shard of another name.
+make a shard of another name. An update names other shards, all at once; the data folder before stays until
+the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -87,6 +88,23 @@ def files_of(metadata: ShardedMetadata, shard: ShardEntry) -> dict[str, str]:
     return {name.removeprefix(within): sum for name, sum in metadata.files.items() if name.startswith(within)}
 
 
+def version_of(shard: ShardEntry, files: Mapping[str, str]) -> str:
+    """Return what tells a shard from every other one, given the checksums of its files."""
+    return f"{shard['folder']}-{files[METADATA_FILE]}"
+
+
+def wrong_files(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """Return the names of files in a shard's folder that are missing, or differ from their checksums."""
+    wrong = []
+    for name, sum in files.items():
+        try:
+            if checksum(folder / name) != sum:
+                wrong.append(name)
+        except OSError:
+            wrong.append(name)
+    return wrong
+
+
 class OpenShard:
     """A shard that answers; everything that goes in and comes out can be sent to another machine.
 
@@ -97,7 +115,12 @@ class OpenShard:
     Raises:
         CorruptIndex: it is another shard than the one that was indexed.
         BridgeError: it cannot be opened.
+
+    Attributes:
+        users: states of the index that share it; for those who open it.
     """
+
+    users = 0
 
     def __init__(self, folder: Path, version: str) -> None:
         metadata = read_metadata(folder)

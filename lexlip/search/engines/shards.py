@@ -7,10 +7,13 @@ in a shard in that of its photos.
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,18 +22,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import UnknownId, check_same_vocabulary
+from anserini_bridge import IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.storage import METADATA_FILE
 from lexlip.data import UnreadableImage
 from lexlip.machine import cores
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.near_duplicates import group_alike
 from lexlip.retrieval.photo_table import Photo, PhotoTable
-from lexlip.search.engines.shard import OpenShard, ShardedMetadata, ShardEntry, files_of
+from lexlip.search.engines.shard import (
+    OpenShard,
+    ShardedMetadata,
+    ShardEntry,
+    files_of,
+    read_sharded,
+    version_of,
+)
 
 
 class Shards(Protocol):
-    """Shards that can be asked, wherever they are."""
+    """The shards of one state of an index, which can be asked, wherever they are."""
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
         """Call a method of `OpenShard` in some shards at once.
@@ -47,6 +57,14 @@ class Shards(Protocol):
         """
         ...
 
+    def at(self, metadata: ShardedMetadata) -> Shards:
+        """Open the shards of another state of the index; those of this one stay open until they are closed.
+
+        Raises:
+            DataError, BridgeError: one cannot be opened; then nothing has changed.
+        """
+        ...
+
     def close(self) -> None:
         """Close all shards."""
         ...
@@ -58,29 +76,45 @@ class LocalShards:
     Args:
         index: the folder of the sharded index.
         metadata: what it says about itself.
+        others: shards that are open already, of which those are shared that have not changed.
     """
 
-    def __init__(self, index: Path, metadata: ShardedMetadata) -> None:
-        self._open: list[OpenShard] = []
+    def __init__(self, index: Path, metadata: ShardedMetadata, others: LocalShards | None = None) -> None:
+        self._index = index
+        self._lock = others._lock if others else threading.Lock()  # of the numbers of users
+        self._open: dict[str, OpenShard] = {}
         self._threads = ThreadPoolExecutor(min(cores(), len(metadata.shards)), "lexlip shards")
+        known = others._open if others else {}
         try:
             for shard in metadata.shards:
-                version = files_of(metadata, shard)[METADATA_FILE]
-                self._open.append(OpenShard(index / metadata.directory / shard["folder"], version))
+                files = files_of(metadata, shard)
+                name = version_of(shard, files)
+                place = index / metadata.directory / shard["folder"]
+                self._open[name] = known[name] if name in known else OpenShard(place, files[METADATA_FILE])
+                with self._lock:
+                    self._open[name].users += 1
         except BaseException:
             self.close()
             raise
+        self._shards = list(self._open.values())
+
+    def at(self, metadata: ShardedMetadata) -> LocalShards:
+        return LocalShards(self._index, metadata, self)
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        calls = [(getattr(self._open[number], method), given) for number, given in arguments.items()]
+        calls = [(getattr(self._shards[number], method), given) for number, given in arguments.items()]
         if len(calls) == 1:
             return [call(*given) for call, given in calls]
         return list(self._threads.map(lambda one: one[0](*one[1]), calls))
 
     def close(self) -> None:
         self._threads.shutdown()
-        for shard in self._open:
-            shard.close()
+        for shard in self._open.values():
+            with self._lock:
+                shard.users -= 1
+                unused = not shard.users
+            if unused:
+                shard.close()
 
 
 class _Routes:
@@ -106,6 +140,19 @@ class _Routes:
         return found
 
 
+@dataclass
+class _State:
+    """A state of the index, open as long as somebody searches it."""
+
+    metadata: ShardedMetadata
+    shards: Shards
+    users: int = 1
+
+    def __post_init__(self) -> None:
+        self.routes = _Routes(self.metadata.shards)
+        self.starts = [0, *accumulate(shard["documents"] for shard in self.metadata.shards)]
+
+
 class ShardedSearcher:
     """Searches all shards as `ImpactSearcher` searches an index; see there.
 
@@ -123,10 +170,25 @@ class ShardedSearcher:
         self, index: Path, metadata: ShardedMetadata, vocabulary: Sequence[str], shards: Shards
     ) -> None:
         check_same_vocabulary(index, metadata, vocabulary)
-        self.path, self.metadata, self.shards = index, metadata, shards
-        self.vocabulary = tuple(vocabulary)
-        self.routes = _Routes(metadata.shards)
-        self._starts = [0, *accumulate(shard["documents"] for shard in metadata.shards)]
+        self.path, self.vocabulary = index, tuple(vocabulary)
+        self._now = _State(metadata, shards)
+        self._lock, self._moving = threading.Lock(), threading.Lock()
+
+    @property
+    def metadata(self) -> ShardedMetadata:
+        return self._now.metadata
+
+    @property
+    def shards(self) -> Shards:
+        return self._now.shards
+
+    @property
+    def routes(self) -> _Routes:
+        return self._now.routes
+
+    @property
+    def _starts(self) -> list[int]:
+        return self._now.starts
 
     def __len__(self) -> int:
         return self.metadata.documents
@@ -141,13 +203,45 @@ class ShardedSearcher:
 
     @contextmanager
     def hold(self) -> Iterator[ShardedSearcher]:
-        yield self  # shards never change
+        held = copy.copy(self)  # which is not refreshed
+        with self._lock:
+            held._now = self._now
+            held._now.users += 1
+        try:
+            yield held
+        finally:
+            self._release(held._now)
 
     def refresh(self) -> bool:
-        return False
+        """Move to the newest state of the index, once all its shards are open; see `ImpactSearcher`.
+
+        Raises:
+            IndexMismatch: it was made with another model or in another way.
+        """
+        with self._moving:
+            metadata, old = read_sharded(self.path), self._now
+            if (metadata.created, metadata.directory) == (old.metadata.created, old.metadata.directory):
+                return False
+            check_same_vocabulary(self.path, metadata, self.vocabulary)
+            made = [(one.encoder, one.quantization) for one in (metadata, old.metadata)]
+            if made[0] != made[1]:
+                raise IndexMismatch(f"the index {self.path} was made in another way now: open it again")
+            newest = _State(metadata, old.shards.at(metadata))
+            with self._lock:
+                self._now = newest
+            self._release(old)
+            return True
 
     def close(self) -> None:
-        self.shards.close()
+        with self._moving:
+            self._release(self._now)
+
+    def _release(self, state: _State) -> None:
+        with self._lock:
+            state.users -= 1
+            unused = not state.users
+        if unused:
+            state.shards.close()
 
     def search(
         self,

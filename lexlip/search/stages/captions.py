@@ -40,10 +40,6 @@ class CaptionsStage(BM25Stage):
         while True:
             header = read_header(self.index)
             check_stored(self.index, header)
-            if header.kind == "sharded":
-                raise DataError(
-                    f"{self.index} is in shards, whose captions are not indexed: leave out --captions"
-                )
             captions: dict[str, Any] | None = header.extra.get("captions")
             if captions is None and header.extra.get("captions_left_out"):
                 raise DataError(

@@ -1,0 +1,190 @@
+"""Makes an index in shards match its tars again: only what changed in them is encoded.
+
+The shard of a tar that has changed is made anew beside the old one, from what that one knows of photos that
+stayed. So a shard is as if its tar had always been so, and searches see all changes at once, or none.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Container, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from anserini_bridge import IndexLocked, find_jar, find_java, read_header
+from anserini_bridge.storage import METADATA_FILE, UNFINISHED, WriterLock, check_writable
+from lexlip.cluster.shard_indexer import ShardWork, read_record
+from lexlip.cluster.shard_indexing import (
+    commit,
+    describe_tars,
+    find_tars,
+    make_shards,
+    megabytes_of,
+    name_of,
+    take_over,
+)
+from lexlip.data import Skipped, Unlisted
+from lexlip.data.webdataset import folder_of
+from lexlip.errors import ConfigError, DataError, writing
+from lexlip.indexing import api
+from lexlip.indexing.report import Updated
+from lexlip.indexing.update import check_deletions, check_settings
+from lexlip.models.model_folder import lasting_name
+from lexlip.retrieval.collection import check_same_collection, given_again
+from lexlip.search.engines.shard import ShardedMetadata, files_of, read_sharded, wrong_files
+from lexlip.search.stages.index_model import check_encoder
+from lexlip.sparse.quantize import Scheme
+
+if TYPE_CHECKING:
+    from lexlip.photo_vectors import Progress
+
+
+def update(index: str | Path, source: Sequence[str] = (), **how: Any) -> Updated:
+    """Update an index of words, whole or in shards; see `update_shards` and `lexlip.indexing.api.update`."""
+    if (Path(index) / METADATA_FILE).is_file() and read_header(index).kind == "sharded":
+        for option in ("images", "split", "exclude"):
+            if how.pop(option, None):
+                raise ConfigError(f"--{option} is not for an index in shards: leave it out")
+        return update_shards(index, source, **how)
+    if how.pop("address", None) is not None:
+        raise ConfigError(f"--ray updates shards, and {index} has none: leave it out")
+    return api.update(index, source, **how)
+
+
+def update_shards(
+    index: str | Path,
+    source: Sequence[str] = (),
+    model: str | None = None,
+    *,
+    address: str | None = None,
+    topk: int | Literal["all"] | None = None,
+    quantization: Scheme | None = None,
+    prune: bool = False,
+    repair: bool = False,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool | Progress = False,
+) -> Updated:
+    """Make an index in shards match its tars again, in one commit.
+
+    An update that fails or is interrupted changes nothing; the next one goes on where it was.
+
+    Args:
+        index: the index's folder.
+        source: what it was made of, or nothing.
+        model: where the model is now; None is where it was.
+        address: of the cluster that does it, see `lexlip.cluster.session.connected`; None: this process.
+        topk, quantization: None takes those that the index was made with; others are refused.
+        prune: delete photos that are gone however many they are, and those of tars that cannot be read.
+        repair: read every file, and make damaged shards anew.
+        workers, device: see `lexlip.indexing.api.index`.
+        progress: show a bar; without a cluster, or is told how many photos are done, of how many.
+
+    Raises:
+        DataError: there are no tars, they are of another source, too many photos are gone, or the folder
+            cannot be written.
+        ConfigError: the index was made with other settings; or there is no such cluster.
+        ModelError: the model that made the index does not exist, or another one is named.
+        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
+    """
+    started, listed, index = time.perf_counter(), time.time(), Path(index).absolute()
+    find_java(), find_jar()
+    metadata = read_sharded(index)
+    check_settings(index, metadata, topk, quantization)
+    name = check_encoder(index, metadata, model)
+    sources = tuple(map(str, source)) or given_again(metadata.extra, index).sources
+    if len(sources) != 1:
+        raise ConfigError("an index in shards has one SOURCE: a folder of tars, or a pattern in quotes")
+    tars, unlisted = find_tars(sources[0])
+    root = folder_of(tars)
+    described = describe_tars(sources, root, listed, index)
+    check_same_collection(metadata.extra, described, index)
+    if root != metadata.extra["root"]:
+        raise DataError(
+            f"the tars of {index} lay below {metadata.extra['root']}, and now lie below {root}, which changes"
+            " the names of all photos: index without --update"
+        )
+    folders = {shard["tar"]: shard["folder"] for shard in metadata.shards}
+    documents = {shard["tar"]: shard["documents"] for shard in metadata.shards}
+    with writing(f"the index {index}"):
+        check_writable(index)
+        with WriterLock(index):
+            if read_sharded(index) != metadata:
+                raise IndexLocked(f"another process has just changed the index {index}: update it again")
+            damaged = _damaged(index, metadata) if repair else {}
+            made_with = metadata.encoder, metadata.topk, metadata.quantization["scheme"]
+            names = {os.path.relpath(tar, root): name_of(tar, root, *made_with) for tar in tars}
+            away = {} if prune or not unlisted else {tar: folders[tar] for tar in folders.keys() - names}
+            names = dict(sorted((names | away).items())) if away else names
+            complete = {list(names)[number] for number in take_over(index, list(names.values()), damaged)}
+            works = {
+                tar: ShardWork(
+                    tar=f"{root}/{tar}",
+                    root=root,
+                    size=Path(root, tar).stat().st_size,
+                    folder=str(index / UNFINISHED / names[tar]),
+                    earlier=_earlier(index, metadata, folders.get(tar), damaged),
+                    whole=not prune,
+                )
+                for tar in names
+                if tar not in complete
+            }
+            settings = name, metadata.encoder, name, device, metadata.topk, made_with[2], workers
+            failed = make_shards(works, settings, address, len(names), progress)
+            stay = {} if prune else {tar: folders[tar] for tar in failed if tar in folders}
+            take_over(index, list(stay.values()))
+            names |= stay
+            missing = [tar for tar in failed if tar not in stay]
+            there = names.keys() - missing
+            new = [tar for tar in there if not (index / metadata.directory / names[tar]).is_dir()]
+            made = [record for tar in new if (record := read_record(index / UNFINISHED / names[tar]))]
+            deleted = sum(record.deleted for record in made)
+            deleted += sum(documents[tar] for tar in folders.keys() - there)
+            if not prune:
+                check_deletions(deleted, metadata.documents, index)
+            model_name = metadata.extra.get("model") if model is None else lasting_name(model)
+            lost = {number: failed[tar] for number, tar in enumerate(names) if tar in missing}
+            extra = {"model": model_name, **described}
+            records = commit(index, list(names.values()), list(names), lost, extra)
+    added = sum(record.added for record in made)
+    changed = sum(record.changed for record in made)
+    moved = sum(record.moved for record in made)
+    kept = sum(documents[tar] for tar in [*away, *stay])
+    repaired = sum(documents[tar] for tar in folders if folders[tar] in damaged and tar not in stay)
+    photos = sum(record.documents for record in records)
+    return Updated(
+        index=str(index),
+        added=added,
+        changed=changed,
+        deleted=deleted,
+        unchanged=photos - added - changed - moved - kept - repaired,
+        megabytes=megabytes_of(index),
+        seconds=time.perf_counter() - started,
+        skipped=[Skipped(*skip) for record in records for skip in record.skipped],
+        moved=moved,
+        repaired=repaired,
+        damaged_files=sum(damaged.values()),
+        kept=kept,
+        unlisted=[
+            *unlisted,
+            *(Unlisted(*place) for record in records for place in record.unlisted),
+            *(Unlisted(tar, reason) for tar, reason in failed.items()),
+        ],
+        captions_left_out=read_header(index).extra.get("captions_left_out", 0),
+    )
+
+
+def _damaged(index: Path, metadata: ShardedMetadata) -> dict[str, int]:
+    """Return how many files of each damaged shard are, by the shard's folder."""
+    found: dict[str, int] = {}
+    for shard in metadata.shards:
+        folder = index / metadata.directory / shard["folder"]
+        if wrong := wrong_files(folder, files_of(metadata, shard)):
+            found[shard["folder"]] = len(wrong)
+    return found
+
+
+def _earlier(index: Path, metadata: ShardedMetadata, folder: str | None, damaged: Container[str]) -> str:
+    """Return where a tar's shard is whose photos are known; "" if there is none."""
+    return "" if folder is None or folder in damaged else str(index / metadata.directory / folder)

@@ -1,0 +1,195 @@
+"""An updated index in shards answers as a new one of the same tars does, and encodes only what is new."""
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from lexlip.cluster.shard_indexer import ShardIndexer
+from lexlip.indexing.api import index
+from lexlip.photo_vectors import PhotoVectors
+from lexlip.search.engines.shard import read_sharded
+from lexlip.search.photo_search import PhotoSearch
+from tests.cluster.conftest import sharded_index, write_tars
+from tests.cluster.test_shard_indexing import answers, answers_of
+
+Run = Callable[..., Result]
+
+
+def members(tar: Path) -> dict[str, bytes]:
+    with tarfile.open(tar) as opened:
+        return {entry.name: opened.extractfile(entry).read() for entry in opened}  # type: ignore[union-attr]
+
+
+def write_tar(path: Path, files: dict[str, bytes]) -> None:
+    """A tar in another one's place, at once, as copying programs do it."""
+    part = path.with_suffix(".part")
+    with tarfile.open(part, "w") as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    part.replace(path)
+
+
+def change(tars: Path) -> dict[str, int]:
+    """Change the first tar and add a third; return what an update should say of it."""
+    files = members(tars / "00.tar")
+    files = {"00new.jpg": members(tars / "01.tar")["2.jpg"] + b"\0", **files}  # before the others
+    files["0.txt"] = b"a dog in another caption\n"
+    files["5.jpg"] = files["4.jpg"] + b"\0"
+    del files["6.jpg"], files["6.txt"]
+    write_tar(tars / "00.tar", files)
+    write_tars(tars, 1, first=2)
+    return {"added": 8, "changed": 1, "deleted": 1, "unchanged": 12, "moved": 0, "kept": 0}
+
+
+def updated(lexlip: Run, *options: object) -> dict[str, Any]:
+    done: dict[str, Any] = json.loads(
+        lexlip("index", "--update", "--index", "many", "--json", *options).stdout
+    )
+    return done
+
+
+def counts(done: dict[str, Any]) -> dict[str, int]:
+    return {name: done[name] for name in ("added", "changed", "deleted", "unchanged", "moved", "kept")}
+
+
+@pytest.fixture
+def many(tmp_path: Path, model_folder: Path) -> Path:
+    return sharded_index(tmp_path, model_folder, tars=2)
+
+
+def test_an_update_is_as_a_new_index_and_encodes_only_what_is_new(
+    lexlip: Run, tmp_path: Path, many: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+    start = PhotoVectors.__init__
+
+    def counting(self: PhotoVectors, *arguments: Any, **how: Any) -> None:
+        start(self, *arguments, **how)
+        encoded.append(len(self.indices))
+
+    monkeypatch.setattr(PhotoVectors, "__init__", counting)
+    with PhotoSearch(many, keep_states=1) as search:
+        page = search.text("a dog", 4)
+        before, second = answers_of(search), search.text("a dog", 4, cursor=page.cursor)
+        right = change(tmp_path / "tars")
+        assert counts(updated(lexlip)) == right
+        assert sorted(encoded) == [2, 7]
+        found = answers_of(search)  # as long as nobody asks for the new state
+        assert found[:12] + found[13:] == before[:12] + before[13:]  # less bytes of the tar
+        assert search.refresh()
+        assert not search.refresh()
+        after = answers_of(search)
+        assert after != before
+        again = search.text("a dog", 4, cursor=page.cursor)  # of the old state
+        assert [hit.id for hit in again.hits] == [hit.id for hit in second.hits]
+    index("tars/*.tar", "one", model_folder)
+    assert after == answers(many) == answers(tmp_path / "one")
+    nothing = dict.fromkeys(right, 0) | {"unchanged": 21}
+    written = (many / "index.json").read_bytes()
+    assert counts(updated(lexlip, "tars/*.tar")) == nothing
+    assert (many / "index.json").read_bytes() == written
+    assert not (many / "unfinished").exists()
+
+
+def test_a_tar_that_cannot_be_read_keeps_its_photos(lexlip: Run, tmp_path: Path, many: Path) -> None:
+    whole = (tmp_path / "tars" / "00.tar").read_bytes()
+    was = answers(many)
+    (tmp_path / "tars" / "00.tar").write_bytes(whole[: len(whole) // 2])  # as while it is copied
+    write_tars(tmp_path / "tars", 1, first=2)
+    done = updated(lexlip)
+    assert (done["kept"], done["added"], done["deleted"]) == (7, 7, 0)
+    assert [place["id"] for place in done["unlisted"]] == ["00.tar"]
+    (tmp_path / "tars" / "00.tar").write_bytes(whole)
+    assert counts(updated(lexlip)) == dict.fromkeys(counts(done), 0) | {"unchanged": 21}
+    (tmp_path / "tars" / "02.tar").unlink()
+    refused = lexlip("index", "--update", "--index", "many", code=2).output
+    assert "7 of the 21 photos of" in refused
+    assert "give --prune to delete them" in refused
+    assert len(read_sharded(many).shards) == 3
+    assert updated(lexlip, "--prune")["deleted"] == 7
+    found = answers(many)
+    assert found == was
+    tables = {path.name for path in many.iterdir()} - {read_sharded(many).directory}
+    assert tables == {"index.json", "writer.lock", *former(many)}
+
+
+def test_a_tar_without_photos_is_counted_once(lexlip: Run, tmp_path: Path, many: Path) -> None:
+    write_tar(tmp_path / "tars" / "01.tar", {})
+    assert "7 of the 14 photos of" in lexlip("index", "--update", "--index", "many", code=2).output
+    assert updated(lexlip, "--prune")["deleted"] == 7
+    again = updated(lexlip)
+    assert (again["deleted"], again["unchanged"]) == (0, 7)
+
+
+def former(many: Path) -> list[str]:
+    """The data folder before, which stays for those who still search it."""
+    named = read_sharded(many).directory
+    found = [path.name for path in many.glob("data-*") if path.name != named]
+    assert len(found) == 1
+    return found
+
+
+def test_a_damaged_shard_is_made_anew(lexlip: Run, many: Path) -> None:
+    was = answers(many)
+    shard = read_sharded(many).shards[0]
+    table = next((many / read_sharded(many).directory / shard["folder"]).glob("data-*/photos-1.sqlite"))
+    data = table.read_bytes()
+    table.write_bytes(data[:5000] + bytes([data[5000] ^ 1]) + data[5001:])
+    done = updated(lexlip, "--repair")
+    assert (done["repaired"], done["damaged_files"], done["unchanged"]) == (7, 1, 7)
+    assert answers(many) == was
+    assert updated(lexlip, "--repair")["damaged_files"] == 0
+
+
+def test_what_an_update_refuses_is_one_sentence(
+    lexlip: Run, tmp_path: Path, many: Path, other_model: Path
+) -> None:
+    def refused(*options: object) -> str:
+        return lexlip("index", "--update", "--index", "many", *options, code=2).output
+
+    written = (many / "index.json").read_bytes()
+    write_tars(tmp_path / "others")
+    assert "was made from" in refused("others/*.tar")
+    assert "one SOURCE" in refused("tars/00.tar", "tars/01.tar")
+    assert "--exclude is not for" in refused("--exclude", "x")
+    assert "with --topk 32, not 8" in refused("--topk", 8)
+    assert "give the model that made it" in refused("--model", other_model)
+    write_tars(tmp_path / "tars", 1, first=2)
+    assert "no Ray cluster at 'localhost:1'" in refused("--ray", "localhost:1")
+    assert (many / "index.json").read_bytes() == written
+    lexlip("index", "tars", "--index", "one", "--model", other_model)
+    assert "--ray updates shards, and one has none" in lexlip(
+        "index", "--update", "--index", "one", "--ray", "local", code=2
+    ).output  # fmt: skip
+
+
+def test_an_interrupted_update_changes_nothing_and_goes_on(
+    lexlip: Run, tmp_path: Path, many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = change(tmp_path / "tars")
+    written, was = (many / "index.json").read_bytes(), answers(many)[:5]
+    make, made = ShardIndexer.index, list[str]()
+
+    def once(self: ShardIndexer, work: Any) -> Any:
+        if made:
+            raise KeyboardInterrupt
+        made.append(work.tar)
+        return make(self, work)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardIndexer, "index", once)
+        said = lexlip("index", "--update", "--index", "many", code=130).output
+    assert "nothing was changed" in said
+    assert (many / "index.json").read_bytes() == written
+    assert answers(many)[:5] == was
+    monkeypatch.setattr(ShardIndexer, "index", lambda self, work: made.append(work.tar) or make(self, work))
+    assert counts(updated(lexlip)) == right
+    assert [Path(tar).name for tar in made] == ["00.tar", "02.tar"]

@@ -71,7 +71,8 @@ class _Group:
         self.tar = tar
         self.versions: Counter[str] = Counter()  # that are searched, with the number of states
         self._spread = placement_group([{"CPU": 1}] * replicas, strategy="SPREAD")
-        actor: Any = ray.remote(num_cpus=1, max_restarts=-1, concurrency_groups={"beside": 1})(Replica)
+        options: dict[str, Any] = {"num_cpus": 1, "max_restarts": -1, "concurrency_groups": {"beside": 1}}
+        actor: Any = ray.remote(**options)(Replica)
         places = [PlacementGroupSchedulingStrategy(self._spread, number) for number in range(replicas)]
 
         def starter(place: Any) -> Callable[[], Any]:

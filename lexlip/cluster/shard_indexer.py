@@ -183,7 +183,7 @@ class ShardIndexer:
         return _keep(work, record)
 
 
-def _compare(folder: Path | None, earlier: Path | None) -> dict[str, int]:
+def _compare(folder: Path | None, earlier: Path | None) -> dict[str, Any]:
     """Return how many photos were added, changed, deleted and moved from one shard to another."""
     now, was = _digests(folder), _digests(earlier)
     added, gone = now.keys() - was.keys(), was.keys() - now.keys()

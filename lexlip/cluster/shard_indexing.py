@@ -144,7 +144,7 @@ def make_shards(
         keys = list(works)
         return {keys[number]: reason for number, reason in reasons.items()}
     tell = progress if callable(progress) else None
-    indexer = ShardIndexer(*settings, threads=None, tell=tell)
+    indexer = ShardIndexer(*settings, None, tell)
     failed: dict[Key, str] = {}
     hide = None if progress and tell is None else True
     begun = total - len(works)

@@ -61,6 +61,8 @@ class Journal:
         kept: indices in the source of the photos that need not be encoded again.
     """
 
+    kept: list[int]
+
     def __init__(
         self,
         index: Path,

@@ -39,7 +39,7 @@ def write_tars(folder: Path, tars: int = 3, photos: int = 7, first: int = 0) -> 
     return paths
 
 
-def add_photos(path: Path, photos: int = 1) -> None:
+def add_photos(path: Path, photos: int = 1, caption: str = "a dog") -> None:
     """Put drawn photos 9.jpg, 10.jpg, … at the end of a tar, in whose place the longer one comes at once."""
     part = path.with_suffix(".part")
     part.write_bytes(path.read_bytes())
@@ -48,9 +48,10 @@ def add_photos(path: Path, photos: int = 1) -> None:
         for number in range(9, 9 + photos):
             picture = io.BytesIO()
             scenes.image(number).save(picture, "JPEG")
-            info = tarfile.TarInfo(f"{number}.jpg")
-            info.size = len(picture.getvalue())
-            tar.addfile(info, io.BytesIO(picture.getvalue()))
+            for name, data in ((f"{number}.jpg", picture.getvalue()), (f"{number}.txt", caption.encode())):
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
     part.replace(path)
 
 

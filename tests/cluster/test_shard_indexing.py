@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from lexlip.errors import DataError
 from lexlip.indexing.api import index
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
-from tests.cluster.conftest import sharded_index, write_tars
+from tests.cluster.conftest import add_photos, sharded_index, write_tars
 
 Run = Callable[..., Result]
 QUERIES = ["a dog", "two dogs on the grass", "a red ball -dog", "man^2 +dog", "a dog and a man"]
@@ -105,3 +106,30 @@ def test_shards_are_explained_by_their_model_and_exported_as_one_index(
         points.append(sorted((point for one in written for point in one["points"]), key=lambda p: p["id"]))
     assert points[0] == points[1]
     assert len(points[0]) == 14
+
+
+def test_captions_of_all_shards_are_searched_together(
+    lexlip: Run, tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = sharded_index(tmp_path, model_folder, 2)
+    index("tars/*.tar", "one", model_folder, quantization="unit")
+
+    def found(folder: Path) -> list[tuple[str, float]]:
+        with PhotoSearch(folder, captions=True) as search:
+            return [(hit.id, hit.score) for hit in search.text("a brown dog jumps", 30).hits]
+
+    assert found(many) == found(tmp_path / "one")
+    with PhotoSearch(many, captions=True) as search:
+        add_photos(tmp_path / "tars" / "01.tar", caption="a zebra")
+        assert json.loads(lexlip("index", "--update", "--index", many, "--json").stdout)["added"] == 1
+        assert search.refresh()
+        assert search.text("zebra", 1).hits[0].id == "01.tar/9.jpg"
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lexlip.indexing.caption_index.has_anserini", lambda: False)
+        write_tars(tmp_path / "tars", 1, first=2)
+        assert "of 22 photos cannot be searched" in lexlip("index", "--update", "--index", many).stderr
+        with pytest.raises(DataError, match="Anserini was missing"):
+            PhotoSearch(many, captions=True)
+    lexlip("index", "--update", "--index", many)  # makes up for it
+    assert len(found(many)) == 22

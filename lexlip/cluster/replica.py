@@ -30,13 +30,13 @@ class ShardPlace(NamedTuple):
         folder: an absolute path.
         files: checksums of its files, by path in the folder.
         version: tells it from every other shard and every other state of it.
-        index: stands for the index, so that two indexes' copies are kept apart.
+        of_index: stands for the index, so that two indexes' copies are kept apart.
     """
 
     folder: str
     files: dict[str, str]
     version: str
-    index: str
+    of_index: str
 
 
 class FileGiver:
@@ -112,7 +112,7 @@ def copied(place: ShardPlace, giver: Any) -> Path:
         BridgeError: what arrived is not what was indexed.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexlip" / "served"
-    folder = home / place.index / place.version
+    folder = home / place.of_index / place.version
     if not wrong_files(folder, place.files):
         return folder
     temporary = folder.with_name(f"{folder.name}.{os.getpid()}")  # another replica may copy it too

@@ -49,7 +49,9 @@ def connected(address: str, processes: int = 0) -> Iterator[None]:
     try:
         with _handlers_kept():
             ray.init(address, **given)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # of any kind: Ray's own classes, and plain ones
+        if address == "local":
+            raise ConfigError(f"Ray cannot start here ({_first_line(error)}): try again") from error
         raise ConfigError(
             f"there is no Ray cluster at {address!r} ({_first_line(error)}): start one with"
             " `ray start --head`, or give --ray local"

@@ -144,7 +144,8 @@ def make_shards(
         keys = list(works)
         return {keys[number]: reason for number, reason in reasons.items()}
     tell = progress if callable(progress) else None
-    indexer = ShardIndexer(*settings, None, tell)
+    start: Any = ShardIndexer
+    indexer = start(*settings, None, tell)
     failed: dict[Key, str] = {}
     hide = None if progress and tell is None else True
     begun = total - len(works)
@@ -276,8 +277,17 @@ def commit(
     tars: Sequence[str],
     failed: dict[int, str],
     extra: dict[str, Any],
+    anew: bool = False,
 ) -> list[ShardRecord]:
-    """Make the complete shards the index; return what they hold."""
+    """Make the complete shards the index; return what they hold.
+
+    Args:
+        index: the index's folder.
+        names, tars: of the shards, in order.
+        failed: why, by the number of those that are not there.
+        extra: see `ShardedMetadata`.
+        anew: also if nothing has changed, and the captions too.
+    """
     unfinished = index / UNFINISHED
     data = next_data_folder(index)
     records: list[ShardRecord] = []
@@ -316,7 +326,7 @@ def commit(
         shards=shards,
     )
     ids, texts = _captions([unfinished / shard["folder"] for shard in shards])
-    if _as_before(index, metadata, bool(ids)):  # servers may have it open
+    if not anew and _as_before(index, metadata, bool(ids)):  # servers may have it open
         shutil.rmtree(unfinished, ignore_errors=True)
         return records
     before = _data_folder(index)

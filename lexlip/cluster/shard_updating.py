@@ -146,7 +146,7 @@ def update_shards(
             model_name = metadata.extra.get("model") if model is None else lasting_name(model)
             lost = {number: failed[tar] for number, tar in enumerate(names) if tar in missing}
             extra = {"model": model_name, **described}
-            records = commit(index, list(names.values()), list(names), lost, extra)
+            records = commit(index, list(names.values()), list(names), lost, extra, anew=repair)
     added = sum(record.added for record in made)
     changed = sum(record.changed for record in made)
     moved = sum(record.moved for record in made)

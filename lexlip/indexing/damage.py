@@ -25,7 +25,7 @@ from anserini_bridge.metadata import VOCABULARY_FILE
 from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TABLE
 from lexlip.models.model_folder import model_folder, read_words
-from lexlip.registry import BM25
+from lexlip.registry import BM25, WITH_WORDS
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import open_photos
 from lexlip.search.stages.index_model import check_encoder
@@ -97,7 +97,7 @@ class Damage:
 
     def way_out(self) -> str:
         """Return a sentence that says how to mend the index."""
-        if self.header.kind != WORDS or self.hopeless:
+        if self.header.kind not in WITH_WORDS or self.hopeless:
             return f"build the index at {self.index} again, with `lexlip index` and its SOURCE"
         return (
             f"only what is damaged is encoded again by `lexlip index --index {self.index} --update --repair`"

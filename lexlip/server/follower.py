@@ -123,7 +123,7 @@ class Follower:
             self.status = replace(self.status, done=done, total=total)
 
     async def _look(self) -> None:
-        seen = self._signature()
+        seen, late = self._signature(), False
         while True:
             await asyncio.sleep(LOOK)
             now = self._signature()
@@ -132,7 +132,11 @@ class Follower:
             try:
                 await self._refresh()
                 seen = now
+                if late:
+                    self._say("the newest state of the index is shown now")
+                late = False
             except FixableError as error:  # the next look tries again
+                late = True
                 self._say(f"the newest state of the index is not shown yet: {error}")
 
     def _signature(self) -> tuple[int, int] | None:

@@ -110,6 +110,32 @@ def test_a_commit_of_another_process_is_seen(tmp_path: Path, monkeypatch: pytest
     run(tmp_path, test)
 
 
+def test_a_state_that_cannot_be_shown_yet_is_said_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.05)
+    (tmp_path / "index.json").write_text("one")
+
+    async def test(follower: Follower, updates: Updates) -> None:
+        fine = updates.refresh
+
+        async def fail() -> None:
+            raise DataError("a replica did not start")
+
+        follower._refresh = fail
+        follower.follow()
+        await asyncio.sleep(0.2)
+        assert follower.status.message == ""
+        (tmp_path / "new").write_text("two")
+        os.replace(tmp_path / "new", tmp_path / "index.json")  # noqa: PTH105
+        await until(lambda: "not shown yet: a replica did not start" in follower.status.message)
+        follower._refresh = fine
+        await until(lambda: "is shown now" in follower.status.message)
+        assert updates.refreshed == 1
+
+    run(tmp_path, test)
+
+
 def test_changes_of_photos_begin_updates_and_others_do_not(tmp_path: Path) -> None:
     photos, index = tmp_path / "photos", tmp_path / "photos" / "index"
     index.mkdir(parents=True)

@@ -26,7 +26,7 @@ import time
 from torch.distributed import TCPStore
 store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 print(store.port, flush=True)
-time.sleep(600)
+time.sleep(3000)
 """
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
@@ -75,7 +75,7 @@ def test_a_node_that_dies_is_replaced(rendezvous: str, tmp_path: Path, rank: int
     logs = [tmp_path / f"{number}.log" for number in range(3)]
     agents = [agent(rendezvous, log, *arguments) for log in logs[:2]]
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while all(one.poll() is None for one in agents):
             assert time.monotonic() < end, logs[0].read_text()[-2000:]
             time.sleep(0.2)
@@ -84,8 +84,8 @@ def test_a_node_that_dies_is_replaced(rendezvous: str, tmp_path: Path, rank: int
         assert (run / "last").resolve().name == "step-00000005"
         alive = agents[1 - agents.index(dead)]
         agents.append(agent(rendezvous, logs[2], *arguments))
-        assert agents[2].wait(timeout=200) == 0, logs[2].read_text()[-2000:]
-        assert alive.wait(timeout=60) == 0
+        assert agents[2].wait(timeout=600) == 0, logs[2].read_text()[-2000:]
+        assert alive.wait(timeout=600) == 0
     finally:
         for one in agents:
             if one.poll() is None:

@@ -81,7 +81,7 @@ class LocalShards:
 
     def __init__(self, index: Path, metadata: ShardedMetadata, others: LocalShards | None = None) -> None:
         self._index = index
-        self._lock = others._lock if others else threading.Lock()  # of the numbers of users
+        self._lock: threading.Lock = others._lock if others else threading.Lock()  # of numbers of users
         self._open: dict[str, OpenShard] = {}
         self._threads = ThreadPoolExecutor(min(cores(), len(metadata.shards)), "lexlip shards")
         known = others._open if others else {}

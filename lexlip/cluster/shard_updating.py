@@ -42,12 +42,13 @@ if TYPE_CHECKING:
 
 def update(index: str | Path, source: Sequence[str] = (), **how: Any) -> Updated:
     """Update an index of words, whole or in shards; see `update_shards` and `lexlip.indexing.api.update`."""
-    if (Path(index) / METADATA_FILE).is_file() and read_header(index).kind == "sharded":
+    kind = read_header(index).kind if (Path(index) / METADATA_FILE).is_file() else ""
+    if kind == "sharded":
         for option in ("images", "split", "exclude"):
             if how.pop(option, None):
                 raise ConfigError(f"--{option} is not for an index in shards: leave it out")
         return update_shards(index, source, **how)
-    if how.pop("address", None) is not None:
+    if how.pop("address", None) is not None and kind:
         raise ConfigError(f"--ray updates shards, and {index} has none: leave it out")
     return api.update(index, source, **how)
 

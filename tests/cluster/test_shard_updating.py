@@ -99,6 +99,16 @@ def test_an_update_is_as_a_new_index_and_encodes_only_what_is_new(
     assert not (many / "unfinished").exists()
 
 
+@pytest.mark.usefixtures("cluster")
+def test_a_cluster_updates_as_one_process_does(
+    lexlip: Run, tmp_path: Path, many: Path, model_folder: Path
+) -> None:
+    right = change(tmp_path / "tars")
+    assert counts(updated(lexlip, "--ray", "local")) == right
+    index("tars/*.tar", "one", model_folder)
+    assert answers(many) == answers(tmp_path / "one")
+
+
 def test_a_tar_that_cannot_be_read_keeps_its_photos(lexlip: Run, tmp_path: Path, many: Path) -> None:
     whole = (tmp_path / "tars" / "00.tar").read_bytes()
     was = answers(many)

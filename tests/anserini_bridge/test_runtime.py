@@ -71,7 +71,7 @@ def test_without_pyserini_lucene_comes_along(monkeypatch: pytest.MonkeyPatch, tm
     assert runtime.has_anserini()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert not runtime.has_anserini()
-    with pytest.raises(NoJar, match=r"install it with `pip install 'lexlip\[anserini\]'`$"):
+    with pytest.raises(NoJar, match=r"this needs Anserini: pip install 'lexlip\[anserini\]'$"):
         find_anserini()
     assert find_jar.__wrapped__() == runtime._PACKAGED
     monkeypatch.setattr(runtime, "_PACKAGED", tmp_path / "gone.jar")

@@ -49,7 +49,7 @@ def test_text() -> None:
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "mini, 4 photos x 2 captions, V = 300"
-    assert lines[1].split()[1:4] == ["terms", "an", "image,"]
+    assert lines[1].split()[1:4] == ["words", "an", "image,"]
     assert lines[2] == "bf16 on cpu, threads: 1, rounds: 2"
     assert lines[3].split("  ")[-1].strip() == "peak MB"
     assert [line.split()[0] for line in lines[4:]] == ["encoders", "naive", "lean"]

@@ -160,7 +160,7 @@ def test_mini_finds_a_flag_where_it_is() -> None:
     astronaut = sample("astronaut.jpg")
     seen = words_of_picture(model, astronaut)
     where = places(model, astronaut, list(seen.weights))
-    assert (where.rows, where.columns, where.box) == (7, 7, (0, 0, 1, 1))
+    assert (where.rows, where.columns, where.box) == (8, 8, (0, 0, 1, 1))
     assert [where.weight(word) for word in where.words] == pytest.approx(
         list(seen.weights.values()), abs=1e-5
     )

@@ -15,16 +15,17 @@ from tests.server.page.test_search import asked, ids, until
 Visit = Callable[..., Page]
 
 
-def brightness(page: Page) -> list[list[float]]:
-    """How little the heat map darkens the middle of each of its 7 × 7 places."""
+def brightness(page: Page, side: int = 7) -> list[list[float]]:
+    """How little the heat map darkens the middle of each of its side × side places."""
     found: list[list[float]] = page.evaluate(
-        """() => {
+        """(side) => {
             const canvas = document.querySelector(".heat canvas");
             const context = canvas.getContext("2d");
             const at = (place) => place * 32 + 16;
-            return [...Array(7).keys()].map((row) => [...Array(7).keys()].map(
+            return [...Array(side).keys()].map((row) => [...Array(side).keys()].map(
                 (column) => 255 - context.getImageData(at(column), at(row), 1, 1).data[3]));
-        }"""
+        }""",
+        side,
     )
     return found
 

@@ -146,12 +146,12 @@ def test_a_photo_its_words_and_where_they_are(visit: Visit, real: str, photos: P
 
     page.locator(".cloud button", has_text="cup").first.hover()
     expect(page.locator(".heat")).to_have_class("heat on", timeout=60_000)  # the image model starts
-    found = brightness(page)
+    found = brightness(page, 8)
     places = page.request.get(f"/api/photos/{key}/places", params={"words": "cup"}).json()
     given = places["words"]["cup"]
     flat = [value for row in found for value in row]
-    assert (places["rows"], places["columns"]) == (7, 7)
-    assert max(range(49), key=flat.__getitem__) == max(range(49), key=given.__getitem__)
+    assert (places["rows"], places["columns"]) == (8, 8)
+    assert max(range(64), key=flat.__getitem__) == max(range(64), key=given.__getitem__)
 
 
 def test_a_picture_finds_itself(visit: Visit, real: str, photos: Path) -> None:

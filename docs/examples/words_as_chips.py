@@ -12,7 +12,7 @@ with PhotoSearch(".lexlip") as photos:
     print("changed:", answer.terms, "without", answer.without)
     print("best:", answer.hits[0].id)
 
-    answer = photos.words({"coffee": 1.0, "table": 0.5}, without=["cat"])
+    answer = photos.words({"coffee": 1.0, "table": 0.5}, without=["people"])
     print("by words:", answer.hits[0].id, answer.hits[0].words)
 
     answer = photos.similar(answer.hits[0].id)

@@ -19,8 +19,10 @@ def test_the_graph_that_ships_is_that_of_the_model(tmp_path: Path) -> None:
     write_image_graph(folder)
     assert check_model(folder) == []
     assert (folder / GRAPH).stat().st_size < 100_000
-    pixels = np.random.default_rng(0).integers(0, 256, (3, 3, 224, 224), dtype=np.uint8)
-    made, shipped = (PhotoEncoder(name).encode_image(pixels) for name in (folder, "mini"))
+    encoders = PhotoEncoder(folder), PhotoEncoder("mini")
+    side = encoders[0].config.image.size
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 3, side, side), dtype=np.uint8)
+    made, shipped = (encoder.encode_image(pixels) for encoder in encoders)
     assert abs(made - shipped).max() < 1e-5
 
 

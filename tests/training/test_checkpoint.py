@@ -158,7 +158,7 @@ def test_a_half_written_checkpoint_is_never_picked_up(tmp_path: Path, monkeypatc
 def test_a_checkpoint_that_was_written_but_not_linked_is_written_again(tmp_path: Path, monkeypatch) -> None:
     save(tmp_path, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "symlink_to", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Path, "symlink_to", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             save(tmp_path, 2)
     assert load(tmp_path)[0] == 1

@@ -105,6 +105,26 @@ def test_slices_of_a_large_batch(tmp_path: Path, corpus: Corpus, monkeypatch: py
         assert (searcher.vectors(corpus.ids[:450]) != corpus.vectors[:450]).nnz == 0
 
 
+def test_weights_are_kept_whatever_their_size(tmp_path: Path) -> None:
+    """While they wait, a word and its weight share 32 bits, and so do a document and its weight."""
+    words = [f"w{number}" for number in range(70_000)]  # 17 bits, so 15 for a weight
+    edges = [
+        bits + more for bits in (2**15, 2**22, 2**29) for more in (-2, -1, 0, 1)
+    ]  # of 1,000 documents: 22
+    rng = np.random.default_rng(3)
+    columns = np.sort(rng.choice(len(words), (1_000, 2), replace=True), axis=1) + [0, 1]
+    weights = rng.choice([1, 500, *edges], columns.shape)
+    vectors = csr_matrix(
+        (weights.ravel(), (np.arange(2_000) // 2, columns.ravel() % len(words))), (1_000, len(words))
+    )
+    ids = [str(row) for row in range(1_000)]
+    path = tmp_path / "index"
+    with ImpactWriter(path, words, **SETTINGS) as writer:
+        writer.add(ids, vectors)
+    with ImpactSearcher(path) as searcher:
+        assert (searcher.vectors(ids) != vectors).nnz == 0
+
+
 def test_an_exception_undoes_an_update(small: Path) -> None:
     before = hits(small)
     writer = update(small).__enter__()

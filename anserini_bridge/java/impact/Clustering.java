@@ -16,11 +16,11 @@ final class Clustering {
   private static final int PART = 1 << 10; // documents that are copied together, to fit into the cache
   private static final int SERIAL = 1 << 14; // documents for which a separate task is not worth its cost
 
-  // a CSR matrix
+  // a CSR matrix, see Rows
   private int words;
   private int[] ends;
-  private int[] terms;
-  private int[] weights;
+  private int[] postings;
+  private int weightBits;
 
   private int[] order; // rows
   private float[] scores; // of the documents, by position in the order
@@ -30,8 +30,8 @@ final class Clustering {
     Clustering clustering = new Clustering();
     clustering.words = words;
     clustering.ends = rows.ends();
-    clustering.terms = rows.terms();
-    clustering.weights = rows.weights();
+    clustering.postings = rows.postings();
+    clustering.weightBits = rows.weightBits();
     clustering.order = new int[rows.size()];
     clustering.scores = new float[rows.size()];
     Arrays.setAll(clustering.order, row -> row);
@@ -83,7 +83,7 @@ final class Clustering {
       part.ends = new int[PART];
       part.order = new int[PART];
       part.scores = new float[PART];
-      part.terms = part.weights = new int[0];
+      part.postings = new int[0];
     }
 
     /** Orders a part of a matrix, in a copy of that part. */
@@ -97,28 +97,29 @@ final class Clustering {
     }
 
     private void copy(Clustering whole, int from, int to) {
-      int postings = 0;
+      int size = 0;
       for (int at = from; at < to; at++) {
-        postings += whole.ends[whole.order[at]] - whole.start(whole.order[at]);
-        part.ends[at - from] = postings;
+        size += whole.ends[whole.order[at]] - whole.start(whole.order[at]);
+        part.ends[at - from] = size;
         part.order[at - from] = at - from;
       }
-      if (part.terms.length < postings) {
-        part.terms = new int[postings];
-        part.weights = new int[postings];
+      if (part.postings.length < size) {
+        part.postings = new int[size];
       }
+      part.weightBits = whole.weightBits;
+      int weightMask = (1 << whole.weightBits) - 1;
       part.words = 0;
       int next = 0;
       for (int at = from; at < to; at++) {
         int row = whole.order[at];
         for (int i = whole.start(row); i < whole.ends[row]; i++) {
-          int term = whole.terms[i];
-          if (numbers[term] == 0) {
-            used[part.words++] = term;
-            numbers[term] = part.words;
+          int posting = whole.postings[i];
+          int word = posting >>> whole.weightBits;
+          if (numbers[word] == 0) {
+            used[part.words++] = word;
+            numbers[word] = part.words;
           }
-          part.terms[next] = numbers[term] - 1;
-          part.weights[next++] = whole.weights[i];
+          part.postings[next++] = numbers[word] - 1 << whole.weightBits | posting & weightMask;
         }
       }
       for (int i = 0; i < part.words; i++) {
@@ -185,8 +186,10 @@ final class Clustering {
   private float score(float[] toward, int row) {
     float sum = 0;
     int end = ends[row];
+    int weightMask = (1 << weightBits) - 1;
     for (int i = start(row); i < end; i++) {
-      sum += weights[i] * toward[terms[i]];
+      int posting = postings[i];
+      sum += (posting & weightMask) * toward[posting >>> weightBits];
     }
     return sum;
   }
@@ -194,8 +197,10 @@ final class Clustering {
   private void add(float[] toward, int at, float sign) {
     int row = order[at];
     int end = ends[row];
+    int weightMask = (1 << weightBits) - 1;
     for (int i = start(row); i < end; i++) {
-      toward[terms[i]] += sign * weights[i];
+      int posting = postings[i];
+      toward[posting >>> weightBits] += sign * (posting & weightMask);
     }
   }
 

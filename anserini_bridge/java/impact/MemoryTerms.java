@@ -1,5 +1,6 @@
 package impact;
 
+import java.util.function.IntBinaryOperator;
 import java.util.function.IntFunction;
 import org.apache.lucene.index.BaseTermsEnum;
 import org.apache.lucene.index.ImpactsEnum;
@@ -12,20 +13,29 @@ import org.apache.lucene.util.BytesRef;
 final class MemoryTerms extends Terms {
   private final IntFunction<BytesRef> term;
   private final int[] starts;
-  private final int[] documents;
-  private final int[] frequencies;
+  private final int[] postings;
+  private final int shift;
+  private final IntBinaryOperator frequency;
 
   /**
    * @param term returns a term by its number; terms are in ascending order
    * @param starts position of each term's first posting; one more entry than terms
-   * @param documents document of each posting; ascending inside a term
-   * @param frequencies frequency of each posting; null for a field without frequencies
+   * @param postings document << shift of each posting, and anything in the bits below; ascending inside
+   *     a term
+   * @param frequency returns a posting's frequency, by the numbers of its term and itself; null for a
+   *     field without frequencies
    */
-  MemoryTerms(IntFunction<BytesRef> term, int[] starts, int[] documents, int[] frequencies) {
+  MemoryTerms(
+      IntFunction<BytesRef> term,
+      int[] starts,
+      int[] postings,
+      int shift,
+      IntBinaryOperator frequency) {
     this.term = term;
     this.starts = starts;
-    this.documents = documents;
-    this.frequencies = frequencies;
+    this.postings = postings;
+    this.shift = shift;
+    this.frequency = frequency;
   }
 
   @Override
@@ -45,7 +55,7 @@ final class MemoryTerms extends Terms {
 
   @Override
   public long getSumDocFreq() {
-    return documents.length;
+    return postings.length;
   }
 
   @Override
@@ -55,7 +65,7 @@ final class MemoryTerms extends Terms {
 
   @Override
   public boolean hasFreqs() {
-    return frequencies != null;
+    return frequency != null;
   }
 
   @Override
@@ -95,14 +105,14 @@ final class MemoryTerms extends Terms {
     public long totalTermFreq() {
       long sum = 0;
       for (int i = starts[number]; i < starts[number + 1]; i++) {
-        sum += frequencies == null ? 1 : frequencies[i];
+        sum += frequency == null ? 1 : frequency.applyAsInt(number, i);
       }
       return sum;
     }
 
     @Override
     public PostingsEnum postings(PostingsEnum reuse, int flags) {
-      return new Column(starts[number], starts[number + 1]);
+      return new Column(number);
     }
 
     @Override
@@ -127,13 +137,15 @@ final class MemoryTerms extends Terms {
   }
 
   private final class Column extends PostingsEnum {
+    private final int term;
     private final int end;
     private int at;
     private int document = -1;
 
-    Column(int start, int end) {
-      this.at = start - 1;
-      this.end = end;
+    Column(int term) {
+      this.term = term;
+      at = starts[term] - 1;
+      end = starts[term + 1];
     }
 
     @Override
@@ -143,7 +155,7 @@ final class MemoryTerms extends Terms {
 
     @Override
     public int nextDoc() {
-      return document = ++at < end ? documents[at] : NO_MORE_DOCS;
+      return document = ++at < end ? postings[at] >>> shift : NO_MORE_DOCS;
     }
 
     @Override
@@ -156,7 +168,7 @@ final class MemoryTerms extends Terms {
 
     @Override
     public int freq() {
-      return frequencies == null ? 1 : frequencies[at];
+      return frequency == null ? 1 : frequency.applyAsInt(term, at);
     }
 
     @Override

@@ -1,6 +1,8 @@
 package impact;
 
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.lucene.util.BytesRef;
 
 /** Documents of the next segment: a CSR matrix of weights, ids, and the order of their addition. */
@@ -10,26 +12,37 @@ final class Rows {
   private int[] idEnds = new int[1024];
   private byte[] ids = new byte[1 << 14];
   private int[] ends = new int[1024];
-  private int[] terms = new int[1 << 15];
-  private int[] weights = new int[1 << 15];
+  private int[] postings = new int[1 << 15];
+  private final Map<Integer, Integer> large = new HashMap<>(); // weights that do not fit, by posting
+  private final int weightBits;
+
+  /** @param words number of words */
+  Rows(int words) {
+    weightBits = Integer.SIZE - bits(words);
+  }
 
   int size() {
     return rows;
   }
 
-  /** Bytes of the documents; their postings count twice, as writing a segment copies them. */
+  /** Bytes that the documents take. */
   long bytes() {
-    return 16L * end(rows - 1) + idEnd(rows - 1) + 32L * rows;
+    return 4L * end(rows - 1) + idEnd(rows - 1) + 16L * rows;
+  }
+
+  /** Bytes that writing them as a segment takes besides: their order, and postings and ids by term. */
+  long bytesToWrite() {
+    return 4L * end(rows - 1) + idEnd(rows - 1) + 32L * rows;
   }
 
   /** Whether documents and postings can be counted in an int after one more document. */
-  boolean hasRoomFor(int postings, int idLength) {
+  boolean hasRoomFor(int newPostings, int idLength) {
     int most = Integer.MAX_VALUE - 64;
-    return postings <= most - end(rows - 1) && idLength <= most - idEnd(rows - 1) && rows < most;
+    return newPostings <= most - end(rows - 1) && idLength <= most - idEnd(rows - 1) && rows < most;
   }
 
-  /** Adds a document with the terms newTerms[from:to], in any order, and their weights. */
-  void add(BytesRef id, long order, int[] newTerms, int[] newWeights, int from, int to) {
+  /** Adds a document with the words newWords[from:to], in any order, and their weights. */
+  void add(BytesRef id, long order, int[] newWords, int[] newWeights, int from, int to) {
     if (rows == orders.length) {
       int more = grown(rows + 1);
       orders = Arrays.copyOf(orders, more);
@@ -41,14 +54,17 @@ final class Rows {
     if (ids.length - idStart < id.length) {
       ids = Arrays.copyOf(ids, grown(idStart + id.length));
     }
-    if (terms.length - start < to - from) {
-      int more = grown(start + to - from);
-      terms = Arrays.copyOf(terms, more);
-      weights = Arrays.copyOf(weights, more);
+    if (postings.length - start < to - from) {
+      postings = Arrays.copyOf(postings, grown(start + to - from));
     }
     System.arraycopy(id.bytes, id.offset, ids, idStart, id.length);
-    System.arraycopy(newTerms, from, terms, start, to - from);
-    System.arraycopy(newWeights, from, weights, start, to - from);
+    int most = mostWeight();
+    for (int i = from, at = start; i < to; i++, at++) {
+      postings[at] = newWords[i] << weightBits | Math.min(newWeights[i], most);
+      if (newWeights[i] >= most) {
+        large.put(at, newWeights[i]);
+      }
+    }
     orders[rows] = order;
     idEnds[rows] = idStart + id.length;
     ends[rows] = start + to - from;
@@ -79,13 +95,43 @@ final class Rows {
     return ends;
   }
 
-  /** For each posting the word's number; those of a document are at start(row) to end(row). */
-  int[] terms() {
-    return terms;
+  /**
+   * For each posting word << weightBits | weight; those of a document are at start(row) to end(row).
+   * Weights from mostWeight on are this, see weight.
+   */
+  int[] postings() {
+    return postings;
   }
 
-  int[] weights() {
-    return weights;
+  int weightBits() {
+    return weightBits;
+  }
+
+  int mostWeight() {
+    return (1 << weightBits) - 1;
+  }
+
+  int word(int posting) {
+    return postings[posting] >>> weightBits;
+  }
+
+  int weight(int posting) {
+    int weight = postings[posting] & mostWeight();
+    return weight == mostWeight() ? large.get(posting) : weight;
+  }
+
+  /** The weight of a word that a document has. */
+  int weight(int row, int word) {
+    int posting = start(row);
+    while (word(posting) != word) {
+      posting++;
+    }
+    return weight(posting);
+  }
+
+  /** Bits that the numbers below a number need; at least one. */
+  static int bits(int numbers) {
+    return Integer.SIZE - Integer.numberOfLeadingZeros(Math.max(1, numbers - 1));
   }
 
   private int idEnd(int row) {

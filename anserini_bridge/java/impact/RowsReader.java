@@ -102,17 +102,15 @@ final class RowsReader extends FilterLeafReader {
     int[] sorted = Arrays.copyOf(ids.sort(), documents.length);
     int[] starts = new int[documents.length + 1];
     Arrays.setAll(starts, i -> i);
-    return new MemoryTerms(i -> ids.get(sorted[i], id), starts, sorted, null);
+    return new MemoryTerms(i -> ids.get(sorted[i], id), starts, sorted, 0, null);
   }
 
   /** The CSR matrix by columns. */
   private Terms contentsTerms() {
-    int[] terms = rows.terms();
-    int[] weights = rows.weights();
     int postings = rows.end(rows.size() - 1);
     int[] next = new int[words.length];
     for (int i = 0; i < postings; i++) {
-      next[terms[i]]++;
+      next[rows.word(i)]++;
     }
     int[] starts = new int[words.length + 1];
     int[] used = new int[words.length];
@@ -124,18 +122,26 @@ final class RowsReader extends FilterLeafReader {
         next[word] = starts[count++];
       }
     }
-    int[] docs = new int[postings];
-    int[] frequencies = new int[postings];
+    int weightBits = Integer.SIZE - Rows.bits(documents.length);
+    int most = (1 << weightBits) - 1; // or more
+    int[] columns = new int[postings];
     for (int document = 0; document < documents.length; document++) {
       int row = documents[document];
       for (int i = rows.start(row); i < rows.end(row); i++) {
-        int at = next[terms[i]]++;
-        docs[at] = document;
-        frequencies[at] = weights[i];
+        columns[next[rows.word(i)]++] = document << weightBits | Math.min(rows.weight(i), most);
       }
     }
     return new MemoryTerms(
-        i -> words[used[i]], Arrays.copyOf(starts, count + 1), docs, frequencies);
+        i -> words[used[i]],
+        Arrays.copyOf(starts, count + 1),
+        columns,
+        weightBits,
+        (i, posting) -> {
+          int weight = columns[posting] & most;
+          return weight < most
+              ? weight
+              : rows.weight(documents[columns[posting] >>> weightBits], used[i]);
+        });
   }
 
   @Override

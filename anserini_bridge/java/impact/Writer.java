@@ -1,9 +1,7 @@
 package impact;
 
 import java.io.IOException;
-import java.util.ArrayDeque;
 import java.util.Arrays;
-import java.util.Deque;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -33,12 +31,12 @@ public final class Writer {
   static final String ORDER = "order";
   static final String CONTENTS = "contents";
   private static final String NEXT_ORDER = "next order";
-  private static final int WRITERS = 2; // segments that are written at the same time
+  private static final double WRITTEN = 0.75; // share of the memory that a segment takes while written
 
   private final BytesRef[] words;
   private final int[] sortedWords;
   private final boolean reorder;
-  private final long memory; // bytes of a segment's rows; at most WRITERS + 1 segments are held
+  private final long memory; // bytes of a segment that is written, and of the rows of the next
   private final Directory directory;
   private final Commits commits;
   private final ConcurrentMergeScheduler merging =
@@ -51,9 +49,9 @@ public final class Writer {
   private final IndexWriter lucene;
   private final DirectoryReader before; // the index before this session; null for a new one
   private final DirectoryReader template;
-  private Rows rows = new Rows();
+  private Rows rows;
   private long nextOrder;
-  private final Deque<FutureTask<Void>> segments = new ArrayDeque<>(); // being written, oldest first
+  private FutureTask<Void> segment; // that is being written; null: none
 
   /**
    * Opens a commit, see Commits.find, to change it.
@@ -73,7 +71,8 @@ public final class Writer {
     words = Packed.strings(wordBlock, wordEnds);
     sortedWords = Packed.sorted(words);
     this.reorder = reorder;
-    memory = (long) (memoryMb * 1e6 / (WRITERS + 1));
+    memory = (long) (memoryMb * 1e6);
+    rows = new Rows(words.length);
     directory = FSDirectory.open(Packed.path(path));
     IndexCommit old = create ? null : Commits.find(directory, Packed.string(named));
     IndexCommit start = old;
@@ -138,9 +137,7 @@ public final class Writer {
   /** Must be called before documents are replaced or deleted that were added in this session. */
   public static void flush(Writer writer) throws Exception {
     writer.startSegment();
-    while (!writer.segments.isEmpty()) {
-      writer.finishSegment();
-    }
+    writer.finishSegment();
   }
 
   /** The document number of each id when the index was opened, or -1; empty for a new index. */
@@ -157,7 +154,7 @@ public final class Writer {
       writer.lucene.deleteAll();
       for (LeafReaderContext leaf : all.leaves()) {
         SegmentRows.read(
-            leaf.reader(), writer.words, writer.sortedWords, writer.memory / 2, writer::add);
+            leaf.reader(), writer.words, writer.sortedWords, writer.memory / 8, writer::add);
       }
       flush(writer);
     }
@@ -203,7 +200,9 @@ public final class Writer {
   public static void close(Writer writer) throws IOException {
     try {
       writer.lucene.rollback();
-      writer.segments.forEach(segment -> segment.cancel(true));
+      if (writer.segment != null) {
+        writer.segment.cancel(true);
+      }
     } finally {
       writer.release();
     }
@@ -212,41 +211,46 @@ public final class Writer {
   private void add(BytesRef id, long order, int[] terms, int[] weights, int from, int to)
       throws Exception {
     if (rows.size() > 0
-        && (rows.bytes() >= memory || !rows.hasRoomFor(to - from, id.length))) {
+        && (rows.bytes() + rows.bytesToWrite() >= WRITTEN * memory
+            || !rows.hasRoomFor(to - from, id.length))) {
       startSegment();
+    } else if (segment != null && rows.bytes() >= (1 - WRITTEN) * memory) {
+      finishSegment();
     }
     rows.add(id, order, terms, weights, from, to);
   }
 
-  /** Hands the rows to a thread that writes them, as soon as one is free. */
+  /** Hands the rows to a thread that writes them, as soon as those before are written. */
   private void startSegment() throws Exception {
+    finishSegment();
     if (rows.size() == 0) {
       return;
     }
-    if (segments.size() == WRITERS) {
-      finishSegment();
-    }
     Rows full = rows;
-    rows = new Rows();
-    FutureTask<Void> segment =
+    rows = new Rows(words.length);
+    segment =
         new FutureTask<>(
             () -> {
               lucene.addIndexes(
                   RowsReader.of(template, full, order(full), words, sortedWords));
               return null;
             });
-    segments.add(segment);
     Thread thread = new Thread(segment, "segment");
     thread.setDaemon(true);
     thread.start();
   }
 
-  /** Waits for the oldest segment. */
+  /** Waits for the segment that is being written. */
   private void finishSegment() throws Exception {
+    if (segment == null) {
+      return;
+    }
     try {
-      segments.remove().get();
+      segment.get();
     } catch (ExecutionException failure) {
       throw failure.getCause() instanceof Exception cause ? cause : failure;
+    } finally {
+      segment = null;
     }
   }
 

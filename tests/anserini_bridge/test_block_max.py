@@ -29,6 +29,10 @@ def search(path: Path, queries: csr_matrix, k: int) -> Answers:
     return [(names, row.tolist()) for names, row in zip(ids, scores, strict=True)]
 
 
+def segments(index: Path) -> set[str]:
+    return {file.name for file in (index / "data-1" / "lucene").glob("*.si")}
+
+
 def check_index(path: Path) -> None:
     """Check every file with Lucene's own checker."""
     directory = java_class("org.apache.lucene.store.FSDirectory").open(
@@ -58,8 +62,7 @@ def test_clusters_and_segments(tmp_path: Path, queries: csr_matrix, reorder: boo
         for start in range(0, 12_000, 1_000):
             writer.add(ids[start : start + 1_000], vectors[start : start + 1_000])
     check_index(tmp_path / "i")
-    segments = len(list((tmp_path / "i" / "data-1" / "lucene").glob("*.si")))
-    assert segments == 1 if memory_mb == 512 else segments > 1
+    assert len(segments(tmp_path / "i")) == 1 if memory_mb == 512 else len(segments(tmp_path / "i")) > 1
     for k in (1, 10, 300, 5_000):
         assert search(tmp_path / "i", queries, k) == brute_force(queries, vectors, ids, k)
 
@@ -91,6 +94,7 @@ def test_updates_and_optimize_keep_the_answers(tmp_path: Path, queries: csr_matr
                         del held[name]
                 if session == 4:
                     writer.optimize()
+            assert len(segments(tmp_path / "i")) <= 2  # joined
             assert searcher.refresh()
             vectors, ids = vstack(list(held.values())).tocsr(), list(held)
             found, scores = searcher.search(queries, 50)
@@ -100,7 +104,31 @@ def test_updates_and_optimize_keep_the_answers(tmp_path: Path, queries: csr_matr
     check_index(tmp_path / "i")
     with ImpactSearcher(tmp_path / "i") as searcher:
         assert (searcher.metadata.documents, searcher.metadata.postings) == (len(held), vectors.nnz)
-    assert len(list((tmp_path / "i" / "data-1" / "lucene").glob("*.si"))) == 1
+    assert len(segments(tmp_path / "i")) == 1
+
+
+def test_small_updates_are_written_anew_together(tmp_path: Path, queries: csr_matrix) -> None:
+    """The large segment is left alone until the others have a sixteenth of its documents."""
+    vectors = clustered_vectors(4_000, seed=11, top=3)
+    rows, ids = list(vectors[:3_000]), [str(number) for number in range(3_000)]
+    index = tmp_path / "i"
+    with ImpactWriter(index, WORDS, **SETTINGS) as writer:
+        writer.add(ids, vectors[:3_000])
+    large = segments(index)
+    for session in range(25):
+        more = slice(3_000 + 20 * session, 3_020 + 20 * session)
+        with ImpactWriter(index, WORDS, mode="update", **SETTINGS) as writer:
+            writer.add([f"new{number}" for number in range(more.start, more.stop)], vectors[more])
+            writer.delete(ids[:10])
+        ids, rows = [*ids[10:], *(f"new{n}" for n in range(more.start, more.stop))], rows[10:]
+        rows += list(vectors[more])
+        assert len(segments(index)) <= 3
+        if session == 7:  # 160 new documents, 2,920 of the first
+            assert large < segments(index)
+        if session % 6 == 5:
+            assert search(index, queries, 20) == brute_force(queries, vstack(rows).tocsr(), ids, 20)
+    assert not large & segments(index)
+    check_index(index)
 
 
 def test_optimize_of_an_index_that_does_not_fit_into_the_memory(tmp_path: Path, queries: csr_matrix) -> None:

@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.lucene.index.BinaryDocValues;
 import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.LeafReader;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.MultiBits;
 import org.apache.lucene.index.PostingsEnum;
@@ -68,6 +69,20 @@ final class Ids {
       values.advanceExact(doc - leaf.docBase);
       BytesRef id = values.binaryValue();
       ids[(int) entry] = Arrays.copyOfRange(id.bytes, id.offset, id.offset + id.length);
+    }
+    return ids;
+  }
+
+  /** The ids of a segment's live documents. */
+  static BytesRef[] of(LeafReader segment) throws IOException {
+    BytesRef[] ids = new BytesRef[segment.numDocs()];
+    BinaryDocValues values = segment.getBinaryDocValues(Writer.ID);
+    Bits live = segment.getLiveDocs();
+    for (int document = 0, count = 0; document < segment.maxDoc(); document++) {
+      if (live == null || live.get(document)) {
+        values.advanceExact(document);
+        ids[count++] = BytesRef.deepCopyOf(values.binaryValue());
+      }
     }
     return ids;
   }

@@ -1,7 +1,10 @@
 package impact;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -10,6 +13,7 @@ import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.IndexCommit;
 import org.apache.lucene.index.IndexWriter;
 import org.apache.lucene.index.IndexWriterConfig;
+import org.apache.lucene.index.LeafReader;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.LogByteSizeMergePolicy;
 import org.apache.lucene.index.SegmentInfos;
@@ -31,6 +35,9 @@ public final class Writer {
   static final String ORDER = "order";
   static final String CONTENTS = "contents";
   private static final String NEXT_ORDER = "next order";
+  private static final int MANY = 3; // segments: fewer are left as they are
+  private static final int FEW = 16;
+  private static final int JOINED = 1 << 21; // documents: most that an update writes anew
   private static final double WRITTEN = 0.75; // share of the memory that a segment takes while written
 
   private final BytesRef[] words;
@@ -161,12 +168,50 @@ public final class Writer {
   }
 
   /**
+   * Writes segments anew as one, in which similar documents are side by side: many updates would leave
+   * many segments, and a search begins anew in each. The smallest are taken, then each that is not FEW
+   * times as large as those together; so even the largest one from time to time.
+   */
+  private static void join(Writer writer) throws Exception {
+    try (DirectoryReader all = DirectoryReader.open(writer.lucene)) {
+      List<LeafReader> segments = new ArrayList<>();
+      for (LeafReaderContext leaf : all.leaves()) {
+        segments.add(leaf.reader());
+      }
+      segments.sort(Comparator.comparingInt(LeafReader::numDocs));
+      int taken = 0;
+      long documents = 0;
+      for (; taken < segments.size(); taken++) {
+        int more = segments.get(taken).numDocs();
+        if (taken > 0 && (more >= FEW * documents || documents + more > JOINED)) {
+          break;
+        }
+        documents += more;
+      }
+      if (taken < MANY) {
+        return;
+      }
+      for (LeafReader segment : segments.subList(0, taken)) { // not what is added below
+        writer.lucene.deleteDocuments(idTerms(Ids.of(segment)));
+      }
+      for (LeafReader segment : segments.subList(0, taken)) {
+        SegmentRows.read(
+            segment, writer.words, writer.sortedWords, writer.memory / 8, writer::add);
+      }
+      flush(writer);
+    }
+  }
+
+  /**
    * Makes the changes durable, as a commit beside the one before; finish must follow.
    *
    * @return the commit's name, and after blanks the number of its live documents and of its postings
    */
   public static String commit(Writer writer) throws Exception {
     flush(writer);
+    if (writer.before != null) {
+      join(writer);
+    }
     IndexWriter lucene = writer.lucene;
     lucene.setLiveCommitData(Map.of(NEXT_ORDER, Long.toString(writer.nextOrder)).entrySet());
     lucene.flush();

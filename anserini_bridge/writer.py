@@ -63,8 +63,8 @@ class ImpactWriter:
         mode: "create" builds a new index; an old one at path can be searched until the new one is
             complete, and stays if the build fails. "update" changes an index that was made with the same
             settings; searchers see the changes, all at once, after `ImpactSearcher.refresh`.
-        memory_mb: MB for documents that wait and for the segment that is written. The ids added in one session are
-            held too, about 100 bytes each, to detect repeated ones.
+        memory_mb: MB for documents that wait and for the segment that is written. The ids added in one
+            session are held too, about 100 bytes each, to detect repeated ones.
         reorder: False keeps the documents of a segment in the order in which they were added.
         without: names of damaged segments, which an update drops with all of their documents; so no damage is
             looked for. None checks all files first, and refuses to update a damaged index.

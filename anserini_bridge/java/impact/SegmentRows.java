@@ -61,6 +61,12 @@ final class SegmentRows {
     }
   }
 
+  /** About as many bytes as a segment's documents take in Rows while they are written. */
+  static long bytes(LeafReader segment) throws IOException {
+    Terms terms = segment.terms(Writer.CONTENTS);
+    return 8 * (terms == null ? 0 : terms.getSumDocFreq()) + 64L * segment.maxDoc();
+  }
+
   private interface Posting {
     void take(int row, int word, int weight);
   }

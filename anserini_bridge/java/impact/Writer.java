@@ -35,9 +35,8 @@ public final class Writer {
   static final String ORDER = "order";
   static final String CONTENTS = "contents";
   private static final String NEXT_ORDER = "next order";
-  private static final int MANY = 3; // segments: fewer are left as they are
-  private static final int FEW = 16;
-  private static final int JOINED = 1 << 21; // documents: most that an update writes anew
+  private static final int MANY = 3; // segments: an update leaves fewer as they are
+  private static final int LARGE = 16; // times as many documents
   private static final double WRITTEN = 0.75; // share of the memory that a segment takes while written
 
   private final BytesRef[] words;
@@ -159,47 +158,51 @@ public final class Writer {
     flush(writer);
     try (DirectoryReader all = DirectoryReader.open(writer.lucene)) {
       writer.lucene.deleteAll();
-      for (LeafReaderContext leaf : all.leaves()) {
-        SegmentRows.read(
-            leaf.reader(), writer.words, writer.sortedWords, writer.memory / 8, writer::add);
-      }
-      flush(writer);
+      readAll(writer, all.leaves().stream().map(LeafReaderContext::reader).toList());
     }
   }
 
   /**
    * Writes segments anew as one, in which similar documents are side by side: many updates would leave
-   * many segments, and a search begins anew in each. The smallest are taken, then each that is not FEW
-   * times as large as those together; so even the largest one from time to time.
+   * many segments, and a search begins anew in each. The smallest are taken, then each that is less than
+   * LARGE times as large as those together, and fits into the memory with them; so the largest segment is
+   * written anew, too, but seldom.
    */
   private static void join(Writer writer) throws Exception {
     try (DirectoryReader all = DirectoryReader.open(writer.lucene)) {
-      List<LeafReader> segments = new ArrayList<>();
-      for (LeafReaderContext leaf : all.leaves()) {
-        segments.add(leaf.reader());
-      }
-      segments.sort(Comparator.comparingInt(LeafReader::numDocs));
-      int taken = 0;
+      List<LeafReader> segments =
+          all.leaves().stream()
+              .map(LeafReaderContext::reader)
+              .sorted(Comparator.comparingInt(LeafReader::numDocs))
+              .toList();
+      List<LeafReader> taken = new ArrayList<>();
       long documents = 0;
-      for (; taken < segments.size(); taken++) {
-        int more = segments.get(taken).numDocs();
-        if (taken > 0 && (more >= FEW * documents || documents + more > JOINED)) {
+      long bytes = 0;
+      for (LeafReader segment : segments) {
+        bytes += SegmentRows.bytes(segment);
+        boolean isLarge = documents > 0 && segment.numDocs() >= LARGE * documents;
+        if (isLarge || bytes >= WRITTEN * writer.memory) {
           break;
         }
-        documents += more;
+        taken.add(segment);
+        documents += segment.numDocs();
       }
-      if (taken < MANY) {
+      if (taken.size() < MANY) {
         return;
       }
-      for (LeafReader segment : segments.subList(0, taken)) { // not what is added below
+      for (LeafReader segment : taken) { // before they are added again
         writer.lucene.deleteDocuments(idTerms(Ids.of(segment)));
       }
-      for (LeafReader segment : segments.subList(0, taken)) {
-        SegmentRows.read(
-            segment, writer.words, writer.sortedWords, writer.memory / 8, writer::add);
-      }
-      flush(writer);
+      readAll(writer, taken);
     }
+  }
+
+  private static void readAll(Writer writer, List<LeafReader> segments) throws Exception {
+    for (LeafReader segment : segments) {
+      SegmentRows.read(
+          segment, writer.words, writer.sortedWords, writer.memory / 8, writer::add);
+    }
+    flush(writer);
   }
 
   /**

@@ -28,6 +28,7 @@ from lexlip.data import Skipped, Unlisted
 from lexlip.data.webdataset import folder_of
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.indexing import api
+from lexlip.indexing.api import Names, names_of
 from lexlip.indexing.report import Updated
 from lexlip.indexing.update import check_deletions, check_settings
 from lexlip.models.model_folder import lasting_name
@@ -40,23 +41,63 @@ if TYPE_CHECKING:
     from lexlip.photo_vectors import Progress
 
 
-def update(index: str | Path, source: Sequence[str] = (), **how: Any) -> Updated:
-    """Update an index of words, whole or in shards; see `update_shards` and `lexlip.indexing.api.update`."""
+def update(
+    index: str | Path = ".lexlip",
+    source: Names = (),
+    model: str | Path | None = None,
+    *,
+    address: str | None = None,
+    topk: int | Literal["all"] | None = None,
+    quantization: Scheme | None = None,
+    images: str | Path | None = None,
+    split: str | None = None,
+    exclude: str | Sequence[str] = (),
+    prune: bool = False,
+    repair: bool = False,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool | Progress = False,
+) -> Updated:
+    """Make an index of words match its photos again; open searches see it after `PhotoSearch.refresh`.
+
+    Args:
+        index: the index's folder; one in shards is updated shard by shard.
+        source, images, split, exclude: see `lexlip.index`; by default as the index was made. An index in
+            shards has one source, of tars, and takes neither images, split nor exclude.
+        model: where the model is now; None is where it was.
+        address: of the Ray cluster that makes shards, see `lexlip.cluster.session.connected`; None is this
+            process.
+        topk, quantization: None takes those that the index was made with; others are refused. A topk of
+            "all" is all words.
+        prune: delete photos that are gone, however many they are, or whose place cannot be listed.
+        repair: encode again what is damaged; without it a damaged index is refused.
+        workers, device: see `lexlip.index`.
+        progress: show a progress bar; or is told how many photos are done, of how many.
+
+    Raises:
+        DataError: there is no index, it is of another source, or too many photos are gone.
+        ConfigError: the index was made with other settings, or takes no such option; or there is no such
+            cluster.
+        ModelError: the model that made the index does not exist, or another one is named.
+        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
+    """
     kind = read_header(index).kind if (Path(index) / METADATA_FILE).is_file() else ""
+    settings: dict[str, Any] = {"topk": topk, "quantization": quantization, "prune": prune, "repair": repair}
+    settings |= {"workers": workers, "device": device, "progress": progress}
     if kind == "sharded":
-        for option in ("images", "split", "exclude"):
-            if how.pop(option, None):
+        for option, given in (("images", images), ("split", split), ("exclude", exclude)):
+            if given:
                 raise ConfigError(f"--{option} is not for an index in shards: leave it out")
-        return update_shards(index, source, **how)
-    if how.pop("address", None) is not None and kind:
+        return update_shards(index, names_of(source), model, address=address, **settings)
+    if address is not None and kind:
         raise ConfigError(f"--ray updates shards, and {index} has none: leave it out")
-    return api.update(index, source, **how)
+    return api.update(index, source, model, images=images, split=split, exclude=exclude, **settings)
 
 
 def update_shards(
     index: str | Path,
     source: Sequence[str] = (),
-    model: str | None = None,
+    model: str | Path | None = None,
     *,
     address: str | None = None,
     topk: int | Literal["all"] | None = None,
@@ -93,8 +134,9 @@ def update_shards(
     find_java(), find_jar()
     metadata = read_sharded(index)
     check_settings(index, metadata, topk, quantization)
+    model = None if model is None else str(model)
     name = check_encoder(index, metadata, model)
-    sources = tuple(map(str, source)) or given_again(metadata.extra, index).sources
+    sources = tuple(source) or given_again(metadata.extra, index).sources
     if len(sources) != 1:
         raise ConfigError("an index in shards has one SOURCE: a folder of tars, or a pattern in quotes")
     tars, unlisted = find_tars(sources[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,11 +30,12 @@ from lexlip.data.webdataset import folder_of
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.indexing import api
 from lexlip.indexing.api import Names, names_of
+from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.report import Updated
 from lexlip.indexing.update import check_deletions, check_settings
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, given_again
-from lexlip.search.engines.shard import ShardedMetadata, files_of, read_sharded, wrong_files
+from lexlip.search.engines.shard import ShardedMetadata, read_sharded
 from lexlip.search.stages.index_model import check_encoder
 from lexlip.sparse.quantize import Scheme
 
@@ -119,7 +121,7 @@ def update_shards(
         address: of the cluster that does it, see `lexlip.cluster.session.connected`; None: this process.
         topk, quantization: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone however many they are, and those of tars that cannot be read.
-        repair: read every file, and make damaged shards anew.
+        repair: read every file, make damaged shards anew, and the index of captions in any case.
         workers, device: see `lexlip.indexing.api.index`.
         progress: show a bar; without a cluster, or is told how many photos are done, of how many.
 
@@ -155,7 +157,7 @@ def update_shards(
         with WriterLock(index):
             if read_sharded(index) != metadata:
                 raise IndexLocked(f"another process has just changed the index {index}: update it again")
-            damaged = _damaged(index, metadata) if repair else {}
+            damaged = _damaged(index, metadata) if repair else Counter[str]()
             made_with = metadata.encoder, metadata.topk, metadata.quantization["scheme"]
             names = {os.path.relpath(tar, root): name_of(tar, root, *made_with) for tar in tars}
             away = {} if prune or not unlisted else {tar: folders[tar] for tar in folders.keys() - names}
@@ -207,7 +209,7 @@ def update_shards(
         skipped=[Skipped(*skip) for record in records for skip in record.skipped],
         moved=moved,
         repaired=repaired,
-        damaged_files=sum(damaged.values()),
+        damaged_files=damaged.total(),
         kept=kept,
         unlisted=[
             *unlisted,
@@ -218,14 +220,10 @@ def update_shards(
     )
 
 
-def _damaged(index: Path, metadata: ShardedMetadata) -> dict[str, int]:
-    """Return how many files of each damaged shard are, by the shard's folder."""
-    found: dict[str, int] = {}
-    for shard in metadata.shards:
-        folder = index / metadata.directory / shard["folder"]
-        if wrong := wrong_files(folder, files_of(metadata, shard)):
-            found[shard["folder"]] = len(wrong)
-    return found
+def _damaged(index: Path, metadata: ShardedMetadata) -> Counter[str]:
+    """Return how many files of each shard, and of the captions, are damaged, by their folder."""
+    data = index / metadata.directory
+    return Counter(file.file.relative_to(data).parts[0] for file in look_for_damage(index).files)
 
 
 def _earlier(index: Path, metadata: ShardedMetadata, folder: str | None, damaged: Container[str]) -> str:

@@ -175,6 +175,10 @@ def test_a_damaged_shard_is_made_anew(lexlip: Run, tmp_path: Path, many: Path) -
     assert (done["repaired"], done["damaged_files"], done["unchanged"]) == (7, 1, 7)
     assert answers(many) == was
     former(many)  # has the damaged one still
+    captions = next(many.glob(f"{read_sharded(many).directory}/captions-1/*.fdt"))
+    captions.write_bytes(captions.read_bytes()[:-1])
+    done = updated(lexlip, "--repair")
+    assert (done["repaired"], done["damaged_files"], done["unchanged"]) == (0, 1, 14)
     write_tars(tmp_path / "tars", 1, first=2)
     assert updated(lexlip)["added"] == 7
     assert updated(lexlip, "--repair")["damaged_files"] == 0

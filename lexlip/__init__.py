@@ -5,8 +5,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lexlip.cluster.shard_updating import update
     from lexlip.errors import FixableError, LexLIPError
-    from lexlip.indexing.api import index, update
+    from lexlip.indexing.api import index
     from lexlip.models.lexlip import LexLIP
     from lexlip.queries.query_language import Query, parse_query
     from lexlip.retrieval.answer import Answer, Hit
@@ -42,7 +43,7 @@ _MODULES = {
     "Query": "queries.query_language",
     "index": "indexing.api",
     "parse_query": "queries.query_language",
-    "update": "indexing.api",
+    "update": "cluster.shard_updating",
 }
 
 

@@ -49,7 +49,7 @@ THEMES = {
         ),
     },
     "tests/tools": {"find_python"},
-    "tests/docs": {"commands", "links", "python_blocks", "long_commands", "quick_commands", "site"},
+    "tests/docs": {"commands", "links", "python_blocks", "long_commands", "quick_commands", "site", "tables"},
     "tests/net": {"net"},
     "tests/server/page": {"accessibility", "chips", "grid", "photo", "real", "search", "states"},
     "tests": {"contributing", "examples", "exports", "layers", "mirror", "other_systems"},

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -26,25 +28,33 @@ from lexlip.cli.exit_codes import interruptible
 def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
     """Make an index that was updated many times as small and fast as a new one.
 
-    It keeps answering meanwhile; open searches see the new state after a refresh.
+    It keeps answering meanwhile; open searches see the new state after a refresh. Of an index in shards those
+    are rewritten that have several segments, as large tars make.
     """
     import time
-    from pathlib import Path
 
-    from anserini_bridge import folder_megabytes, read_metadata, update_index
+    from anserini_bridge import folder_megabytes, read_header, update_index
+    from lexlip.cluster.shard_indexing import megabytes_of
+    from lexlip.cluster.shard_optimizing import optimize_shards
     from lexlip.errors import writing
 
     started = time.perf_counter()
     index = Path(index_folder)
     again = "nothing was changed; run the same command again to optimize"
-    with interruptible(again), writing(f"the index {index}"), update_index(index, memory_mb) as writer:
-        before = folder_megabytes(index)
-        writer.optimize()
+    with interruptible(again), writing(f"the index {index}"):
+        sharded = read_header(index).kind == "sharded"
+        size: Callable[[Path], float] = megabytes_of if sharded else folder_megabytes
+        before = size(index)
+        if sharded:
+            optimize_shards(index, memory_mb)
+        else:
+            with update_index(index, memory_mb) as writer:
+                writer.optimize()
     done = {
         "index": index_folder,
-        "photos": read_metadata(index).documents,
+        "photos": read_header(index).documents,
         "megabytes_before": before,
-        "megabytes": folder_megabytes(index),
+        "megabytes": size(index),
         "seconds": time.perf_counter() - started,
     }
     if as_json:

@@ -52,9 +52,11 @@ def connected(address: str, processes: int = 0) -> Iterator[None]:
     except Exception as error:  # of any kind: Ray's own classes, and plain ones
         if address == "local":
             raise ConfigError(f"Ray cannot start here ({_first_line(error)}): try again") from error
+        with_token = os.environ.get("RAY_AUTH_MODE") == "token"
         raise ConfigError(
             f"there is no Ray cluster at {address!r} ({_first_line(error)}): start one with"
             " `ray start --head`, or give --ray local"
+            + ("" if with_token else "; for one that asks for a token, set RAY_AUTH_MODE=token")
         ) from error
     try:
         yield

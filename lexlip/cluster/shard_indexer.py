@@ -78,6 +78,18 @@ def read_record(folder: Path) -> ShardRecord | None:
         return None
 
 
+def write_record(folder: Path, record: ShardRecord) -> None:
+    """Put into a folder what it holds as a complete shard."""
+    with atomic_write(folder / RECORD) as file:
+        json.dump(asdict(record), file)
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """Return the checksums of a shard's files, by path in its folder."""
+    named = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NOT_SENT)
+    return {str(path.relative_to(folder)): checksum(path) for path in named}
+
+
 class ShardIndexer:
     """An actor of Ray; its methods run in threads.
 
@@ -150,7 +162,8 @@ class ShardIndexer:
         if not source.items:
             Path(work.folder).mkdir(parents=True, exist_ok=True)
             record = ShardRecord(skipped=_lists(source.skipped), unlisted=[], **_compare(None, earlier))
-            return _keep(work, record)
+            write_record(Path(work.folder), record)
+            return record
         source.given = Given((str(tar),))
 
         def count(done: int, total: int) -> None:
@@ -171,16 +184,16 @@ class ShardIndexer:
             earlier=earlier,
         )
         folder = Path(work.folder)
-        named = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NOT_SENT)
         record = ShardRecord(
             documents=done.photos,
             postings=done.postings or 0,
             skipped=_lists(done.skipped),
             unlisted=_lists(done.unlisted),
-            files={str(path.relative_to(folder)): checksum(path) for path in named},
+            files=checksums(folder),
             **_compare(folder, earlier),
         )
-        return _keep(work, record)
+        write_record(folder, record)
+        return record
 
 
 def _compare(folder: Path | None, earlier: Path | None) -> dict[str, Any]:
@@ -197,12 +210,6 @@ def _digests(folder: Path | None) -> dict[str, str]:
         return {}
     with open_photos(folder, read_metadata(folder)) as table:
         return table.digests()
-
-
-def _keep(work: ShardWork, record: ShardRecord) -> ShardRecord:
-    with atomic_write(Path(work.folder) / RECORD) as file:
-        json.dump(asdict(record), file)
-    return record
 
 
 def _lists(named: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

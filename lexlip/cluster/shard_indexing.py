@@ -208,12 +208,13 @@ def take_over(index: Path, names: Sequence[str], damaged: Container[str] = ()) -
     unfinished = index / UNFINISHED
     if unfinished.exists() and not _of_shards(unfinished):
         shutil.rmtree(unfinished)  # of an index of one machine
+    now = [index / name for name in _data_folder(index)]  # before the former one, whose shards may be damaged
     found: dict[int, ShardRecord] = {}
     for number, name in enumerate(names):
         if name in damaged:
             shutil.rmtree(unfinished / name, ignore_errors=True)
             continue
-        for folder in (unfinished, *index.glob("data-*")):
+        for folder in (unfinished, *now, *index.glob("data-*")):
             record = read_record(folder / name)
             if record is None:
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,11 +29,13 @@ from lexlip.data import Skipped, Unlisted
 from lexlip.data.webdataset import folder_of
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.indexing import api
+from lexlip.indexing.api import Names, names_of
+from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.report import Updated
 from lexlip.indexing.update import check_deletions, check_settings
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, given_again
-from lexlip.search.engines.shard import ShardedMetadata, files_of, read_sharded, wrong_files
+from lexlip.search.engines.shard import ShardedMetadata, read_sharded
 from lexlip.search.stages.index_model import check_encoder
 from lexlip.sparse.quantize import Scheme
 
@@ -40,23 +43,63 @@ if TYPE_CHECKING:
     from lexlip.photo_vectors import Progress
 
 
-def update(index: str | Path, source: Sequence[str] = (), **how: Any) -> Updated:
-    """Update an index of words, whole or in shards; see `update_shards` and `lexlip.indexing.api.update`."""
+def update(
+    index: str | Path = ".lexlip",
+    source: Names = (),
+    model: str | Path | None = None,
+    *,
+    address: str | None = None,
+    topk: int | Literal["all"] | None = None,
+    quantization: Scheme | None = None,
+    images: str | Path | None = None,
+    split: str | None = None,
+    exclude: str | Sequence[str] = (),
+    prune: bool = False,
+    repair: bool = False,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool | Progress = False,
+) -> Updated:
+    """Make an index of words match its photos again; open searches see it after `PhotoSearch.refresh`.
+
+    Args:
+        index: the index's folder; one in shards is updated shard by shard.
+        source, images, split, exclude: see `lexlip.index`; by default as the index was made. An index in
+            shards has one source, of tars, and takes neither images, split nor exclude.
+        model: where the model is now; None is where it was.
+        address: of the Ray cluster that makes shards, see `lexlip.cluster.session.connected`; None is this
+            process.
+        topk, quantization: None takes those that the index was made with; others are refused. A topk of
+            "all" is all words.
+        prune: delete photos that are gone, however many they are, or whose place cannot be listed.
+        repair: encode again what is damaged; without it a damaged index is refused.
+        workers, device: see `lexlip.index`.
+        progress: show a progress bar; or is told how many photos are done, of how many.
+
+    Raises:
+        DataError: there is no index, it is of another source, or too many photos are gone.
+        ConfigError: the index was made with other settings, or takes no such option; or there is no such
+            cluster.
+        ModelError: the model that made the index does not exist, or another one is named.
+        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
+    """
     kind = read_header(index).kind if (Path(index) / METADATA_FILE).is_file() else ""
+    settings: dict[str, Any] = {"topk": topk, "quantization": quantization, "prune": prune, "repair": repair}
+    settings |= {"workers": workers, "device": device, "progress": progress}
     if kind == "sharded":
-        for option in ("images", "split", "exclude"):
-            if how.pop(option, None):
+        for option, given in (("images", images), ("split", split), ("exclude", exclude)):
+            if given:
                 raise ConfigError(f"--{option} is not for an index in shards: leave it out")
-        return update_shards(index, source, **how)
-    if how.pop("address", None) is not None and kind:
+        return update_shards(index, names_of(source), model, address=address, **settings)
+    if address is not None and kind:
         raise ConfigError(f"--ray updates shards, and {index} has none: leave it out")
-    return api.update(index, source, **how)
+    return api.update(index, source, model, images=images, split=split, exclude=exclude, **settings)
 
 
 def update_shards(
     index: str | Path,
     source: Sequence[str] = (),
-    model: str | None = None,
+    model: str | Path | None = None,
     *,
     address: str | None = None,
     topk: int | Literal["all"] | None = None,
@@ -78,7 +121,7 @@ def update_shards(
         address: of the cluster that does it, see `lexlip.cluster.session.connected`; None: this process.
         topk, quantization: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone however many they are, and those of tars that cannot be read.
-        repair: read every file, and make damaged shards anew.
+        repair: read every file, make damaged shards anew, and the index of captions in any case.
         workers, device: see `lexlip.indexing.api.index`.
         progress: show a bar; without a cluster, or is told how many photos are done, of how many.
 
@@ -93,8 +136,9 @@ def update_shards(
     find_java(), find_jar()
     metadata = read_sharded(index)
     check_settings(index, metadata, topk, quantization)
+    model = None if model is None else str(model)
     name = check_encoder(index, metadata, model)
-    sources = tuple(map(str, source)) or given_again(metadata.extra, index).sources
+    sources = tuple(source) or given_again(metadata.extra, index).sources
     if len(sources) != 1:
         raise ConfigError("an index in shards has one SOURCE: a folder of tars, or a pattern in quotes")
     tars, unlisted = find_tars(sources[0])
@@ -113,7 +157,7 @@ def update_shards(
         with WriterLock(index):
             if read_sharded(index) != metadata:
                 raise IndexLocked(f"another process has just changed the index {index}: update it again")
-            damaged = _damaged(index, metadata) if repair else {}
+            damaged = _damaged(index, metadata) if repair else Counter[str]()
             made_with = metadata.encoder, metadata.topk, metadata.quantization["scheme"]
             names = {os.path.relpath(tar, root): name_of(tar, root, *made_with) for tar in tars}
             away = {} if prune or not unlisted else {tar: folders[tar] for tar in folders.keys() - names}
@@ -165,7 +209,7 @@ def update_shards(
         skipped=[Skipped(*skip) for record in records for skip in record.skipped],
         moved=moved,
         repaired=repaired,
-        damaged_files=sum(damaged.values()),
+        damaged_files=damaged.total(),
         kept=kept,
         unlisted=[
             *unlisted,
@@ -176,14 +220,10 @@ def update_shards(
     )
 
 
-def _damaged(index: Path, metadata: ShardedMetadata) -> dict[str, int]:
-    """Return how many files of each damaged shard are, by the shard's folder."""
-    found: dict[str, int] = {}
-    for shard in metadata.shards:
-        folder = index / metadata.directory / shard["folder"]
-        if wrong := wrong_files(folder, files_of(metadata, shard)):
-            found[shard["folder"]] = len(wrong)
-    return found
+def _damaged(index: Path, metadata: ShardedMetadata) -> Counter[str]:
+    """Return how many files of each shard, and of the captions, are damaged, by their folder."""
+    data = index / metadata.directory
+    return Counter(file.file.relative_to(data).parts[0] for file in look_for_damage(index).files)
 
 
 def _earlier(index: Path, metadata: ShardedMetadata, folder: str | None, damaged: Container[str]) -> str:

@@ -71,7 +71,7 @@ def index(
     if pseudo_documents is not None:
         check_output(pseudo_documents)
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
-    given = Given(_names(source), None if images is None else str(images), split, _names(exclude))
+    given = Given(names_of(source), None if images is None else str(images), split, names_of(exclude))
     photos = open_library(given)
     if kind == BM25:
         from lexlip.indexing.bm25 import index_captions
@@ -113,24 +113,9 @@ def update(
     device: str = "auto",
     progress: bool | Progress = False,
 ) -> Updated:
-    """Make an index of words match its photos again; open searches see it after `PhotoSearch.refresh`.
+    """Update an index of words that is not in shards; see `lexlip.update`, which takes both.
 
-    Args:
-        index: the index's folder.
-        source, images, split, exclude: see `index`; by default as the index was made.
-        model: where the model is now; None is where it was.
-        topk, quantization: None takes those that the index was made with; others are refused. A topk of
-            "all" is all words.
-        prune: delete photos that are gone, however many they are, or whose place cannot be listed.
-        repair: encode again what is damaged; without it a damaged index is refused.
-        workers, device: see `index`.
-        progress: see `lexlip.indexing.update.update_photos`.
-
-    Raises:
-        DataError: there is no index, it is of another source, or too many photos are gone.
-        ConfigError: the index was made with other settings.
-        ModelError: the model that made the index does not exist, or another one is named.
-        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
+    `progress` is that of `lexlip.indexing.update.update_photos`.
     """
     from anserini_bridge import IndexNotFound, find_jar, find_java, read_header
     from anserini_bridge.storage import check_writable
@@ -149,7 +134,7 @@ def update(
     with writing(f"the index {index}"):
         check_writable(Path(index), header.directory)
     extra = header.extra
-    given = Given(_names(source), None if images is None else str(images), split, _names(exclude))
+    given = Given(names_of(source), None if images is None else str(images), split, names_of(exclude))
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))
         given = Given(
@@ -174,5 +159,6 @@ def update(
     )
 
 
-def _names(source: Names) -> tuple[str, ...]:
+def names_of(source: Names) -> tuple[str, ...]:
+    """Return the names of sources, given one or several."""
     return (str(source),) if isinstance(source, str | Path) else tuple(map(str, source))

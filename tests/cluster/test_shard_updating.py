@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from lexlip import LexLIPError, update
 from lexlip.cluster.shard_indexer import ShardIndexer
 from lexlip.indexing.api import index
 from lexlip.photo_vectors import PhotoVectors
@@ -109,6 +110,23 @@ def test_a_cluster_updates_as_one_process_does(
     assert answers(many) == answers(tmp_path / "one")
 
 
+def test_python_updates_shards_as_the_command_line_does(
+    tmp_path: Path, many: Path, model_folder: Path
+) -> None:
+    right, seen = change(tmp_path / "tars"), list[tuple[int, int]]()
+    done = update(many, f"{tmp_path}/tars/*.tar", progress=lambda *counts: seen.append(counts))
+    assert counts(done.to_dict()) == right
+    assert seen
+    index(f"{tmp_path}/tars/*.tar", tmp_path / "one", model_folder)
+    assert answers(many) == answers(tmp_path / "one")
+    nothing = dict.fromkeys(right, 0) | {"unchanged": 21}
+    assert counts(update(many).to_dict()) == nothing
+    with pytest.raises(LexLIPError, match="--split is not for an index in shards"):
+        update(many, split="val")
+    with pytest.raises(LexLIPError, match="--ray updates shards, and "):
+        update(tmp_path / "one", address="local")
+
+
 def test_a_tar_that_cannot_be_read_keeps_its_photos(lexlip: Run, tmp_path: Path, many: Path) -> None:
     whole = (tmp_path / "tars" / "00.tar").read_bytes()
     was = answers(many)
@@ -147,7 +165,7 @@ def former(many: Path) -> list[str]:
     return found
 
 
-def test_a_damaged_shard_is_made_anew(lexlip: Run, many: Path) -> None:
+def test_a_damaged_shard_is_made_anew(lexlip: Run, tmp_path: Path, many: Path) -> None:
     was = answers(many)
     shard = read_sharded(many).shards[0]
     table = next((many / read_sharded(many).directory / shard["folder"]).glob("data-*/photos-1.sqlite"))
@@ -156,6 +174,13 @@ def test_a_damaged_shard_is_made_anew(lexlip: Run, many: Path) -> None:
     done = updated(lexlip, "--repair")
     assert (done["repaired"], done["damaged_files"], done["unchanged"]) == (7, 1, 7)
     assert answers(many) == was
+    former(many)  # has the damaged one still
+    captions = next(many.glob(f"{read_sharded(many).directory}/captions-1/*.fdt"))
+    captions.write_bytes(captions.read_bytes()[:-1])
+    done = updated(lexlip, "--repair")
+    assert (done["repaired"], done["damaged_files"], done["unchanged"]) == (0, 1, 14)
+    write_tars(tmp_path / "tars", 1, first=2)
+    assert updated(lexlip)["added"] == 7
     assert updated(lexlip, "--repair")["damaged_files"] == 0
 
 

@@ -32,8 +32,8 @@ from tests.training.run_folders import write_run
 
 pytestmark = pytest.mark.slow
 
-ELSEWHERE = {"docs/cluster.md", "docs/gpu.md", "docs/stages.md"}
-"""Pages whose commands are run by tests/cluster, on GPUs, and by tests/cli."""
+ELSEWHERE = {"docs/cluster.md", "docs/gpu.md"}
+"""Pages whose commands are run by tests/cluster, and on GPUs."""
 
 PAGES = sorted({line.page for line in IN_BLOCKS} - ELSEWHERE - set(QUICK))
 NOT_HERE = ("torchrun", "openai/", "me/own")
@@ -72,6 +72,8 @@ SMALLER: dict[str, tuple[str, ...]] = {
     "bench latency": ("--docs", "200", "--queries", "5"),
     "bench encode": ("--photos", "8", "--rounds", "1"),
     "table 2": ("--rounds", "1", "--synthetic-distractors", "500"),
+    "table stages": ("--pairs", "4", "--queries", "3"),
+    "table retrieve-9": ("--pairs", "4"),
 }
 """What is added to lines that begin so: of what is given twice, the last counts."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -210,8 +210,11 @@ def show(report: dict[str, Any], as_json: bool) -> None:
         f"{c['queries']:,} queries of {c['terms_of_a_query']:.0f} terms that touch"
         f" {c['postings_touched_by_a_query']:,.0f} postings each, k = {c['k']}"
     )
-    click.echo(f"{c['cpu']}, {c['cores']} cores, threads: {c['threads']}, rounds: {c['rounds']}")
     rows = report["engines"]
+    click.echo(
+        f"{c['cpu']}, {c['cores']} cores, threads: {c['threads']}, rounds: {c['rounds']},"
+        f" threads that built: {builders(rows)}"
+    )
     bases = [name for name in BASELINES if name in rows]
     recall = f"recall@{c['k']}"
     head = [
@@ -245,3 +248,15 @@ def show(report: dict[str, Any], as_json: bool) -> None:
             )
     for name, reason in {**report["missing"], **report["failed"]}.items():
         click.echo(f"{name}: {reason}")
+
+
+def builders(rows: Mapping[str, Any]) -> str:
+    """Return the most threads that built each library's index, such as "lexlip its choice, faiss-hnsw 1"."""
+    from lexlip.bench.peers import ENGINES
+
+    built = {
+        ENGINES[name].library: row["build_threads"]
+        for name, row in rows.items()
+        if name in ENGINES and "build_threads" in row  # not in what an older version built
+    }
+    return ", ".join(f"{library} {threads or 'its choice'}" for library, threads in built.items())

@@ -72,7 +72,7 @@ def test_json(measured: tuple[Result, Path]) -> None:
     } <= conditions.keys()
     assert list(report["engines"]) == ["lexlip", "scipy"]
     for row in report["engines"].values():
-        assert KEYS | {"calls", "queries"} <= row.keys()
+        assert KEYS | {"calls", "queries", "build_threads"} <= row.keys()
         assert row["recall@10"] == 1
     assert report["missing"] == report["failed"] == {}
     assert "round 1 of 1" in result.stderr
@@ -83,7 +83,7 @@ def test_text_with_ratios(lexlip: Run, work: Path, monkeypatch: pytest.MonkeyPat
     lines = lexlip("bench", "engine", *SMALL, "--work-dir", "work").stdout.splitlines()
     assert lines[0].startswith("synthetic: 300 documents, ")
     assert lines[1].startswith("20 queries of 12 terms that touch ")
-    assert "threads: 1, rounds: 1" in lines[2]
+    assert "threads: 1, rounds: 1, threads that built: lexlip its choice, scipy 1" in lines[2]
     assert "x scipy" in lines[3]
     assert "x faiss-flat" not in lines[3]  # which was not measured
     assert [line.split()[0] for line in lines[4:]] == ["lexlip", "scipy"]
@@ -114,7 +114,7 @@ def test_photos_with_captions(lexlip: Run, photos: Path) -> None:
     assert report["conditions"]["source"] == str(photos)
     assert "@" in report["conditions"]["model"]
     assert report["engines"]["scipy"]["recall@10"] == 1
-    assert report["missing"] == {"faiss-flat": "dense vectors, which --source does not give"}
+    assert report["missing"] == {"faiss-flat": "dense vectors, which only synthetic documents have"}
 
 
 def test_photos_without_captions(lexlip: Run, photos: Path) -> None:

@@ -117,6 +117,21 @@ def test_photos_with_captions(lexlip: Run, photos: Path) -> None:
     assert report["missing"] == {"faiss-flat": "dense vectors, which only synthetic documents have"}
 
 
+def test_captions_photos_and_mixtures(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "captions.tsv").write_text(
+        "".join(f"{n}\t0\t{n} dogs\n" for n in "one two three four".split())
+    )
+    arguments = ["bench", "engine", "--captions", "captions.tsv", "--source", photos, "--queries", 2]
+    arguments += ["--rounds", 1, "--engine", "scipy", "--json", "--docs"]
+    report = json.loads(lexlip(*arguments, 100).stdout)
+    wanted = {"documents": 100, "captions": 4, "held_out": 2, "source": f"{photos}, captions.tsv"}
+    assert wanted.items() <= report["conditions"].items()
+    assert report["conditions"]["queries"] == 2
+    assert report["engines"]["scipy"]["recall@10"] == 1
+    says = "169 documents would take more than 20 mixtures of each of 8 photos and captions"
+    assert says in lexlip(*arguments, 169, code=2).stderr
+
+
 def test_photos_without_captions(lexlip: Run, photos: Path) -> None:
     for captions in photos.glob("*.txt"):
         captions.unlink()
@@ -180,6 +195,7 @@ def test_an_interruption_prints_what_is_known(
             "--python is 'numpy=/bin/x'; it must be LIBRARY=PATH",
         ),
         (["--source", "/no/photos"], "/no/photos"),
+        (["--captions", "/no/captions.tsv"], "/no/captions.tsv cannot be read"),
         (["--work-dir", "/proc/none"], "cannot work in /proc/none (--work-dir): [Errno 2] No such file"),
     ],
 )

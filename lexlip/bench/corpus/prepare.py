@@ -106,7 +106,7 @@ def prepare_encoded(
 
     rng = np.random.default_rng(seed)
     texts = list(dict.fromkeys(text for of_file in captions.values() for text in of_file))
-    made = {"source": photos.name if photos else None, "model": model.identity}
+    made: dict[str, Any] = {"source": photos.name if photos else None, "model": model.identity}
     made |= {"documents": documents, "topk": topk}
     if captions:
         made |= {"source": ", ".join([*([photos.name] if photos else []), *captions]), "captions": len(texts)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,8 @@ BASELINES = ("pyserini", "faiss-flat")
     "--docs",
     type=options.Integer(min=1),
     metavar="N",
-    help=f"Number of documents.  [default: {DOCUMENTS} synthetic ones, or all photos of --source]",
+    help="Number of documents; those that --source and --captions lack are mixtures of two of theirs, at"
+    f" most 20 of each.  [default: {DOCUMENTS} synthetic ones, or all of --source and --captions]",
 )
 @click.option(
     "--shape",
@@ -77,7 +78,16 @@ BASELINES = ("pyserini", "faiss-flat")
     metavar="SOURCE",
     help="Photos with captions instead, as for lexlip index; the captions are queries.",
 )
-@options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model that encodes --source.")
+@click.option(
+    "--captions",
+    multiple=True,
+    metavar="FILE",
+    help="Captions as documents, besides the photos of --source if there are any: a table (.tsv, .csv), or a"
+    " text file with one a line; may be repeated. Some of them are queries instead.",
+)
+@options.model_option(
+    options.DEFAULT_MODEL, "Packaged name or folder of the model that encodes --source and --captions."
+)
 @options.images_option
 @options.split_option
 @click.option(
@@ -105,6 +115,7 @@ def engine(
     seed: int,
     engines: Sequence[str],
     source: str | None,
+    captions: Sequence[str],
     model: str,
     images: str | None,
     split: str | None,
@@ -114,8 +125,8 @@ def engine(
 ) -> None:
     """Measure this search engine beside others, on the same documents and queries.
 
-    Documents are synthetic, with the statistics of a model's vectors, or photos. Engines for dense vectors
-    get those of the same synthetic photos. Engines that are not installed are named.
+    Documents are synthetic, with the statistics of a model's vectors, or photos and captions. Engines for
+    dense vectors get those of the same synthetic photos. Engines that are not installed are named.
     """
     from lexlip.bench.engine.benchmark import Benchmark, EngineSettings
     from lexlip.bench.peers import choose, library_class
@@ -127,15 +138,15 @@ def engine(
         with interruptible("nothing was measured"):
             _say("documents and queries")
             asked = topk, queries, query_terms, seed
-            if source is None:
+            if source is None and not captions:
                 from lexlip.bench.corpus.prepare import prepare_synthetic
 
                 corpus, made = prepare_synthetic(folder / "corpus", shape, docs or DOCUMENTS, *asked, dense)
             else:
-                encoder, photos = _encoder_and_photos(source, images, split, model)
-                from lexlip.bench.corpus.prepare import prepare_photos
+                encoder, photos, texts = _encoder_and_documents(source, captions, images, split, model)
+                from lexlip.bench.corpus.prepare import prepare_encoded
 
-                corpus, made = prepare_photos(folder / "corpus", encoder, photos, docs, *asked)
+                corpus, made = prepare_encoded(folder / "corpus", encoder, photos, texts, docs, *asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
         try:
             for _ in benchmark.run():
@@ -183,16 +194,22 @@ def _pythons(values: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _encoder_and_photos(
-    source: str, images: str | None, split: str | None, model: str
-) -> tuple[LexLIP, Source]:
+def _encoder_and_documents(
+    source: str | None, captions: Sequence[str], images: str | None, split: str | None, model: str
+) -> tuple[LexLIP, Source | None, dict[str, list[str]]]:
+    """Return the model, the photos, and the captions by file."""
     from lexlip.cli.evaluate import open_captioned
+    from lexlip.data import open_source
+    from lexlip.data.caption_lines import read_captions_alone
 
-    photos = open_captioned(source, images, split)  # fails before the seconds that loading torch takes
+    texts = {path: read_captions_alone(path) for path in captions}
+    photos = None
+    if source is not None:  # all this fails before the seconds that loading torch takes
+        photos = (open_source if captions else open_captioned)(source, images, split)
 
     from lexlip.models.lexlip import LexLIP
 
-    return LexLIP.from_pretrained(model), photos
+    return LexLIP.from_pretrained(model), photos, texts
 
 
 def _say(line: str) -> None:
@@ -210,8 +227,11 @@ def show(report: dict[str, Any], as_json: bool) -> None:
         f"{c['queries']:,} queries of {c['terms_of_a_query']:.0f} terms that touch"
         f" {c['postings_touched_by_a_query']:,.0f} postings each, k = {c['k']}"
     )
-    click.echo(f"{c['cpu']}, {c['cores']} cores, threads: {c['threads']}, rounds: {c['rounds']}")
     rows = report["engines"]
+    click.echo(
+        f"{c['cpu']}, {c['cores']} cores, threads: {c['threads']}, rounds: {c['rounds']},"
+        f" threads that built: {builders(rows)}"
+    )
     bases = [name for name in BASELINES if name in rows]
     recall = f"recall@{c['k']}"
     head = [
@@ -245,3 +265,15 @@ def show(report: dict[str, Any], as_json: bool) -> None:
             )
     for name, reason in {**report["missing"], **report["failed"]}.items():
         click.echo(f"{name}: {reason}")
+
+
+def builders(rows: Mapping[str, Any]) -> str:
+    """Return the most threads that built each library's index, such as "lexlip its choice, faiss-hnsw 1"."""
+    from lexlip.bench.peers import ENGINES
+
+    built = {
+        ENGINES[name].library: row["build_threads"]
+        for name, row in rows.items()
+        if name in ENGINES and "build_threads" in row  # not in what an older version built
+    }
+    return ", ".join(f"{library} {threads or 'its choice'}" for library, threads in built.items())

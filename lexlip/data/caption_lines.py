@@ -1,4 +1,4 @@
-"""Captions without photos: a text file with one in each line."""
+"""Captions without photos: a text file with one in each line, or a table."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ import io
 import zlib
 from pathlib import Path
 
+from lexlip.data.caption_table import read_entries
 from lexlip.data.files import LARGEST_TABLE, read_file
 from lexlip.data.images import UnreadableImage
 from lexlip.data.source import clean_captions
 from lexlip.errors import DataError
+
+
+def read_captions_alone(path: str | Path) -> list[str]:
+    """Return the captions of a table (.tsv, .csv), whatever its photos, or of a file with one a line.
+
+    Raises:
+        DataError: see `read_caption_lines` and `lexlip.data.caption_table.read_entries`.
+    """
+    if Path(path).suffix not in (".tsv", ".csv"):
+        return read_caption_lines(path)
+    return [
+        text for entry in read_entries(Path(path), str(path), []) for text in clean_captions(entry.captions)
+    ]
 
 
 def read_caption_lines(path: str | Path) -> list[str]:

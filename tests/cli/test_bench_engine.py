@@ -72,7 +72,7 @@ def test_json(measured: tuple[Result, Path]) -> None:
     } <= conditions.keys()
     assert list(report["engines"]) == ["lexlip", "scipy"]
     for row in report["engines"].values():
-        assert KEYS | {"calls", "queries"} <= row.keys()
+        assert KEYS | {"calls", "queries", "build_threads"} <= row.keys()
         assert row["recall@10"] == 1
     assert report["missing"] == report["failed"] == {}
     assert "round 1 of 1" in result.stderr
@@ -83,7 +83,7 @@ def test_text_with_ratios(lexlip: Run, work: Path, monkeypatch: pytest.MonkeyPat
     lines = lexlip("bench", "engine", *SMALL, "--work-dir", "work").stdout.splitlines()
     assert lines[0].startswith("synthetic: 300 documents, ")
     assert lines[1].startswith("20 queries of 12 terms that touch ")
-    assert "threads: 1, rounds: 1" in lines[2]
+    assert "threads: 1, rounds: 1, threads that built: lexlip its choice, scipy 1" in lines[2]
     assert "x scipy" in lines[3]
     assert "x faiss-flat" not in lines[3]  # which was not measured
     assert [line.split()[0] for line in lines[4:]] == ["lexlip", "scipy"]
@@ -114,7 +114,22 @@ def test_photos_with_captions(lexlip: Run, photos: Path) -> None:
     assert report["conditions"]["source"] == str(photos)
     assert "@" in report["conditions"]["model"]
     assert report["engines"]["scipy"]["recall@10"] == 1
-    assert report["missing"] == {"faiss-flat": "dense vectors, which --source does not give"}
+    assert report["missing"] == {"faiss-flat": "dense vectors, which only synthetic documents have"}
+
+
+def test_captions_photos_and_mixtures(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "captions.tsv").write_text(
+        "".join(f"{n}\t0\t{n} dogs\n" for n in "one two three four".split())
+    )
+    arguments = ["bench", "engine", "--captions", "captions.tsv", "--source", photos, "--queries", 2]
+    arguments += ["--rounds", 1, "--engine", "scipy", "--json", "--docs"]
+    report = json.loads(lexlip(*arguments, 100).stdout)
+    wanted = {"documents": 100, "captions": 4, "held_out": 2, "source": f"{photos}, captions.tsv"}
+    assert wanted.items() <= report["conditions"].items()
+    assert report["conditions"]["queries"] == 2
+    assert report["engines"]["scipy"]["recall@10"] == 1
+    says = "169 documents would take more than 20 mixtures of each of 8 photos and captions"
+    assert says in lexlip(*arguments, 169, code=2).stderr
 
 
 def test_photos_without_captions(lexlip: Run, photos: Path) -> None:
@@ -180,6 +195,7 @@ def test_an_interruption_prints_what_is_known(
             "--python is 'numpy=/bin/x'; it must be LIBRARY=PATH",
         ),
         (["--source", "/no/photos"], "/no/photos"),
+        (["--captions", "/no/captions.tsv"], "/no/captions.tsv cannot be read"),
         (["--work-dir", "/proc/none"], "cannot work in /proc/none (--work-dir): [Errno 2] No such file"),
     ],
 )

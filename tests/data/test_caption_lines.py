@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import caption_lines
-from lexlip.data.caption_lines import read_caption_lines
+from lexlip.data.caption_lines import read_caption_lines, read_captions_alone
 from lexlip.errors import DataError
 
 LINES = "\ufefftwo dogs\r\n\n  a café \n\t\na bike"
@@ -17,6 +17,15 @@ def test_a_caption_is_a_line(tmp_path: Path) -> None:
         assert read_caption_lines(tmp_path / name) == ["two dogs", "a café", "a bike"]
     (tmp_path / "captions.txt").write_bytes(b"")
     assert read_caption_lines(tmp_path / "captions.txt") == []
+
+
+def test_captions_of_a_table_or_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("9\t0\ttwo  dogs\tfrom here\n9\t1\ta bike\tfrom there\n")
+    (tmp_path / "a.csv").write_text("image,caption\nb.jpg,a café\n")
+    (tmp_path / "a.txt").write_text("two dogs\nand, a cat\n")
+    assert read_captions_alone(tmp_path / "a.tsv") == ["two dogs", "a bike"]
+    assert read_captions_alone(tmp_path / "a.csv") == ["a café"]
+    assert read_captions_alone(str(tmp_path / "a.txt")) == ["two dogs", "and, a cat"]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ REPEATED = 1.0  # least seconds in a round: a fast engine runs its queries sever
 WARM_UP = 5.0  # seconds of searching before the first round
 JUDGED = 500  # queries whose answers are compared with brute force
 NEAR = 0.99  # recall of the setting that represents an approximate library
+REPRESENTED = ("seismic", "seismic-knn")
 
 Count = dict[str, int]
 """{"count": the first queries, "repeats": how often they run in a round}."""
@@ -85,7 +86,7 @@ class Benchmark:
             "judged": JUDGED,
         }
         self.libraries = {spec.library: library_class(spec.library) for spec in specs}
-        self.built: dict[str, dict[str, float]] = {}
+        self.built: dict[str, dict[str, Any]] = {}
         self.processes: dict[str, LibraryProcess] = {}
         self.counts: dict[str, dict[str, Count]] = {}
         self.rounds: dict[str, list[dict[str, Any]]] = {spec.name: [] for spec in specs}
@@ -122,9 +123,16 @@ class Benchmark:
     def report(self) -> dict[str, Any]:
         """Return {"conditions", "engines": {name: row}, "missing", "failed": {name: reason}}."""
         rows = {spec.name: self._row(spec) for spec in self.specs if self.rounds[spec.name]}
+        for library in REPRESENTED:
+            of_library = {
+                spec.name: rows[spec.name]
+                for spec in self.specs
+                if spec.library == library and spec.name in rows
+            }
+            rows |= representative(of_library, library, f"recall@{self.settings.k}")
         return {
             "conditions": {**self.conditions, **asdict(self.settings), "versions": self.versions},
-            "engines": {**rows, **representative(rows, "seismic", f"recall@{self.settings.k}")},
+            "engines": rows,
             "missing": self.missing,
             "failed": self.failed,
         }
@@ -162,7 +170,7 @@ class Benchmark:
         """Build the index; if it exists already, read what its building took."""
         kind = self.libraries[library]
         if kind.dense and not self.corpus.dimensions:
-            raise LibraryMissing("dense vectors, which --source does not give")
+            raise LibraryMissing("dense vectors, which only synthetic documents have")
         folder, staged = self.folder / kind.index, self.folder / f"{kind.index}.staged"
         record = self.folder / f"{kind.index}.json"
         if not record.exists():
@@ -176,7 +184,9 @@ class Benchmark:
             finally:
                 process.close()
                 shutil.rmtree(staged)
-            record.write_text(json.dumps({"build_s": seconds, "index_mb": folder_megabytes(folder)}))
+            threads = self.settings.threads if kind.builds_with_threads else None
+            took = {"build_s": seconds, "index_mb": folder_megabytes(folder), "build_threads": threads}
+            record.write_text(json.dumps(took))
         self.built[library] = json.loads(record.read_text())
         self.say(f"{library}: built in {{build_s:.1f}} s, {{index_mb:.1f}} MB".format(**self.built[library]))
 
@@ -260,12 +270,11 @@ def medians(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def representative(rows: Mapping[str, Any], library: str, recall: str) -> dict[str, Any]:
-    """Return, by the library's own name, the row of the setting whose recall is nearest to 0.99."""
-    of_library = {name: row for name, row in rows.items() if name.startswith(f"{library}-")}
-    if not of_library:
+    """Return, by the library's own name, that of its rows whose recall is nearest to 0.99, if any."""
+    if not rows:
         return {}
-    best = min(of_library, key=lambda name: abs(of_library[name][recall] - NEAR))
-    return {library: {**of_library[best], "engine": best}}
+    best = min(rows, key=lambda name: abs(rows[name][recall] - NEAR))
+    return {library: {**rows[best], "engine": best}}
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:

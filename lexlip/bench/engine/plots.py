@@ -23,6 +23,9 @@ COLOURS = {
     "faiss-hnsw": "#2a9d8f",
     "faiss-ivf-sq8": "#8ab17d",
     "seismic": "#e9a23b",
+    "seismic-knn": "#bc6c25",
+    "bmp": "#7b2cbf",
+    "qdrant": "#d6336c",
     "scipy": "#b08968",
 }
 COSTS = {

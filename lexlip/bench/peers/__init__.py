@@ -45,6 +45,9 @@ LIBRARIES = {
     "faiss-hnsw": "dense:HNSW",
     "faiss-ivf-sq8": "dense:IVF",
     "seismic": "sparse:Seismic",
+    "seismic-knn": "sparse:SeismicKnn",
+    "bmp": "bmp:BMP",
+    "qdrant": "qdrant:Qdrant",
     "scipy": "sparse:Scipy",
 }
 """Module and class of each library."""
@@ -54,6 +57,12 @@ ALPHAS = (0.95, 0.9, 0.85, 0.8, 0.75)
 
 SEISMIC = ((2, 0.9), (4, 0.9), (6, 0.9), (10, 0.9), (12, 0.8), (20, 0.7))
 """query_cut (terms of a query whose lists are read) and heap_factor, from fast to nearly exact."""
+
+SEISMIC_KNN = ((2, 1.0), (3, 1.0), (4, 1.0), (6, 0.9), (8, 0.8))
+"""The same with the graph: the pairs of the authors' own experiments (CIKM 2024)."""
+
+BMP_ALPHAS = (0.9, 0.8)
+"""Shares of a block's bound that must exceed the k-th score for the search to go on."""
 
 ENGINES = {
     spec.name: spec
@@ -82,6 +91,18 @@ ENGINES = {
             )
             for cut, heap in SEISMIC
         ),
+        *(
+            EngineSpec(
+                f"seismic-knn-cut{cut}-heap{heap}",
+                "seismic-knn",
+                "one by one",
+                {"query_cut": cut, "heap_factor": heap},
+            )
+            for cut, heap in SEISMIC_KNN
+        ),
+        EngineSpec("bmp", "bmp", "one by one", {"alpha": 1.0}),
+        *(EngineSpec(f"bmp-alpha{alpha}", "bmp", "one by one", {"alpha": alpha}) for alpha in BMP_ALPHAS),
+        EngineSpec("qdrant", "qdrant", "one by one"),
         EngineSpec("scipy", "scipy", "one by one"),
     ]
 }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
+
+from scipy.sparse import csr_matrix
 
 from lexlip.bench.corpus.corpus import Corpus
 
@@ -26,6 +29,7 @@ class Library(ABC):
         modules: what is imported; if that fails, the library is missing.
         pip: what to install then.
         dense: it searches the dense vectors.
+        builds_with_threads: building takes at most `threads`; else the library decides how many.
         index: the index's name; libraries with the same name share it.
     """
 
@@ -33,6 +37,7 @@ class Library(ABC):
     pip: ClassVar[str]
     index: ClassVar[str]
     dense: ClassVar[bool] = False
+    builds_with_threads: ClassVar[bool] = True
 
     def __init__(self, corpus: Corpus, folder: Path, threads: int) -> None:
         self.corpus, self.folder, self.threads = corpus, folder, threads
@@ -80,3 +85,10 @@ class Library(ABC):
         from importlib.metadata import version
 
         return {self.pip: version(self.pip)}
+
+
+def terms_and_weights(rows: csr_matrix) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the terms and the weights of each row of a matrix, [n, V]."""
+    terms, weights, ends = rows.indices.tolist(), rows.data.tolist(), rows.indptr.tolist()
+    for start, end in pairwise(ends):
+        yield terms[start:end], weights[start:end]

@@ -23,6 +23,7 @@ class LexLIP(Library):
     modules = ("anserini_bridge", "jnius_config")
     pip = "pyserini"
     index = "lexlip"
+    builds_with_threads = False
     alpha: float
 
     def build(self, staged: Path) -> None:

@@ -1,9 +1,9 @@
-"""Sparse vectors without Lucene: Seismic, and brute force with scipy."""
+"""Sparse vectors without Lucene: Seismic, with and without a graph, and brute force with scipy."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, load_npz, save_npz, vstack
@@ -17,6 +17,7 @@ class Seismic(Library):
     modules = ("seismic",)
     pip = "pyseismic-lsr"
     index = "seismic"
+    neighbours: ClassVar[int] = 0  # of a document, in the graph
     query_cut: int
     heap_factor: float
 
@@ -40,7 +41,9 @@ class Seismic(Library):
 
         # By default a list keeps 3,500 postings and loses the rest, so lists must grow with the corpus.
         postings = max(3_500, 4 * self.corpus.sizes.postings // self.corpus.sizes.vocabulary)
-        index = SeismicIndexRaw.build(str(staged / "documents.bin"), n_postings=postings)
+        index = SeismicIndexRaw.build(
+            str(staged / "documents.bin"), n_postings=postings, nknn=self.neighbours
+        )
         index.save(str(self.folder / "index"))
 
     def open(self) -> None:
@@ -55,10 +58,17 @@ class Seismic(Library):
         return row.indices[known].astype(np.int32), row.data[known].astype(np.float32)
 
     def search_one(self, query: Any, k: int) -> Any:
-        return self.seismic.search(*query, k, self.query_cut, self.heap_factor, 0, True)
+        return self.seismic.search(*query, k, self.query_cut, self.heap_factor, self.neighbours, True)
 
     def documents(self, hits: Any) -> list[int]:
         return [number for score, number in hits if score > 0]
+
+
+class SeismicKnn(Seismic):
+    """Seismic that also looks at the neighbours of what it found (Bruch et al., CIKM 2024)."""
+
+    index = "seismic-knn"
+    neighbours = 10
 
 
 class Scipy(Library):

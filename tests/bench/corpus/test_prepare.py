@@ -3,10 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
 from lexlip.bench.corpus import synthetic
-from lexlip.bench.corpus.prepare import prepare_photos, prepare_synthetic
+from lexlip.bench.corpus.distractors import recombined
+from lexlip.bench.corpus.prepare import MIXTURES, prepare_encoded, prepare_synthetic
 from lexlip.bench.corpus.synthetic import SyntheticVectors
 from lexlip.data import open_source
 from lexlip.errors import ConfigError, DataError
@@ -53,7 +54,7 @@ def test_documents_are_kept_and_queries_are_not(tmp_path: Path) -> None:
 
 def test_photos(tmp_path: Path, photos: Path, model_folder: Path) -> None:
     model, source = LexLIP.from_pretrained(model_folder), open_source(str(photos))
-    corpus, made = prepare_photos(tmp_path / "corpus", model, source, 4, 8, 5, 3, seed=0)
+    corpus, made = prepare_encoded(tmp_path / "corpus", model, source, {}, 4, 8, 5, 3, seed=0)
     ((_, vectors),) = PhotoVectors(model, source)
     assert same(corpus.rows(0, 4), quantize(topk(vectors[:4], 8)))
     captions = [item.captions[0] for item in source.items]
@@ -68,6 +69,57 @@ def test_photos_without_captions(tmp_path: Path, photos: Path, model_folder: Pat
     for captions in photos.glob("*.txt"):
         captions.unlink()
     with pytest.raises(DataError, match="has a caption: give photos with captions"):
-        prepare_photos(
-            tmp_path, LexLIP.from_pretrained(model_folder), open_source(str(photos)), None, 8, 5, 3, seed=0
+        prepare_encoded(
+            tmp_path,
+            LexLIP.from_pretrained(model_folder),
+            open_source(str(photos)),
+            {},
+            None,
+            8,
+            5,
+            3,
+            seed=0,
         )
+
+
+SENTENCES = [
+    f"{number} {thing}" for number in ("one", "two", "three") for thing in ("dogs", "cats", "men on ice")
+]
+
+
+def test_captions_are_documents_or_queries(tmp_path: Path, model_folder: Path) -> None:
+    model = LexLIP.from_pretrained(model_folder)
+    files = {"a.tsv": SENTENCES[:5], "b.txt": SENTENCES[3:]}  # two are in both
+    corpus, made = prepare_encoded(tmp_path, model, None, files, None, 8, 4, 8, seed=1)
+    order = np.random.default_rng(1).permutation(len(SENTENCES))
+    documents = [SENTENCES[row] for row in order[4:]]
+    assert same(corpus.rows(0, 5), quantize(topk(encode_captions(model, documents), 8)))
+    assert same(
+        corpus.queries, quantize(topk(encode_captions(model, [SENTENCES[row] for row in order[:4]]), 8))
+    )
+    assert made["source"] == "a.tsv, b.txt"
+    assert made["captions"] == 9
+    with pytest.raises(ConfigError, match="9 captions, and --queries takes 9 of them: give fewer queries"):
+        prepare_encoded(tmp_path, model, None, files, None, 8, 9, 8, seed=1)
+
+
+def test_photos_come_before_captions_and_mixtures_after_them(
+    tmp_path: Path, photos: Path, model_folder: Path
+) -> None:
+    model, source = LexLIP.from_pretrained(model_folder), open_source(str(photos))
+    asked = 8, 4, 8
+    corpus, made = prepare_encoded(tmp_path / "grown", model, source, {"a": SENTENCES}, 60, *asked, seed=1)
+    ((_, of_photos),) = PhotoVectors(model, source)
+    order = np.random.default_rng(1).permutation(len(SENTENCES))[4:]
+    of_captions = encode_captions(model, [SENTENCES[row] for row in order])
+    real = csr_matrix(vstack([topk(of_photos, 8), topk(of_captions, 8)], format="csr"))
+    assert corpus.sizes.documents == 60
+    assert same(corpus.rows(0, 11), quantize(real))
+    (mixed,) = recombined(real, 49, 1)
+    assert same(corpus.rows(11, 60), quantize(topk(mixed, 8)))
+    assert made["source"] == f"{photos}, a"
+    first, _ = prepare_encoded(tmp_path / "first", model, source, {"a": SENTENCES}, 3, *asked, seed=1)
+    assert same(first.rows(0, 3), quantize(real[:3]))
+    most = (1 + MIXTURES) * 11
+    with pytest.raises(ConfigError, match=f"each of 11 photos and captions.*--docs {most} at most"):
+        prepare_encoded(tmp_path / "large", model, source, {"a": SENTENCES}, most + 1, *asked, seed=1)

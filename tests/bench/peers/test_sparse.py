@@ -6,6 +6,8 @@ from lexlip.bench.engine.benchmark import NEAR
 from tests.bench.peers.libraries import recalls_of
 
 
-@pytest.mark.parametrize(("name", "least"), [("scipy", 1), ("seismic", NEAR - 0.04)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("scipy", 1), ("seismic", NEAR - 0.04), ("seismic-knn", NEAR - 0.04)]
+)
 def test_one_setting_finds_what_brute_force_finds(name: str, least: float, tmp_path: Path) -> None:
     assert max(recalls_of(name, tmp_path)) >= least

@@ -7,6 +7,8 @@ import org.apache.lucene.util.BytesRef;
 
 /** Documents of the next segment: a CSR matrix of weights, ids, and the order of their addition. */
 final class Rows {
+  private static final long LARGE = 80; // bytes of a map's entry with its two numbers
+
   private int rows;
   private long[] orders = new long[1024];
   private int[] idEnds = new int[1024];
@@ -27,7 +29,7 @@ final class Rows {
 
   /** Bytes that the documents take. */
   long bytes() {
-    return 4L * end(rows - 1) + idEnd(rows - 1) + 16L * rows;
+    return 4L * end(rows - 1) + idEnd(rows - 1) + 16L * rows + LARGE * large.size();
   }
 
   /** Bytes that writing them as a segment takes besides: their order, and postings and ids by term. */

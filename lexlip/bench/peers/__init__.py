@@ -84,21 +84,13 @@ ENGINES = {
         ),
         *(
             EngineSpec(
-                f"seismic-cut{cut}-heap{heap}",
-                "seismic",
+                f"{library}-cut{cut}-heap{heap}",
+                library,
                 "one by one",
                 {"query_cut": cut, "heap_factor": heap},
             )
-            for cut, heap in SEISMIC
-        ),
-        *(
-            EngineSpec(
-                f"seismic-knn-cut{cut}-heap{heap}",
-                "seismic-knn",
-                "one by one",
-                {"query_cut": cut, "heap_factor": heap},
-            )
-            for cut, heap in SEISMIC_KNN
+            for library, settings in (("seismic", SEISMIC), ("seismic-knn", SEISMIC_KNN))
+            for cut, heap in settings
         ),
         EngineSpec("bmp", "bmp", "one by one", {"alpha": 1.0}),
         *(EngineSpec(f"bmp-alpha{alpha}", "bmp", "one by one", {"alpha": alpha}) for alpha in BMP_ALPHAS),

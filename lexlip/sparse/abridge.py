@@ -2,9 +2,9 @@
 
 A photo's K heaviest words are not the K that its scores need most. Some are hardly ever asked for, and of two
 that are asked for together one can stand for both. So queries of the training data decide, the NEAR best ones
-for the document. Its HEAVIEST words stay, because people read them. The other places go to the words that add
-most to the scores: weight times mean weight in these queries. Then a ridge regression changes the weights of
-the kept words so that these queries get the scores of the whole document.
+for the document. In rounds, those words leave without which these queries' scores change least once the
+weights of the others have made up for it: Optimal Brain Surgeon (Hassibi and Stork, 1992) for a ridge
+regression. The HEAVIEST words stay, because people read them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-NEAR = 256  # queries that decide what a document keeps
+NEAR = 512  # queries that decide what a document keeps
 HEAVIEST = 10  # words that it keeps in any case
-RARE = 0.05  # added to a word's mean weight in these queries, as others may ask for it
-RIDGE = 0.5  # of the change of weights, relative to a kept word's mean squared length in these queries
+RIDGE = 0.05  # of the change of weights, relative to the words' squared lengths in these queries, summed, over K
+ROUND = 0.2  # of the words may leave before the weights are fitted anew
 ROWS = 256  # documents that are compared with the queries at a time
 
 
@@ -44,8 +44,8 @@ def abridge(unit: csr_matrix, k: int, queries: csr_matrix) -> csr_matrix:
                 place[words] = np.arange(len(words))
                 asked = _on_words(queries[best], place, len(words))
                 place[words] = -1
-                kept = _kept(weights, asked, k)
-                weights, words = _fitted(weights[kept], asked[:, kept], scores[number, best]), words[kept]
+                kept, weights = _fitted(weights, asked, k)
+                words = words[kept]
             rows.append((weights, words))
     starts = np.cumsum([0, *(len(words) for _, words in rows)])
     weights, words = (np.concatenate(part) for part in zip(*rows, strict=True)) if rows else ((), ())
@@ -69,24 +69,33 @@ def _on_words(queries: csr_matrix, place: NDArray[np.int64], number: int) -> NDA
     return found
 
 
-def _kept(weights: NDArray[np.float32], asked: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Return which k words of a document stay, ascending; `asked` [m, n] are their weights in queries."""
-    adds = weights * (asked.mean(axis=0) + RARE)
-    adds[np.argsort(-weights, kind="stable")[: min(k, HEAVIEST)]] = np.inf
-    return np.sort(np.argsort(-adds, kind="stable")[:k])
-
-
 def _fitted(
-    weights: NDArray[np.float32], asked: NDArray[np.float32], scores: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return weights w + d with the smallest |asked (w + d) - scores|² + ridge |d|², but none below 0.
+    weights: NDArray[np.float32], asked: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return which k words of a document stay, and their new weights, none below 0.
+
+    The new weights v, 0 for words that left, have the smallest (v - w)ᵀ H (v - w), which is
+    |asked (v - w)|² + ridge |v - w|². To drop one more word i adds v_i² / (H⁻¹)_ii to it.
 
     Args:
-        weights: of the kept words, w, [k].
-        asked: the words' weights in queries, [m, k].
-        scores: of the whole document for these queries, [m].
+        weights: of the n > k words, w, [n].
+        asked: the words' weights in queries, [m, n].
+        k: words that stay.
+
+    Returns:
+        int64 [k], ascending, and float32 [k].
     """
-    products = asked.T @ asked
-    ridge = max(RIDGE * float(np.trace(products)) / len(weights), 1e-12)
-    change = np.linalg.solve(products + ridge * np.eye(len(weights)), asked.T @ (scores - asked @ weights))
-    return np.maximum(weights + change, 0).astype(np.float32)
+    matrix = (asked.T @ asked).astype(np.float64)
+    matrix[np.diag_indices_from(matrix)] += max(RIDGE * float(np.trace(matrix)) / k, 1e-12)
+    heavy = np.argsort(-weights, kind="stable")[: min(k, HEAVIEST)]
+    inverse, fitted, kept = np.linalg.inv(matrix), weights.astype(np.float64), np.arange(len(weights))
+    while len(kept) > k:
+        adds = np.where(np.isin(kept, heavy), np.inf, fitted**2 / np.diag(inverse))
+        order = np.argsort(-adds, kind="stable")
+        stay, leave = np.split(order, [max(k, int(len(kept) * (1 - ROUND)))])
+        stay.sort()
+        across = np.linalg.solve(inverse[np.ix_(leave, leave)], inverse[leave])  # [left, n]
+        fitted = (fitted - fitted[leave] @ across)[stay]
+        inverse = (inverse - inverse[:, leave] @ across)[np.ix_(stay, stay)]
+        kept = kept[stay]
+    return kept, np.maximum(fitted, 0).astype(np.float32)

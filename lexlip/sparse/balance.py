@@ -1,11 +1,10 @@
 """What an index stores of a photo or caption, by a bank of queries from the training data.
 
-A document of K words keeps those that answer the bank's queries as all of its words do: see
-`lexlip.sparse.abridge`. Then documents that fit every query are made lighter: nearest-neighbour normalisation
-(arXiv 2410.24114). Some photos are close to nearly all sentences, and push the right ones from the first
-places. So a document of unit length is multiplied with √(t / s): s is the mean of its NEAREST best scores
-against the bank, and t is that mean of a typical document. Only the model's bank decides, never what else is
-indexed.
+Documents that fit every query are made lighter: nearest-neighbour normalisation (arXiv 2410.24114). Some
+photos are close to nearly all sentences, and push the right ones from the first places. So a document of unit
+length is multiplied with √(t / s): s is the mean of its NEAREST best scores against the bank, and t is that
+mean of a typical document. One of K words then keeps those that answer the bank's queries as all of its words
+do: see `lexlip.sparse.abridge`. Only the model's bank decides, never what else is indexed.
 
 A model's folder keeps both banks in FILE: captions, which photos are compared with, and photos, which
 captions are compared with.
@@ -56,15 +55,17 @@ class Bank:
         """The queries as unit vectors, float32 [n, V]."""
         return csr_matrix(self.queries, dtype=np.float32) / np.float32(UNIT_SCALE)
 
-    def shorten(self, vectors: csr_matrix, kept: int | None) -> csr_matrix:
-        """Return vectors [n, V], made unit ones, with at most `kept` words; None keeps all."""
-        unit = unit_length(topk(vectors, None))
-        return unit if kept is None else abridge(unit, kept, self.units)
+    def documents(self, vectors: csr_matrix, kept: int | None = None) -> csr_matrix:
+        """Return float32 documents of vectors [n, V] of any length: unit vectors, each times its factor.
 
-    def balance(self, documents: csr_matrix) -> csr_matrix:
-        """Return documents [n, V] of any length as float32 unit vectors, each times its factor."""
-        unit = unit_length(documents)
-        return csr_matrix(diags_array(self.factors(unit)) @ unit)
+        Args:
+            vectors: whole ones.
+            kept: at most so many words stay, which answer the bank's queries as all do; None keeps all.
+        """
+        unit = unit_length(topk(vectors, None))
+        factors = self.factors(unit)
+        short = unit if kept is None else abridge(unit, kept, self.units)
+        return csr_matrix(diags_array(factors) @ short)
 
     def factors(self, unit: csr_matrix) -> NDArray[np.float32]:
         """Return what documents of unit length [n, V] are multiplied with, [n]."""
@@ -79,16 +80,15 @@ class Balance(NamedTuple):
     captions: Bank
 
 
-def make_bank(queries: csr_matrix, documents: csr_matrix, kept: int) -> Bank:
+def make_bank(queries: csr_matrix, documents: csr_matrix) -> Bank:
     """Return a bank of queries [n, V].
 
     Args:
         queries: float vectors of any length.
         documents: whole float vectors [m, V], typical, that belong to none of the queries.
-        kept: words that a document keeps.
     """
     bank = Bank(quantize(queries).astype(np.uint16), 1.0)
-    typical = nearest(unit_length(bank.shorten(documents, kept)), bank.units)
+    typical = nearest(unit_length(documents), bank.units)
     return replace(bank, typical=float(np.median(typical)))
 
 
@@ -123,7 +123,7 @@ def as_documents(vectors: csr_matrix, kept: int | None, scheme: Scheme, bank: Ba
         raise ConfigError(
             "this model has no captions to balance with: leave --quantization out, or give unit or paper"
         )
-    return bank.balance(bank.shorten(vectors, kept))
+    return bank.documents(vectors, kept)
 
 
 def usual_scheme(balance: Balance | None) -> Scheme:

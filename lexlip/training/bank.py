@@ -16,7 +16,6 @@ from lexlip.sparse.topk import topk
 
 CAPTIONS, PHOTOS = 8_000, 1_500  # of all sources together
 QUERY_TOPK = 64  # words that a photo keeps as a query
-DOCUMENT_TOPK = 32  # and as a document
 
 
 def draw_balance(model: DualEncoder, sources: Sequence[Source], seed: int = 0, workers: int = 2) -> Balance:
@@ -57,6 +56,6 @@ def draw_balance(model: DualEncoder, sources: Sequence[Source], seed: int = 0, w
 def balance_of(texts: csr_matrix, images: csr_matrix) -> Balance:
     """Return what the vectors of captions [n, V] and of other photos [m, V] balance by; n, m >= NEAREST."""
     return Balance(
-        photos=make_bank(topk(texts, SENTENCE_TOPK), images, DOCUMENT_TOPK),
-        captions=make_bank(topk(images, QUERY_TOPK), texts, DOCUMENT_TOPK),
+        photos=make_bank(topk(texts, SENTENCE_TOPK), images),
+        captions=make_bank(topk(images, QUERY_TOPK), texts),
     )

@@ -52,9 +52,10 @@ def test_a_model_with_a_bank_balances_photos(photos: Path, tmp_path: Path, kept:
     [(_, vectors)] = PhotoVectors(model, open_source(photos), workers=0)
     assert model.balance is not None
     bank = model.balance.photos
-    documents = vectors if kept is None else abridge(unit_length(vectors), kept, bank.units)
-    assert kept != 11 or documents.nnz < vectors.nnz
-    expected = np.rint(1000 * bank.balance(documents).toarray().astype(np.float64))
+    units = unit_length(vectors)
+    short = units if kept is None else abridge(units, kept, bank.units)
+    assert kept != 11 or short.nnz < vectors.nnz
+    expected = np.rint(1000 * (bank.factors(units)[:, None] * short.toarray()).astype(np.float64))
     with ImpactSearcher(folder) as searcher:
         np.testing.assert_array_equal(searcher.vectors(IDS).toarray(), expected)
     index(model, photos, folder, scheme="unit")

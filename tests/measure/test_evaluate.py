@@ -80,7 +80,8 @@ def test_balanced_documents() -> None:
     captions = model.encode_text([caption for item in SCENES.items for caption in item.captions])
     lengths = 1 / np.linalg.norm(captions.toarray(), axis=1)[:, None]
     bank = model.balance.photos
-    documents = bank.balance(abridge(unit_length(images), 8, bank.units)).toarray()
+    units = unit_length(images)
+    documents = bank.factors(units)[:, None] * abridge(units, 8, bank.units).toarray()
     scores = lengths * captions.toarray() @ documents.T
     for found, got, row in zip(
         report.rankings["t2i"].found, report.rankings["t2i"].scores, scores, strict=True
@@ -88,7 +89,8 @@ def test_balanced_documents() -> None:
         np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)
         assert len(found) == len(got)
     bank = model.balance.captions
-    documents = bank.balance(abridge(unit_length(captions), 8, bank.units)).toarray()
+    units = unit_length(captions)
+    documents = bank.factors(units)[:, None] * abridge(units, 8, bank.units).toarray()
     scores = (images.toarray() / np.linalg.norm(images.toarray(), axis=1)[:, None]) @ documents.T
     for got, row in zip(report.rankings["i2t"].scores, scores, strict=True):
         np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)

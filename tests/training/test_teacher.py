@@ -38,8 +38,8 @@ def test_scores_are_those_of_whole_vectors_balanced_as_documents() -> None:
     texts = model.encode_text(captions)
     assert model.balance is not None
     documents = (
-        model.balance.photos.balance(images).toarray(),
-        model.balance.captions.balance(texts).toarray(),
+        model.balance.photos.documents(images).toarray(),
+        model.balance.captions.documents(texts).toarray(),
     )
     plain_images, plain_texts = images.toarray(), texts.toarray()
     for t, owner in enumerate(owners):

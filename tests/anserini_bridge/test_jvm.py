@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -251,3 +253,12 @@ def test_a_killed_process_leaves_nothing_in_the_temporary_folder(run_python: Cal
     assert number
     temporary = Path("/tmp")  # Java's, whatever TMPDIR says
     assert not [*temporary.glob(f".java_pid{number}"), *temporary.glob(f"hsperfdata_*/{number}")]
+
+
+def test_linear_algebra_has_its_stack_after_java_has_started() -> None:
+    code = (
+        "import numpy, anserini_bridge; anserini_bridge.start_jvm();"
+        "print(numpy.abs(numpy.linalg.inv(numpy.eye(500))).sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "500.0\n"), done.stderr

@@ -4,7 +4,7 @@ A photo's K heaviest words are not the K that its scores need most. Some are har
 that are asked for together one can stand for both. So queries of the training data decide, the NEAR best ones
 for the document. In rounds, those words leave without which these queries' scores change least once the
 weights of the others have made up for it: Optimal Brain Surgeon (Hassibi and Stork, 1992) for a ridge
-regression. The HEAVIEST words stay, because people read them.
+regression. The heaviest third of K words stays in any case, because people read them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 NEAR = 512  # queries that decide what a document keeps
-HEAVIEST = 10  # words that it keeps in any case
+HEAVIEST = 3  # the K words that it keeps include its K // HEAVIEST heaviest
 RIDGE = 0.05  # of the change of weights, relative to the words' squared lengths in these queries, summed, over K
 ROUND = 0.2  # of the words may leave before the weights are fitted anew
 ROWS = 256  # documents that are compared with the queries at a time
@@ -87,7 +87,7 @@ def _fitted(
     """
     matrix = (asked.T @ asked).astype(np.float64)
     matrix[np.diag_indices_from(matrix)] += max(RIDGE * float(np.trace(matrix)) / k, 1e-12)
-    heavy = np.argsort(-weights, kind="stable")[: min(k, HEAVIEST)]
+    heavy = np.argsort(-weights, kind="stable")[: k // HEAVIEST]
     inverse, fitted, kept = np.linalg.inv(matrix), weights.astype(np.float64), np.arange(len(weights))
     while len(kept) > k:
         adds = np.where(np.isin(kept, heavy), np.inf, fitted**2 / np.diag(inverse))

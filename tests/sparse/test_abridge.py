@@ -29,7 +29,7 @@ def by_formula(document: np.ndarray, queries: np.ndarray, near: int) -> np.ndarr
     asked = queries[np.argsort(-(queries @ document))[:near]]
     kept = np.flatnonzero(document).tolist()
     ridge = RIDGE * (asked[:, kept] ** 2).sum() / K
-    first = np.argsort(-document)[:HEAVIEST].tolist()
+    first = np.argsort(-document)[: K // HEAVIEST].tolist()
     while len(kept) > K:
         without = {
             word: cost(document, asked, [other for other in kept if other != word], ridge)[0]

@@ -70,7 +70,7 @@ def _start(further: Sequence[str]) -> None:
         "-Xrs",  # leave Ctrl-C to Python
         "-XX:+DisableAttachMechanism",  # with -Xrs, a killed process would leave a file in /tmp
         "-XX:-UsePerfData",  # and this one too
-        "-Xss8m",  # Java guards the main thread's stack below this size, and LAPACK needs more than Java's 1 MB
+        "-Xss8m",  # Java guards the main thread below this, and LAPACK needs more than the usual 1 MB
         "--enable-native-access=ALL-UNNAMED",  # no warning when Lucene calls madvise
         f"-Djava.util.logging.config.file={_JAVA_FOLDER / 'logging.properties'}",
     ]

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 NEAR = 512  # queries that decide what a document keeps
 HEAVIEST = 3  # the K words that it keeps include its K // HEAVIEST heaviest
-RIDGE = 0.05  # of the change of weights, relative to the words' squared lengths in these queries, summed, over K
+RIDGE = 0.05  # of the change of weights: this share of the words' squared lengths in these queries, over K
 ROUND = 0.2  # of the words may leave before the weights are fitted anew
 ROWS = 256  # documents that are compared with the queries at a time
 

@@ -17,36 +17,32 @@ NEAR = 512  # queries that decide what a document keeps
 HEAVIEST = 3  # the K words that it keeps include its K // HEAVIEST heaviest
 RIDGE = 0.05  # of the change of weights: this share of the words' squared lengths in these queries, over K
 ROUND = 0.2  # of the words may leave before the weights are fitted anew
-ROWS = 256  # documents that are compared with the queries at a time
 
 
-def abridge(unit: csr_matrix, k: int, queries: csr_matrix) -> csr_matrix:
+def abridge(unit: csr_matrix, k: int, queries: csr_matrix, scores: NDArray[np.float32]) -> csr_matrix:
     """Return documents of at most k words in place of whole ones; what has no more words stays as it is.
 
     Args:
         unit: the documents, unit vectors without negative entries, float32 [n, V].
         k: words that a document keeps.
         queries: unit vectors, float32 [m, V].
+        scores: of the documents for the queries, [n, m].
 
     Returns:
         float32 [n, V], not of unit length.
     """
-    columns = queries.T.tocsr()
     place = np.full(unit.shape[1], -1)
     rows: list[tuple[NDArray[np.float32], NDArray[np.int32]]] = []
-    for start in range(0, unit.shape[0], ROWS):
-        block = unit[start : start + ROWS]
-        scores = (block @ columns).toarray()  # [ROWS, m]
-        for number, best in enumerate(_nearest(scores)):
-            row = slice(*block.indptr[number : number + 2])
-            weights, words = block.data[row], block.indices[row]
-            if len(words) > k:
-                place[words] = np.arange(len(words))
-                asked = _on_words(queries[best], place, len(words))
-                place[words] = -1
-                kept, weights = _fitted(weights, asked, k)
-                words = words[kept]
-            rows.append((weights, words))
+    for number, best in enumerate(_nearest(scores)):
+        row = slice(*unit.indptr[number : number + 2])
+        weights, words = unit.data[row], unit.indices[row]
+        if len(words) > k:
+            place[words] = np.arange(len(words))
+            asked = _on_words(queries[best], place, len(words))
+            place[words] = -1
+            kept, weights = _fitted(weights, asked, k)
+            words = words[kept]
+        rows.append((weights, words))
     starts = np.cumsum([0, *(len(words) for _, words in rows)])
     weights, words = (np.concatenate(part) for part in zip(*rows, strict=True)) if rows else ((), ())
     abridged = csr_matrix((weights, words, starts), shape=unit.shape, dtype=np.float32)
@@ -87,10 +83,11 @@ def _fitted(
     """
     matrix = (asked.T @ asked).astype(np.float64)
     matrix[np.diag_indices_from(matrix)] += max(RIDGE * float(np.trace(matrix)) / k, 1e-12)
-    heavy = np.argsort(-weights, kind="stable")[: k // HEAVIEST]
+    heavy = np.zeros(len(weights), dtype=bool)
+    heavy[np.argsort(-weights, kind="stable")[: k // HEAVIEST]] = True
     inverse, fitted, kept = np.linalg.inv(matrix), weights.astype(np.float64), np.arange(len(weights))
     while len(kept) > k:
-        adds = np.where(np.isin(kept, heavy), np.inf, fitted**2 / np.diag(inverse))
+        adds = np.where(heavy[kept], np.inf, fitted**2 / np.diag(inverse))
         order = np.argsort(-adds, kind="stable")
         stay, leave = np.split(order, [max(k, int(len(kept) * (1 - ROUND)))])
         stay.sort()

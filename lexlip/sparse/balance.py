@@ -12,6 +12,7 @@ captions are compared with.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
-from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse import csr_matrix, diags_array, vstack
 
 from lexlip.errors import ConfigError
 from lexlip.sparse.abridge import abridge
@@ -55,6 +56,11 @@ class Bank:
         """The queries as unit vectors, float32 [n, V]."""
         return csr_matrix(self.queries, dtype=np.float32) / np.float32(UNIT_SCALE)
 
+    @cached_property
+    def columns(self) -> csr_matrix:
+        """The same, transposed, float32 [V, n]."""
+        return csr_matrix(self.units.T.tocsr())
+
     def documents(self, vectors: csr_matrix, kept: int | None = None) -> csr_matrix:
         """Return float32 documents of vectors [n, V] of any length: unit vectors, each times its factor.
 
@@ -63,13 +69,24 @@ class Bank:
             kept: at most so many words stay, which answer the bank's queries as all do; None keeps all.
         """
         unit = unit_length(topk(vectors, None))
-        factors = self.factors(unit)
-        short = unit if kept is None else abridge(unit, kept, self.units)
-        return csr_matrix(diags_array(factors) @ short)
+        parts = []
+        for block, scores in self.compared(unit):
+            short = block if kept is None else abridge(block, kept, self.units, scores)
+            parts.append(diags_array(self._factors(scores)) @ short)
+        return csr_matrix(vstack(parts, format="csr"))
 
     def factors(self, unit: csr_matrix) -> NDArray[np.float32]:
         """Return what documents of unit length [n, V] are multiplied with, [n]."""
-        factors = np.sqrt(self.typical / np.maximum(nearest(unit, self.units), 1e-12))
+        return np.concatenate([self._factors(scores) for _, scores in self.compared(unit)])
+
+    def compared(self, unit: csr_matrix) -> Iterator[tuple[csr_matrix, NDArray[np.float32]]]:
+        """Yield unit documents, some [r, V] at a time, and their cosines with the queries, [r, n]."""
+        for start in range(0, max(unit.shape[0], 1), ROWS):
+            block = unit[start : start + ROWS]
+            yield block, (block @ self.columns).toarray()
+
+    def _factors(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        factors = np.sqrt(self.typical / np.maximum(_nearest(scores), 1e-12))
         return np.clip(factors, *FACTORS).astype(np.float32)
 
 
@@ -88,8 +105,8 @@ def make_bank(queries: csr_matrix, documents: csr_matrix) -> Bank:
         documents: whole float vectors [m, V], typical, that belong to none of the queries.
     """
     bank = Bank(quantize(queries).astype(np.uint16), 1.0)
-    typical = nearest(unit_length(documents), bank.units)
-    return replace(bank, typical=float(np.median(typical)))
+    means = [_nearest(scores) for _, scores in bank.compared(unit_length(documents))]
+    return replace(bank, typical=float(np.median(np.concatenate(means))))
 
 
 def quantize_documents(
@@ -138,16 +155,10 @@ def unit_length(vectors: csr_matrix) -> csr_matrix:
     return csr_matrix(diags_array(1 / np.maximum(norms, np.float32(1e-12))) @ rows)
 
 
-def nearest(unit: csr_matrix, queries: csr_matrix) -> NDArray[np.float32]:
-    """Return the mean of the NEAREST best cosines, [n], of unit vectors [n, V] with unit vectors [m, V]."""
-    columns = queries.T.tocsr()
-    means = [
-        np.partition((unit[start : start + ROWS] @ columns).toarray(), -NEAREST, axis=1)[:, -NEAREST:].mean(
-            axis=1
-        )
-        for start in range(0, unit.shape[0], ROWS)
-    ]
-    return np.concatenate(means) if means else np.zeros(0, dtype=np.float32)
+def _nearest(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean of the NEAREST best of scores [n, m], [n]."""
+    means: NDArray[np.float32] = np.partition(scores, -NEAREST, axis=1)[:, -NEAREST:].mean(axis=1)
+    return means
 
 
 def save_balance(folder: Path, balance: Balance) -> None:

@@ -53,7 +53,7 @@ def test_a_model_with_a_bank_balances_photos(photos: Path, tmp_path: Path, kept:
     assert model.balance is not None
     bank = model.balance.photos
     units = unit_length(vectors)
-    short = units if kept is None else abridge(units, kept, bank.units)
+    short = units if kept is None else abridge(units, kept, bank.units, (units @ bank.columns).toarray())
     assert kept != 11 or short.nnz < vectors.nnz
     expected = np.rint(1000 * (bank.factors(units)[:, None] * short.toarray()).astype(np.float64))
     with ImpactSearcher(folder) as searcher:

@@ -81,7 +81,10 @@ def test_balanced_documents() -> None:
     lengths = 1 / np.linalg.norm(captions.toarray(), axis=1)[:, None]
     bank = model.balance.photos
     units = unit_length(images)
-    documents = bank.factors(units)[:, None] * abridge(units, 8, bank.units).toarray()
+    documents = (
+        bank.factors(units)[:, None]
+        * abridge(units, 8, bank.units, (units @ bank.columns).toarray()).toarray()
+    )
     scores = lengths * captions.toarray() @ documents.T
     for found, got, row in zip(
         report.rankings["t2i"].found, report.rankings["t2i"].scores, scores, strict=True
@@ -90,7 +93,10 @@ def test_balanced_documents() -> None:
         assert len(found) == len(got)
     bank = model.balance.captions
     units = unit_length(captions)
-    documents = bank.factors(units)[:, None] * abridge(units, 8, bank.units).toarray()
+    documents = (
+        bank.factors(units)[:, None]
+        * abridge(units, 8, bank.units, (units @ bank.columns).toarray()).toarray()
+    )
     scores = (images.toarray() / np.linalg.norm(images.toarray(), axis=1)[:, None]) @ documents.T
     for got, row in zip(report.rankings["i2t"].scores, scores, strict=True):
         np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)

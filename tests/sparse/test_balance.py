@@ -88,7 +88,9 @@ def test_impacts_keep_the_factor(bank: Bank) -> None:
     documents = rows(40, 5)
     whole = bank.documents(documents)
     units = unit_length(documents)
-    short = csr_matrix(diags_array(bank.factors(units)) @ abridge(units, 8, bank.units))
+    short = csr_matrix(
+        diags_array(bank.factors(units)) @ abridge(units, 8, bank.units, (units @ bank.columns).toarray())
+    )
     for kept, floats in ((None, whole), (KEPT, whole), (8, short)):
         expected = np.rint(1000 * floats.toarray().astype(np.float64))
         np.testing.assert_array_equal(

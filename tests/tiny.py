@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from lexlip.config import (
@@ -18,6 +20,8 @@ from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.registry import MODELS, load_class
+from lexlip.sparse.abridge import abridge
+from lexlip.sparse.balance import Bank, unit_length
 from lexlip.training.augmentation import Key, Sample
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.method import Method
@@ -149,3 +153,10 @@ def tiny_collate(objective: ObjectiveConfig, model: DualEncoder) -> Collate:
     """What makes batches for a model of this file."""
     tokenizer = model.text_encoder.tokenizer
     return Collate(objective, tokenizer, model.config.text.max_tokens, words_of(model), seed=0)
+
+
+def balanced(bank: Bank, vectors: csr_matrix, kept: int | None) -> np.ndarray:
+    """Return documents by the definition: what is kept of unit vectors, times the factors of whole ones."""
+    units = unit_length(vectors)
+    short = units if kept is None else abridge(units, kept, bank.units, (units @ bank.columns).toarray())
+    return bank.factors(units)[:, None] * short.toarray()

@@ -12,11 +12,9 @@ from lexlip.indexing.impact import impacts, index_photos
 from lexlip.indexing.report import Indexed
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
-from lexlip.sparse.abridge import abridge
-from lexlip.sparse.balance import unit_length
 from lexlip.sparse.quantize import Scheme, quantize
 from lexlip.sparse.topk import topk
-from tests.tiny import tiny_balanced, tiny_model
+from tests.tiny import balanced, tiny_balanced, tiny_model
 
 IDS = [f"{number}.jpg" for number in range(6)]
 
@@ -52,10 +50,9 @@ def test_a_model_with_a_bank_balances_photos(photos: Path, tmp_path: Path, kept:
     [(_, vectors)] = PhotoVectors(model, open_source(photos), workers=0)
     assert model.balance is not None
     bank = model.balance.photos
-    units = unit_length(vectors)
-    short = units if kept is None else abridge(units, kept, bank.units, (units @ bank.columns).toarray())
-    assert kept != 11 or short.nnz < vectors.nnz
-    expected = np.rint(1000 * (bank.factors(units)[:, None] * short.toarray()).astype(np.float64))
+    documents = balanced(bank, vectors, kept)
+    assert kept != 11 or np.count_nonzero(documents) < vectors.nnz
+    expected = np.rint(1000 * documents.astype(np.float64))
     with ImpactSearcher(folder) as searcher:
         np.testing.assert_array_equal(searcher.vectors(IDS).toarray(), expected)
     index(model, photos, folder, scheme="unit")

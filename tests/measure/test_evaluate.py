@@ -20,12 +20,10 @@ from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
 from lexlip.search.open_engine import engine_for
-from lexlip.sparse.abridge import abridge
-from lexlip.sparse.balance import unit_length
 from lexlip.sparse.topk import topk
 from tests.measure.pools import NoModel
 from tests.reference.ranking import naive_recall
-from tests.tiny import tiny_balanced, tiny_dense, tiny_model
+from tests.tiny import balanced, tiny_balanced, tiny_dense, tiny_model
 
 SCENES = Scenes(12, seed=0)
 
@@ -80,11 +78,7 @@ def test_balanced_documents() -> None:
     captions = model.encode_text([caption for item in SCENES.items for caption in item.captions])
     lengths = 1 / np.linalg.norm(captions.toarray(), axis=1)[:, None]
     bank = model.balance.photos
-    units = unit_length(images)
-    documents = (
-        bank.factors(units)[:, None]
-        * abridge(units, 8, bank.units, (units @ bank.columns).toarray()).toarray()
-    )
+    documents = balanced(bank, images, 8)
     scores = lengths * captions.toarray() @ documents.T
     for found, got, row in zip(
         report.rankings["t2i"].found, report.rankings["t2i"].scores, scores, strict=True
@@ -92,11 +86,7 @@ def test_balanced_documents() -> None:
         np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)
         assert len(found) == len(got)
     bank = model.balance.captions
-    units = unit_length(captions)
-    documents = (
-        bank.factors(units)[:, None]
-        * abridge(units, 8, bank.units, (units @ bank.columns).toarray()).toarray()
-    )
+    documents = balanced(bank, captions, 8)
     scores = (images.toarray() / np.linalg.norm(images.toarray(), axis=1)[:, None]) @ documents.T
     for got, row in zip(report.rankings["i2t"].scores, scores, strict=True):
         np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)

@@ -4,10 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from scipy.sparse import csr_matrix, diags_array, random_array
+from scipy.sparse import csr_matrix, random_array
 
 from lexlip.errors import ConfigError
-from lexlip.sparse.abridge import abridge
 from lexlip.sparse.balance import (
     FACTORS,
     FILE,
@@ -19,11 +18,11 @@ from lexlip.sparse.balance import (
     make_bank,
     quantize_documents,
     save_balance,
-    unit_length,
     usual_scheme,
 )
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
+from tests.tiny import balanced
 
 WIDTH = 60
 KEPT = 30  # of a document's words: more than any here has
@@ -76,21 +75,18 @@ def test_a_document_that_fits_every_query_becomes_lighter() -> None:
 
 def test_a_factor_does_not_depend_on_other_documents(bank: Bank) -> None:
     documents = rows(700, 4)
-    together = bank.documents(documents)
-    for number in (0, 255, 256, 699):
-        np.testing.assert_allclose(
-            bank.documents(documents[number]).toarray(), together[number].toarray(), rtol=1e-6
-        )
+    for kept in (None, 5):
+        together = bank.documents(documents, kept)
+        for number in (0, 255, 256, 699):
+            alone = bank.documents(documents[number], kept)
+            np.testing.assert_allclose(alone.toarray(), together[number].toarray(), rtol=1e-6)
     assert bank.documents(documents[:0]).shape == (0, WIDTH)
 
 
 def test_impacts_keep_the_factor(bank: Bank) -> None:
     documents = rows(40, 5)
     whole = bank.documents(documents)
-    units = unit_length(documents)
-    short = csr_matrix(
-        diags_array(bank.factors(units)) @ abridge(units, 8, bank.units, (units @ bank.columns).toarray())
-    )
+    short = csr_matrix(balanced(bank, documents, 8))
     for kept, floats in ((None, whole), (KEPT, whole), (8, short)):
         expected = np.rint(1000 * floats.toarray().astype(np.float64))
         np.testing.assert_array_equal(

@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -338,12 +338,11 @@ def _close(path: Path, java: Any) -> None:
 
 def _unpack_hits(answer: bytes, queries: int, ids: list[list[str]], scores: list[NDArray[np.int64]]) -> None:
     """Append the ids and scores of each query; the layout is that of impact.Searcher.search."""
-    counts = np.frombuffer(answer, ">i4", queries)
-    total = int(counts.sum())
+    limits = [0, *accumulate(np.frombuffer(answer, ">i4", queries).tolist())]
+    total = limits[-1]
     values = np.frombuffer(answer, ">i8", total, offset=4 * queries).astype(np.int64)
     ends = np.frombuffer(answer, ">i4", total, offset=4 * queries + 8 * total)
     names = unpack_strings(answer[4 * queries + 12 * total :], ends)
-    limits = [0, *np.cumsum(counts).tolist()]
     for start, end in pairwise(limits):
         ids.append(names[start:end])
         scores.append(values[start:end])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -223,8 +224,8 @@ def pack_strings(strings: Sequence[str]) -> tuple[bytes, bytes]:
 
 def unpack_strings(block: bytes, ends: NDArray[Any]) -> list[str]:
     """Return the strings of a UTF-8 block, each of which ends at one of the byte offsets."""
-    starts = [0, *ends[:-1].tolist()]
+    limits = [0, *ends.tolist()]
     text = block.decode()
     if len(text) == len(block):  # ASCII: a byte is a character
-        return [text[start:end] for start, end in zip(starts, ends.tolist(), strict=False)]
-    return [block[start:end].decode() for start, end in zip(starts, ends.tolist(), strict=False)]
+        return [text[start:end] for start, end in pairwise(limits)]
+    return [block[start:end].decode() for start, end in pairwise(limits)]

@@ -23,6 +23,7 @@ from lexlip.config import ImageEncoderConfig
 from lexlip.encoders.framing import pixel_array
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
+from lexlip.hub import check_reachable
 from lexlip.pictures import as_seen
 
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
@@ -323,11 +324,15 @@ def _make_body(config: ImageEncoderConfig, pretrained: bool) -> nn.Module:
         )
     try:
         known, options = timm.get_pretrained_cfg(config.name), config.options
+        if pretrained and known is not None and known.hf_hub_id:
+            check_reachable(known.hf_hub_id, "model.safetensors", "pytorch_model.bin")
         if known is not None and known.fixed_input_size:  # timm creates or resizes position embeddings
             options = {"img_size": config.size, **options}
             if timm.models.is_model_in_modules(config.name, _INTERPOLATING):
                 options = {"dynamic_img_size": True, **options}
         body: nn.Module = timm.create_model(config.name, pretrained=pretrained, num_classes=0, **options)
+    except ModelError:
+        raise
     except Exception as error:  # timm and the hub raise many kinds
         why = " ".join(str(error).split())
         raise ModelError(f"timm cannot make the image encoder '{config.name}': {why}") from error

@@ -21,6 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from lexlip.config import TextEncoderConfig
 from lexlip.errors import ModelError
+from lexlip.hub import check_reachable
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
@@ -53,10 +54,13 @@ class TextEncoder(nn.Module):
             if architecture is not None:
                 self.body = AutoModel.from_config(AutoConfig.for_model(**architecture))
             elif config.name is not None:
+                check_reachable(config.name)
                 self.body = AutoModel.from_pretrained(config.name, **config.options)
             else:
                 options = {"vocab_size": len(tokenizer), **config.options}
                 self.body = AutoModel.from_config(AutoConfig.for_model("bert", **options))
+        except ModelError:
+            raise
         except Exception as error:  # transformers and the hub raise many kinds
             why = " ".join(str(error).split())
             raise ModelError(f"transformers cannot make the text encoder '{config.name}': {why}") from error
@@ -266,6 +270,7 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     Raises:
         ModelError: it cannot be found.
     """
+    check_reachable(name)
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name)
     except Exception as error:  # tokenizers raises plain Exception, the hub many kinds

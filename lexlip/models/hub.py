@@ -7,6 +7,7 @@ from typing import Any
 
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
+from lexlip.hub import check_reachable
 
 PATTERNS = ("*.json", "*.txt", "*.safetensors", "*.onnx")
 """The files of a model's folder, see `lexlip.models.model_folder`."""
@@ -15,12 +16,16 @@ CARD = "README.md"
 
 
 def is_lexlip_on_hub(name: str) -> bool:
-    """Return whether a hub name is of a model of this project; False also if the hub cannot be asked.
+    """Return whether a hub name is of a model of this project; False also if the hub has no such model.
 
     Only its config.json is fetched, unless the cache has it.
+
+    Raises:
+        ModelError: the hub cannot be reached.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
+    check_reachable(name)
     try:
         cached = try_to_load_from_cache(name, "config.json")
         config = read_json(Path(cached if isinstance(cached, str) else hf_hub_download(name, "config.json")))
@@ -46,6 +51,7 @@ def fetch(name: str) -> Path:
             return folder
     except Exception:
         pass  # nothing of it is there
+    check_reachable(name)
     try:
         return Path(snapshot_download(name, **patterns))
     except Exception as error:  # the hub raises many kinds

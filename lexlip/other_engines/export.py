@@ -107,7 +107,7 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
         for name, text in engine.settings(made, TARGET).items():
             _write(folder / name, text)
         files = 0
-        with tqdm(total=len(searcher), desc="export", unit="photo", delay=2, disable=not progress) as bar:
+        with tqdm(total=len(searcher), desc="export", unit="photo", disable=not progress or None, delay=2) as bar:
             for ids, rows in _read(searcher):
                 cost.add(ids, rows)
                 rows.data = fit(rows.data, engine.bits)

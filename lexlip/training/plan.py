@@ -12,7 +12,6 @@ from typing import Any
 
 import timm
 import torch
-from huggingface_hub import try_to_load_from_cache
 from transformers import AutoConfig, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
 
 from lexlip.config import Config, SourceConfig
@@ -20,6 +19,7 @@ from lexlip.data import Source, open_sources
 from lexlip.device import pick_device
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ConfigError, LexLIPError, ModelError
+from lexlip.hub import is_cached
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import check_first_stage
@@ -170,17 +170,13 @@ def _check_weights(config: Config, missing: list[str]) -> None:
     if image.weights == "pretrained":
         known = timm.get_pretrained_cfg(image.name)
         hub = getattr(known, "hf_hub_id", None)
-        if hub and not _is_cached(hub, "model.safetensors", "pytorch_model.bin"):
+        if hub and not is_cached(hub, "model.safetensors", "pytorch_model.bin"):
             missing.append(f"model.image.weights: {_fetch(hub)}")
     elif image.weights is not None and not Path(image.weights).exists():
         missing.append(f"model.image.weights: {image.weights} does not exist")
     is_folder = text.name is None or Path(text.name).is_dir()
-    if not (is_folder or _is_cached(str(text.name), "model.safetensors", "pytorch_model.bin")):
+    if not (is_folder or is_cached(str(text.name), "model.safetensors", "pytorch_model.bin")):
         missing.append(f"model.text.name: {_fetch(str(text.name))}")
-
-
-def _is_cached(repository: str, *files: str) -> bool:
-    return any(isinstance(try_to_load_from_cache(repository, file), str) for file in files)
 
 
 def _fetch(repository: str) -> str:

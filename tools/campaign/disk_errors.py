@@ -15,7 +15,7 @@ from . import tracing
 from .contract import Attack, Broken, NotRun, Workplace
 from .documents import State, read
 from .documents import same as same_documents
-from .prepare import index_of
+from .prepare import index_of, sharded
 from .processes import LEXLIP, Ended, check_end, invoke, run
 
 FAILING = {
@@ -28,6 +28,7 @@ CHOICES = 5  # calls that a try chooses at most, as some do not come in every ru
 
 COMMANDS = {
     "optimize": ("optimize", "--index", "library/.lexlip"),
+    "shards": ("optimize", "--index", "library/.lexlip"),  # an index in shards
     "update": ("index", "--update", "--index", "library/.lexlip"),
     "index": ("index", "library", "--index", "library/.lexlip", "--model"),
     "bm25": ("index", "library", "--index", "library/.lexlip", "--model", "bm25"),
@@ -46,7 +47,7 @@ def at_a_call(random: Random, place: Workplace) -> None:
 
 def _at_one(random: Random, place: Workplace) -> bool:
     """Let one call of a command fail; return whether the command came to it."""
-    name = random.choice(["optimize", "optimize", "update", "index", "bm25", "dense"])
+    name = random.choice(["optimize", "shards", "update", "index", "bm25", "dense"])
     calls = [call for call in recorded(name, place.prepared) if call.name in FAILING and _of_index(call)]
     call, error = random.choice(calls), random.choice(["ENOSPC", "EIO"])
     library = copy(place, name)
@@ -121,21 +122,32 @@ def same(one: State | str, other: State | str) -> bool:
 
 
 def state_of(library: Path) -> State | str:
-    """Return the vectors of an index of words; of another kind what it answers."""
+    """Return the vectors of an index of words; of another kind what it answers, and a sharded one's size."""
     index = library / ".lexlip"
-    if json.loads((index / "index.json").read_text()).get("kind", "impact") == "impact":
+    kind = json.loads((index / "index.json").read_text()).get("kind", "impact")
+    if kind == "impact":
         return read(index)
     found = invoke("search", "two red circles", "-k", 20, "--index", index, "--json")
     if found.code:
         raise Broken(f"the index cannot be searched: {found.stderr[-300:]}")
     hits = json.loads(found.stdout)["hits"]
-    return json.dumps([(hit["id"], round(hit["score"], 5)) for hit in hits])
+    segments = segments_of(index) if kind == "sharded" else None
+    return json.dumps([segments, [(hit["id"], round(hit["score"], 5)) for hit in hits]])
+
+
+def segments_of(index: Path) -> list[int]:
+    """Return how many segments of Lucene's each shard of an index has."""
+    from lexlip.cluster.shard_optimizing import segments
+    from lexlip.search.engines.shard import read_sharded
+
+    metadata = read_sharded(index)
+    return [segments(index / metadata.directory / shard["folder"]) for shard in metadata.shards]
 
 
 def copy(place: Workplace, name: str) -> Path:
     """Return a copy of the library, with photos to add if the command is an update."""
     library = place.folder / "library"
-    shutil.copytree(place.prepared / "library", library)
+    shutil.copytree(sharded(place.prepared) if name == "shards" else place.prepared / "library", library)
     if name == "update":
         shutil.copytree(place.prepared / "added", library, dirs_exist_ok=True)
     if name in ("bm25", "dense"):  # an index of that kind is replaced

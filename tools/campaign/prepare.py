@@ -5,16 +5,24 @@ PREPARED/added/           photos that updates add
 PREPARED/words, dense     runs of tiny models, with the losses of each step
 PREPARED/indexes/KIND     flat, hnsw, bm25; and other/KIND of other photos, words included
 PREPARED/tiny.yaml        the config of the runs
+PREPARED/sharded/         when it is asked for: tars, and sharded/.lexlip, an index of them in shards of many segments
 """
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
-from .processes import environment
+from .contract import Broken, NotRun
+from .processes import environment, invoke
 
 KINDS = ("impact", "flat", "hnsw", "bm25")
 CONFIG = """\
@@ -61,6 +69,59 @@ def prepare(folder: Path) -> Path:
 def index_of(prepared: Path, kind: str) -> Path:
     """Return the prepared index of a kind."""
     return prepared / "library" / ".lexlip" if kind == "impact" else prepared / "indexes" / kind
+
+
+def sharded(prepared: Path) -> Path:
+    """Return the folder of an index in shards, which is made when it is first asked for.
+
+    Raises:
+        NotRun: Ray is not installed.
+        Broken: the index cannot be made.
+    """
+    folder = prepared / "sharded"
+    if not folder.exists():
+        if find_spec("ray") is None:
+            raise NotRun("ray is missing: install it with `pip install 'lexlip[ray]'`")
+        making = prepared / f"making-sharded-{os.getpid()}"
+        _make_shards(making, prepared / "words" / "best")
+        try:
+            making.rename(folder)
+        except OSError:  # another process was quicker
+            shutil.rmtree(making)
+    return folder
+
+
+def _make_shards(folder: Path, model: Path) -> None:
+    """Index one tar on Ray, and add two with so little memory that each photo is a segment."""
+    from lexlip.indexing.impact import impact_writer
+
+    index = folder / ".lexlip"
+    arguments: list[list[object]] = [
+        ["index", folder, "--ray", "local", "--index", index, "--model", model],
+        ["index", "--update", "--index", index],
+        ["index", "--update", "--index", index],
+    ]
+    folder.mkdir()
+    for number, command in enumerate(arguments):
+        _pack(folder / f"{number}.tar", range(7 * number, 7 * number + 7))
+        with patch("lexlip.indexing.impact.impact_writer", partial(impact_writer, memory_mb=1e-6)):
+            done = invoke(*command)
+        if done.code:
+            raise Broken(f"an index in shards cannot be made: {done.stderr[-400:]}")
+
+
+def _pack(tar: Path, numbers: range) -> None:
+    from lexlip.data import Scenes
+
+    scenes = Scenes(numbers.stop, seed=3)
+    with tarfile.open(tar, "w") as packed:
+        for number in numbers:
+            picture = io.BytesIO()
+            scenes.image(number).save(picture, "JPEG")
+            member = tarfile.TarInfo(f"{number}.jpg")
+            member.size = picture.tell()
+            picture.seek(0)
+            packed.addfile(member, picture)
 
 
 def _make(folder: Path) -> None:

@@ -1,0 +1,42 @@
+"""The model hub: what of it is on this machine, and whether it can be asked for the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lexlip.errors import ModelError
+
+
+def is_cached(name: str, *files: str) -> bool:
+    """Return whether the hub's cache holds one of some files of a model."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return any(isinstance(try_to_load_from_cache(name, file), str) for file in files)
+
+
+def check_reachable(name: str, *files: str) -> None:
+    """Check that a model can be loaded: a folder, in the hub's cache, or from a hub that answers.
+
+    The hub is asked once, as its own downloads ask a hub that is out of reach for minutes. What it answers does
+    not count: loading the model then says what is wrong with it.
+
+    Args:
+        name: of the model, or its folder.
+        files: of which one must be in the cache; config.json if none is given.
+
+    Raises:
+        ModelError: the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.utils import HfHubHTTPError
+
+    try:
+        if not Path(name).exists() and not is_cached(name, *(files or ("config.json",))):
+            HfApi().file_exists(name, "config.json")
+    except (HfHubHTTPError, ValueError):  # it has answered; or the name is not one of the hub's
+        pass
+    except Exception as error:  # of the library that speaks HTTP, which depends on the hub's version
+        raise ModelError(
+            f"no model '{name}': no folder has that name, and the model hub cannot be reached"
+            f" ({' '.join(str(error).split())}): check the connection, or give a folder"
+        ) from error

@@ -22,7 +22,7 @@ final class BlockMax {
   private static final int LOOK_UP = 8; // postings that are added in the time one is looked up
 
   private final int[] sums = new int[Postings.GROUP];
-  private final int[] tops = new int[Postings.BLOCKS]; // highest sum of each block
+  private final int[] tops = new int[4 * Postings.BLOCKS]; // of each strip: no sum is higher
   private final int[] stripBounds = new int[4 * Postings.BLOCKS]; // of terms not yet in the sums
   private final int[] strips = new int[Postings.BLOCKS]; // of each block, a bit per open strip
   private final Runs runs = new Runs();
@@ -177,10 +177,10 @@ final class BlockMax {
     long blocks = addUp(group, scored);
     for (; blocks != 0; blocks &= blocks - 1) {
       int block = Long.numberOfTrailingZeros(blocks);
-      if (tops[block] >= best.minimum()) {
-        for (int open = strips[block]; open != 0; open &= open - 1) {
-          int strip = Integer.numberOfTrailingZeros(open);
-          offer(group * Postings.GROUP, block * Postings.BLOCK + strip * Postings.STRIP, segment);
+      for (int open = strips[block]; open != 0; open &= open - 1) {
+        int strip = block * 4 + Integer.numberOfTrailingZeros(open);
+        if (tops[strip] >= best.minimum()) {
+          offer(group * Postings.GROUP, strip * Postings.STRIP, segment);
         }
       }
     }
@@ -309,8 +309,7 @@ final class BlockMax {
       }
     }
     for (long open = blocks; left < count && open != 0; open &= open - 1) {
-      int block = Long.numberOfTrailingZeros(open);
-      tops[block] = top(block);
+      findTops(Long.numberOfTrailingZeros(open));
     }
     for (int i = 0; i < left; i++) {
       addStripBounds(terms[longTerms[i]], group, blocks, boosts[longTerms[i]]);
@@ -344,21 +343,24 @@ final class BlockMax {
     }
   }
 
-  /** The highest sum of a block; in four independent chains, which the processor runs in parallel. */
-  private int top(int block) {
+  /** Finds the highest sum of each strip of a block: four chains, which the processor runs in parallel. */
+  private void findTops(int block) {
     int[] sums = this.sums;
     int start = block * Postings.BLOCK;
     int a = 0;
     int b = 0;
     int c = 0;
     int d = 0;
-    for (int place = start; place < start + Postings.BLOCK; place += 4) {
+    for (int place = start; place < start + Postings.STRIP; place++) {
       a = Math.max(a, sums[place]);
-      b = Math.max(b, sums[place + 1]);
-      c = Math.max(c, sums[place + 2]);
-      d = Math.max(d, sums[place + 3]);
+      b = Math.max(b, sums[place + Postings.STRIP]);
+      c = Math.max(c, sums[place + 2 * Postings.STRIP]);
+      d = Math.max(d, sums[place + 3 * Postings.STRIP]);
     }
-    return Math.max(Math.max(a, b), Math.max(c, d));
+    tops[block * 4] = a;
+    tops[block * 4 + 1] = b;
+    tops[block * 4 + 2] = c;
+    tops[block * 4 + 3] = d;
   }
 
   private void addStripBounds(Postings term, int group, long blocks, int boost) {
@@ -382,17 +384,20 @@ final class BlockMax {
     long open = 0;
     for (long left = blocks; left != 0; left &= left - 1) {
       int block = Long.numberOfTrailingZeros(left);
-      long needed = needed(tops[block]);
       strips[block] &=
-          (stripBounds[block * 4] >= needed ? 1 : 0)
-              | (stripBounds[block * 4 + 1] >= needed ? 2 : 0)
-              | (stripBounds[block * 4 + 2] >= needed ? 4 : 0)
-              | (stripBounds[block * 4 + 3] >= needed ? 8 : 0);
+          (reaches(block * 4) ? 1 : 0)
+              | (reaches(block * 4 + 1) ? 2 : 0)
+              | (reaches(block * 4 + 2) ? 4 : 0)
+              | (reaches(block * 4 + 3) ? 8 : 0);
       if (strips[block] != 0) {
         open |= 1L << block;
       }
     }
     return open;
+  }
+
+  private boolean reaches(int strip) {
+    return stripBounds[strip] >= needed(tops[strip]);
   }
 
   /** Collects the postings of a term in the open strips, and subtracts the term from the bounds. */

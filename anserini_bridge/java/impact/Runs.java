@@ -49,11 +49,13 @@ final class Runs {
     boosts = Arrays.copyOf(boosts, 2 * count);
   }
 
-  /** Adds all runs to the sums of a group and raises the highest sums of its blocks. */
+  /** Adds all runs to the sums of a group, and raises the tops of the four strips of each one's block. */
   void addTo(int[] sums, int[] tops) {
     for (int i = 0; i < count; i++) {
       int top = add(data[i], starts[i], ends[i], boosts[i], sums);
-      tops[blocks[i]] = Math.max(tops[blocks[i]], top);
+      for (int strip = 4 * blocks[i]; strip < 4 * blocks[i] + 4; strip++) {
+        tops[strip] = Math.max(tops[strip], top);
+      }
     }
     count = 0;
   }

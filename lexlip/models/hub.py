@@ -16,19 +16,22 @@ CARD = "README.md"
 
 
 def is_lexlip_on_hub(name: str) -> bool:
-    """Return whether a hub name is of a model of this project; False also if the hub has no such model.
+    """Return whether a hub name is of a model of this project; False also if its config.json cannot be read.
 
     Only its config.json is fetched, unless the cache has it.
 
     Raises:
-        ModelError: the hub cannot be reached.
+        ModelError: the hub has no such model, or cannot be reached.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.utils import RepositoryNotFoundError
 
     check_reachable(name)
     try:
         cached = try_to_load_from_cache(name, "config.json")
         config = read_json(Path(cached if isinstance(cached, str) else hf_hub_download(name, "config.json")))
+    except RepositoryNotFoundError as error:
+        raise _none(name, error) from error
     except Exception:  # the hub raises many kinds; who loads the model then says why
         return False
     return isinstance(config, dict) and "format" in config and "model_type" not in config
@@ -55,8 +58,12 @@ def fetch(name: str) -> Path:
     try:
         return Path(snapshot_download(name, **patterns))
     except Exception as error:  # the hub raises many kinds
-        why = " ".join(str(error).split())
-        raise ModelError(f"no model '{name}': no folder has that name, and the hub says: {why}") from error
+        raise _none(name, error) from error
+
+
+def _none(name: str, error: Exception) -> ModelError:
+    why = " ".join(str(error).split())
+    return ModelError(f"no model '{name}': no folder has that name, and the hub says: {why}")
 
 
 def _is_complete(folder: Path) -> bool:

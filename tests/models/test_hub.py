@@ -126,7 +126,14 @@ def test_what_the_hub_does_not_have(hub: HubStandIn, run_python: Python, tmp_pat
     assert said(done).startswith("no model 'me/none': no folder has that name, and the hub says: ")
 
 
-SCENES = ("pretrain", CONFIGS / "mini-phase1.yaml", "data.train=[scenes:8:0]", "data.val=[scenes:8:9]", "out=run")
+SCENES = (
+    "pretrain",
+    CONFIGS / "mini-phase1.yaml",
+    "data.train=[scenes:8:0]",
+    "data.val=[scenes:8:9]",
+    "optim.batch=4",
+    "out=run",
+)
 
 
 @pytest.mark.parametrize(

@@ -357,6 +357,9 @@ final class BlockMax {
       c = Math.max(c, sums[place + 2 * Postings.STRIP]);
       d = Math.max(d, sums[place + 3 * Postings.STRIP]);
     }
+    if (alpha < 1) { // strips' own would skip more, but find less of the k best in the same time
+      a = b = c = d = Math.max(Math.max(a, b), Math.max(c, d));
+    }
     tops[block * 4] = a;
     tops[block * 4 + 1] = b;
     tops[block * 4 + 2] = c;

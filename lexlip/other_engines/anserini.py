@@ -36,8 +36,6 @@ class Anserini(OtherEngine):
             "# Pyserini leaves out words that every document has, unless --min-idf is below 0",
             f"python -m pyserini.search.lucene --index {target} --topics topics.tsv --impact --min-idf -1 \\",
             '    --hits 10 --output run.txt || stop "the search"',
-            "# or with Anserini's jar: java -cp JAR io.anserini.search.SearchCollection -impact -pretokenized \\",
-            f"#     -index {target} -topics topics.tsv -topicReader TsvInt -hits 10 -output run.txt",
             "cat run.txt",
             f'echo "{photos} photos were exported: as many as indexed and empty documents above, together"',
         ]

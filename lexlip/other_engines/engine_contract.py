@@ -189,10 +189,10 @@ def curl(host: str, auth: str, error: str) -> list[str]:
         f"AUTH={auth}",
         "",
         STOP,
-        "send() {",
+        "send() {  # METHOD PATH [DATA]",
         '    answer=$(curl -sS --fail-with-body "${AUTH[@]}" -X "$1" "$URL$2" \\',
-        "        -H 'Content-Type: application/json' ${3:+--data-binary \"$3\"}) || stop \"$*\"",
-        f"    if grep -Eq '{error}' <<< \"$answer\"; then stop \"$*\"; fi",
+        '        -H \'Content-Type: application/json\' ${3:+--data-binary "$3"}) || stop "$*"',
+        f'    if grep -Eq \'{error}\' <<< "$answer"; then stop "$*"; fi',
         "}",
         "",
     ]
@@ -200,7 +200,7 @@ def curl(host: str, auth: str, error: str) -> list[str]:
 
 def count(photos: int) -> str:
     """Return the last line of a script: what to compare."""
-    return f"echo \"{photos} photos were exported, and the server counts: $answer\""
+    return f'echo "{photos} photos were exported, and the server counts: $answer"'
 
 
 def pretty(value: Any) -> str:

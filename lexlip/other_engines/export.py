@@ -111,7 +111,9 @@ def export(
         for file, text in engine.settings(made, name).items():
             _write(folder / file, text)
         files = 0
-        with tqdm(total=len(searcher), desc="export", unit="photo", disable=not progress or None, delay=2) as bar:
+        with tqdm(
+            total=len(searcher), desc="export", unit="photo", disable=not progress or None, delay=2
+        ) as bar:
             for ids, rows in _read(searcher):
                 cost.add(ids, rows)
                 rows.data = fit(rows.data, engine.bits)

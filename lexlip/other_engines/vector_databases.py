@@ -130,7 +130,8 @@ class Milvus(AskedEngine):
             "done",
             f"{api}/entities/search @query.json",
             'echo "$answer"',
-            f"{api}/entities/query '{counted}'  # may lag behind by some seconds",
+            "# this count may lag behind by some seconds",
+            f"{api}/entities/query '{counted}'",
             count(photos),
         ]
 

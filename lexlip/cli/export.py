@@ -22,6 +22,7 @@ OF_PHOTOS = ("model", "topk", "quantization", "exclude", "images", "split", "wor
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @options.index_option
 @click.option("--output", required=True, metavar="DIR", help="A new folder, or an earlier export.")
+@click.option("--name", default="photos", show_default=True, metavar="NAME", help="The index's name there.")
 @options.model_option(options.DEFAULT_MODEL, "Model of words that encodes the photos of SOURCE.")
 @options.topk_option(all_words=True)
 @options.quantization_option
@@ -38,6 +39,7 @@ def export(
     sources: tuple[str, ...],
     index_folder: str,
     output: str,
+    name: str,
     model: str,
     topk: int | None,
     quantization: Scheme | None,
@@ -51,7 +53,7 @@ def export(
     """Write an index of words, or the photos of a SOURCE, for a search engine that you already have.
 
     The folder then holds the settings of an index, files of documents, the query to use, the vocabulary, and
-    LOAD.txt: the commands that load them, and the server's versions that they are for. OpenSearch and
+    LOAD.txt: a script that loads them, for the server's versions that it names. OpenSearch and
     Elasticsearch keep nine significant bits of a weight; what that costs is printed. Ask the server with
     `lexlip search QUERY --server`.
 
@@ -81,9 +83,10 @@ def export(
                 workers=workers,
                 device=device,
                 progress=not as_json,
+                name=name,
             )
         else:
-            done = write_export(index_folder, engine, output, progress=not as_json)
+            done = write_export(index_folder, engine, output, progress=not as_json, name=name)
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return

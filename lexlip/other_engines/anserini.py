@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from anserini_bridge.pseudo_documents import json_vector
-from lexlip.other_engines.engine_contract import Document, Made, OtherEngine
+from lexlip.other_engines.engine_contract import STOP, Document, Made, OtherEngine
 
 
 class Anserini(OtherEngine):
@@ -16,6 +16,7 @@ class Anserini(OtherEngine):
     bits = 31
     ending, folder = ".jsonl", "documents"
     batch = 100_000
+    before = "Install Pyserini (pip install pyserini), which brings Anserini"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         return {}
@@ -25,8 +26,20 @@ class Anserini(OtherEngine):
             json_vector(document.id, document.numbers, document.weights, made.words) for document in documents
         )
 
-    def commands(self, target: str, host: str) -> list[str]:
+    def commands(self, target: str, photos: int) -> list[str]:
         return [
-            "python -m pyserini.index.lucene --collection JsonVectorCollection --input documents"
-            f" --index {target} --generator DefaultLuceneDocumentGenerator --impact --pretokenized"
+            STOP,
+            "",
+            "python -m pyserini.index.lucene --collection JsonVectorCollection --input documents \\",
+            f"    --index {target} --generator DefaultLuceneDocumentGenerator --impact --pretokenized"
+            ' || stop "the index"',
+            "# Pyserini leaves out words that every document has, unless --min-idf is below 0",
+            f"python -m pyserini.search.lucene --index {target} --topics topics.tsv --impact --min-idf -1 \\",
+            '    --hits 10 --output run.txt || stop "the search"',
+            "cat run.txt",
+            f'echo "{photos} photos were exported: as many as indexed and empty documents above, together"',
         ]
+
+    def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
+        words = (word for number, weight in query.items() for word in [made.words[number]] * weight)
+        return {"topics.tsv": f"1\t{' '.join(words)}\n"}

@@ -13,11 +13,11 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from anserini_bridge.given_files import parse_json
 from lexlip.errors import ConfigError, DataError
-from lexlip.other_engines.engine_contract import AskedEngine, Found
+from lexlip.other_engines.engine_contract import NAME, AskedEngine, EngineError, Found
 from lexlip.other_engines.known import ENGINES, other_engine
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
@@ -28,7 +28,6 @@ TIMEOUT = 30  # seconds without a byte
 LARGEST = 2**26  # bytes of an answer
 KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Server:
                 f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
             )
         before, _, index = parts.path.rstrip("/").rpartition("/")
-        if not parts.hostname or not _NAME.fullmatch(index) or parts.query or parts.fragment:
+        if not parts.hostname or not NAME.fullmatch(index) or parts.query or parts.fragment:
             raise ConfigError(f"--server names no host and index: {example}")
         if not parts.hostname.isascii():
             raise ConfigError(f"--server names a host that is not ASCII: {example}")
@@ -83,7 +82,7 @@ class Server:
 
         Raises:
             ConfigError: the server asks for a secret, or for another one.
-            DataError: it cannot be reached, or answers with an error or with something else.
+            DataError: it cannot be reached, or answers with an error, in part, or with something else.
         """
         if not query:
             return []
@@ -91,6 +90,8 @@ class Server:
         answer = self._post(asked.path, json.dumps(asked.body).encode())
         try:
             return self.engine.found(parse_json(answer))
+        except EngineError as error:
+            raise DataError(f"{self.url}: {type(self.engine).__name__} {self._shown(str(error))}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
             raise DataError(
@@ -102,51 +103,71 @@ class Server:
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self._secrets()}
         request = Request(self.url + path, body, headers, method="POST")
         try:
-            with build_opener(_NoRedirect).open(request, timeout=TIMEOUT) as response:
+            with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=TIMEOUT) as response:
                 data: bytes = response.read(LARGEST + 1)
         except HTTPError as error:
             with error:
                 raise self._refused(error) from None
-        except URLError as error:
-            if isinstance(error.reason, TimeoutError):
-                raise self._late() from None
-            if isinstance(error.reason, ssl.SSLError):
-                raise DataError(
-                    f"{self.url} has no certificate that is trusted here ({_shorten(str(error.reason))}):"
-                    " name its authority's file in SSL_CERT_FILE"
-                ) from None
-            raise DataError(
-                f"{self.url} cannot be reached ({_shorten(_reason(error.reason))}): check the address"
-            ) from None
-        except TimeoutError:
-            raise self._late() from None
         except (OSError, HTTPException) as error:
-            raise DataError(
-                f"{self.url} broke the connection off ({_shorten(_reason(error))}): ask again"
-            ) from None
+            raise self._failed(error) from None
         if len(data) > LARGEST:
             raise DataError(f"{self.url} answers with more than {LARGEST:,} bytes: ask for fewer hits")
         return data
 
-    def _late(self) -> DataError:
-        return DataError(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
+    def _failed(self, error: OSError | HTTPException) -> DataError:
+        """Return what to say of a connection that gave no answer."""
+        connecting = isinstance(error, URLError)
+        cause = error.reason if isinstance(error, URLError) else error
+        why = _shorten(str(getattr(cause, "strerror", None) or cause))
+        if isinstance(cause, TimeoutError):
+            return DataError(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return DataError(
+                f"{self.url} has no certificate that is trusted here ({why}): name its authority's file in"
+                " SSL_CERT_FILE"
+            )
+        if connecting and isinstance(cause, ssl.SSLError):
+            return DataError(
+                f"{self.url} does not speak https ({why}): if it speaks plain http, write"
+                f" {self.engine.name}+http"
+            )
+        if connecting and not isinstance(cause, ConnectionResetError | BrokenPipeError):
+            return DataError(f"{self.url} cannot be reached ({why}): check the address")
+        other = "https" if self.url.startswith("http:") else "http"
+        return DataError(
+            f"{self.url} broke the connection off ({why}): ask again, or write {self.engine.name}+{other}"
+            f" if it speaks {other}"
+        )
 
     def _refused(self, error: HTTPError) -> DataError | ConfigError:
-        if error.code in (401, 403):
-            return ConfigError(
-                f"{self.url} refuses to answer ({error.code}): set {KEY}, or {USER} and {PASSWORD}"
-            )
-        if error.code == 404:
+        """Return what to say of an answer whose status is an error."""
+        code = error.code
+        if code == 404:
             return DataError(
                 f"{self.url} has no index named {self.index} (404): load an export into it first"
             )
-        if 300 <= error.code < 400:
-            return DataError(f"{self.url} sends to another address ({error.code}): give that one")
+        if 300 <= code < 400:
+            return DataError(f"{self.url} sends to another address ({code}): give that one")
+        if code in (401, 403) and not self._secrets():
+            return ConfigError(f"{self.url} refuses to answer ({code}): set {KEY}, or {USER} and {PASSWORD}")
         try:
-            said = error.read(4000).decode("utf-8", "replace")
+            text = error.read(4000).decode("utf-8", "replace")
         except (OSError, HTTPException):
-            said = ""
-        return DataError(f"{self.url} answers with an error ({error.code}): {_shorten(said) or 'no reason'}")
+            text = ""
+        said = f"({code}: {self._shown(text)})" if text.strip() else f"({code})"
+        names, secret = (KEY, "key") if os.environ.get(KEY) else (f"{USER} and {PASSWORD}", "password")
+        if code == 401:
+            return ConfigError(f"{self.url} refuses this {secret} {said}: check {names}")
+        if code == 403:
+            return ConfigError(f"{self.url} gives this {secret} no right to search {self.index} {said}")
+        return DataError(f"{self.url} answers with an error {said}")
+
+    def _shown(self, text: str) -> str:
+        """Return the reason that a server gives, shortened, and without a secret that it repeats."""
+        sent = [header.rpartition(" ")[2] for header in self._secrets().values()]
+        for secret in filter(None, (*sent, os.environ.get(PASSWORD))):
+            text = text.replace(secret, "…")
+        return _shorten(text)
 
     def _secrets(self) -> dict[str, str]:
         """Return the headers with what the environment holds for the server.
@@ -173,10 +194,6 @@ class _NoRedirect(HTTPRedirectHandler):
 
     def redirect_request(self, *arguments: Any) -> None:
         return None
-
-
-def _reason(error: object) -> str:
-    return str(getattr(error, "strerror", None) or error)
 
 
 def _shorten(text: str) -> str:

@@ -7,14 +7,20 @@ some engines, and others take only numbers.
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from lexlip.errors import ConfigError
+
 FIELD = "words"
 """The field, or the vector, that holds the weights."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
+"""The name of an index; an engine may be stricter."""
 
 _KEYS = uuid.UUID("5f0b9dd5-6a0b-5b5c-9d0c-5f2a3f5f0c7e")
 
@@ -66,6 +72,10 @@ class Found:
     scheme: str
 
 
+class EngineError(Exception):
+    """An engine says with the status 200 that it could not, or not wholly: the end of a sentence about it."""
+
+
 class OtherEngine(ABC):
     """An engine to which an index is exported.
 
@@ -76,7 +86,8 @@ class OtherEngine(ABC):
         ending: of the names of the files with documents.
         folder: in which these files lie.
         batch: documents in a file; the file is also the body of one request.
-        host: where a server is if nothing else was said.
+        names, named: a pattern of the names that an index may have there, beside `NAME`, and how to say it.
+        before: what LOAD.txt asks for before it is run.
     """
 
     name: ClassVar[str]
@@ -85,7 +96,14 @@ class OtherEngine(ABC):
     ending: ClassVar[str] = ".json"
     folder: ClassVar[str] = ""
     batch: ClassVar[int] = 1000
-    host: ClassVar[str] = ""
+    names: ClassVar[str] = ".*"
+    named: ClassVar[str] = "ASCII letters, digits, '.', '_' and '-', the first a letter or a digit"
+    before: ClassVar[str] = "Fill in URL and AUTH"
+
+    def check_name(self, target: str) -> None:
+        """Raise ConfigError if no index there, or none that `lexlip search --server` names, has this name."""
+        if not NAME.fullmatch(target) or not re.fullmatch(self.names, target):
+            raise ConfigError(f"{self.name} takes no index named {target!r}: use {self.named} (--name)")
 
     @abstractmethod
     def settings(self, made: Made, target: str) -> dict[str, str]:
@@ -96,8 +114,15 @@ class OtherEngine(ABC):
         """Return one file of documents."""
 
     @abstractmethod
-    def commands(self, target: str, host: str) -> list[str]:
-        """Return the shell commands that load the files into a server."""
+    def commands(self, target: str, photos: int) -> list[str]:
+        """Return the lines of a bash script that loads the files into a server, asks it, and counts.
+
+        It stops with a message at the first request that fails, also where its status is 200.
+
+        Args:
+            target: the index.
+            photos: that were exported.
+        """
 
     def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
         """Return files with the query to use, by name.
@@ -129,7 +154,8 @@ class AskedEngine(OtherEngine):
         """Return the hits in the JSON of an answer, best first.
 
         Raises:
-            ValueError, KeyError, TypeError: it is no such answer.
+            EngineError: the answer is an error, or was found in only a part of the documents.
+            ValueError, KeyError, TypeError, AttributeError: it is no such answer.
         """
 
     def key_header(self, key: str) -> dict[str, str]:
@@ -138,6 +164,43 @@ class AskedEngine(OtherEngine):
 
     def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
         return {"query.json": pretty(self.request(query, k, target).body)}
+
+
+def partial(why: str) -> EngineError:
+    """Return the error of an answer that was found in only a part of the documents."""
+    return EngineError(f"answered for only a part of its documents ({why}): ask again, or check it")
+
+
+STOP = """\
+stop() { printf '%s\\n' "${answer:0:2000}"; echo "stopped at $1" >&2; exit 1; }"""
+"""A function of bash: prints what was answered and where it stopped."""
+
+
+def curl(host: str, auth: str, error: str) -> list[str]:
+    """Return the head of a bash script in which `send METHOD PATH [DATA]` leaves the answer in $answer.
+
+    Args:
+        host: where a server is if nothing else was said.
+        auth: AUTH, the arguments of curl that a server installed as it comes needs, and a remark on others.
+        error: an extended regular expression of answers that are errors though their status is 200.
+    """
+    return [
+        f"URL={host}",
+        f"AUTH={auth}",
+        "",
+        STOP,
+        "send() {  # METHOD PATH [DATA]",
+        '    answer=$(curl -sS --fail-with-body "${AUTH[@]}" -X "$1" "$URL$2" \\',
+        '        -H \'Content-Type: application/json\' ${3:+--data-binary "$3"}) || stop "$*"',
+        f'    if grep -Eq \'{error}\' <<< "$answer"; then stop "$*"; fi',
+        "}",
+        "",
+    ]
+
+
+def count(photos: int) -> str:
+    """Return the last line of a script: what to compare."""
+    return f'echo "{photos} photos were exported, and the server counts: $answer"'
 
 
 def pretty(value: Any) -> str:

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_header
 from anserini_bridge.storage import replace_folder
 from lexlip.errors import ConfigError, DataError, writing
-from lexlip.other_engines.engine_contract import Document, Made, pretty
+from lexlip.other_engines.engine_contract import Document, Made, OtherEngine, pretty
 from lexlip.other_engines.known import other_engine
 from lexlip.registry import WITH_WORDS
 from lexlip.search.engines.shard import read_sharded
@@ -30,7 +30,7 @@ ABOUT = "export.json"
 
 ROWS = 10_000  # documents read from the index at a time
 QUERIES, WORDS, K = 200, 16, 10  # of the measured cost: documents' own heaviest words, asked for K hits
-TARGET = "photos"
+NAME = "photos"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ def fit(weights: NDArray[np.integer], bits: int) -> NDArray[np.int64]:
     return rounded
 
 
-def export(index: str | Path, engine_name: str, output: str | Path, progress: bool = False) -> Exported:
+def export(
+    index: str | Path, engine_name: str, output: str | Path, progress: bool = False, name: str = NAME
+) -> Exported:
     """Write an index of words as files for another engine, into a folder that appears when it is complete.
 
     Args:
@@ -88,9 +90,10 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
         engine_name: see `lexlip.other_engines.known`.
         output: a new or an empty folder, or an earlier export, which is replaced.
         progress: show a progress bar.
+        name: of the index that the files make, see `OtherEngine.check_name`.
 
     Raises:
-        ConfigError: the index is not one of words.
+        ConfigError: the index is not one of words, or the engine takes no such name.
         DataError: the folder holds other files, cannot be written, or is being written.
         BridgeError: there is no index, or it cannot be read (see anserini_bridge.errors).
     """
@@ -99,26 +102,29 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
     if header.kind not in WITH_WORDS:
         raise ConfigError(f"{index} was made with {header.encoder}, and only indexes of words are exported")
     engine, output = other_engine(engine_name), Path(output)
+    engine.check_name(name)
     with writing(str(output)), _new_folder(output) as folder, closing(_open(Path(index))) as searcher:
         scheme = searcher.metadata.quantization["scheme"]
         made = Made(searcher.metadata.encoder, scheme, searcher.vocabulary)
         cost = _Cost(searcher, engine.bits)
         _write(folder / "vocabulary.txt", "".join(f"{word}\n" for word in made.words))
-        for name, text in engine.settings(made, TARGET).items():
-            _write(folder / name, text)
+        for file, text in engine.settings(made, name).items():
+            _write(folder / file, text)
         files = 0
-        with tqdm(total=len(searcher), desc="export", unit="photo", disable=not progress or None, delay=2) as bar:
+        with tqdm(
+            total=len(searcher), desc="export", unit="photo", disable=not progress or None, delay=2
+        ) as bar:
             for ids, rows in _read(searcher):
                 cost.add(ids, rows)
                 rows.data = fit(rows.data, engine.bits)
                 documents = _documents(ids, rows)
                 for start in range(0, len(documents), engine.batch):
-                    text = engine.documents(documents[start : start + engine.batch], made, TARGET)
+                    text = engine.documents(documents[start : start + engine.batch], made, name)
                     _write(folder / engine.folder / f"documents-{files:06d}{engine.ending}", text)
                     files += 1
                 bar.update(len(ids))
-        for name, text in engine.examples(cost.example(), K, made, TARGET).items():
-            _write(folder / name, text)
+        for file, text in engine.examples(cost.example(), K, made, name).items():
+            _write(folder / file, text)
         about = {
             "engine": engine.name,
             "versions": engine.versions,
@@ -129,7 +135,7 @@ def export(index: str | Path, engine_name: str, output: str | Path, progress: bo
             "relative_error": cost.relative_error,
             "recall": cost.recall(),
         }
-        _write(folder / "LOAD.txt", _how_to_load(engine.versions, engine.commands(TARGET, engine.host)))
+        _write(folder / "LOAD.txt", _how_to_load(engine, name, len(searcher)))
         _write(folder / ABOUT, pretty(about))
         photos = len(searcher)
     return Exported(
@@ -223,8 +229,9 @@ def _documents(ids: Sequence[str], rows: csr_matrix) -> list[Document]:
     ]
 
 
-def _how_to_load(versions: str, commands: Sequence[str]) -> str:
-    return f"For {versions}. In this folder:\n\n" + "\n".join(commands) + "\n"
+def _how_to_load(engine: OtherEngine, name: str, photos: int) -> str:
+    head = f"# For {engine.versions}.\n# {engine.before}, then run in this folder: bash LOAD.txt\n\n"
+    return head + "\n".join(engine.commands(name, photos)) + "\n"
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from lexlip.other_engines.engine_contract import (
     FIELD,
     AskedEngine,
     Document,
+    EngineError,
     Found,
     Made,
     Request,
     compact,
+    count,
+    curl,
     found,
+    partial,
     pretty,
 )
 
@@ -25,9 +29,19 @@ DIVISOR = 16
 
 
 class _LuceneServer(AskedEngine):
+    """Both are installed with https, a certificate of their own and a password.
+
+    Attributes:
+        user: who has the password.
+        authority: the file of the certificate's authority.
+    """
+
     bits = 9
     ending = ".ndjson"
-    host = "http://localhost:9200"
+    names = "[a-z0-9_.-]+"
+    named = "lower-case ASCII letters, digits, '.', '_' and '-', the first a letter or a digit"
+    user: ClassVar[str]
+    authority: ClassVar[str]
 
     def _mapping(self, field: dict[str, Any]) -> str:
         keyword = {"type": "keyword", "index": False, "doc_values": False}
@@ -44,16 +58,22 @@ class _LuceneServer(AskedEngine):
             )
         return "\n".join(lines) + "\n"
 
-    def commands(self, target: str, host: str) -> list[str]:
+    def commands(self, target: str, photos: int) -> list[str]:
+        auth = (
+            f"(-u '{self.user}:PASSWORD')"
+            f"  # without a password: AUTH=(); for a certificate of its own add --cacert {self.authority}"
+        )
         return [
-            f"curl --fail-with-body -X PUT {host}/{target} -H 'Content-Type: application/json'"
-            " --data-binary @index.json",
-            "for file in documents-*.ndjson; do curl --fail-with-body --silent"
-            f" -X POST '{host}/{target}/_bulk?filter_path=errors,items.*.error'"
-            " -H 'Content-Type: application/x-ndjson' --data-binary @$file; done",
-            f"curl --fail-with-body -X POST {host}/{target}/_refresh",
-            f"curl --fail-with-body -X POST {host}/{target}/_search -H 'Content-Type: application/json'"
-            " --data-binary @query.json",
+            *curl("https://localhost:9200", auth, '"errors":true'),
+            f"send PUT /{target} @index.json",
+            "for file in documents-*.ndjson; do",
+            f"    send POST '/{target}/_bulk?filter_path=errors,items.*.error' \"@$file\"",
+            "done",
+            f"send POST /{target}/_refresh",
+            f"send POST /{target}/_search @query.json",
+            'echo "$answer"',
+            f"send GET /{target}/_count",
+            count(photos),
         ]
 
     def _search(self, query: dict[str, Any], k: int, target: str) -> Request:
@@ -61,6 +81,13 @@ class _LuceneServer(AskedEngine):
         return Request(f"/{target}/_search", body)
 
     def found(self, answer: Any) -> list[Found]:
+        if error := answer.get("error"):
+            raise EngineError(f"refuses ({error.get('reason', error) if isinstance(error, dict) else error})")
+        shards = answer.get("_shards", {})
+        if failed := shards.get("failed", 0):
+            raise partial(f"{failed} of {shards['total']} shards failed")
+        if answer.get("timed_out", False):
+            raise partial("its own time ran out")
         return [found(hit["_source"], hit["_score"]) for hit in answer["hits"]["hits"]]
 
 
@@ -68,6 +95,7 @@ class OpenSearch(_LuceneServer):
     """OpenSearch: `rank_features`, asked by features in a `bool`, which needs no plugin."""
 
     name = "opensearch"
+    user, authority = "admin", "root-ca.pem"
     versions = "OpenSearch 2.11 and later; query-neural-sparse.json 3.0 and later"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
@@ -93,6 +121,7 @@ class Elasticsearch(_LuceneServer):
     """Elasticsearch: `sparse_vector`, without the pruning that is on by default."""
 
     name = "elasticsearch"
+    user, authority = "elastic", "http_ca.crt"
     versions = "Elasticsearch 8.19 and 9.1, and later; from 8.15 on without the index_options of index.json"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lexlip.errors import DataError
-from lexlip.other_engines.engine_contract import FIELD, Document, Made, OtherEngine
+from lexlip.other_engines.engine_contract import FIELD, STOP, Document, Made, OtherEngine
 
 MOST_WORDS = 16_000
 """Entries of a `sparsevec` that are not zero."""
 
 _SCHEMA = """\
 CREATE EXTENSION IF NOT EXISTS vector;
-CREATE TABLE {target} (
+CREATE TABLE "{target}" (
     key uuid PRIMARY KEY,
     id text NOT NULL,
     model text NOT NULL,
@@ -22,7 +22,7 @@ CREATE TABLE {target} (
 """
 _QUERY = """\
 SELECT id, -({field} <#> query) AS score
-FROM {target}, (SELECT '{vector}'::sparsevec AS query) AS asked
+FROM "{target}", (SELECT '{vector}'::sparsevec AS query) AS asked
 WHERE {field} <#> query < 0
 ORDER BY {field} <#> query
 LIMIT {k};
@@ -36,6 +36,9 @@ class Pgvector(OtherEngine):
     versions = "PostgreSQL 13 and later with pgvector 0.7 and later"
     ending = ".tsv"
     batch = 10_000
+    names = "[a-z][a-z0-9_]{0,62}"
+    named = "lower-case ASCII letters, digits and '_', 63 at most, the first a letter"
+    before = "Set psql's own variables (PGHOST, PGDATABASE, PGUSER, PGPASSWORD)"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         return {"schema.sql": _SCHEMA.format(target=target, field=FIELD, words=len(made.words))}
@@ -53,13 +56,18 @@ class Pgvector(OtherEngine):
             lines.append("\t".join(map(_escaped, row)) + "\n")
         return "".join(lines)
 
-    def commands(self, target: str, host: str) -> list[str]:
-        psql = "psql --no-psqlrc --set ON_ERROR_STOP=1"
+    def commands(self, target: str, photos: int) -> list[str]:
         return [
-            f"{psql} --file schema.sql",
-            f"for file in documents-*.tsv; do {psql}"
-            f" --command \"\\copy {target} FROM '$file' WITH (ENCODING 'UTF8')\"; done",
-            f"{psql} --file query.sql",
+            STOP,
+            'ask() { psql --no-psqlrc --set ON_ERROR_STOP=1 "$@" || stop "$*"; }',
+            "",
+            "ask --file schema.sql",
+            "for file in documents-*.tsv; do",
+            f"    ask --command \"\\\\copy \\\"{target}\\\" FROM '$file' WITH (ENCODING 'UTF8')\"",
+            "done",
+            "ask --file query.sql",
+            f'echo "{photos} photos were exported, and the server counts:"',
+            f"ask --tuples-only --command 'SELECT count(*) FROM \"{target}\"'",
         ]
 
     def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:

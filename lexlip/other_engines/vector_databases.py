@@ -9,10 +9,13 @@ from lexlip.other_engines.engine_contract import (
     FIELD,
     AskedEngine,
     Document,
+    EngineError,
     Found,
     Made,
     Request,
     compact,
+    count,
+    curl,
     found,
     pretty,
 )
@@ -23,7 +26,6 @@ class Qdrant(AskedEngine):
 
     name = "qdrant"
     versions = "Qdrant 1.10 and later"
-    host = "http://localhost:6333"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         index = {"on_disk": False, "datatype": "float32"}
@@ -40,13 +42,19 @@ class Qdrant(AskedEngine):
         ]
         return compact({"points": points})
 
-    def commands(self, target: str, host: str) -> list[str]:
-        json = "-H 'Content-Type: application/json' --data-binary"
+    def commands(self, target: str, photos: int) -> list[str]:
+        api = f"/collections/{target}"
+        auth = "()  # with a key: AUTH=(-H 'api-key: KEY')"
         return [
-            f"curl --fail-with-body -X PUT {host}/collections/{target} {json} @collection.json",
-            "for file in documents-*.json; do curl --fail-with-body --silent"
-            f" -X PUT '{host}/collections/{target}/points?wait=true' {json} @$file; done",
-            f"curl --fail-with-body -X POST {host}/collections/{target}/points/query {json} @query.json",
+            *curl("http://localhost:6333", auth, '"status":\\{"error"'),
+            f"send PUT {api} @collection.json",
+            "for file in documents-*.json; do",
+            f"    send PUT '{api}/points?wait=true' \"@$file\"",
+            "done",
+            f"send POST {api}/points/query @query.json",
+            'echo "$answer"',
+            f"send POST {api}/points/count '{{\"exact\": true}}'",
+            count(photos),
         ]
 
     def request(self, query: Mapping[int, int], k: int, target: str) -> Request:
@@ -55,6 +63,8 @@ class Qdrant(AskedEngine):
         return Request(f"/collections/{target}/points/query", body)
 
     def found(self, answer: Any) -> list[Found]:
+        if isinstance(answer["status"], dict):
+            raise EngineError(f"refuses ({answer['status']['error']})")
         return [found(point["payload"], point["score"]) for point in answer["result"]["points"]]
 
     def key_header(self, key: str) -> dict[str, str]:
@@ -66,7 +76,8 @@ class Milvus(AskedEngine):
 
     name = "milvus"
     versions = "Milvus 2.5.4 and later (inverted_index_algo), HTTP API v2"
-    host = "http://localhost:19530"
+    names = "[A-Za-z][A-Za-z0-9_]*"
+    named = "ASCII letters, digits and '_', the first a letter"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         def text(name: str, length: int, **more: Any) -> dict[str, Any]:
@@ -107,13 +118,21 @@ class Milvus(AskedEngine):
         ]
         return compact({"collectionName": target, "data": rows})
 
-    def commands(self, target: str, host: str) -> list[str]:
-        json = "-H 'Content-Type: application/json' --data-binary"
-        api = f"curl --fail-with-body --silent -X POST {host}/v2/vectordb"
+    def commands(self, target: str, photos: int) -> list[str]:
+        api = "send POST /v2/vectordb"
+        auth = "()  # with a password: AUTH=(-H 'Authorization: Bearer USER:PASSWORD')"
+        counted = compact({"collectionName": target, "filter": "", "outputFields": ["count(*)"]})
         return [
-            f"{api}/collections/create {json} @collection.json",
-            f"for file in documents-*.json; do {api}/entities/upsert {json} @$file; done",
-            f"{api}/entities/search {json} @query.json",
+            *curl("http://localhost:19530", auth, '"code":[^0]'),
+            f"{api}/collections/create @collection.json",
+            "for file in documents-*.json; do",
+            f'    {api}/entities/upsert "@$file"',
+            "done",
+            f"{api}/entities/search @query.json",
+            'echo "$answer"',
+            "# this count may lag behind by some seconds",
+            f"{api}/entities/query '{counted}'",
+            count(photos),
         ]
 
     def request(self, query: Mapping[int, int], k: int, target: str) -> Request:
@@ -128,6 +147,6 @@ class Milvus(AskedEngine):
         return Request("/v2/vectordb/entities/search", body)
 
     def found(self, answer: Any) -> list[Found]:
-        if answer["code"] != 0:  # Milvus says so with the status 200
-            raise ValueError(f"code {answer['code']}: {answer.get('message', '')}")
+        if answer["code"] != 0:
+            raise EngineError(f"refuses (code {answer['code']}: {answer.get('message', '')})")
         return [found(row, row["distance"]) for row in answer["data"]]

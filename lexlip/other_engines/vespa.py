@@ -9,12 +9,19 @@ from lexlip.other_engines.engine_contract import (
     FIELD,
     AskedEngine,
     Document,
+    EngineError,
     Found,
     Made,
     Request,
     compact,
+    count,
+    curl,
     found,
+    partial,
 )
+
+TIMEOUT = "10s"
+"""Vespa's own is half a second, after which it answers from what it has seen."""
 
 _SCHEMA = """\
 schema {target} {{
@@ -31,7 +38,6 @@ schema {target} {{
         field {field} type weightedset<int> {{
             indexing: attribute
             attribute: fast-search
-            rank: filter
         }}
     }}
     rank-profile {field} {{
@@ -66,9 +72,10 @@ class Vespa(AskedEngine):
 
     name = "vespa"
     versions = "Vespa 8"
-    host = "http://localhost:8080"
     bits = 31
     ending = ".jsonl"
+    names = "[A-Za-z][A-Za-z0-9_]*"
+    named = "ASCII letters, digits and '_', the first a letter"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         return {
@@ -84,12 +91,21 @@ class Vespa(AskedEngine):
             lines.append(compact({"put": f"id:lexlip:{target}::{document.key}", "fields": fields}))
         return "\n".join(lines) + "\n"
 
-    def commands(self, target: str, host: str) -> list[str]:
+    def commands(self, target: str, photos: int) -> list[str]:
+        auth = "()  # with certificates: AUTH=(--cert FILE --key FILE)"
+        counted = {"yql": f"select * from {target} where true", "hits": 0, "timeout": TIMEOUT}
         return [
-            "vespa deploy --wait 300 application",
-            f"for file in documents-*.jsonl; do vespa feed --target {host} $file; done",
-            f"curl --fail-with-body -X POST {host}/search/ -H 'Content-Type: application/json'"
-            " --data-binary @query.json",
+            *curl("http://localhost:8080", auth, '"errors":|"degraded":'),
+            'vespa deploy --wait 300 application || stop "vespa deploy"',
+            "for file in documents-*.jsonl; do",
+            '    answer=$(vespa feed --target "$URL" "$file") || stop "$file"',
+            '    loaded="\\"feeder.ok.count\\": $(grep -c . "$file"),"',
+            '    grep -q "$loaded" <<< "$answer" || stop "$file"',
+            "done",
+            "send POST /search/ @query.json",
+            'echo "$answer"',
+            f"send POST /search/ '{compact(counted)}'",
+            count(photos),
         ]
 
     def request(self, query: Mapping[int, int], k: int, target: str) -> Request:
@@ -99,11 +115,15 @@ class Vespa(AskedEngine):
             f" where ({{targetHits:{k}}}wand({FIELD},[{pairs}]))",
             "hits": k,
             "ranking": FIELD,
+            "timeout": TIMEOUT,
         }
         return Request("/search/", body)
 
     def found(self, answer: Any) -> list[Found]:
         root = answer["root"]
-        if errors := root.get("errors"):  # Vespa may say so with the status 200
-            raise ValueError(str(errors[0].get("message", errors[0])))
+        if errors := root.get("errors"):
+            code, message = errors[0].get("code"), errors[0].get("message", errors[0].get("summary", ""))
+            raise EngineError(f"refuses (code {code}: {message})")
+        if degraded := root.get("coverage", {}).get("degraded"):
+            raise partial(", ".join(name for name, true in degraded.items() if true) or "degraded")
         return [found(hit["fields"], hit["relevance"]) for hit in root.get("children", [])]

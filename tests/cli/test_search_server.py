@@ -1,7 +1,9 @@
 """`lexlip export` and `lexlip search --server`, from photos to hits, against a stand-in for each engine."""
 
 import json
+import shutil
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from lexlip.other_engines import ask
+from lexlip.photo_vectors import PhotoVectors
 from tests.cli.test_index import error
 from tests.cli.test_search import ALL
 from tests.other_engines.exported import exported
@@ -80,6 +83,19 @@ def test_the_words_of_export(indexed: Run) -> None:
     assert "nowhere" in error(indexed("export", "qdrant", "--index", "nowhere", "--output", "o", code=2))
 
 
+def test_the_name_of_the_index(indexed: Run, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    indexed("export", "qdrant", "--output", "out", "--name", "holiday")
+    assert "PUT /collections/holiday @" in Path("out", "LOAD.txt").read_text()
+    indexed("export", "qdrant", photos, "--output", "straight", "--name", "holiday")
+    assert Path("out", "LOAD.txt").read_text() == Path("straight", "LOAD.txt").read_text()
+    monkeypatch.setattr(PhotoVectors, "__init__", None)  # nothing is encoded
+    for source in ((), (photos,)):
+        said = error(indexed("export", "milvus", *source, "--output", "o", "--name", "my-photos", code=2))
+        rule = "use ASCII letters, digits and '_', the first a letter (--name)"
+        assert said == f"milvus takes no index named 'my-photos': {rule}"
+    assert not Path("o").exists()
+
+
 def test_names_and_passwords(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = ("Authorization", basic("ann", "pass:wörd"))
     with stand_in("opensearch", documents(indexed, "opensearch"), secret) as (address, _):
@@ -87,20 +103,29 @@ def test_names_and_passwords(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> N
         assert f"refuses to answer (401): set {ask.KEY}, or {ask.USER} and {ask.PASSWORD}" in refused
         monkeypatch.setenv(ask.USER, "ann")
         assert "only one of" in error(indexed("search", ALL, "--server", address, code=2))
+        monkeypatch.setenv(ask.PASSWORD, "pass:wrong")
+        wrong = error(indexed("search", ALL, "--server", address, code=2))
+        assert wrong.endswith(
+            f"refuses this password (401: who are you, Basic …?): check {ask.USER} and {ask.PASSWORD}"
+        )
         monkeypatch.setenv(ask.PASSWORD, "pass:wörd")
         assert "query words" in indexed("search", ALL, "--server", address).stdout
         monkeypatch.setenv(ask.KEY, "k")
         assert "both LEXLIP_SERVER_KEY and" in error(indexed("search", ALL, "--server", address, code=2))
+        monkeypatch.delenv(ask.USER)
+        monkeypatch.delenv(ask.PASSWORD)
+        wrong = error(indexed("search", ALL, "--server", address, code=2))
+        assert wrong.endswith("refuses this key (401: who are you, Bearer …?): check LEXLIP_SERVER_KEY")
 
 
 FAULTS = {
     "404": "has no index named photos (404): load an export into it first",
-    "403": "refuses to answer (403): set LEXLIP_SERVER_KEY",
-    "500": 'answers with an error (500): {"error": "of the test"}',
+    "403": 'gives this key no right to search photos (403: {"error": "of the test"})',
+    "500": 'answers with an error (500: {"error": "of the test"})',
     "307": "sends to another address (307): give that one",
     "html": "does not answer as opensearch does (Expecting value",
     "empty": "does not answer as opensearch does (KeyError: 'hits')",
-    "closed": "broke the connection off",
+    "closed": "without response): ask again, or write opensearch+https if it speaks https",
     "slow": "has not answered for 0.3 seconds: ask again, or check it",
 }
 
@@ -117,6 +142,98 @@ def test_a_server_that_fails_is_one_sentence(
     assert FAULTS[fault] in error(result)
     assert "s3cret" not in result.output
     assert len(asked) == 1
+
+
+PART = "answered for only a part of its documents "
+WAY_ON = ": ask again, or check it"
+LUCENE = {
+    '{"timed_out": true, "_shards": {"total": 5, "failed": 0}, "hits": {"hits": []}}': (
+        f"{PART}(its own time ran out){WAY_ON}"
+    ),
+    '{"timed_out": false, "_shards": {"total": 5, "failed": 2}, "hits": {"hits": []}}': (
+        f"{PART}(2 of 5 shards failed){WAY_ON}"
+    ),
+    '{"error": {"type": "x", "reason": "no such field"}, "status": 400}': "refuses (no such field)",
+}
+SAID = {
+    "opensearch": LUCENE,
+    "elasticsearch": LUCENE,
+    "qdrant": {'{"status": {"error": "Wrong input"}, "time": 0.1}': "refuses (Wrong input)"},
+    "milvus": {
+        '{"code": 100, "message": "collection not found[collection=photos]"}': (
+            "refuses (code 100: collection not found[collection=photos])"
+        ),
+    },
+    "vespa": {
+        '{"root": {"fields": {"totalCount": 0}, "coverage": {"coverage": 40, "full": false, "degraded":'
+        ' {"match-phase": false, "timeout": true, "non-ideal-state": true}}}}': (
+            f"{PART}(timeout, non-ideal-state){WAY_ON}"
+        ),
+        '{"root": {"errors": [{"code": 4, "summary": "Invalid query", "message": "no schema photos"}]}}': (
+            "refuses (code 4: no schema photos)"
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize(("engine", "body"), [(engine, body) for engine in SAID for body in SAID[engine]])
+def test_errors_and_parts_that_come_with_status_200(indexed: Run, engine: str, body: str) -> None:
+    with stand_in(engine, [], fault=body) as (address, _):
+        said = error(indexed("search", ALL, "--server", address, "--json", code=2))
+    assert said.endswith(f": {engine.title().replace('Opens', 'OpenS')} {SAID[engine][body]}")
+
+
+def test_no_photo_is_an_answer(indexed: Run) -> None:
+    for engine in ENGINES:
+        with stand_in(engine, []) as (address, _):
+            assert "no photo shares a word" in indexed("search", ALL, "--server", address).stdout
+
+
+def test_403_without_a_key(indexed: Run) -> None:
+    with stand_in("opensearch", [], fault="403") as (address, _):
+        said = error(indexed("search", ALL, "--server", address, code=2))
+    assert f"refuses to answer (403): set {ask.KEY}, or {ask.USER} and {ask.PASSWORD}" in said
+
+
+def test_no_proxy_is_asked(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "")
+    with stand_in("qdrant", documents(indexed, "qdrant")) as (address, asked):
+        assert "query words" in indexed("search", ALL, "--server", address).stdout
+    assert len(asked) == 1
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate of 127.0.0.1 that nobody trusts, and its key, in one file."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate, and is not installed")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
+    made += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem"]
+    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    both = tmp_path / "both.pem"
+    both.write_text((tmp_path / "key.pem").read_text() + (tmp_path / "certificate.pem").read_text())
+    return both
+
+
+def test_https(indexed: Run, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stand_in("qdrant", documents(indexed, "qdrant"), certificate=certificate) as (address, _):
+        said = error(indexed("search", ALL, "--server", address, code=2))
+        assert "has no certificate that is trusted here (" in said
+        assert said.endswith("name its authority's file in SSL_CERT_FILE")
+        plain = address.replace("+https", "+http")
+        said = error(indexed("search", ALL, "--server", plain, code=2))
+        assert "broke the connection off" in said
+        assert said.endswith("ask again, or write qdrant+https if it speaks https")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_name("certificate.pem")))
+        assert "query words" in indexed("search", ALL, "--server", address).stdout
+
+
+def test_https_where_plain_http_is_spoken(indexed: Run) -> None:
+    with stand_in("qdrant", []) as (address, _):
+        said = error(indexed("search", ALL, "--server", address.replace("+http", "+https"), code=2))
+    assert "does not speak https (" in said
+    assert said.endswith("if it speaks plain http, write qdrant+http")
 
 
 def test_nobody_listens(lexlip: Run) -> None:
@@ -197,14 +314,3 @@ def test_an_index_of_captions_is_not_exported(lexlip: Run, photos: Path) -> None
     assert "only indexes of words are exported" in error(
         lexlip("export", "qdrant", "--output", "out", code=2)
     )
-
-
-def test_errors_that_come_with_status_200() -> None:
-    from lexlip.other_engines.known import other_engine
-
-    for name, body in (
-        ("milvus", {"code": 100, "message": "collection not found"}),
-        ("vespa", {"root": {"errors": [{"code": 4, "message": "collection not found"}]}}),
-    ):
-        with pytest.raises(ValueError, match="collection not found"):
-            other_engine(name).found(body)  # type: ignore[attr-defined]

@@ -36,30 +36,32 @@ def write_index(folder: Path, rows: csr_matrix, encoder: str = "tiny@1", scheme:
 
 def exported(folder: Path, engine: str) -> list[dict[str, Any]]:
     """The documents: id, model, scheme, key, and words as {number: weight}."""
+    files = sorted(folder.rglob("documents-*"))
+    return [one for path in files for one in parsed(path.read_text(encoding="utf-8"), engine)]
+
+
+def parsed(text: str, engine: str) -> list[dict[str, Any]]:
+    """The documents of one file."""
     found = []
-    for path in sorted(folder.rglob("documents-*")):
-        text = path.read_text(encoding="utf-8")
-        if engine in ("opensearch", "elasticsearch"):
-            lines = [json.loads(line) for line in text.splitlines()]
-            for action, source in zip(lines[::2], lines[1::2], strict=True):
-                found.append({**source, "key": action["index"]["_id"]})
-        elif engine == "qdrant":
-            for point in json.loads(text)["points"]:
-                vector = point["vector"]["words"]
-                words = dict(zip(vector["indices"], vector["values"], strict=True))
-                found.append({**point["payload"], "words": words, "key": point["id"]})
-        elif engine == "milvus":
-            found += json.loads(text)["data"]
-        elif engine == "vespa":
-            for line in map(json.loads, text.splitlines()):
-                found.append({**line["fields"], "key": line["put"].rpartition(":")[2]})
-        elif engine == "pgvector":
-            assert text.endswith("\n")
-            for line in text[:-1].split("\n"):
-                key, id, model, scheme, vector = (unescaped(field) for field in line.split("\t"))
-                found.append(
-                    {"key": key, "id": id, "model": model, "scheme": scheme, "words": sparse(vector)}
-                )
+    if engine in ("opensearch", "elasticsearch"):
+        lines = [json.loads(line) for line in text.splitlines()]
+        for action, source in zip(lines[::2], lines[1::2], strict=True):
+            found.append({**source, "key": action["index"]["_id"]})
+    elif engine == "qdrant":
+        for point in json.loads(text)["points"]:
+            vector = point["vector"]["words"]
+            words = dict(zip(vector["indices"], vector["values"], strict=True))
+            found.append({**point["payload"], "words": words, "key": point["id"]})
+    elif engine == "milvus":
+        found += json.loads(text)["data"]
+    elif engine == "vespa":
+        for line in map(json.loads, text.splitlines()):
+            found.append({**line["fields"], "key": line["put"].rpartition(":")[2]})
+    elif engine == "pgvector":
+        assert text.endswith("\n")
+        for line in text[:-1].split("\n"):
+            key, id, model, scheme, vector = (unescaped(field) for field in line.split("\t"))
+            found.append({"key": key, "id": id, "model": model, "scheme": scheme, "words": sparse(vector)})
     return [{**one, "words": {int(n): w for n, w in one["words"].items()}} for one in found]
 
 

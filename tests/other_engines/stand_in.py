@@ -7,10 +7,12 @@ import base64
 import contextlib
 import json
 import re
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from tests.other_engines.exported import best
@@ -89,7 +91,8 @@ def milvus(path: str, body: Any) -> Query:
 
 def vespa(path: str, body: Any) -> Query:
     _need(path == "/search/", path)
-    _only(body, "yql", "hits", "ranking")
+    _only(body, "yql", "hits", "ranking", "timeout")
+    _need(body["timeout"] == "10s", "timeout")
     form = r"select id, model, scheme from photos where \(\{targetHits:(\d+)\}wand\(words,(\[.*\])\)\)"
     asked = re.fullmatch(form, body["yql"])
     _need(asked is not None and int(asked[1]) == body["hits"] and body["ranking"] == "words", body["yql"])
@@ -107,7 +110,8 @@ def answer(engine: str, hits: list[tuple[dict[str, Any], float]]) -> Any:
     ]
     if engine in ("opensearch", "elasticsearch"):
         found = [{"_index": INDEX, "_id": key, "_score": score, "_source": f} for f, key, score in fields]
-        return {"took": 3, "timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": found}}
+        shards = {"total": 5, "successful": 5, "skipped": 0, "failed": 0}
+        return {"took": 3, "timed_out": False, "_shards": shards, "hits": {"hits": found}}
     if engine == "qdrant":
         points = [{"id": key, "version": 1, "score": score, "payload": f} for f, key, score in fields]
         return {"result": {"points": points}, "status": "ok", "time": 0.001}
@@ -118,8 +122,11 @@ def answer(engine: str, hits: list[tuple[dict[str, Any], float]]) -> Any:
             "data": [{**f, "key": key, "distance": score} for f, key, score in fields],
         }
     children = [{"id": f"index:photos/0/{key}", "relevance": score, "fields": f} for f, key, score in fields]
-    root = {"id": "toplevel", "relevance": 1.0, "fields": {"totalCount": len(fields)}}
+    root = {"id": "toplevel", "relevance": 1.0, "fields": {"totalCount": len(fields)}, "coverage": WHOLE}
     return {"root": {**root, "children": children} if children else root}
+
+
+WHOLE = {"coverage": 100, "documents": 6, "full": True, "nodes": 1, "results": 1, "resultsFull": 1}
 
 
 class _Quiet(ThreadingHTTPServer):
@@ -135,6 +142,7 @@ def stand_in(
     documents: list[dict[str, Any]],
     secret: tuple[str, str] | None = None,
     fault: str = "",
+    certificate: Path | None = None,
 ) -> Iterator[tuple[str, list[Any]]]:
     """Give the address of a server, and what it was asked: path, headers and body.
 
@@ -142,7 +150,8 @@ def stand_in(
         engine: which one.
         documents: see `exported`.
         secret: a header that a request must have.
-        fault: "slow", "html", "closed", "redirect", "empty", or a status.
+        fault: "slow", "html", "closed", "redirect", "empty", a status, or a whole answer: a JSON object.
+        certificate: the server speaks https; a file with a certificate and its key.
     """
     asked: list[Any] = []
 
@@ -165,13 +174,15 @@ def stand_in(
 
         def _answer(self, body: Any) -> str:
             if secret is not None and self.headers[secret[0]] != secret[1]:
-                raise Refused(401, "who are you?")
+                raise Refused(401, f"who are you, {self.headers[secret[0]]}?")
             if fault == "slow":
                 time.sleep(1.5)
             if fault == "html":
                 return "<html>a proxy's page</html>"
             if fault == "empty":
                 return json.dumps({"status": "green"})
+            if fault.startswith("{"):
+                return fault
             if fault.isdigit():
                 raise Refused(int(fault), '{"error": "of the test"}')
             query, k = READ[engine](self.path, body)
@@ -181,10 +192,15 @@ def stand_in(
             pass
 
     server = _Quiet(("127.0.0.1", 0), Handler)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "http" if certificate is None else "https"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield f"{engine}+http://127.0.0.1:{server.server_port}/{INDEX}", asked
+        yield f"{engine}+{scheme}://127.0.0.1:{server.server_port}/{INDEX}", asked
     finally:
         server.shutdown()
         server.server_close()

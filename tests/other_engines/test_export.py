@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, write_json_vectors
-from lexlip.errors import DataError
+from lexlip.errors import ConfigError, DataError
 from lexlip.other_engines import export as module
 from lexlip.other_engines.export import export, fit
 from lexlip.other_engines.known import ENGINES
@@ -46,6 +47,43 @@ def test_anserini_gets_what_pseudo_documents_are(tmp_path: Path) -> None:
     assert sorted(file.read_text().splitlines()) == sorted(
         (tmp_path / "pseudo.jsonl").read_text().splitlines()
     )
+
+
+NAMED = {
+    "opensearch": ("my.photos-2", "Photos"),
+    "elasticsearch": ("my.photos-2", "Photos"),
+    "qdrant": ("My.Photos-2", "my photos"),
+    "milvus": ("My_photos2", "my-photos"),
+    "vespa": ("My_photos2", "my.photos"),
+    "pgvector": ("order", "Photos"),
+    "anserini": ("My.Photos-2", "../photos"),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_index_has_the_name_that_was_asked_for(tmp_path: Path, engine: str) -> None:
+    index = write_index(tmp_path / "index", random_rows(5))
+    name, refused = NAMED[engine]
+    export(index, engine, tmp_path / "photos")
+    export(index, engine, tmp_path / "named", name=name)
+    for file in (tmp_path / "photos").rglob("*"):
+        if file.is_file() and file.name not in ("services.xml", "export.json"):
+            where = str(file.relative_to(tmp_path / "photos")).replace("photos.sd", f"{name}.sd")
+            said = re.sub(r"\bphotos\b(?! were exported)", name, file.read_text())
+            assert (tmp_path / "named" / where).read_text() == said
+    assert name in (tmp_path / "named" / "LOAD.txt").read_text()
+    for bad in (refused, "", "_photos", "photos;rm", "photos\n", "é", "x" * 256):
+        with pytest.raises(ConfigError, match=f"^{engine} takes no index named .*: use .*ASCII letters"):
+            export(index, engine, tmp_path / "refused", name=bad)
+    assert not (tmp_path / "refused").exists()
+
+
+def test_vespa_ranks_by_the_weights(tmp_path: Path) -> None:
+    """`rank: filter` would hide them."""
+    export(write_index(tmp_path / "index", random_rows(5)), "vespa", tmp_path / "out")
+    schema = (tmp_path / "out" / "application" / "schemas" / "photos.sd").read_text()
+    assert "filter" not in schema
+    assert re.search(r"weightedset<int> \{\s+indexing: attribute\s+attribute: fast-search\s+\}", schema)
 
 
 def test_rounding_is_to_the_nearest_with_so_many_bits() -> None:

@@ -4,13 +4,14 @@
 # make campaign  attacks on what is promised, for half an hour (docs/campaign.md; COUNT=10 for longer)
 # make check   lint, format, types
 # make docs    the documentation as a site, in build/docs
-# make release  the wheel and the sdist, in dist
+# make release  the wheel and the sdist, in dist; each is installed and tried
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
+COMES_ALONG := from lexlip.config_files import load_config; load_config('configs/own.yaml', ['data.train=photos.tar', 'data.val=photos.tar'])
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check format docs release clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check format docs release try-release clean
 
 install: $(VENV)/installed
 
@@ -80,6 +81,15 @@ release: install
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build --outdir build/again --wheel
 	cmp dist/*.whl build/again/*.whl
 	@test $$(cat dist/*.whl | wc -c) -lt 95000000 || { echo "the wheel has 95 MB or more" >&2; exit 1; }
+	@for archive in dist/*.whl dist/*.tar.gz; do $(MAKE) --no-print-directory try-release ARCHIVE=$$archive || exit 1; done
+
+# What a user has who installs an archive: the demo, and the configs that come along, outside the clone.
+try-release:
+	@echo "trying $(ARCHIVE) in an environment of its own"
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export PYTHONPATH= && \
+	$(BIN)/python -m venv "$$folder/venv" && \
+	"$$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$(abspath $(ARCHIVE))" && \
+	cd "$$folder" && venv/bin/lexlip demo && venv/bin/python -c "$(COMES_ALONG)"
 
 clean:
 	rm -rf $(VENV) .venvs .demo build dist *.egg-info

@@ -2,6 +2,9 @@
 
 An unknown key, a wrong type or a missing file is a ConfigError; it names the nearest known key.
 ``key=value`` overrides use dots: ``optim.lr=1e-4 data.train=[photos.tar]``.
+
+The configs of the repository's folder ``configs`` come along, under the same names: ``configs/own.yaml`` is
+one's own file of that name, or else the one that comes along.
 """
 
 from __future__ import annotations
@@ -24,6 +27,11 @@ from lexlip.errors import ConfigError
 DEFAULT_CONFIG = Path(__file__).parent / "scenes.yaml"
 """The experiment that `lexlip pretrain` runs without a config."""
 
+FOLDER = "configs"
+_PLACES = Path(__file__).parent / FOLDER, Path(__file__).parents[1] / FOLDER  # of a package, of a clone
+COMING_ALONG = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
+"""The folder of the configs that come along."""
+
 T = TypeVar("T")
 
 
@@ -39,12 +47,18 @@ _Loader.add_implicit_resolver(
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML config and apply ``key=value`` overrides.
 
-    ``extends: FILE`` at the top names another config in the same folder, which this one adds to or changes.
+    ``extends: FILE`` at the top names another config, as seen from the same folder, which this one adds to or
+    changes.
+
+    Args:
+        path: of the file; ``configs/NAME.yaml`` may also be one that comes along.
+        overrides: what is changed.
 
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.
     """
-    tree = _read_tree(Path(path))
+    path = Path(path)
+    tree = _read_tree(path if path.is_absolute() else _or_coming_along(path))
     for override in overrides:
         _apply_override(tree, override)
     return from_dict(Config, _merge(PRESETS.get(str(tree.get("preset")), {}), tree))
@@ -55,6 +69,8 @@ def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
         raise ConfigError(f"{path} extends itself")
     try:
         tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except FileNotFoundError as error:
+        raise ConfigError(f"cannot read the config {path}: {error.strerror}{_known(path)}") from error
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:  # a ValueError: not UTF-8, or no such number or date
@@ -64,7 +80,23 @@ def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise ConfigError(f"{path} must hold keys and values, as in 'optim: {{lr: 1e-4}}'")
     below = tree.pop("extends", None)
-    return _merge(_read_tree(path.parent / str(below), (*above, path)), tree) if below is not None else tree
+    if below is None:
+        return tree
+    return _merge(_read_tree(_or_coming_along(path.parent / str(below)), (*above, path)), tree)
+
+
+def _or_coming_along(path: Path) -> Path:
+    """Return the path of a config, or, of one in a folder `configs` that lacks it, where it comes along."""
+    other = COMING_ALONG / path.name
+    return other if path.parent.name == FOLDER and not path.exists() and other.is_file() else path
+
+
+def _known(path: Path) -> str:
+    """Return the end of the sentence about a config that does not exist: which ones come along."""
+    if path.parent.name not in (FOLDER, ""):
+        return ""
+    names = ", ".join(sorted(config.stem for config in COMING_ALONG.glob("*.yaml")))
+    return f"; these come along, as {FOLDER}/NAME.yaml: {names}"
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

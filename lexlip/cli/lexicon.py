@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import click
@@ -37,18 +35,19 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.data import open_source
     from lexlip.data.caption_lines import read_caption_lines
+    from lexlip.training.whole_folder import check_place, save_whole
 
     folder = Path(output)
-    _check_new(folder)
+    check_place(folder)
     lines = read_caption_lines(captions)
     source = None if photos is None else open_source(photos)
 
     from lexlip.models.from_dense import load_dense
-    from lexlip.training.lexicon_fit import make_lexicon, save_lexicon
+    from lexlip.training.lexicon_fit import make_lexicon
 
     with interruptible("no model was written"):
         made = make_lexicon(load_dense(model, device), lines, source, folder.name, progress=not as_json)
-        save_lexicon(made, folder)
+        save_whole(made, folder)
     done = {
         "model": output,
         "identity": made.identity,
@@ -62,13 +61,3 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
     click.echo(f"{len(made.vocabulary):,} words from {len(lines):,} captions: lexlip index --model {output}")
     if source is None:
         click.echo("note: without --photos, photos are taken to lie where captions do", err=True)
-
-
-def _check_new(folder: Path) -> None:
-    """Raise DataError unless a folder of this name can be made."""
-    from lexlip.errors import DataError, writing
-
-    with writing(f"the model {folder}"), tempfile.TemporaryDirectory(dir=folder.parent):
-        exists = os.path.lexists(folder)
-    if exists:
-        raise DataError(f"{folder} exists already: give --output another name")

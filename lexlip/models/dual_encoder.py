@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor, nn
 
+from anserini_bridge.given_files import read_json
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
 from lexlip.device import copied, encoding
@@ -32,7 +33,17 @@ from lexlip.models.compression import compress, expand
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.hub import push, write_card
 from lexlip.models.model_checksums import WEIGHTS, sha256, write_checksums
-from lexlip.models.model_folder import FORMAT, check_kind, damaged, model_folder, read_description, read_words
+from lexlip.models.model_folder import (
+    FORMAT,
+    GRAPH,
+    HONEST_END,
+    check_kind,
+    damaged,
+    is_hub_name,
+    model_folder,
+    read_description,
+    read_words,
+)
 from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.sparse.balance import FILE as BALANCE
 from lexlip.sparse.balance import Balance, load_balance, save_balance
@@ -62,6 +73,9 @@ class DualEncoder(nn.Module):
         text_head, image_head, bag_of_words: only if the kind has words.
         balance: what documents are balanced by, see `lexlip.sparse.balance`; None if the model has no bank.
         likely: in which order a photo's words are shown, see `lexlip.sparse.likely`; None: heaviest first.
+        honest_end: where the hits of a sentence end, as `lexlip.search.stages.honest_end` writes it; None if
+            that was not measured.
+        hub_name: OWNER/NAME on the model hub, if the model was loaded by it.
     """
 
     kind: ClassVar[str]
@@ -71,6 +85,8 @@ class DualEncoder(nn.Module):
     bag_of_words: BagOfWords
     balance: Balance | None = None
     likely: LikelyWords | None = None
+    honest_end: dict[str, Any] | None = None
+    hub_name: str | None = None
 
     def __init__(
         self,
@@ -251,14 +267,21 @@ class DualEncoder(nn.Module):
 
     # ---- folders ----
 
-    def save(self, folder: str | Path, small: bool = False) -> None:
-        """Write config.json, vocabulary.txt, model.safetensors, the tokenizer's files and their checksums.
+    def image_graph(self) -> bytes | None:
+        """Return what encodes photos without torch, see `lexlip.models.image_graph`; None if nothing does."""
+        return None
 
-        A README.md with the model hub's front matter is added, unless there is one.
+    def save(self, folder: str | Path, small: bool = False, graph: bool = True) -> None:
+        """Write the folder that `lexlip.models.model_folder` describes.
+
+        What belongs to the weights goes with them: balance, likely words, and the honest end. A README.md
+        with the model hub's front matter is added, unless there is one.
 
         Args:
             folder: created if it does not exist.
             small: store matrices as int8, at about a quarter of the size (see lexlip.models.compression).
+            graph: also write what encodes photos without torch, if the encoder has such a graph; that takes
+                some seconds.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -278,6 +301,12 @@ class DualEncoder(nn.Module):
         else:
             save_likely(folder, self.likely)
             written.append(LIKELY)
+        image_graph = self.image_graph() if graph else None
+        if image_graph is None:
+            (folder / GRAPH).unlink(missing_ok=True)
+        else:
+            (folder / GRAPH).write_bytes(image_graph)
+            written.append(GRAPH)
         self.identity = f"{self.name}@{sha256(folder / WEIGHTS)[:12]}"
         model = to_dict(self.config)
         for section, key in (("image", "weights"), ("text", "name"), ("text", "tokenizer")):
@@ -293,10 +322,26 @@ class DualEncoder(nn.Module):
             "text_architecture": self.text_encoder.architecture,
         }
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+        if self.honest_end is None:
+            (folder / HONEST_END).unlink(missing_ok=True)
+        else:
+            content = json.dumps({**self.honest_end, "model": self.identity}, indent=2)
+            (folder / HONEST_END).write_text(content + "\n", encoding="utf-8")
+            written.append(HONEST_END)
         write_checksums(folder, [WEIGHTS, "config.json", *written])
-        write_card(folder, self.name, None if self.vocabulary is None else len(self.vocabulary))
+        self._write_card(folder, self.name)
 
-    def push_to_hub(self, name: str, private: bool = False, small: bool = False) -> str:
+    def _write_card(
+        self, folder: Path, title: str, name: str = "OWNER/NAME", license: str = "unknown"
+    ) -> None:
+        text = self.config.text.name
+        base = self.hub_name or (text if text and is_hub_name(text) else None)
+        words = None if self.vocabulary is None else len(self.vocabulary)
+        write_card(folder, title, words, name, license, base)
+
+    def push_to_hub(
+        self, name: str, private: bool = False, small: bool = False, license: str = "unknown"
+    ) -> str:
         """Upload the model to the model hub, from where `from_pretrained(name)` loads it.
 
         The token is that of `hf auth login`, or HF_TOKEN. A card that is on the hub already is kept.
@@ -305,6 +350,7 @@ class DualEncoder(nn.Module):
             name: OWNER/NAME; made if it does not exist.
             private: whether a new one is visible to its owner only.
             small: see `save`.
+            license: what the card says, by the hub's name for it, such as "apache-2.0" or "cc-by-4.0".
 
         Returns:
             The address of its page.
@@ -313,6 +359,7 @@ class DualEncoder(nn.Module):
             ModelError: the hub refuses it, or cannot be reached.
         """
         with TemporaryDirectory() as folder:
+            self._write_card(Path(folder), name, name, license)
             self.save(folder, small)
             return push(Path(folder), name, private)
 
@@ -349,6 +396,7 @@ class DualEncoder(nn.Module):
             model.identity = description["identity"]
             model.balance = load_balance(folder, model.dimensions)
             model.likely = load_likely(folder, model.dimensions)
+            model.honest_end = _read_honest_end(folder, model.identity)
         except (
             OSError,
             SafetensorError,
@@ -359,7 +407,19 @@ class DualEncoder(nn.Module):
             ConfigError,
         ) as error:
             raise damaged(folder, error) from error
+        model.hub_name = str(name) if is_hub_name(name) else None
         return model.eval()
+
+
+def _read_honest_end(folder: Path, identity: str) -> dict[str, Any] | None:
+    """Return what a model's folder says of these weights' honest end; None if it says nothing.
+
+    Raises:
+        OSError, ValueError, TypeError: the file is damaged.
+    """
+    file = folder / HONEST_END
+    content = dict(read_json(file)) if file.is_file() else {}
+    return content if content.get("model") == identity else None
 
 
 def mean_of_tokens(states: Tensor, mask: Tensor) -> Tensor:

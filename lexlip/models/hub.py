@@ -96,13 +96,23 @@ def push(folder: Path, name: str, private: bool) -> str:
     return str(page)
 
 
-def write_card(folder: Path, name: str, words: int | None) -> None:
+def write_card(
+    folder: Path,
+    title: str,
+    words: int | None,
+    name: str,
+    license: str,
+    base: str | None,
+) -> None:
     """Write a model card with the hub's front matter, unless the folder has one.
 
     Args:
         folder: of the model.
-        name: the model's.
+        title: of the card.
         words: V; None if its vectors are not words.
+        name: on the hub.
+        license: by the hub's name for it.
+        base: name of the model on the hub that it was made from, if that is known.
     """
     from huggingface_hub import ModelCardData
 
@@ -111,14 +121,17 @@ def write_card(folder: Path, name: str, words: int | None) -> None:
     data = ModelCardData(
         library_name="lexlip",
         pipeline_tag="image-feature-extraction",
-        license="unknown",
+        license=license,
+        base_model=base,
         metrics=["recall"],
         tags=["image-text-retrieval", *(["learned-sparse-retrieval"] if words is not None else [])],
     )
     what = f"{words:,} weighted words" if words is not None else "vectors"
+    missing = ["its licence"] if license == "unknown" else []
+    missing += ["the photos that it was trained on", "its figures (`lexlip evaluate`)", "its limits"]
     text = (
-        f"---\n{data.to_yaml()}\n---\n\n# {name}\n\nTurns photos and sentences into {what} that are compared"
-        " with each other.\n\n```\nlexlip index PHOTOS --model OWNER/NAME\n```\n\nStill to be said: its"
-        " licence, the photos that it was trained on, its figures (`lexlip evaluate`), its limits.\n"
+        f"---\n{data.to_yaml()}\n---\n\n# {title}\n\nTurns photos and sentences into {what} that are compared"
+        f" with each other.\n\n```\nlexlip index PHOTOS --model {name}\n```\n\nStill to be said:"
+        f" {', '.join(missing)}.\n"
     )
     (folder / CARD).write_text(text, encoding="utf-8")

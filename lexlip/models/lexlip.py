@@ -88,6 +88,14 @@ class LexLIP(DualEncoder):
     def vectors(raw: Tensor) -> Tensor:
         return sparse_vector(raw)
 
+    def image_graph(self) -> bytes | None:
+        from lexlip.models.image_graph import image_graph
+
+        try:
+            return image_graph(self)
+        except ModelError:
+            return None
+
     def words_present(self, texts: Sequence[str]) -> Tensor:
         """Return bool [T, V]: which words of the vocabulary each text contains."""
         present = torch.zeros(len(texts), len(self.vocabulary), dtype=torch.bool)

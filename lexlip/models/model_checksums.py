@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from lexlip.models.hub import is_lexlip_on_hub
+from lexlip.models.hub import CARD, is_lexlip_on_hub
 from lexlip.models.model_folder import (
     damaged,
     is_hub_name,
@@ -43,6 +43,15 @@ def write_checksums(folder: Path, names: Iterable[str]) -> None:
     known = {**_read(folder), **{name: sha256(folder / name) for name in names}}
     lines = [f"{sum}  {name}\n" for name, sum in sorted(known.items()) if (folder / name).exists()]
     (folder / FILE).write_text("".join(lines), encoding="utf-8")
+
+
+def files_of(folder: Path) -> set[str]:
+    """Return the names of the files that saving a model wrote into a folder; none without checksums."""
+    try:
+        known = _read(folder)
+    except ValueError:
+        known = {}
+    return {FILE, CARD, *known} if known else set()
 
 
 def check_model(name: str | Path) -> list[str]:

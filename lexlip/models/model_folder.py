@@ -8,7 +8,8 @@ README.md          the model card, with the hub's front matter
 checksums.txt      of these files (see lexlip.models.model_checksums)
 balance.safetensors  captions and photos that documents are balanced by (see lexlip.sparse.balance)
 likely.safetensors   how likely people are to say its words (see lexlip.sparse.likely)
-image.onnx         encodes photos without torch, if it was written (see lexlip.queries.photo_encoder)
+image.onnx         encodes photos without torch, where the encoder has such a graph (see
+                   lexlip.models.image_graph); checkpoints of training do without
 honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)
 
 A CLIP model's folder is as transformers writes it. Both may also be named as
@@ -31,6 +32,7 @@ from lexlip.registry import BM25
 
 FORMAT = 1
 GRAPH = "image.onnx"
+HONEST_END = "honest_end.json"
 KEPT = "kept"  # marks a checkpoint that training must not remove
 PACKAGED = Path(__file__).parent.parent / "weights"  # the checkpoints that ship, by name
 

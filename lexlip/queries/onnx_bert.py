@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from lexlip.queries.onnx_format import CONTRIB, declared, model, node, stored, value
+from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
 from lexlip.queries.saved_weights import SavedWeights
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
@@ -164,9 +164,7 @@ class _Graph:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # higher levels join Add and LayerNormalization, which is slower
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in self.weights.values()]
-        options.add_external_initializers(list(self.weights), values)
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return open_session(graph, self.weights, options)
 
 
 @cache

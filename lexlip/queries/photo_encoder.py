@@ -1,6 +1,6 @@
 """Encodes photos without torch: the graph image.onnx in a model's folder, with the model's own weights.
 
-`tools/image_graph.py` writes the graph. Shapes: B photos, S pixels along a side, P positions, V words.
+`lexlip.models.image_graph` makes the graph. Shapes: B photos, S pixels along a side, P positions, V words.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from lexlip.machine import cores
 from lexlip.models.compression import expand
 from lexlip.models.model_checksums import WEIGHTS
 from lexlip.models.model_folder import GRAPH, check_kind, damaged, model_folder, read_description, read_words
+from lexlip.models.onnx_format import open_session
 from lexlip.pictures import as_seen
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries
@@ -99,10 +100,7 @@ class PhotoEncoder:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = cores()
         options.log_severity_level = 3
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in self._weights.values()]
-        options.add_external_initializers(list(self._weights), values)
-        graph = (self.folder / GRAPH).read_bytes()
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return open_session((self.folder / GRAPH).read_bytes(), self._weights, options)
 
     @cached_property
     def _queries(self) -> dict[QueryEncoder, TextQueries]:

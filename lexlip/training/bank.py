@@ -50,7 +50,8 @@ def draw_balance(model: DualEncoder, sources: Sequence[Source], seed: int = 0, w
     number = sum(rows.shape[0] for rows in photos)
     if min(len(captions), number) < NEAREST:
         raise ValueError(f"a bank needs {NEAREST} photos and as many captions of other photos")
-    return balance_of(encode_captions(model, captions), vstack(photos, format="csr"))
+    texts = encode_captions(model, captions, progress="captions of the bank")
+    return balance_of(texts, vstack(photos, format="csr"))
 
 
 def balance_of(texts: csr_matrix, images: csr_matrix) -> Balance:

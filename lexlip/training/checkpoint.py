@@ -64,7 +64,7 @@ def save_checkpoint(
     _remove_others(run)  # what a killed run left half-written
     with writing_run(run):
         try:
-            method.model.save(temporary)
+            method.model.save(temporary, graph=False)
             _save(method.left_behind(), temporary / "left_behind.safetensors")
             _save(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
             trainer = {"step": step, **asdict(state), **generators, "scaler": scaler.state_dict()}

@@ -9,10 +9,7 @@ Shapes: N captions, V words, D entries of a dense vector.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +17,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge.storage import replace_folder
 from lexlip.config import VocabularyConfig
 from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
-from lexlip.errors import DataError, writing
+from lexlip.errors import DataError
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import to_rows
@@ -91,22 +87,6 @@ def make_lexicon(
             ]
             model.balance = balance_of(*rows)
     return model
-
-
-def save_lexicon(model: LexLIP, folder: Path) -> None:
-    """Save a model into a new folder, as a whole or not at all.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    temporary = folder.with_name(f".{folder.name[:40]}.{os.getpid()}")
-    with writing(f"the model {folder}"):
-        try:
-            model.save(temporary)
-            replace_folder(temporary, folder)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
 
 
 def fit_words(vectors: Floats, words: csr_matrix) -> tuple[Floats, Floats, Floats]:

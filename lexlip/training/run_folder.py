@@ -110,7 +110,7 @@ def run_of(place: str | Path) -> Path:
     Raises:
         DataError: it is neither.
     """
-    found = _find_run(Path(place))
+    found = find_run(Path(place))
     if found is None:
         raise DataError(f"{place} is neither a training run nor one of its checkpoints: no config.yaml there")
     return found
@@ -150,7 +150,7 @@ def lineage(run: Path) -> Lineage:
         configs.append(config)
         if config.init is None:
             return Lineage(configs, None, runs)
-        before = _find_run(Path(config.init))
+        before = find_run(Path(config.init))
         if before is None or before.resolve() in seen:
             return Lineage(configs, config.init, runs)
         run = before
@@ -169,7 +169,7 @@ def training_of(places: Sequence[str | Path]) -> Training | None:
     """
     runs: dict[Path, Config] = {}
     for place in places:
-        run = _find_run(Path(place))
+        run = find_run(Path(place))
         if run is None:
             return None
         line = lineage(run)
@@ -227,7 +227,8 @@ def read_config(run: Path) -> Config:
         raise ConfigError(text if str(path) in text else f"{path}: {text}") from error
 
 
-def _find_run(place: Path) -> Path | None:
+def find_run(place: Path) -> Path | None:
+    """Return the run that a folder is, or whose checkpoint it is; None if it is neither."""
     folders = [place]
     if place.name in ("best", "last"):
         folders.append(place.absolute().parent)

@@ -34,6 +34,14 @@ def test_a_config_with_changes(lexlip: Run, started: list[tuple[Config, bool]]) 
     assert result.stdout == "best model: runs/mine/best (lexlip evaluate SOURCE --model runs/mine/best)\n"
 
 
+def test_a_config_that_comes_along(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+    assert not Path("configs").exists()
+    lexlip("pretrain", "configs/own.yaml", "data.train=[a.tar]", "data.val=[b.tar]")
+    [(settings, _)] = started
+    assert (settings.name, settings.init, settings.new_words) == ("own", "mini", 3)
+    assert "; these come along, as configs/" in error(lexlip("pretrain", "configs/x.yaml", code=2))
+
+
 def test_changes_alone_are_of_the_default_config(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
     lexlip("pretrain", "optim.steps=5", "seed=3")
     lexlip("pretrain")

@@ -1,4 +1,5 @@
 import io
+import json
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from lexlip.errors import DataError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from lexlip.models.model_checksums import check_model
+from lexlip.models.model_folder import HONEST_END
 from lexlip.sparse.balance import FILE as BALANCE
 from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 
@@ -124,6 +126,29 @@ def test_banks_are_saved_with_a_model(tmp_path: Path) -> None:
     assert LexLIP.from_pretrained(tmp_path).balance is None
     (tmp_path / BALANCE).write_bytes(b"no bank")
     with pytest.raises(ModelError, match=r"is damaged: balance\.safetensors"):
+        LexLIP.from_pretrained(tmp_path)
+
+
+def test_an_honest_end_is_saved_with_the_weights_that_it_was_measured_for(tmp_path: Path) -> None:
+    model, file = tiny_model(), tmp_path / HONEST_END
+    model.save(tmp_path)
+    assert not file.exists()
+    end = {"format": 1, "model": model.identity, "gate": {}, "tail": {}}
+    file.write_text(json.dumps(end))
+    again = LexLIP.from_pretrained(tmp_path)
+    assert again.honest_end == end
+    again.save(tmp_path, small=True)
+    assert again.identity != model.identity
+    assert json.loads(file.read_text()) == {**end, "model": again.identity}
+    assert check_model(tmp_path) == []
+    file.write_text(json.dumps(end))  # of other weights
+    other = LexLIP.from_pretrained(tmp_path)
+    assert other.honest_end is None
+    other.save(tmp_path)
+    assert not file.exists()
+    assert check_model(tmp_path) == []
+    file.write_text("[")
+    with pytest.raises(ModelError, match=r"is damaged: "):
         LexLIP.from_pretrained(tmp_path)
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from huggingface_hub import ModelCard
 
 from lexlip.models.hub import PATTERNS
 from lexlip.models.model_folder import PACKAGED
+from tests.cli.test_extras import HIDE
 from tests.models.hub_stand_in import COMMIT, HubStandIn
 from tests.tiny import tiny_dense, tiny_model
 
@@ -156,6 +158,45 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(
     assert "Retry" not in done.stderr
 
 
+MINI_AGAIN = """
+from lexlip import LexLIP
+LexLIP.from_pretrained("me/mini").push_to_hub("me/other", small=True, license="cc-by-4.0")
+"""
+
+
+@pytest.mark.slow
+def test_a_model_of_the_hub_goes_there_again_with_all_its_files(
+    hub: HubStandIn, run_python: Python, tmp_path: Path
+) -> None:
+    """Whoever takes the copy needs no torch either, and has the same words and the same honest end."""
+    there = environment(hub, tmp_path)
+    put(hub, "me/mini", PACKAGED / "mini")
+    said(run_python("-c", MINI_AGAIN, **there))
+    first, second = hub.repositories["me/mini"], hub.repositories["me/other"]
+    assert second.keys() - {".gitattributes"} == first.keys()
+    (tmp_path / "README.md").write_bytes(second["README.md"])
+    card = ModelCard.load(tmp_path / "README.md")
+    assert (card.data.license, card.data.base_model) == ("cc-by-4.0", "me/mini")
+    assert card.text.lstrip().startswith("# me/other\n")
+    assert "lexlip index PHOTOS --model me/other\n" in card.text
+    assert "licence" not in card.text
+    ends = [json.loads(files["honest_end.json"]) for files in (first, second)]
+    identity = json.loads(second["config.json"])["identity"]
+    assert ends[1] == {**ends[0], "model": identity}
+    answers = []
+    for name in ("me/mini", "me/other"):
+        index = f"{name.partition('/')[2]}-index"
+        given = ("index", PACKAGED.parent / "photos", "--index", index, "--model", name)
+        code = f"import json\n{HIDE}\nprint(run(*json.loads(sys.argv[1])))"
+        done = run_python("-c", code, json.dumps([str(one) for one in given]), **there)
+        assert said(done).startswith("[0, "), done.stdout
+        search = run_python("-m", "lexlip", "search", "a cat", "--index", index, "--json", **there)
+        answers.append(json.loads(said(search)))
+    for answer in answers:
+        assert answer["cut"] == pytest.approx(answers[0]["cut"], rel=1e-4)
+        assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in answers[0]["hits"]]
+
+
 def test_the_cards_front_matter(tmp_path: Path) -> None:
     tiny_model().save(tmp_path / "words")
     tiny_dense().save(tmp_path / "dense")
@@ -169,6 +210,23 @@ def test_the_cards_front_matter(tmp_path: Path) -> None:
     text = (PACKAGED / "mini" / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
     assert len(figures) == 4
     assert all(f"{result.metric_value} /" in text or f"/ {result.metric_value}" in text for result in figures)
+
+
+def test_what_a_model_was_made_from_is_on_its_card(tmp_path: Path) -> None:
+    model = tiny_model()
+    for text, hub_name, base in (
+        ("sentence-transformers/all-MiniLM-L6-v2", None, "sentence-transformers/all-MiniLM-L6-v2"),
+        ("sentence-transformers/all-MiniLM-L6-v2", "me/mini", "me/mini"),
+        (str(tmp_path), None, None),
+        ("minilm", None, None),
+    ):
+        model.config = replace(model.config, text=replace(model.config.text, name=text))
+        model.hub_name = hub_name
+        model.save(tmp_path)
+        card = ModelCard.load(tmp_path / "README.md")
+        assert (card.data.base_model, card.data.license) == (base, "unknown")
+        assert "Still to be said: its licence, " in card.text
+        (tmp_path / "README.md").unlink()
 
 
 def test_a_card_that_is_there_stays(tmp_path: Path) -> None:

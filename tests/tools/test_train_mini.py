@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from lexlip.data import open_source
-from lexlip.models.model_checksums import check_model
+from lexlip.models.model_checksums import check_model, write_checksums
+from lexlip.models.model_folder import GRAPH
 from tests.conftest import ROOT, write_photos
 from tests.tiny import tiny_model
 
@@ -85,6 +86,8 @@ def test_an_average_names_each_part_with_its_weight(
 
 def test_a_larger_copy_differs_in_the_size_of_photos_alone(tmp_path: Path, tool: ModuleType) -> None:
     tiny_model().save(tmp_path / "small")
+    (tmp_path / "small" / GRAPH).write_bytes(b"for the small size")
+    write_checksums(tmp_path / "small", [GRAPH])
     tool.enlarge(tmp_path, "large", "small", 96)
     for file in (tmp_path / "small").iterdir():
         copy = tmp_path / "large" / file.name
@@ -92,6 +95,8 @@ def test_a_larger_copy_differs_in_the_size_of_photos_alone(tmp_path: Path, tool:
             small, large = (json.loads(path.read_text(encoding="utf-8")) for path in (file, copy))
             small["model"]["image"]["size"] = 96
             assert large == small
+        elif file.name == GRAPH:
+            assert not copy.exists()
         elif file.name != "checksums.txt":
             assert copy.read_bytes() == file.read_bytes()
     assert check_model(tmp_path / "large") == []

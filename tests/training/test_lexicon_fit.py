@@ -19,8 +19,9 @@ from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk as sparse_topk
 from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model
-from lexlip.training.lexicon_fit import fit_words, make_lexicon, save_lexicon, unit
+from lexlip.training.lexicon_fit import fit_words, make_lexicon, unit
 from lexlip.training.optimizer import make_optimizer
+from lexlip.training.whole_folder import save_whole
 from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_photos
 from tests.tiny_clip import write_clip
 from tests.training.test_step import step
@@ -89,7 +90,7 @@ def test_it_is_saved_and_loaded_as_a_lexlip(kind: str, tmp_path: Path) -> None:
     else:
         tiny_dense().save(tmp_path / kind)
     model = make_lexicon(load_dense(tmp_path / kind), MANY, None, "words")
-    save_lexicon(model, tmp_path / "words")
+    save_whole(model, tmp_path / "words")
     loaded, photos = LexLIP.from_pretrained(tmp_path / "words"), tiny_photos(3)
     assert loaded.identity == model.identity
     assert {"dogs", "snow", "bike"} <= set(loaded.vocabulary.words)
@@ -124,7 +125,7 @@ def test_a_gap_between_photos_and_captions_does_not_matter() -> None:
 
 
 def test_it_can_be_trained_on(tmp_path: Path) -> None:
-    save_lexicon(make_lexicon(tiny_dense(), MANY, None, "words"), tmp_path / "words")
+    save_whole(make_lexicon(tiny_dense(), MANY, None, "words"), tmp_path / "words")
     fitted = replace(TINY, joint=16)
     config = Config(init=str(tmp_path / "words"), model=fitted)
     model, _ = make_model(config, Scenes(4, seed=0))
@@ -148,15 +149,3 @@ def test_what_cannot_be_fitted() -> None:
         make_lexicon(tiny_dense(), MANY, Scenes(15, seed=0), "words")
     with pytest.raises(ModelError, match="no word occurs 4 times"):
         make_lexicon(tiny_dense(), ["the of a"] * 1000, None, "words")
-
-
-def test_an_interrupted_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make_lexicon(tiny_dense(), MANY, None, "words")
-
-    def fail(*folders: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(lexicon_fit, "replace_folder", fail)
-    with pytest.raises(DataError, match=r"cannot write the model .*words: No space left on device"):
-        save_lexicon(model, tmp_path / "words")
-    assert not list(tmp_path.iterdir())

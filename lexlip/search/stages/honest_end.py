@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import write_checksums
+from lexlip.models.model_folder import HONEST_END as FILE
 from lexlip.models.model_folder import damaged, read_description
 from lexlip.sparse.quantize import Scheme
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FILE = "honest_end.json"
 FORMAT = 1
 DEPTH = 50  # hits whose scores are looked at, also if fewer are shown
 HEAD = 5  # hits whose words are looked at

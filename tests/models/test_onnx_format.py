@@ -2,7 +2,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from lexlip.queries.onnx_format import CONTRIB, declared, model, node, stored, value
+from lexlip.models.onnx_format import CONTRIB, declared, model, node, stored, value
 
 
 def test_a_graph_is_that_of_onnx() -> None:

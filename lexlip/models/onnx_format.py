@@ -1,4 +1,4 @@
-"""Writes graphs in ONNX's format, as onnx's own helper does, for ONNX Runtime alone to read.
+"""Writes graphs in ONNX's format, as onnx's own helper does, for ONNX Runtime alone to read, and opens them.
 
 The package onnx would be as large as the packaged model. The format is that of protocol buffers; numbers of
 fields are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
@@ -7,9 +7,11 @@ fields are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import onnxruntime
 from numpy.typing import NDArray
 
 Shape = Sequence[int | str]
@@ -64,6 +66,21 @@ def model(
     graph = _text(2, "graph") + b"".join(_bytes(field, part) for field, some in parts for part in some)
     versions = (_text(1, domain) + _number(2, version) for domain, version in _VERSIONS.items())
     return _number(1, _IR_VERSION) + _bytes(7, graph) + b"".join(_bytes(8, one) for one in versions)
+
+
+def open_session(
+    graph: bytes, weights: Mapping[str, NDArray[Any]], options: onnxruntime.SessionOptions
+) -> onnxruntime.InferenceSession:
+    """Return what computes a graph on the CPU.
+
+    Args:
+        graph: see `model`.
+        weights: those that it declares, by name; each is contiguous.
+        options: of ONNX Runtime, which are changed.
+    """
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in weights.values()]
+    options.add_external_initializers(list(weights), values)
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def _attribute(name: str, given: float | Sequence[int]) -> bytes:

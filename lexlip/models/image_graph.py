@@ -1,32 +1,31 @@
-"""Writes image.onnx into a model's folder: the graph that encodes photos without torch, without its weights.
+"""Makes image.onnx of a model's folder: the graph that encodes photos without torch, without its weights.
 
-    python -m tools.image_graph lexlip/weights/mini
-
-ONNX Runtime takes the weights from model.safetensors, so nothing is stored twice.
+ONNX Runtime takes the weights from model.safetensors, so nothing is stored twice. A graph depends on the
+encoder and on the size of photos, and not on the weights' values.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lexlip.errors import ModelError
-from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_checksums import write_checksums
-from lexlip.models.model_folder import GRAPH
-from lexlip.queries.onnx_format import declared, model, node, stored, value
+from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.onnx_format import declared, model, node, open_session, stored, value
+
+TOLERANCE = 1e-3  # of a logit, relative to the largest
 
 
 class _Tower(nn.Module):
     """Both outputs of the graph, as `LexLIP.raw_image` and `LexiconHead.hidden` have them."""
 
-    def __init__(self, of: LexLIP) -> None:
+    def __init__(self, of: DualEncoder) -> None:
         super().__init__()
         self.image_encoder, self.image_head = of.image_encoder, of.image_head
 
@@ -141,18 +140,47 @@ OPERATORS: dict[str, Callable[..., None]] = {
 """What each operator of torch becomes; a model with others needs torch."""
 
 
-def image_graph(of: LexLIP) -> bytes:
+def image_graph(of: DualEncoder) -> bytes:
     """Return the graph: "pixels", uint8 [B, 3, S, S], to "logits" [B, V] and "hidden" [B, P, D].
 
+    It is tried on two pictures of noise.
+
     Raises:
-        ModelError: the image encoder has an operator that is not known here.
+        ModelError: the image encoder pools in another way, has an operator that is not known here, or the
+            graph computes something else than torch.
     """
     if of.config.joint or of.image_encoder.prefix_tokens:
         raise ModelError(f"'{of.name}' pools in another way: its photos need torch")
-    pixels = torch.zeros(2, 3, of.config.image.size, of.config.image.size, dtype=torch.uint8)
+    size, training = of.config.image.size, of.training
+    try:
+        tower = _Tower(of).eval()
+        noise = np.random.default_rng(0).integers(0, 256, (2, 3, size, size), np.uint8)
+        pixels = torch.from_numpy(noise).to(of.device)
+        graph, weights = _converted(tower, pixels, of)
+        with torch.inference_mode():
+            expected = tower(pixels)[0].float().cpu().numpy()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        session = open_session(graph, weights, options)
+        (found,) = session.run(["logits"], {"pixels": noise})
+    except ModelError:
+        raise
+    except Exception as error:  # torch and ONNX Runtime raise many kinds
+        raise ModelError(f"'{of.config.image.name}' has no graph: its photos need torch") from error
+    finally:
+        of.train(training)
+    if not np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max():
+        raise ModelError(f"the graph of '{of.config.image.name}' differs from it: its photos need torch")
+    return graph
+
+
+def _converted(
+    tower: nn.Module, pixels: Tensor, of: DualEncoder
+) -> tuple[bytes, dict[str, NDArray[np.float32]]]:
+    """Return the graph, and the weights that it declares."""
     batch = torch.export.Dim("batch", min=1, max=1024)
-    program = torch.export.export(_Tower(of).eval(), (pixels,), dynamic_shapes=({0: batch},))
-    graph, weights = _Graph(), []
+    program = torch.export.export(tower, (pixels,), dynamic_shapes=({0: batch},))
+    graph, weights = _Graph(), {}
     saved = dict(of.state_dict())
     inputs = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs}  # type: ignore[union-attr]
     for step in program.graph.nodes:
@@ -162,10 +190,10 @@ def image_graph(of: LexLIP) -> bytes:
             if str(target).endswith("num_batches_tracked"):
                 continue  # only training counts them
             if target in saved:
-                weights.append(declared(str(target), "float32", tuple(saved[str(target)].shape)))
+                weights[str(target)] = saved[str(target)].float().cpu().contiguous().numpy()
             elif target is not None:
                 buffer = dict(program.named_buffers())[target]
-                graph.names[step.name] = graph.constant(buffer.numpy())
+                graph.names[step.name] = graph.constant(buffer.cpu().numpy())
         elif step.op == "call_function":
             name = str(step.target).split(".")[1]
             if name == "_assert_tensor_metadata":
@@ -177,20 +205,11 @@ def image_graph(of: LexLIP) -> bytes:
             for output, result in zip(("logits", "hidden"), step.args[0], strict=True):
                 graph.add("Identity", output, result)
     size, width = of.config.image.size, of.text_encoder.width
-    return model(
+    outside = [declared(name, "float32", values.shape) for name, values in weights.items()]
+    finished = model(
         graph.nodes,
-        [*weights, *graph.constants],
+        [*outside, *graph.constants],
         [value("pixels", "uint8", ["B", 3, size, size])],
         [value("logits", "float32", ["B", of.dimensions]), value("hidden", "float32", ["B", "P", width])],
     )
-
-
-def write_image_graph(folder: Path) -> None:
-    """Write a model's graph into its folder, and its checksum."""
-    (folder / GRAPH).write_bytes(image_graph(LexLIP.from_pretrained(folder)))
-    write_checksums(folder, [GRAPH])
-
-
-if __name__ == "__main__":
-    for given in sys.argv[1:]:
-        write_image_graph(Path(given))
+    return finished, weights

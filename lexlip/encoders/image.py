@@ -23,7 +23,7 @@ from lexlip.config import ImageEncoderConfig
 from lexlip.encoders.framing import pixel_array
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
-from lexlip.hub import check_reachable
+from lexlip.hub_access import check_reachable
 from lexlip.pictures import as_seen
 
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward

@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from lexlip.config import TextEncoderConfig
 from lexlip.errors import ModelError
-from lexlip.hub import check_reachable
+from lexlip.hub_access import check_reachable
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()

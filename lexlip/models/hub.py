@@ -7,7 +7,7 @@ from typing import Any
 
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
-from lexlip.hub import check_reachable
+from lexlip.hub_access import check_reachable
 
 PATTERNS = ("*.json", "*.txt", "*.safetensors", "*.onnx")
 """The files of a model's folder, see `lexlip.models.model_folder`."""

@@ -19,7 +19,7 @@ from lexlip.data import Source, open_sources
 from lexlip.device import pick_device
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ConfigError, LexLIPError, ModelError
-from lexlip.hub import is_cached
+from lexlip.hub_access import is_cached
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import check_first_stage

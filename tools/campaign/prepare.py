@@ -5,7 +5,7 @@ PREPARED/added/           photos that updates add
 PREPARED/words, dense     runs of tiny models, with the losses of each step
 PREPARED/indexes/KIND     flat, hnsw, bm25; and other/KIND of other photos, words included
 PREPARED/tiny.yaml        the config of the runs
-PREPARED/sharded/         when it is asked for: tars, and sharded/.lexlip, an index of them in shards of many segments
+PREPARED/sharded/         when asked for: tars, and sharded/.lexlip, their index in shards of several segments
 """
 
 from __future__ import annotations

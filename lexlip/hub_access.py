@@ -17,8 +17,8 @@ def is_cached(name: str, *files: str) -> bool:
 def check_reachable(name: str, *files: str) -> None:
     """Check that a model can be loaded: a folder, in the hub's cache, or from a hub that answers.
 
-    The hub is asked once, as its own downloads ask a hub that is out of reach for minutes. What it answers does
-    not count: loading the model then says what is wrong with it.
+    The hub is asked once, as its own downloads ask a hub that is out of reach for minutes. What it answers
+    does not count: loading the model then says what is wrong with it.
 
     Args:
         name: of the model, or its folder.

@@ -42,8 +42,8 @@ def pretrain(
 ) -> None:
     """Train a model.
 
-    CONFIG is a YAML file such as those in configs/; KEY=VALUE changes one of its entries, as in
-    optim.lr=1e-4. Without a CONFIG, a small model learns from drawn scenes in two minutes.
+    CONFIG is a YAML file, such as those in the folder configs of a clone; KEY=VALUE changes one of its
+    entries, as in optim.lr=1e-4. Without a CONFIG, a small model learns from drawn scenes in two minutes.
 
     With several processes: torchrun --nproc-per-node=N -m lexlip pretrain …
     """

@@ -152,8 +152,6 @@ def search(
         raise click.UsageError("give -f paths or --json, not both")
     if query is not None and not query.strip():
         raise click.UsageError("the query is empty: give a sentence")
-    if query is not None and not parse_query(query).plain:
-        raise click.UsageError(f"the query only leaves words out: {_ADVICE}")
     if server is not None:
         _ask_server(context, server)
         return
@@ -288,7 +286,10 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     if not answer.hits:
         photo = "photo that fits the filters" if filtered else "photo"
         shares = "fits" if kind == "dense" else "shares a word with"
-        click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
+        if answer.without and not parse_query(answer.query).plain:
+            click.echo(f"the query only leaves words out: {_ADVICE}")
+        else:
+            click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
     ended = False
     for hit in answer.hits:
         if not ended and answer.cut is not None and hit.score < answer.cut:

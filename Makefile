@@ -72,7 +72,7 @@ format: install
 
 docs: install
 	$(BIN)/python -m sphinx -W --keep-going --quiet --builder html docs build/docs
-	$(BIN)/python -m pytest -m docs tests/docs
+	$(BIN)/python -m pytest -m docs tests/docs/test_site.py
 
 # The wheel in dist is built from the sdist, and must be the same, byte for byte, as that of this folder.
 release: install

@@ -139,3 +139,8 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return getattr(import_module(f"anserini_bridge.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'anserini_bridge' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """Name what is exported, too, though it is not loaded yet."""
+    return sorted({*globals(), *__all__})

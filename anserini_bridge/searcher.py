@@ -57,10 +57,10 @@ class _Folder:
 class ImpactSearcher:
     """Searches an index; may be used by several threads at once.
 
-    ```python
-    with ImpactSearcher(path, vocabulary=words) as searcher:
-        ids, scores = searcher.search(queries, k=10)  # csr_matrix [n, V] of whole weights
-    ```
+    ::
+
+        with ImpactSearcher(path, vocabulary=words) as searcher:
+            ids, scores = searcher.search(queries, k=10)  # csr_matrix [n, V] of whole weights
 
     The score of a document is the sum over shared words of query weight times document weight (LexLIP,
     equation 24), in 64-bit integers: exact for every weight that is accepted (up to 2^31 - 1).

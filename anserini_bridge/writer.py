@@ -42,11 +42,11 @@ from anserini_bridge.vectors import (
 class ImpactWriter:
     """Writes documents to an index; leaving the `with` block commits, an exception undoes all changes.
 
-    ```python
-    with ImpactWriter(path, words, encoder="mini", quantization={"scheme": "linear", "scale": 100.0},
-                      topk=32, normalize=False) as writer:
-        writer.add(["a.jpg", "b.jpg"], vectors)  # csr_matrix [2, len(words)], whole weights
-    ```
+    ::
+
+        settings = {"encoder": "mini", "quantization": {"scheme": "linear", "scale": 100.0}}
+        with ImpactWriter(path, words, **settings, topk=32, normalize=False) as writer:
+            writer.add(["a.jpg", "b.jpg"], vectors)  # csr_matrix [2, len(words)], whole weights
 
     A weight becomes the term frequency of its word, so other Lucene tools can read the index: field `id`
     (stored, and as doc values) and field `contents`. A document may have no words.

@@ -14,7 +14,8 @@ myst_heading_anchors = 3
 default_role = "code"  # docstrings mark code by single backticks
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["torch", "torchvision", "timm", "transformers"]  # the build loads none of them
+# The build loads none of these:
+autodoc_mock_imports = ["torch", "torchvision", "timm", "transformers", "mteb", "sentence_transformers"]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 nitpick_ignore = [("myst", "sparse-and-dense")]  # a folder of logs, of which the site has no page

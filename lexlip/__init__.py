@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from lexlip.retrieval.filters import Filters
     from lexlip.search.photo_search import PhotoSearch
 
+    __version__: str
+
 __all__ = [
     "Answer",
     "Filters",
@@ -48,7 +50,18 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Load what is exported when it is asked for: `import lexlip` alone loads no torch."""
+    """Load what is exported when it is asked for: `import lexlip` alone loads no torch.
+
+    Raises:
+        MissingPackage: it needs a package that an extra brings, such as torch.
+    """
     if name in _MODULES:
-        return getattr(import_module(f"lexlip.{_MODULES[name]}"), name)
+        from lexlip.extras import needing_extras
+
+        with needing_extras():
+            return getattr(import_module(f"lexlip.{_MODULES[name]}"), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("lexlip")
     raise AttributeError(f"module 'lexlip' has no attribute '{name}'")

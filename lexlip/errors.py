@@ -17,7 +17,8 @@ class LexLIPError(FixableError):
     ├── ConfigError              an experiment file, an option, a value
     ├── DataError                photos, captions, tars, tables
     │   └── UnreadableImage      one image (in lexlip.data.images)
-    └── ModelError               a checkpoint or an encoder
+    ├── ModelError               a checkpoint or an encoder
+    └── MissingPackage           a package that an extra of lexlip brings; an ImportError, too
     """
 
 
@@ -31,6 +32,10 @@ class DataError(LexLIPError):
 
 class ModelError(LexLIPError):
     """A checkpoint or an encoder is missing or does not fit."""
+
+
+class MissingPackage(LexLIPError, ImportError):
+    """A package is not installed that an extra brings; see `lexlip.extras`."""
 
 
 @contextmanager

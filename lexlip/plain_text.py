@@ -1,4 +1,4 @@
-"""Names and texts of strangers as what a terminal and UTF-8 can take."""
+"""Texts for people: names of strangers as a terminal and UTF-8 can take them, and numbers of things."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def readable(text: str) -> str:
 def whole(text: str) -> str:
     """Return a text with "?" in place of halves of characters (lone surrogates), which UTF-8 cannot hold."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number with what it counts, such as "1 photo" or "2 photos"."""
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def _seen(letter: str) -> str:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -20,6 +21,16 @@ def test_what_the_package_exports() -> None:
         assert getattr(lexlip, name).__name__ == name
     for name in anserini_bridge.__all__:
         assert getattr(anserini_bridge, name) is not None
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert lexlip.__version__ == version("lexlip")
+
+
+def test_the_names_of_the_bridge_are_listed_before_they_are_loaded() -> None:
+    code = "import sys, anserini_bridge as b; print({*b.__all__} <= {*dir(b)}, 'scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "True False\n"
 
 
 def test_the_packages_say_that_their_types_count() -> None:

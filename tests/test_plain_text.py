@@ -1,6 +1,6 @@
 import pytest
 
-from lexlip.plain_text import readable, whole
+from lexlip.plain_text import counted, readable, whole
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,7 @@ def test_what_is_not_to_be_seen_stands_as_an_escape(text: str, seen: str) -> Non
 
 def test_halves_of_characters_become_question_marks() -> None:
     assert whole("a \ud83d dog, é 👩") == "a ? dog, é 👩"
+
+
+def test_numbers_of_things() -> None:
+    assert [counted(number, "photo") for number in (0, 1, 2)] == ["0 photos", "1 photo", "2 photos"]

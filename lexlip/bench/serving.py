@@ -115,7 +115,7 @@ def running_server(
         found = re.search(r"http://\S+", process.stdout.readline())
         if found is None:
             _, errors = process.communicate(timeout=START)
-            raise DataError(f"the server did not start: {errors.strip()}")
+            raise DataError(f"the server did not start: {errors.strip().removeprefix('Error: ')}")
         yield found[0], process.pid, started
     finally:
         process.send_signal(signal.SIGTERM)

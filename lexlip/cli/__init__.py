@@ -16,7 +16,6 @@ from lexlip.cli.evaluate import evaluate
 from lexlip.cli.exit_codes import UserError
 from lexlip.cli.explain import explain
 from lexlip.cli.export import export
-from lexlip.cli.extras import what_is_missing
 from lexlip.cli.index import index
 from lexlip.cli.lexicon import lexicon
 from lexlip.cli.mcp import mcp
@@ -29,6 +28,7 @@ from lexlip.cli.table import table
 from lexlip.cli.versions import show_versions
 from lexlip.cli.words import words
 from lexlip.errors import FixableError
+from lexlip.extras import what_is_missing
 from lexlip.plain_text import readable
 
 _NOT_OF_A_SHELL = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-import tempfile
 from pathlib import Path
 
 import click
@@ -27,14 +27,16 @@ QUERIES = (
     "--index",
     "index_folder",
     metavar="DIR",
-    help="The folder for the index.  [default: a new folder for temporary files]",
+    help="The folder for the index.  [default: $XDG_CACHE_HOME/lexlip/demo, or ~/.cache/lexlip/demo; the"
+    " next demo replaces it]",
 )
 def demo(source: str | None, index_folder: str | None) -> None:
     """Index a few photos and search them.
 
     SOURCE is a folder of your own photos; without one, fifteen photos that LexLIP brings along.
     """
-    folder = index_folder or tempfile.mkdtemp(prefix="lexlip-demo-")
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    folder = index_folder or str(Path(home) / "lexlip" / "demo")
     _run(index, source or str(PHOTOS), "--topk", "32", "--index", folder)
     for query in QUERIES:
         _run(search, query, "--index", folder, "-k", "3")

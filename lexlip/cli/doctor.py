@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import click
 
 from lexlip.cli import options
-from lexlip.cli.extras import EXTRAS
 from lexlip.errors import FixableError
+from lexlip.extras import EXTRAS
+from lexlip.plain_text import counted
 
 Check = Callable[[], str | list[str]]
 """Returns what is well, or the sentences about what is not."""
@@ -148,7 +149,8 @@ def _index(folder: str) -> str:
 
     try:
         with closing(open_index(folder)) as stage:
-            return f"{folder}: {stage.metadata.documents} photos, made with {stage.metadata.encoder}"
+            photos = counted(stage.metadata.documents, "photo")
+            return f"{folder}: {photos}, made with {stage.metadata.encoder}"
     except IndexNotFound:
         if Path(folder).exists():
             raise
@@ -179,7 +181,7 @@ def _photos(damage: dict[str, Any]) -> str | list[str]:
     if not photos:
         return "none is damaged"
     more = f" … and {len(photos) - SHOWN} more (--json lists all)" if len(photos) > SHOWN else ""
-    return [f"{len(photos)} are damaged: {', '.join(photos[:SHOWN])}{more}"]
+    return [f"{len(photos)} {'is' if len(photos) == 1 else 'are'} damaged: {', '.join(photos[:SHOWN])}{more}"]
 
 
 def _encoder(index: str) -> str:

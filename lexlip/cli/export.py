@@ -10,6 +10,7 @@ import click
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 from lexlip.other_engines.known import ENGINES
+from lexlip.plain_text import counted
 
 if TYPE_CHECKING:
     from lexlip.sparse.quantize import Scheme
@@ -91,7 +92,7 @@ def export(
         click.echo(json.dumps(done.to_dict()))
         return
     click.echo(
-        f"{done.photos} photos, {done.files} file{'s' * (done.files != 1)} of documents,"
+        f"{counted(done.photos, 'photo')}, {counted(done.files, 'file')} of documents,"
         f" {done.megabytes:.1f} MB in {done.output}, {done.seconds:.1f} s"
     )
     if done.recall is None:

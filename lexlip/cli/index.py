@@ -10,7 +10,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-from lexlip.plain_text import readable
+from lexlip.plain_text import counted, readable
 
 if TYPE_CHECKING:
     from lexlip.data import Skipped
@@ -63,7 +63,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     "address",
     metavar="ADDRESS",
     help="Index the tars of one SOURCE on a Ray cluster, a shard a tar: local is this machine, auto the"
-    " cluster that it belongs to, HOST:PORT another one's head (see docs/cluster.md).",
+    " cluster that it belongs to, HOST:PORT another one's head.",
 )
 @options.language_option
 @options.images_option
@@ -202,8 +202,9 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
     if done.unlisted:
         click.echo(_unlisted(done), err=True)
     if done.captions_left_out:
+        photos = counted(done.captions_left_out, "photo")
         click.echo(
-            f"note: the captions and keywords of {done.captions_left_out} photos cannot be searched:"
+            f"note: the captions and keywords of {photos} cannot be searched:"
             " pip install 'lexlip[anserini]', and index again",
             err=True,
         )
@@ -241,7 +242,7 @@ def _summary(done: Indexed | Updated) -> str:
         what += "".join(f", {number} {name}" for number, name in _also(done) if number)
     else:
         encoded = done.photos - done.resumed
-        what = f"{done.photos} photo{'s' * (done.photos != 1)}" + (
+        what = counted(done.photos, "photo") + (
             "" if done.postings is None else f", {done.postings} postings"
         )
         what += f", {done.resumed} encoded before" if done.resumed else ""
@@ -255,7 +256,7 @@ def _repaired(done: Updated) -> str:
     files = done.damaged_files
     if not files:
         return f"nothing in {done.index} is damaged"
-    return f"{files} damaged file{'s' * (files > 1)} replaced, {done.repaired} photos encoded again"
+    return f"{counted(files, 'damaged file')} replaced, {counted(done.repaired, 'photo')} encoded again"
 
 
 def _unlisted(done: Indexed | Updated) -> str:
@@ -270,7 +271,7 @@ def _unlisted(done: Indexed | Updated) -> str:
             stay = f"{done.kept} photos of the index stay as they were; --prune deletes them"
         what = f": {stay}" if done.kept else ""
     else:
-        missed = "photos" if done.missed is None else f"{done.missed} photo{'s' * (done.missed != 1)}"
+        missed = "photos" if done.missed is None else counted(done.missed, "photo")
         what = f": the index may lack {missed} of it"
     return readable(f"could not be listed: {named}{more}{what}")
 

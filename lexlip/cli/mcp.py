@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 def mcp(index_folder: str, model: str | None, query_encoder: QueryEncoder) -> None:
     """Let an agent search photos, by the Model Context Protocol over stdin and stdout.
 
-    An agent starts this command itself; docs/mcp.md says how to tell it. It ends when stdin does.
-    """
+    An agent starts this command itself, and it ends when stdin does. Agents are told in their configuration,
+    most of them under mcpServers, with absolute paths:
+
+    \b
+        "photos": {"command": "/home/me/venv/bin/lexlip", "args": ["mcp", "--index", "/home/me/photos"]}
+    """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.mcp.protocol_output import take_stdout
 
     output = take_stdout()  # before anything prints

@@ -10,6 +10,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
+from lexlip.plain_text import counted
 
 
 @click.command()
@@ -50,9 +51,10 @@ def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
         else:
             with update_index(index, memory_mb) as writer:
                 writer.optimize()
+    photos = read_header(index).documents
     done = {
         "index": index_folder,
-        "photos": read_header(index).documents,
+        "photos": photos,
         "megabytes_before": before,
         "megabytes": size(index),
         "seconds": time.perf_counter() - started,
@@ -61,6 +63,6 @@ def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
         click.echo(json.dumps(done))
         return
     click.echo(
-        f"{done['photos']} photos in {index_folder}: {before:.2f} MB before,"
+        f"{counted(photos, 'photo')} in {index_folder}: {before:.2f} MB before,"
         f" {done['megabytes']:.2f} MB now, {done['seconds']:.1f} s"
     )

@@ -13,8 +13,8 @@ from lexlip.sparse.query_topk import SENTENCE_TOPK
 
 DEFAULT_MODEL = "mini"
 FIRST_STAGES = (
-    "Packaged name, folder or training run of a model, folder or hub name of a CLIP, or bm25 for the words of"
-    " captions."
+    "A model's packaged name, folder, training run or name on the model hub, also of a CLIP; or bm25 for the"
+    " words of captions."
 )
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.fusion.Fusion`
@@ -112,7 +112,10 @@ class TopK(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int | None:
         if value == "all":
             return None
-        number: int = Integer(min=1).convert(value, param, context)
+        try:
+            number: int = Integer(min=1).convert(value, param, context)
+        except click.BadParameter:
+            self.fail(f"'{value}' is neither a number of at least 1 nor all", param, context)
         return number
 
 

@@ -10,6 +10,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.plain_text import readable
+from lexlip.queries.query_language import parse_query
 from lexlip.registry import WITH_WORDS
 
 if TYPE_CHECKING:
@@ -19,9 +20,29 @@ if TYPE_CHECKING:
     from lexlip.search.fusion import Fusion, Hybrid
 
 SUGGESTIONS = 8  # words to search on with, in JSON
+_ADVICE = 'begin it with a word to look for, as in "photo -dog"'
 
 
-@click.command()
+class _Search(click.Command):
+    """Says what to do about a query that begins with a minus, such as -dog, which click takes for options."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        given = tuple(args)
+        try:
+            return super().parse_args(context, args)
+        except (click.NoSuchOption, click.BadParameter) as error:
+            if isinstance(error, click.NoSuchOption):
+                named = [error.option_name]
+            else:
+                named = error.param.opts if error.param is not None else []
+            query = next((arg for arg in given if arg[:2] in named and arg[2:3].isalnum()), None)
+            if query is None:
+                raise
+            said = error.format_message().removesuffix(".")
+            raise click.UsageError(f"{said}; if '{query}' is the query, {_ADVICE}", context) from error
+
+
+@click.command(cls=_Search)
 @click.argument("query", required=False)
 @click.option("--image", metavar="FILE", help="Search with a picture instead of a sentence.")
 @click.option(
@@ -111,8 +132,8 @@ def search(
     --rerank a cross-encoder orders the first hits by the probability that the sentence describes the photo.
 
     In an index of words a QUERY may hold +word, which adds a word, -word, which leaves out photos that hold
-    it, and word^2, which multiplies its weight: "two dogs -person snow^2". If it begins with a minus, write
-    -- before it.
+    it, and word^2, which multiplies its weight: "two dogs -person snow^2". It needs a word to look for; if it
+    begins with a minus all the same, write -- before it.
     """
     options.check_second_stage(context)
     if sum(asked is not None for asked in (query, image, similar)) != 1:
@@ -265,7 +286,10 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     if not answer.hits:
         photo = "photo that fits the filters" if filtered else "photo"
         shares = "fits" if kind == "dense" else "shares a word with"
-        click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
+        if answer.without and not parse_query(answer.query).plain:
+            click.echo(f"the query only leaves words out: {_ADVICE}")
+        else:
+            click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
     ended = False
     for hit in answer.hits:
         if not ended and answer.cut is not None and hit.score < answer.cut:

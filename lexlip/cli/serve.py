@@ -39,7 +39,7 @@ _SECONDS = options.Number(min=0, min_open=True)
     "address",
     metavar="ADDRESS",
     help="Search the index's shards on a Ray cluster: local is this machine, auto the cluster that it belongs"
-    " to, HOST:PORT another one's head (see docs/cluster.md).",
+    " to, HOST:PORT another one's head.",
 )
 @click.option(
     "--replicas",

@@ -76,6 +76,9 @@ def update(
         workers, device: see `lexlip.index`.
         progress: show a progress bar; or is told how many photos are done, of how many.
 
+    Returns:
+        What was done, and which photos were skipped.
+
     Raises:
         DataError: there is no index, it is of another source, or too many photos are gone.
         ConfigError: the index was made with other settings, or takes no such option; or there is no such

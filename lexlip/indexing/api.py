@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from lexlip.errors import ConfigError
+from lexlip.extras import needing_extras
 from lexlip.registry import BM25, MODELS
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 Names = str | Path | Sequence[str | Path]
 
 
+@needing_extras()
 def index(
     source: Names,
     index: str | Path = ".lexlip",
@@ -40,10 +44,13 @@ def index(
     Args:
         source: a folder, tars or a table, see `lexlip.data.open_source`; or several, which make one index.
         index: the index's folder.
-        model: packaged name or folder of a model, folder or hub name of a CLIP, or "bm25" for the words of
-            captions.
-        topk, quantization, pseudo_documents: for models of words, see `lexlip.indexing.impact.index_photos`.
-        ann: for dense models, see `lexlip.search.engines.faiss_index.make_faiss`.
+        model: packaged name, folder, training run or hub name of a model, also of a CLIP; or "bm25" for the
+            words of captions.
+        topk: words that a photo keeps, at least 1; None keeps all. For models of words.
+        quantization: how their weights become whole numbers, "balanced", "unit" or "paper"; None is
+            "balanced" if the model can, and else "unit".
+        pseudo_documents: a file to which the documents are also written, for Anserini; of models of words.
+        ann: how the vectors of a dense model are searched: "flat", exactly, or "hnsw", in a graph.
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
         images, split: for tables and split files, see `lexlip.data.open_source`.
         exclude: files and folders to leave out, by patterns as in a .gitignore; or one pattern.
@@ -51,11 +58,17 @@ def index(
         device: see `lexlip.device.pick_device`.
         progress: show a progress bar.
 
+    Returns:
+        What is in the index, and which photos were skipped.
+
     Raises:
+        ConfigError: an argument has a value that it cannot have, or there is no such device.
         DataError: there are no photos, none could be read, or the folder cannot be written.
         ModelError: there is no such model.
+        MissingPackage: the model needs a package that an extra brings, such as torch.
         BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
+    _check_settings(topk, workers, quantization, ann)
     from anserini_bridge import find_anserini, find_jar, find_java
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
@@ -97,6 +110,7 @@ def index(
     return index_photos(encoder, name, photos, listed, index, *of_words, workers, progress)
 
 
+@needing_extras()
 def update(
     index: str | Path = ".lexlip",
     source: Names = (),
@@ -125,6 +139,7 @@ def update(
     from lexlip.retrieval.collection import given_again
     from lexlip.retrieval.stored_facts import check_stored
 
+    _check_settings(None if topk == "all" else topk, workers, quantization)
     find_java(), find_jar()
     try:
         header = read_header(index)
@@ -157,6 +172,24 @@ def update(
         prune=prune,
         repair=repair,
     )
+
+
+def _check_settings(
+    topk: int | None, workers: int, quantization: Scheme | None = None, ann: Ann = "flat"
+) -> None:
+    """Raise ConfigError unless these can be used."""
+    from lexlip.sparse.quantize import SCHEMES
+
+    for name, number, least, or_none in (
+        ("topk", topk, 1, ", or None for all words"),
+        ("workers", workers, 0, ""),
+    ):
+        if number is not None and (not isinstance(number, Integral) or number < least):
+            raise ConfigError(f"{name} is {number!r}: give a whole number of at least {least}{or_none}")
+    if quantization not in (None, *SCHEMES):
+        raise ConfigError(f"quantization is {quantization!r}: give one of {', '.join(SCHEMES)}")
+    if ann not in ("flat", "hnsw"):
+        raise ConfigError(f"ann is {ann!r}: give flat or hnsw")
 
 
 def names_of(source: Names) -> tuple[str, ...]:

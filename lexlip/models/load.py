@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def load_model(name: str | Path, device: str = "cpu") -> Encoder:
-    """Load a model that has vectors: by packaged name ("mini"), folder, or a CLIP's hub name.
+    """Load a model that has vectors: by packaged name ("mini"), folder, training run or hub name.
 
     Args:
         name: of the model.

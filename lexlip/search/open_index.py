@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anserini_bridge import CorruptIndex, read_header
+from lexlip.extras import needing_extras
 from lexlip.registry import INDEXES, load_class
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
 
 
+@needing_extras()
 def open_index(
     index: str | Path,
     model: str | None = None,
@@ -34,6 +36,7 @@ def open_index(
     Raises:
         ModelError: the model does not exist, or did not make the index.
         ConfigError: there is no such device.
+        MissingPackage: this kind of index needs a package that an extra brings.
         BridgeError: there is no index, or it cannot be read (see anserini_bridge.errors).
     """
     index = Path(index)

@@ -17,7 +17,7 @@ from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.queries.query_language import Query, parse_query
+from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.first_stage import Moved
@@ -47,13 +47,14 @@ class PhotoSearch:
         model, query_encoder, query_topk: see `lexlip.search.open_index.open_index`.
         rerank: a second stage, which looks at the first photos again.
         also: the folder of a second index of the same photos, whose answers are fused with the first's.
-        captions: fuse with the captions and keywords that the index itself has (see docs/library.md).
+        captions: fuse with the captions and keywords that the index itself has.
         hybrid, hybrid_weight: how they are fused; see `lexlip.search.fusion.fuse_two`.
         device: see `lexlip.search.open_index.open_index`.
         keep_states: states before a refresh whose cursors still work.
 
     Raises:
         ModelError: the model does not exist, or did not make the index.
+        MissingPackage: this kind of index needs a package that an extra brings.
         DataError: the second index is of photos from another folder.
         BridgeError: there is no index, or it cannot be read (see anserini_bridge.errors).
     """
@@ -149,12 +150,13 @@ class PhotoSearch:
         """Return the k photos that fit a sentence best.
 
         Args:
-            query: see `lexlip.queries.query_language`.
+            query: see `lexlip.queries.query_language`. One that only leaves words out finds nothing.
             k: photos of a page.
             how: see `How`.
 
         Raises:
-            QueryError: the query cannot be understood, or has marks and the index does not know words.
+            QueryError: the query is empty or cannot be understood, or has marks and the index does not know
+                words.
             DataError: the cursor is of another state of the index, or of another query.
         """
         with self._state(how.get("cursor")) as state:
@@ -165,6 +167,9 @@ class PhotoSearch:
 
         The sentences are searched together, on all cores; `Answer.ms` is each one's share. With a second
         stage, or words left out, they are searched one by one.
+
+        Raises:
+            QueryError: see `text`.
         """
         queries = [queries] if isinstance(queries, str) else queries
         if not queries:
@@ -249,13 +254,13 @@ class PhotoSearch:
         """Return the k photos that fit some weighted words best.
 
         Args:
-            terms: weights, greater than 0.
+            terms: weights, greater than 0, of at least one word.
             k, how: see `text`.
             without: words that photos must not hold.
 
         Raises:
             DataError: a weight is not a positive number.
-            QueryError: the index does not know words.
+            QueryError: there are no words, or the index does not know any.
         """
         if wrong := [word for word, weight in terms.items() if not 0 < weight < float("inf")]:
             raise DataError(f"the weight of {wrong[0]!r} is {terms[wrong[0]]}: give a number above 0")
@@ -312,6 +317,8 @@ class PhotoSearch:
 
     def _encode(self, state: IndexState, query: str | Query) -> Asked:
         asked = query if isinstance(query, Query) else parse_query(query)
+        if not asked.text.strip() and not asked.marked:
+            raise QueryError("the query is empty: give a sentence")
         started = time.perf_counter()
         encoded = state.stage.encode(asked)
         ms = 1000 * (time.perf_counter() - started)

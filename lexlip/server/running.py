@@ -121,7 +121,7 @@ def _run(
 
     signal.signal(signal.SIGTERM, end)
     name = f"[{host}]" if ":" in host else host
-    say(f"{photos:,} photos at http://{name}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
+    say(f"{photos:,} photo{'s' * (photos != 1)} at http://{name}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
     server.run(sockets=[listening])
 
 

@@ -1,6 +1,7 @@
 """Settings, random vectors, and the plain formula that searches are compared with."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,11 @@ class Corpus(NamedTuple):
     ids: list[str]
     vectors: csr_matrix  # [N, V]
     words: list[str]
+
+
+def literal(path: Path) -> str:
+    """A path within a regular expression: those of Windows have backslashes."""
+    return re.escape(str(path))
 
 
 def random_vectors(rows: int, width: int, density: float, top: int, seed: int) -> csr_matrix:

@@ -5,9 +5,12 @@ from pathlib import Path
 
 from bridge_corpus import Corpus, brute_force, random_vectors
 from scipy.sparse import csr_matrix
+from skips import needs_anserini
 
 from anserini_bridge import ImpactSearcher, find_anserini, find_java, write_json_vectors
 from anserini_bridge.jvm import java_class
+
+pytestmark = needs_anserini
 
 
 def stock_search(lucene: Path, query: csr_matrix, words: list[str], k: int) -> list[tuple[str, int]]:

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bridge_corpus import literal
+from skips import needs_anserini, needs_limits
 
 from anserini_bridge import BadVectors, BridgeError, CorruptIndex, IndexNotFound
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+
+pytestmark = needs_anserini
 
 TEXTS = {
     "a.jpg": "Two dogs are playing in the snow",
@@ -155,18 +159,19 @@ except BridgeError as error:
 """
 
 
+@needs_limits
 def test_a_full_disk_is_no_success(tmp_path: Path, run_python: Callable[..., Any]) -> None:
     """Anserini writes the texts when it closes, and only logs an error there."""
     done = run_python(_FULL_DISK, tmp_path)
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()[-1]  # after what Anserini logged
-    assert told.startswith(f"the texts at {tmp_path}/new are incomplete (")
+    assert told.startswith(f"the texts at {tmp_path / 'new'} are incomplete (")
     assert told.endswith("): is the disk full?")
     assert not (tmp_path / "new").exists()
 
 
 def test_what_cannot_be_searched(tmp_path: Path, folder: Path) -> None:
-    message = f"^there is no folder {tmp_path}/nowhere: write a BM25 index there first$"
+    message = f"^there is no folder {literal(tmp_path / 'nowhere')}: write a BM25 index there first$"
     with pytest.raises(IndexNotFound, match=message):
         Bm25Searcher(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import pytest
+from skips import needs_holes, needs_pipes
 
 from anserini_bridge.given_files import (
     DEEPEST,
@@ -61,6 +62,7 @@ def test_nesting_that_would_overflow_the_stack(deep: str) -> None:
             parse_json(data)
 
 
+@needs_pipes
 def test_only_files_are_opened(tmp_path: Path) -> None:
     """A pipe would block for ever, and /dev/zero never ends."""
     folder = tmp_path / "folder"
@@ -91,6 +93,7 @@ def test_only_files_are_opened(tmp_path: Path) -> None:
         (folder / "odd").unlink()
 
 
+@needs_holes
 def test_a_file_of_absurd_size_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate(2**40)

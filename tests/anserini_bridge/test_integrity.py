@@ -87,7 +87,7 @@ def test_what_an_update_says(several: Path) -> None:
     flip(several / "data-1" / "notes.txt")
     with pytest.raises(CorruptIndex) as caught, update_index(several):
         pass
-    assert f"the index at {several} is damaged, and nothing was changed ({several}/data-1/" in str(
+    assert f"the index at {several} is damaged, and nothing was changed ({several / 'data-1'}" in str(
         caught.value
     )
     assert " and 1 more): " in str(caught.value)

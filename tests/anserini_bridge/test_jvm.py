@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skips import needs_fork, of_linux
 
 from anserini_bridge import (
     BridgeError,
@@ -21,14 +23,18 @@ from anserini_bridge import (
 from anserini_bridge.jvm import java_class, java_errors
 
 INDEX = Path("/i")
-VERSION = f"Lucene {lucene_version()} cannot read the index at /i (why): install the pyserini that wrote it"
+VERSION = (
+    f"Lucene {lucene_version()} cannot read the index at {INDEX} (why): install the pyserini that wrote it"
+)
 DAMAGE = (
-    "the index at /i is damaged ({}: why): see what is left of it with `lexlip doctor --verify`,"
+    f"the index at {INDEX} is damaged ({{}}: why): see what is left of it with `lexlip doctor --verify`,"
     " or build it again"
 )
-CLOSED = "the index at /i was closed: open it again"
-MEMORY = "Java ran out of memory at /i (why): pass a smaller k or memory_mb, or raise the limit with"
-FAILURE = "Lucene failed at /i ({}: why): check permissions and free disk space, or build the index again"
+CLOSED = f"the index at {INDEX} was closed: open it again"
+MEMORY = f"Java ran out of memory at {INDEX} (why): pass a smaller k or memory_mb, or raise the limit with"
+FAILURE = (
+    f"Lucene failed at {INDEX} ({{}}: why): check permissions and free disk space, or build the index again"
+)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,7 @@ def test_an_exception_of_several_lines_becomes_one_sentence() -> None:
 
 
 def test_what_java_throws_is_translated_and_other_errors_pass() -> None:
-    message = r"^Lucene failed at /i \(NumberFormatException: .*x.*\): check"
+    message = rf"^Lucene failed at {re.escape(str(INDEX))} \(NumberFormatException: .*x.*\): check"
     with pytest.raises(BridgeError, match=message), java_errors(INDEX):
         java_class("java.lang.Integer").parseInt("x")
     with pytest.raises(KeyError), java_errors(INDEX):
@@ -153,6 +159,7 @@ def test_garbage_is_collected_while_java_is_looked_for(monkeypatch: pytest.Monke
     assert not thread.is_alive()
 
 
+@needs_fork
 def test_a_forked_process_is_refused(run_python: Callable[..., Any], index: Path) -> None:
     code = """
 import os, sys, warnings
@@ -244,6 +251,7 @@ def test_options_of_the_caller_that_java_refuses(run_python: Callable[..., Any])
     assert "correct the options -XX:+NoSuchOption" in run_python(code).stdout
 
 
+@of_linux
 def test_a_killed_process_leaves_nothing_in_the_temporary_folder(run_python: Callable[..., Any]) -> None:
     code = (
         "import os, anserini_bridge; anserini_bridge.start_jvm(); print(os.getpid(), flush=True);"

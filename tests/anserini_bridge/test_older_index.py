@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from bridge_corpus import ROOT
 from scipy.sparse import csr_matrix
+from skips import needs_anserini
 
 from anserini_bridge import ImpactSearcher, update_index
 from anserini_bridge.bm25 import Bm25Searcher
@@ -50,6 +51,7 @@ def test_it_is_updated_and_optimized(index: Path) -> None:
     assert everything(index) == after
 
 
+@needs_anserini
 def test_one_of_captions_is_searched() -> None:
     with Bm25Searcher(PHOTOS / ".bm25" / "data-1" / "lucene") as searcher:
         assert len(searcher) == 10

@@ -10,10 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from skips import pretends_windows
 
 from anserini_bridge import runtime, storage
 from anserini_bridge.errors import IndexLocked
 from anserini_bridge.storage import WriterLock, atomic_write, replace_folder, replace_link, sync
+
+pytestmark = pretends_windows
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
+from skips import needs_anserini, needs_shell
 
 from anserini_bridge import NoJar, NoJava, find_anserini, find_jar, find_java, lucene_version, runtime
 from anserini_bridge.jvm import java_class
@@ -10,8 +11,8 @@ from anserini_bridge.jvm import java_class
 
 def fake_java(home: Path, version: str | None) -> Path:
     """A folder that looks like a Java runtime; without a version, only `java -version` says it."""
-    (home / "bin").mkdir(parents=True)
-    java = home / "bin" / "java"
+    java = runtime._program(home)
+    java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'openjdk version \"23.0.1\" 2024-10-15' >&2\n")
     java.chmod(0o755)
     if version:
@@ -27,6 +28,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
+@needs_shell
 @pytest.mark.usefixtures("nothing_installed")
 def test_the_order_is_java_home_then_the_systems_folders_then_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -55,8 +57,8 @@ def test_no_java_names_what_was_found(tmp_path: Path, monkeypatch: pytest.Monkey
         find_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     old = fake_java(tmp_path / "jvm" / "old", "17.0.9")
-    rejected = rf"no Java runtime at {tmp_path}/gone \(JAVA_HOME\), Java 17 at {old} \(system\)"
-    message = f"Java 21 or newer, but found only {rejected}: install"
+    rejected = f"no Java runtime at {tmp_path / 'gone'} (JAVA_HOME), Java 17 at {old} (system)"
+    message = f"Java 21 or newer, but found only {re.escape(rejected)}: install"
     with pytest.raises(NoJava, match=message):
         find_java()
 
@@ -66,9 +68,13 @@ def test_the_jar_and_its_lucene() -> None:
     assert lucene_version() == java_class("org.apache.lucene.util.Version").LATEST.toString()
 
 
-def test_without_pyserini_lucene_comes_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@needs_anserini
+def test_with_pyserini_lucene_is_anserinis() -> None:
     assert find_jar() == find_anserini()
     assert runtime.has_anserini()
+
+
+def test_without_pyserini_lucene_comes_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert not runtime.has_anserini()
     with pytest.raises(NoJar, match=r"this needs Anserini: pip install 'lexlip\[anserini\]'$"):

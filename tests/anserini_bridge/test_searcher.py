@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bridge_corpus import SETTINGS, Corpus, brute_force, random_vectors
+from bridge_corpus import SETTINGS, Corpus, brute_force, literal, random_vectors
 from scipy.sparse import csr_matrix
 
 import anserini_bridge.vectors
@@ -346,12 +346,13 @@ def test_bad_requests(small: Path) -> None:
             searcher.search(csr_matrix([[1, 0.5, 0]]))
         with pytest.raises(BadVectors, match=r"^there are 2 queries: give one row$"):
             searcher.contributions(csr_matrix([[1, 0, 0], [1, 0, 0]]), ["x"])
-        with pytest.raises(UnknownId, match=f"index at {small} holds no document with the id 'nobody': give"):
+        message = f"index at {literal(small)} holds no document with the id 'nobody': give"
+        with pytest.raises(UnknownId, match=message):
             searcher.contributions(csr_matrix([[1, 0, 0]]), ["x", "nobody"])
 
 
 def test_a_closed_searcher_says_so(small: Path) -> None:
     searcher = ImpactSearcher(small)
     searcher.close()
-    with pytest.raises(BridgeError, match=f"^the index at {small} was closed: open it again$"):
+    with pytest.raises(BridgeError, match=f"^the index at {literal(small)} was closed: open it again$"):
         searcher.search(csr_matrix([[1, 0, 0]]))

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bridge_corpus import literal
+from skips import needs_folder_sync, needs_unlink_of_open
 
 from anserini_bridge import IndexLocked, IndexNotFound, folder_megabytes
 from anserini_bridge.storage import (
@@ -52,6 +54,7 @@ def test_a_file_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.txt"]
 
 
+@needs_folder_sync
 def test_a_file_is_durable_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
     fsync, replace = os.fsync, Path.replace
@@ -63,7 +66,7 @@ def test_a_file_is_durable_before_it_gets_its_name(tmp_path: Path, monkeypatch: 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "index"
-    message = f"^another process is writing to the index at {path}: wait until it has finished$"
+    message = f"^another process is writing to the index at {literal(path)}: wait until it has finished$"
     with WriterLock(path):
         assert names(path) == ["writer.lock"]
         with pytest.raises(IndexLocked, match=message), WriterLock(path):
@@ -111,6 +114,7 @@ os._exit(9)
         pass
 
 
+@needs_unlink_of_open
 def test_a_lock_file_that_is_deleted_meanwhile_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,13 +138,14 @@ def test_a_lock_file_that_is_deleted_meanwhile_is_made_again(
 def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "data-7").mkdir()
     (tmp_path / "notes.txt").write_text("mine")
-    message = f"^{tmp_path} holds other files, such as data-7, and no index: give a new or an empty folder$"
+    folder = literal(tmp_path)
+    message = f"^{folder} holds other files, such as data-7, and no index: give a new or an empty folder$"
     with pytest.raises(IndexNotFound, match=message), WriterLock(tmp_path):
         pass
     (tmp_path / "index.json").write_text("{}")
     with pytest.raises(IndexNotFound, match=message), WriterLock(tmp_path):
         pass
-    message = f"^{tmp_path}/notes.txt is a file: give a new or an empty folder$"
+    message = f"^{literal(tmp_path / 'notes.txt')} is a file: give a new or an empty folder$"
     with pytest.raises(IndexNotFound, match=message), WriterLock(tmp_path / "notes.txt"):
         pass
     assert names(tmp_path) == ["data-7", "index.json", "notes.txt"]
@@ -184,14 +189,22 @@ def test_a_folder_and_links_are_replaced(tmp_path: Path) -> None:
     assert names(tmp_path / "a" / "deeper") == ["new.txt"]
 
 
+@needs_folder_sync
 def test_a_folder_is_durable_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
-    fsync, replace = os.fsync, Path.replace
+    opened: dict[int, str] = {}
+    open_file, fsync, replace = os.open, os.fsync, Path.replace
+
+    def remembered(path: str | Path, *others: int, **named: int | None) -> int:
+        descriptor = open_file(path, *others, **named)
+        opened[descriptor] = Path(path).name
+        return descriptor
 
     def synced(descriptor: int) -> None:
-        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        done.append(opened[descriptor])
         fsync(descriptor)
 
+    monkeypatch.setattr("os.open", remembered)
     monkeypatch.setattr("os.fsync", synced)
     monkeypatch.setattr(Path, "replace", lambda path, new: (done.append(f"= {new.name}"), replace(path, new)))
     (tmp_path / "a.tmp" / "b").mkdir(parents=True)

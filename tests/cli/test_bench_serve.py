@@ -34,7 +34,7 @@ def test_text_of_a_server_that_runs(lexlip: Callable[..., Any], library: Indexed
 
 def test_what_cannot_be_measured(lexlip: Callable[..., Any], tmp_path: Path) -> None:
     said = error(lexlip("bench", "serve", "--index", tmp_path / "none", code=2))
-    assert "the server did not start" in said
+    assert said.startswith("the server did not start: there is no index at ")
     said = error(lexlip("bench", "serve", "--url", "http://127.0.0.1:9", code=2))
     assert "does not answer" in said
     assert "leave it out" in error(lexlip("bench", "serve", "--url", "x", "--index", "y", code=2))

@@ -12,12 +12,13 @@ from lexlip.cli.demo import PHOTOS, QUERIES
 Run = Callable[..., Any]
 
 
-def test_the_photos_that_ship(lexlip: Run) -> None:
+def test_the_photos_that_ship(lexlip: Run, cache_home: Path) -> None:
     shown = lexlip("demo").stdout
     names = sorted(path.name for path in PHOTOS.glob("*.jpg"))
     assert f"\n{len(names)} photos, " in shown
     command = shown.rpartition("in the browser: ")[2]
     index = shlex.split(command)[-1]
+    assert index == str(cache_home / "lexlip" / "demo")
     assert command == f"lexlip serve --index {index}\n"
     hits = json.loads(lexlip("search", "a red bike", "--index", index, "-k", "20", "--json").stdout)["hits"]
     assert {hit["id"] for hit in hits} <= set(names)
@@ -32,8 +33,20 @@ def test_a_folder_of_ones_own(lexlip: Run, photos: Path) -> None:
     assert shown.endswith("\nTo search in the browser: lexlip serve --index new\n")
 
 
-def test_a_folder_that_is_not_there(lexlip: Run) -> None:
-    assert lexlip("demo", "nothing", "--index", "new", code=2).stderr == "Error: nothing does not exist\n"
+def test_a_folder_that_is_not_there(lexlip: Run, cache_home: Path) -> None:
+    for more in ([], ["--index", "new"]):
+        assert lexlip("demo", "nothing", *more, code=2).stderr == "Error: nothing does not exist\n"
+    assert not Path("new").exists()
+    assert not (cache_home / "lexlip" / "demo").exists()
+
+
+def test_a_demo_replaces_the_one_before(lexlip: Run, photos: Path, cache_home: Path) -> None:
+    lexlip("demo")
+    assert "\n6 photos, " in lexlip("demo", "photos").stdout
+    assert [path.name for path in (cache_home / "lexlip").iterdir()] == ["demo"]
+    index = cache_home / "lexlip" / "demo"
+    hits = json.loads(lexlip("search", "dogs", "--index", index, "--json").stdout)["hits"]
+    assert {hit["id"] for hit in hits} <= {f"{number}.jpg" for number in range(6)}
 
 
 def test_each_photo_is_listed_with_its_licence() -> None:

@@ -167,6 +167,15 @@ def test_verify_of_what_is_whole(lexlip: Run, photos: Path) -> None:
         assert found["photos"][1] == "none is damaged"
 
 
+def test_one_photo_is_damaged(lexlip: Run, photos: Path) -> None:
+    for number in range(1, 6):
+        (photos / f"{number}.jpg").unlink()
+    assert lexlip("index", "photos").stdout.startswith("1 photo, ")
+    assert findings(lexlip("doctor"))["index"][1].startswith(".lexlip: 1 photo, made with ")
+    flip(next(Path(".lexlip/data-1/lucene").glob("*.doc")))
+    assert files(lexlip("doctor", "--verify", code=1))[2] == "1 is damaged: 0.jpg"
+
+
 def test_verify_names_files_and_photos(lexlip: Run, photos: Path) -> None:
     lexlip("index", "photos")
     damaged = next(Path(".lexlip/data-1/lucene").glob("*.doc"))

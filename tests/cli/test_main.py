@@ -47,15 +47,15 @@ def test_python_m_lexlip(run_python: RunPython) -> None:
     [
         (["inde"], "No such command 'inde'. Did you mean 'index'?"),
         (["index", "--foo"], "No such option '--foo'"),
-        (["index", "--topk", "0"], "'--topk': 0 is not in the range x>=1"),
-        (["index", "--topk", "many"], "'--topk': 'many' is not a valid int"),
+        (["index", "--topk", "0"], "'--topk': '0' is neither a number of at least 1 nor all"),
+        (["index", "--topk", "many"], "'--topk': 'many' is neither a number of at least 1 nor all"),
         (
             ["index", "--quantization", "none"],
             "'--quantization': 'none' is not one of 'balanced', 'unit', 'paper'",
         ),
         (["index", "--workers", "-1"], "'--workers': -1 is not in the range x>=0"),
         (["search", "cat", "-k", "0"], "'-k': 0 is not in the range x>=1"),
-        (["search", "cat", "--query-topk", "0"], "'--query-topk': 0 is not in the range x>=1"),
+        (["search", "cat", "--query-topk", "0"], "'--query-topk': '0' is neither a number of at least 1"),
         (["search", ""], "the query is empty: give a sentence"),
         (["search", " \t"], "the query is empty: give a sentence"),
         (["search"], "or --similar ID: only one"),

@@ -37,7 +37,8 @@ def test_a_number_of_words_or_all() -> None:
     assert run(["--query-topk", "all"], option) == {"query_topk": None}
     assert run([], options.query_topk_option("all")) == {"query_topk": None}
     for wrong in ("0", "few"):
-        with pytest.raises(AssertionError, match="'--query-topk': "):
+        says = f"'--query-topk': '{wrong}' is neither a number of at least 1 nor all"
+        with pytest.raises(AssertionError, match=says):
             run(["--query-topk", wrong], option)
 
 

@@ -58,6 +58,30 @@ def test_a_wrong_mark_names_its_place(indexed: Run, query: str, says: str) -> No
     assert says in refused(indexed, query)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-dog"], "No such option '-d'; if '-dog' is the query, begin it with a word"),
+        (["-dog snow"], "No such option '-d'; if '-dog snow' is the query, begin it with a word"),
+        (["-kitten"], "'itten' is not a valid integer; if '-kitten' is the query, begin it with a word"),
+        (["dogs", "--nothing"], "No such option '--nothing'."),
+        (["dogs", "-k", "many"], "'many' is not a valid integer."),
+    ],
+)
+def test_a_query_that_looks_like_an_option(indexed: Run, arguments: list[str], says: str) -> None:
+    said = refused(indexed, *arguments)
+    assert says in said
+    assert said.endswith('to look for, as in "photo -dog"') == ("begin it" in says)
+
+
+def test_a_query_needs_a_word_to_look_for(indexed: Run) -> None:
+    for query in ("-dog", "-dog -cat"):
+        said = indexed("search", "--", query).stdout.splitlines()[-1]
+        advice = 'begin it with a word to look for, as in "photo -dog"'
+        assert said == f"the query only leaves words out: {advice}"
+    assert "try other words" in indexed("search", "quokka -dog", "--query-encoder", "words").stdout
+
+
 def test_pages(indexed: Run) -> None:
     first = search(indexed, ALL, "-k", 4)
     second = search(indexed, ALL, "-k", 4, "--cursor", first["cursor"])

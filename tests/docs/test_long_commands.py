@@ -30,7 +30,7 @@ from tests.docs.test_quick_commands import compare
 from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_stage
 from tests.training.run_folders import write_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.docs]
 
 ELSEWHERE = {"docs/cluster.md", "docs/gpu.md"}
 """Pages whose commands are run by tests/cluster, and on GPUs."""

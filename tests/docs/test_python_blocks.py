@@ -1,8 +1,14 @@
-"""Every block of Python in the documentation compiles; those of tasks run, in the order of their page."""
+"""Every block of Python in the documentation compiles; those of tasks run, in the order of their page.
+
+So does what `python -c` runs; what uploads a model uploads a tiny one to nowhere.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +20,20 @@ from scipy import sparse
 from lexlip.cli.demo import PHOTOS
 from lexlip.models.model_folder import PACKAGED
 from tests.docs.pages import Piece, blocks
+from tests.docs.test_commands import lines
+from tests.tiny import tiny_model
 
 BLOCKS = list(blocks("python"))
-MEASUREMENTS = {"docs/engine.md", "docs/measure.md"}  # of a million documents; of downloaded ones
-TASKS = sorted({block.page for block in BLOCKS} - MEASUREMENTS)
+OTHER_TOOLS = "docs/measure.md"
+MILLION = "docs/engine.md"  # of documents
+TASKS = sorted({block.page for block in BLOCKS} - {OTHER_TOOLS, MILLION})
+PROGRAMS = [
+    Piece(line.page, line.line, shlex.split(line.text)[2])
+    for block in blocks("")
+    for line in lines(block)
+    if re.match(r"python3? -c ", line.text)
+]
+"""What `python -c` runs."""
 NAMES = ("chelsea.jpg", "coffee.jpg", "raccoon.jpg", "rocket.jpg")
 
 
@@ -57,7 +73,7 @@ def test_blocks_are_found() -> None:
     }
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
+@pytest.mark.parametrize("block", [*BLOCKS, *PROGRAMS], ids=str)
 def test_a_block_compiles(block: Piece) -> None:
     compile(block.text, block.page, "exec")
 
@@ -76,6 +92,42 @@ def test_the_blocks_of_a_page(
         assert shown[0] == "4 photos, 0 skipped"
         assert shown[1].startswith("1 0.")
         assert "chelsea.jpg ['cat', " in shown[1]
+
+
+def test_the_blocks_for_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With drawn scenes in place of the photos that mteb downloads."""
+    mteb = pytest.importorskip("mteb", reason="mteb is not installed: pip install 'lexlip[mteb]'")
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    from tests.measure.test_mteb_model import task
+
+    monkeypatch.setattr(mteb, "get_tasks", lambda tasks: [task(name) for name in tasks])
+    monkeypatch.setattr(mteb, "evaluate", partial(mteb.evaluate, cache=None))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in BLOCKS:
+        if block.page == OTHER_TOOLS:
+            run(block, names)
+    scores = [result.scores["test"][0] for result in names["results"].task_results]
+    assert [0 <= of_task["hit_rate_at_1"] <= 1 for of_task in scores] == [True, True]
+    assert {"dogs", "snow"} <= {word for word, _ in names["words"]}
+    assert (tmp_path / "mini-encoder").is_dir()
+
+
+def test_a_line_uploads_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = (program for program in PROGRAMS if "push_to_hub" in program.text)
+    sent = []
+
+    def push(folder: Path, name: str, private: bool) -> str:
+        sent.append((name, private, sorted(path.name for path in folder.iterdir())))
+        return "the page"
+
+    monkeypatch.setattr("lexlip.models.dual_encoder.push", push)
+    monkeypatch.chdir(tmp_path)
+    tiny_model().save("runs/own/best")
+    run(line, {})
+    ((name, private, files),) = sent
+    assert (name, private) == ("me/own", False)
+    assert {"config.json", "model.safetensors", "README.md"} <= set(files)
 
 
 def run(block: Piece, names: dict[str, Any]) -> None:

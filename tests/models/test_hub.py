@@ -13,8 +13,8 @@ from huggingface_hub import ModelCard
 
 from lexlip.models.hub import PATTERNS
 from lexlip.models.model_folder import PACKAGED
-from tests.cli.test_extras import HIDE
 from tests.models.hub_stand_in import COMMIT, HubStandIn
+from tests.test_extras import HIDE
 from tests.tiny import tiny_dense, tiny_model
 
 Python = Callable[..., subprocess.CompletedProcess[str]]

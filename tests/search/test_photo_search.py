@@ -14,7 +14,7 @@ from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError, ModelError
 from lexlip.indexing.update import update_photos
 from lexlip.models.lexlip import LexLIP
-from lexlip.queries.query_language import Query
+from lexlip.queries.query_language import Query, QueryError
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.retrieval.engine import Results
@@ -369,6 +369,23 @@ def test_a_cross_encoder_reranks_sentence_by_sentence(indexed: Indexed, cross_en
         for query, answer in zip(CAPTIONS, both.texts(CAPTIONS, k=4), strict=True):
             assert answer.hits == second(query, first.text(query, k=4).hits)
             assert list(answer.ms) == ["encode", "search", "rerank"]
+
+
+@pytest.mark.parametrize("kind", ["words", "dense", "bm25"])
+def test_an_empty_query_is_refused(indexed: Indexed, kind: str) -> None:
+    with PhotoSearch(getattr(indexed, kind)) as photos:
+        for query in ("", " \n"):
+            with pytest.raises(QueryError, match=r"^the query is empty: give a sentence$"):
+                photos.text(query)
+            with pytest.raises(QueryError, match="the query is empty"):
+                photos.texts(["dogs", query])
+        with pytest.raises(QueryError, match="the query is empty"):
+            photos.words({})
+
+
+def test_a_query_that_only_leaves_words_out_finds_nothing(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as photos:
+        assert photos.text("-dogs").hits == photos.words({}, without="dogs").hits == []
 
 
 def test_halves_of_characters_are_refused(indexed: Indexed) -> None:

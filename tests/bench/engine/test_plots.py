@@ -6,8 +6,8 @@ import pytest
 
 from lexlip.bench.engine.plots import COLOURS, draw, draw_costs, read_results
 from lexlip.bench.peers import LIBRARIES
-from lexlip.cli.extras import what_is_missing
 from lexlip.errors import ConfigError, DataError
+from lexlip.extras import what_is_missing
 from tests.bench.engine.reports import report
 
 

@@ -1,11 +1,15 @@
 """The commands that a lean installation has, with what it lacks hidden."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from lexlip.cli.extras import what_is_missing
+import pytest
+
+from lexlip.errors import LexLIPError, MissingPackage
+from lexlip.extras import needing_extras, what_is_missing
 from tests.conftest import ROOT
 
 HIDE = """
@@ -62,3 +66,47 @@ def test_what_no_extra_brings_stays_an_error() -> None:
         "this needs faiss: pip install 'lexlip[dense]'"
     )
     assert what_is_missing(ModuleNotFoundError(name="numpy")) is None
+
+
+def test_what_python_says() -> None:
+    @needing_extras()
+    def needs(module: str) -> None:
+        raise ModuleNotFoundError(f"No module named '{module}'", name=module)
+
+    with pytest.raises(MissingPackage, match=r"^this needs torch: pip install 'lexlip\[train\]'$") as caught:
+        needs("torch.nn")
+    assert isinstance(caught.value, LexLIPError)
+    assert isinstance(caught.value, ImportError)
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'nonsense'$"):
+        needs("nonsense")
+
+
+def test_names_and_functions_that_need_an_extra(tmp_path: Path) -> None:
+    code = f"""{HIDE}
+import lexlip
+def says(call):
+    try:
+        call()
+    except lexlip.FixableError as error:
+        print(error)
+says(lambda: lexlip.LexLIP)
+says(lambda: lexlip.index({str(PHOTOS)!r}, "index", "clip"))
+says(lambda: lexlip.PhotoSearch("dense"))
+"""
+    for folder in ("dense", "clip"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "clip" / "config.json").write_text('{"model_type": "clip"}')
+    (tmp_path / "dense" / "index.json").write_text(
+        '{"format_version": 2, "kind": "dense", "directory": "data-1", "documents": 1, "encoder": "x"}'
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    torch = "this needs torch: pip install 'lexlip[train]'"
+    faiss = "this needs faiss: pip install 'lexlip[dense]'"
+    assert done.stdout.splitlines() == [torch, torch, faiss]

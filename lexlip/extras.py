@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lexlip.errors import MissingPackage
+
 _MODULES = {
     "train": ("torch", "torchvision", "timm", "transformers"),
     "dense": ("faiss",),
@@ -21,3 +26,19 @@ def what_is_missing(error: ModuleNotFoundError) -> str | None:
     """Return a sentence about the package that could not be imported; None if no extra brings it."""
     module = (error.name or "").partition(".")[0]
     return f"this needs {module}: {EXTRAS[module]}" if module in EXTRAS else None
+
+
+@contextmanager
+def needing_extras() -> Iterator[None]:
+    """Say what to install if the `with` block, or the function that this decorates, lacks a package.
+
+    Raises:
+        MissingPackage: it lacks one that an extra brings; for others ModuleNotFoundError stays.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = what_is_missing(error)
+        if missing is None:
+            raise
+        raise MissingPackage(missing, name=error.name) from error

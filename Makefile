@@ -89,7 +89,7 @@ try-release:
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export PYTHONPATH= && \
 	$(BIN)/python -m venv "$$folder/venv" && \
 	"$$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$(abspath $(ARCHIVE))" && \
-	cd "$$folder" && venv/bin/lexlip demo && venv/bin/python -c "$(COMES_ALONG)"
+	cd "$$folder" && venv/bin/lexlip demo --index index && venv/bin/python -c "$(COMES_ALONG)"
 
 clean:
 	rm -rf $(VENV) .venvs .demo build dist *.egg-info

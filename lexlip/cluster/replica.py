@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from anserini_bridge import BridgeError, start_jvm
 from anserini_bridge.storage import METADATA_FILE, replace_folder
-from lexlip.errors import DataError, FixableError
+from lexlip.errors import DataError, FixableError, writing
 from lexlip.search.engines.shard import OpenShard, wrong_files
 
 PIECE = 1 << 26  # bytes of a file that are sent at a time
@@ -43,8 +44,12 @@ class FileGiver:
     """An actor on the machine where the server runs: it reads the files of shards for the replicas."""
 
     def read(self, file: str, start: int) -> bytes:
-        """Return up to PIECE bytes of a file."""
-        with Path(file).open("rb") as opened:
+        """Return up to PIECE bytes of a file.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        with _reading(file), Path(file).open("rb") as opened:
             opened.seek(start)
             return opened.read(PIECE)
 
@@ -72,21 +77,20 @@ class Replica:
         """Open a version, if it is not open yet; return the machine and the process.
 
         Raises:
-            DataError: this machine does not see the shard.
+            DataError: this machine does not see the shard, or cannot read or copy it.
             BridgeError: it cannot be opened.
         """
         import ray
 
         if place.version not in self._open:
-            folder = Path(place.folder)
-            if self._giver is not None:
-                folder = copied(place, self._giver)
-            elif not (folder / METADATA_FILE).is_file():
-                raise DataError(
-                    f"{socket.gethostname()} does not see {folder}: put the index where all machines see"
-                    " it, or give --copy"
-                )
-            self._open[place.version] = OpenShard(folder, place.files[METADATA_FILE])
+            folder = Path(place.folder) if self._giver is None else copied(place, self._giver)
+            with _reading(folder):
+                if not (folder / METADATA_FILE).is_file():
+                    raise DataError(
+                        f"{socket.gethostname()} does not see {folder}: put the index where all machines see"
+                        " it, or give --copy"
+                    )
+                self._open[place.version] = OpenShard(folder, place.files[METADATA_FILE])
         return ray.get_runtime_context().get_node_id(), os.getpid()
 
     def keep(self, versions: Collection[str]) -> None:
@@ -105,10 +109,20 @@ class Replica:
             return error
 
 
+@contextmanager
+def _reading(what: str | Path) -> Iterator[None]:
+    """Turn an error of the operating system into one sentence, which names this machine."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{socket.gethostname()} cannot read {what}: {error.strerror or error}") from error
+
+
 def copied(place: ShardPlace, giver: Any) -> Path:
     """Return the folder of this machine's own copy of a shard, which is made or renewed if it must be.
 
     Raises:
+        DataError: it cannot be written here, or not be read where it lies; nothing of it is left here.
         BridgeError: what arrived is not what was indexed.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexlip" / "served"
@@ -117,15 +131,17 @@ def copied(place: ShardPlace, giver: Any) -> Path:
         return folder
     temporary = folder.with_name(f"{folder.name}.{os.getpid()}")  # another replica may copy it too
     shutil.rmtree(temporary, ignore_errors=True)
-    for name in place.files:
-        _copy(giver, f"{place.folder}/{name}", temporary / name)
-    if wrong := wrong_files(temporary, place.files):
+    elsewhere = "; XDG_CACHE_HOME, set where Ray is started, names another place"
+    try:
+        with writing(f"{folder} on {socket.gethostname()}", elsewhere):
+            for name in place.files:
+                _copy(giver, f"{place.folder}/{name}", temporary / name)
+            if wrong := wrong_files(temporary, place.files):
+                raise BridgeError(f"{place.folder}/{wrong[0]} is not as it was indexed: index again")
+            if wrong_files(folder, place.files):
+                replace_folder(temporary, folder)
+    finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise BridgeError(f"{place.folder}/{wrong[0]} is not as it was indexed: index again")
-    if wrong_files(folder, place.files):
-        replace_folder(temporary, folder)
-    else:
-        shutil.rmtree(temporary)
     return folder
 
 

@@ -10,6 +10,7 @@ then is it searched. If one of them cannot, the old state stays everywhere.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from collections import Counter
@@ -28,7 +29,8 @@ START = 300.0  # seconds that replicas have to open a state of the index, copies
 TRY = 10.0  # seconds after which another replica is asked
 PATIENCE = 30.0  # seconds after which a call fails, if no replica of the shard answers
 REST = 1.0  # seconds for which a replica that failed is asked last
-PAUSE = 0.1  # seconds between two rounds through a group
+PAUSE = 0.1  # seconds between two rounds through a group, or two looks at a cluster
+FREED = 10.0  # seconds in which a cluster has the processors back of those that ended
 
 
 class ShardUnavailable(BridgeError):
@@ -36,10 +38,11 @@ class ShardUnavailable(BridgeError):
 
 
 class _Member:
-    """A replica, and until when it is asked last."""
+    """A replica, and whether it is asked last: for a while after it failed, and as long as it hangs."""
 
     def __init__(self, start: Callable[[], Any]) -> None:
-        self._start, self.resting = start, 0.0
+        self._start, self._resting = start, 0.0
+        self._owed: Any = None  # the first answer that did not come in time, which comes once it goes on
         self.actor = start()
 
     def rest(self, error: Exception | None = None) -> None:
@@ -47,9 +50,25 @@ class _Member:
         from ray.exceptions import ActorDiedError
 
         now, gone = time.monotonic(), isinstance(error, ActorDiedError)
-        if gone and self.resting < now:
+        if gone and self._resting < now:
             self.actor = self._start()
-        self.resting = now + (TRY if gone else REST)
+        self._resting = now + (TRY if gone else REST)
+
+    def hang(self, answer: Any) -> None:
+        """Ask it last until it gives an answer that is overdue, or its process dies."""
+        if self._owed is None:
+            self._owed = answer
+
+    def rests(self) -> float:
+        """Return for how many more seconds it is asked last: 0 if it is not, infinity as long as it hangs."""
+        import ray
+
+        owed = self._owed
+        if owed is not None:
+            if not ray.wait([owed], timeout=0)[0]:
+                return math.inf
+            self._owed = None
+        return max(self._resting - time.monotonic(), 0.0)
 
     def open(self, place: ShardPlace) -> Any:
         """Begin to open a version, while others are searched."""
@@ -120,8 +139,8 @@ class _Groups:
             ConfigError, DataError, BridgeError: see `ReplicaGroups`; then nothing has changed.
         """
         places = {shard["tar"]: self._place(metadata, shard) for shard in metadata.shards}
+        check_room(len(places.keys() - self.by_tar.keys()), len(self.by_tar), self.replicas)
         with self.lock:
-            check_room(len(self.by_tar.keys() | places.keys()), self.replicas)
             for tar in places.keys() - self.by_tar.keys():
                 self.by_tar[tar] = _Group(tar, self.replicas, self.giver)
             shards = [(self.by_tar[tar], place) for tar, place in places.items()]
@@ -206,9 +225,9 @@ class ReplicaGroups:
         self._groups.release(self._shards)
 
     def _send(self, shard: int, turn: int, method: str, given: tuple[Any, ...]) -> tuple[_Member, Any]:
-        (group, place), now = self._shards[shard], time.monotonic()
+        group, place = self._shards[shard]
         order = [group.members[(turn + step) % len(group.members)] for step in range(len(group.members))]
-        member = min(order, key=lambda one: max(one.resting - now, 0.0))  # the first that does not rest
+        member = min(order, key=_Member.rests)  # the first that does not rest
         return member, member.actor.call.remote(place.version, method, *given)
 
     def _answer(
@@ -216,7 +235,7 @@ class ReplicaGroups:
     ) -> Any:
         """Return what a replica answers; ask others of the group until one does."""
         import ray
-        from ray.exceptions import RayError, RayTaskError
+        from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
         group, place = self._shards[shard]
         deadline = time.monotonic() + PATIENCE
@@ -225,6 +244,8 @@ class ReplicaGroups:
                 found = ray.get(answer, timeout=min(TRY, max(0.0, deadline - time.monotonic())))
             except RayTaskError:  # a fault of the program, which another replica has too
                 raise
+            except GetTimeoutError:
+                member.hang(answer)
             except RayError as error:
                 member.rest(error)
             else:
@@ -238,7 +259,7 @@ class ReplicaGroups:
                 raise ShardUnavailable(
                     f"no replica of the shard {group.tar} answers: try again in a few seconds"
                 )
-            if all(one.resting > time.monotonic() for one in group.members):
+            if all(one.rests() for one in group.members):
                 time.sleep(PAUSE)
             turn += 1
             member, answer = self._send(shard, turn, method, given)
@@ -275,13 +296,30 @@ def open_all(asked: Sequence[tuple[_Member, ShardPlace]], seconds: float = START
     return [found[number] for number in range(len(asked))]
 
 
-def check_room(shards: int, replicas: int) -> None:
-    """Raise ConfigError if a cluster has too few processors for replicas, of which each takes one."""
+def check_room(new: int, open: int, replicas: int) -> None:
+    """Raise ConfigError if a cluster has too few processors for replicas, of which each takes one.
+
+    Args:
+        new: shards that need replicas.
+        open: shards that have them.
+        replicas: of each shard.
+    """
     import ray
 
-    has, needs = int(ray.cluster_resources().get("CPU", 0)), shards * replicas
-    if has < needs:
-        raise ConfigError(
-            f"{shards} shards in {replicas} replicas need {needs} processors, and the cluster has {has}:"
-            " add machines, or give fewer --replicas"
-        )
+    deadline = time.monotonic() + FREED
+    total, needs = (new + open) * replicas, new * replicas
+    while True:
+        has, free = (int(of.get("CPU", 0)) for of in (ray.cluster_resources(), ray.available_resources()))
+        if has < total:
+            raise ConfigError(
+                f"{new + open} shards in {replicas} replicas need {total} processors, and the cluster has"
+                f" {has}: add machines, or give fewer --replicas"
+            )
+        if free >= needs:
+            return
+        if time.monotonic() > deadline:
+            raise ConfigError(
+                f"{new} shards in {replicas} replicas need {needs} processors, and {has - free} of the"
+                f" cluster's {has} are taken (see `ray status`): add machines, or give fewer --replicas"
+            )
+        time.sleep(PAUSE)

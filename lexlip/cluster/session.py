@@ -97,8 +97,10 @@ def _check_head(address: str) -> None:
 
 def cause_of(error: RayError) -> FixableError | None:
     """Return the error for the user that ended a call or an actor; None: it was another one."""
-    cause: Any = error
-    while cause is not None and not isinstance(cause, FixableError):
+    from ray.exceptions import RayError
+
+    cause: Any = error  # of a call, Ray raises what is both, and says all of the traceback
+    while cause is not None and (isinstance(cause, RayError) or not isinstance(cause, FixableError)):
         cause = getattr(cause, "cause", None) or cause.__cause__
     return cause
 

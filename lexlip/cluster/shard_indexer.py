@@ -101,9 +101,6 @@ class ShardIndexer:
         topk, scheme, workers: see `lexlip.indexing.impact.index_photos`.
         threads: that encode; None: a GPU does, or all cores.
         tell: is told how many photos are done, of how many that are listed.
-
-    Raises:
-        ModelError: this machine has no such model, or another one of that name.
     """
 
     def __init__(
@@ -120,18 +117,28 @@ class ShardIndexer:
     ) -> None:
         if threads is not None:
             os.environ["LEXLIP_CORES"] = str(threads)  # others of this machine's cores have actors too
+        self._model, self._identity, self._device = model, identity, device
+        self._name, self._settings, self._workers = model_name, (topk, scheme), workers
+        self._encoder: Any = None
+        self._done, self._tell = 0, tell
+
+    def open(self) -> None:
+        """Load the model, which every other call but `done` needs.
+
+        Raises:
+            ModelError: this machine has no such model, or another one of that name.
+        """
         from lexlip.models.model_checksums import check_model
         from lexlip.queries.open_encoder import open_encoder
 
-        check_model(model)
-        self._encoder: Any = open_encoder(model, device)
-        if self._encoder.identity != identity:
-            here = f"{model} is {self._encoder.identity} on {socket.gethostname()}"
+        check_model(self._model)
+        encoder: Any = open_encoder(self._model, self._device)
+        if encoder.identity != self._identity:
+            here = f"{self._model} is {encoder.identity} on {socket.gethostname()}"
             raise ModelError(
-                f"{here}, and {identity} where the command runs: install the same on all machines"
+                f"{here}, and {self._identity} where the command runs: install the same on all machines"
             )
-        self._name, self._settings, self._workers = model_name, (topk, scheme), workers
-        self._done, self._tell = 0, tell
+        self._encoder = encoder
 
     def done(self) -> int:
         """Return how many photos this actor has encoded."""

@@ -146,6 +146,7 @@ def make_shards(
     tell = progress if callable(progress) else None
     start: Any = ShardIndexer
     indexer = start(*settings, None, tell)
+    indexer.open()
     failed: dict[Key, str] = {}
     hide = None if progress and tell is None else True
     begun = total - len(works)

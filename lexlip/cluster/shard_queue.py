@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -14,12 +15,15 @@ from lexlip.errors import DataError
 
 TRIES = 3  # of a shard, each on another actor if there is one
 LOOK = 0.5  # seconds between looks at the actors
+FREED = 60.0  # seconds in which a cluster without a free processor must get one
+START = 300.0  # seconds in which a cluster with one must start a process
 
 
 class ShardQueue:
-    """Actors, and the shards that wait for them.
+    """Shards that wait for actors.
 
-    An actor takes one processor; or one GPU, if the cluster has any and the device is not "cpu".
+    An actor takes one processor; or one GPU, if the cluster has any and the device is not "cpu". There are as
+    many as the cluster has, or as there are shards; those for which nothing is free yet start once it is.
 
     Args:
         settings: all arguments of `ShardIndexer` but the last, `threads`.
@@ -36,6 +40,7 @@ class ShardQueue:
 
         has = ray.cluster_resources()
         gpus = 0 if device == "cpu" else int(has.get("GPU", 0))
+        self._of = "GPU" if gpus else "CPU"
         self._room = gpus or int(has.get("CPU", 0))
         if not self._room:
             raise DataError("the cluster has no processor for work: add machines with `ray start --address`")
@@ -46,7 +51,19 @@ class ShardQueue:
         self._total, self._progress = total, progress
 
     def run(self, works: Sequence[ShardWork]) -> dict[int, str]:
-        """Make all shards; return why by the number of those that failed."""
+        """Make all shards; return why by the number of those that failed.
+
+        Raises:
+            DataError: no actor starts, as the cluster has nothing free; shards that are made stay.
+            ModelError: no machine has the model.
+        """
+        actors = _Actors(self._start, min(self._room, len(works)), self._of)
+        try:
+            return self._run(works, actors)
+        finally:
+            actors.end()
+
+    def _run(self, works: Sequence[ShardWork], actors: _Actors) -> dict[int, str]:
         import ray
         from ray.exceptions import RayActorError, RayError
 
@@ -54,9 +71,8 @@ class ShardQueue:
         waiting = list(range(len(works)))
         tried: dict[int, list[int]] = {number: [] for number in waiting}  # by shard the actors that failed
         reasons: dict[int, str] = {}
-        actors = dict(enumerate(self._start() for _ in range(min(self._room, len(works)))))
         running: dict[Any, tuple[int, int]] = {}  # by answer the actor and the shard
-        photos = dict.fromkeys(actors, 0)
+        photos: dict[int, int] = {}  # by actor
         with tqdm(
             total=self._total,
             initial=self._total - len(works),
@@ -67,15 +83,19 @@ class ShardQueue:
         ) as bar:
             while waiting or running:
                 busy = {actor for actor, _ in running.values()}
-                for actor in actors.keys() - busy:
-                    number = _next(waiting, tried, actor, actors)
+                for actor in actors.ready.keys() - busy:
+                    number = _next(waiting, tried, actor, actors.numbers())
                     if number is not None:
                         waiting.remove(number)
-                        running[actors[actor].index.remote(works[number])] = actor, number
-                ready, _ = ray.wait(list(running), timeout=LOOK)
+                        running[actors.ready[actor].index.remote(works[number])] = actor, number
+                ready, _ = ray.wait([*running, *actors.asked], timeout=LOOK)
+                actors.check()
                 if not ready and not bar.disable:
-                    _look(actors, photos, bar, started)
+                    _look(actors.ready, photos, bar, started)
                 for answer in ready:
+                    if answer in actors.asked:
+                        actors.answered(answer)
+                        continue
                     actor, number = running.pop(answer)
                     try:
                         ray.get(answer)
@@ -89,10 +109,102 @@ class ShardQueue:
                         else:
                             bar.update()
                         if isinstance(error, RayActorError):
-                            del actors[actor]
-                            new = max([*photos, actor]) + 1
-                            actors[new], photos[new] = self._start(), 0
+                            actors.died(actor)
         return reasons
+
+
+class _Actors:
+    """Actors by number. Ray may have no room for some of them, now or ever, so only `ready` ones get work.
+
+    Args:
+        start: makes an actor.
+        number: of actors.
+        of: which resource each of them takes one of, as Ray names it.
+
+    Attributes:
+        ready: those that have loaded the model.
+        asked: by the answers that others still owe, which actors these are: at first the answer to any call,
+            and once it is there, that they have loaded the model.
+    """
+
+    def __init__(self, start: Callable[[], Any], number: int, of: str) -> None:
+        self.ready: dict[int, Any] = {}
+        self.asked: dict[Any, tuple[int, Any]] = {}
+        self._start, self._of = start, of
+        self._loading: dict[int, Any] = {}
+        self._numbers = itertools.count()
+        self._failures = 0  # to start, one after another
+        self._since = time.monotonic()  # when there was one that Ray had started, or at the beginning
+        self._limit = START if self._counts()[1] else FREED
+        for _ in range(number):
+            self._add()
+
+    def _add(self) -> None:
+        actor = self._start()
+        self.asked[actor.done.remote()] = next(self._numbers), actor
+
+    def numbers(self) -> set[int]:
+        """Return the numbers of those that are running."""
+        return self.ready.keys() | self._loading.keys()
+
+    def answered(self, answer: Any) -> None:
+        """Take one of the answers that were owed.
+
+        Raises:
+            DataError, ModelError: no actor can start.
+        """
+        import ray
+        from ray.exceptions import RayError
+
+        number, actor = self.asked.pop(answer)
+        loaded = self._loading.pop(number, None) is not None
+        try:
+            ray.get(answer)
+        except RayError as error:
+            self._failures += 1
+            if self._failures < TRIES:
+                self._add()
+            elif not self.ready and not self.asked:
+                last = str(error).strip().rpartition("\n")[2]
+                raise cause_of(error) or DataError(f"no process can start on the cluster: {last}") from None
+        else:
+            if loaded:
+                self._failures = 0
+                self.ready[number] = actor
+            else:
+                self._loading[number] = actor
+                self.asked[actor.open.remote()] = number, actor
+
+    def died(self, number: int) -> None:
+        """Start another one for one that was ready."""
+        del self.ready[number]
+        self._add()
+
+    def check(self) -> None:
+        """Raise DataError if Ray has started none for too long."""
+        if self.numbers():
+            self._since = time.monotonic()
+        elif time.monotonic() - self._since > self._limit:
+            has, free = self._counts()
+            what = "GPUs" if self._of == "GPU" else "processors"
+            raise DataError(
+                f"no process could start on the cluster in {self._limit:.0f} seconds: {has - free} of {has}"
+                f" {what} are taken; wait for them, add machines, or see `ray status`"
+            )
+
+    def _counts(self) -> tuple[int, int]:
+        """Return how many processors or GPUs the cluster has, and how many of them are free."""
+        import ray
+
+        has, free = ray.cluster_resources(), ray.available_resources()
+        return int(has.get(self._of, 0)), int(free.get(self._of, 0))
+
+    def end(self) -> None:
+        """End all of them, those that Ray has not started too."""
+        import ray
+
+        for actor in [*self.ready.values(), *(actor for _, actor in self.asked.values())]:
+            ray.kill(actor)
 
 
 def _next(
@@ -102,11 +214,14 @@ def _next(
     return next((n for n in waiting if actor not in tried[n] or set(actors) <= set(tried[n])), None)
 
 
-def _look(actors: dict[int, Any], photos: dict[int, int], bar: tqdm, started: float) -> None:
+def _look(actors: Mapping[int, Any], photos: dict[int, int], bar: tqdm, started: float) -> None:
     """Show how many photos were encoded; an actor that does not say so has those it last said."""
     import ray
     from ray.exceptions import RayError
 
+    if not actors:
+        bar.set_postfix_str("the cluster has started no process yet")
+        return
     asked = {actor.done.remote(): number for number, actor in actors.items()}
     for answer in ray.wait(list(asked), num_returns=len(asked), timeout=LOOK)[0]:
         try:

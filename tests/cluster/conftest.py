@@ -2,9 +2,10 @@
 
 import io
 import tarfile
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
     index = folder / "many"
     identity = read_description(model)["identity"]
     indexer = ShardIndexer(str(model), identity, str(model), "cpu", 32, "unit", 0, None)
+    indexer.open()
     (index / UNFINISHED).mkdir(parents=True)
     names = [name_of(path, str(folder / "tars"), identity, 32, "unit") for path in paths]
     for name, path in zip(names, paths, strict=True):
@@ -79,3 +81,30 @@ def cluster() -> Iterator[None]:
             warnings.simplefilter("ignore")  # Ray's own, while it starts
             running.enter_context(connected("local", 2))
         yield
+
+
+@contextmanager
+def processors_taken(but: int = 0) -> Iterator[int]:
+    """All processors of the cluster are taken, as by replicas, but so many; how many it has."""
+    import ray
+    from ray.util.placement_group import placement_group, remove_placement_group
+
+    has = int(ray.cluster_resources()["CPU"])
+    wait_until_free(has)
+    held = placement_group([{"CPU": 1}] * (has - but))
+    try:
+        wait_until_free(but)
+        yield has
+    finally:
+        remove_placement_group(held)
+        wait_until_free(has)
+
+
+def wait_until_free(processors: int) -> None:
+    """Wait until Ray says that so many processors are free."""
+    import ray
+
+    end = time.monotonic() + 60
+    while int(ray.available_resources().get("CPU", 0)) != processors:
+        assert time.monotonic() < end
+        time.sleep(0.1)

@@ -2,24 +2,37 @@
 
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
-from lexlip.cluster.replicas import ReplicaGroups
-from lexlip.cluster.session import connected
+from lexlip.cluster.replica import FileGiver, ShardPlace, copied
+from lexlip.cluster.replicas import ReplicaGroups, ShardUnavailable
+from lexlip.cluster.session import cause_of, connected
 from lexlip.cluster.shard_updating import update_shards
 from lexlip.errors import ConfigError, FixableError
-from lexlip.search.engines.shard import read_sharded
+from lexlip.search.engines.shard import files_of, read_sharded
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.sharded import ShardedStage
-from tests.cluster.conftest import add_photos, sharded_index, write_tars
+from tests.cluster.conftest import add_photos, processors_taken, sharded_index, write_tars
 from tests.cluster.test_shard_indexing import answers_of
 
 Run = Callable[..., Result]
+
+
+@contextmanager
+def stopped(process: int) -> Iterator[None]:
+    """A process hangs in the `with` block, without dying."""
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 def search_in(index: Path, **how: Any) -> PhotoSearch:
@@ -28,7 +41,9 @@ def search_in(index: Path, **how: Any) -> PhotoSearch:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_replicas_answer_as_one_process_does(tmp_path: Path, model_folder: Path) -> None:
+def test_replicas_answer_as_one_process_does(
+    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = sharded_index(tmp_path, model_folder, tars=2)
     with search_in(index) as far, PhotoSearch(index) as near:
         assert answers_of(far) == answers_of(near)
@@ -41,6 +56,11 @@ def test_replicas_answer_as_one_process_does(tmp_path: Path, model_folder: Path)
         assert far.stage.searcher.shards.members()[0][0] != one
     with pytest.raises(ConfigError, match="need 6 processors, and the cluster has 2"):
         search_in(index, replicas=3)
+    monkeypatch.setattr("lexlip.cluster.replicas.FREED", 1.0)
+    with processors_taken(but=1) as has:
+        why = f"need 2 processors, and {has - 1} of the cluster's {has} are taken"
+        with pytest.raises(ConfigError, match=why):
+            search_in(index)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -94,6 +114,72 @@ def test_a_state_that_one_replica_cannot_open_is_searched_nowhere(tmp_path: Path
         assert far.refresh()
         with PhotoSearch(index) as near:
             assert answers_of(far) == answers_of(near)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_replica_that_hangs_is_asked_once(
+    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = sharded_index(tmp_path, model_folder, tars=1)
+    with search_in(index, replicas=2) as far, PhotoSearch(index) as near:
+        right = answers_of(near)
+        assert answers_of(far) == right
+        shards = far.stage.searcher.shards
+        (_, hung), (_, other) = shards.members()[0]
+        asked, send = [0, 0], ReplicaGroups._send
+
+        def counting(*arguments: Any) -> Any:
+            member, answer = send(*arguments)
+            asked[shards._shards[0][0].members.index(member)] += 1
+            return member, answer
+
+        monkeypatch.setattr(ReplicaGroups, "_send", counting)
+        with stopped(hung):
+            assert answers_of(far) == answers_of(far) == right
+            assert (asked[0], asked[1] > 20) == (1, True)
+        end = time.monotonic() + 60
+        while asked[0] < 10:  # it goes on, and is asked again
+            assert time.monotonic() < end
+            assert answers_of(far) == right
+        monkeypatch.setattr("lexlip.cluster.replicas.PATIENCE", 2.0)
+        with stopped(hung), stopped(other), pytest.raises(ShardUnavailable, match=r"the shard 00\.tar"):
+            answers_of(far)
+        monkeypatch.setattr("lexlip.cluster.replicas.PATIENCE", 60.0)
+        assert answers_of(far) == right
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_copy_that_cannot_be_made_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, model_folder: Path, cache_home: Path
+) -> None:
+    import ray
+    from ray.exceptions import RayError
+
+    index = sharded_index(tmp_path, model_folder, tars=1)
+    metadata = read_sharded(index)
+    files = files_of(metadata, metadata.shards[0])
+    folder = index / metadata.directory / metadata.shards[0]["folder"]
+    actor: Any = ray.remote(FileGiver)
+    giver = actor.options(num_cpus=0).remote()
+    served = cache_home / "lexlip" / "served" / "index"
+
+    def refused(files: dict[str, str], folder: Path = folder) -> str:
+        with pytest.raises(FixableError) as error:
+            copied(ShardPlace(str(folder), files, "version", "index"), giver)
+        assert list(served.iterdir()) == []
+        return str(cause_of(error.value) if isinstance(error.value, RayError) else error.value)
+
+    last = next(reversed(files))
+    assert refused({**files, f"{last}/below": ""}).startswith(f"cannot write {served}/version on ")
+    said = refused(files, tmp_path / "nowhere")
+    assert f" cannot read {tmp_path}/nowhere/" in said
+    assert "cannot write" not in said
+    assert "is not as it was indexed" in refused({**files, last: "another"})
+    copy = copied(ShardPlace(str(folder), files, "version", "index"), giver)
+    assert list(served.iterdir()) == [copy]
+    assert {name: (copy / name).read_bytes() for name in files} == {
+        name: (folder / name).read_bytes() for name in files
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from lexlip.errors import DataError
+from lexlip.cluster.shard_indexer import ShardWork
+from lexlip.cluster.shard_queue import ShardQueue
+from lexlip.errors import DataError, ModelError
 from lexlip.indexing.api import index
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
-from tests.cluster.conftest import add_photos, sharded_index, write_tars
+from tests.cluster.conftest import add_photos, processors_taken, sharded_index, write_tars
 
 Run = Callable[..., Result]
 QUERIES = ["a dog", "two dogs on the grass", "a red ball -dog", "man^2 +dog", "a dog and a man"]
@@ -59,6 +61,7 @@ def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing
     done = by_cluster(lexlip, model_folder)
     assert (done["photos"], done["resumed"]) == (14, 0)
     assert [place["id"] for place in done["unlisted"]] == ["01.tar"]
+    assert done["unlisted"][0]["reason"].startswith(f"{tars[1]} cannot be read: ")
     assert [shard["tar"] for shard in read_sharded(tmp_path / "many").shards] == ["00.tar", "02.tar"]
     former = read_sharded(tmp_path / "many").directory
 
@@ -74,6 +77,35 @@ def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing
     written = (tmp_path / "many" / "index.json").read_bytes()
     assert by_cluster(lexlip, model_folder)["resumed"] == 28
     assert (tmp_path / "many" / "index.json").read_bytes() == written
+
+
+@pytest.mark.usefixtures("cluster")
+def test_without_free_processors_it_ends_and_with_one_it_makes_all_shards(
+    lexlip: Run, tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lexlip.cluster.shard_queue.FREED", 3.0)
+    write_tars(tmp_path / "tars", 1)
+    assert by_cluster(lexlip, model_folder)["photos"] == 7
+    write_tars(tmp_path / "tars", 2, first=1)
+    written, was = (tmp_path / "many" / "index.json").read_bytes(), answers(tmp_path / "many")
+    with processors_taken() as has:
+        said = lexlip("index", "--update", "--index", "many", "--ray", "local", code=2).stderr
+        assert f"in 3 seconds: {has} of {has} processors are taken; wait for them" in said
+        assert "Traceback" not in said
+        assert (tmp_path / "many" / "index.json").read_bytes() == written
+        assert answers(tmp_path / "many") == was
+    with processors_taken(but=1):
+        done = by_cluster(lexlip, model_folder)
+        assert (done["photos"], done["resumed"], done["unlisted"]) == (21, 7, [])
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_cluster_with_another_model_is_one_sentence(tmp_path: Path, model_folder: Path) -> None:
+    (tar,) = write_tars(tmp_path / "tars", 1)
+    work = ShardWork(str(tar), str(tar.parent), tar.stat().st_size, str(tmp_path / "shard"))
+    settings = str(model_folder), "another", str(model_folder), "cpu", 32, "unit", 0
+    with pytest.raises(ModelError, match=r"^.* and another where the command runs: install the same on .*$"):
+        ShardQueue(settings, "cpu", 1, False).run([work])
 
 
 def test_what_it_cannot_do_is_one_sentence(lexlip: Run, tmp_path: Path, model_folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import threading
 import time
@@ -17,8 +18,9 @@ from lexlip.cluster.replicas import ReplicaGroups
 from lexlip.cluster.session import connected
 from lexlip.cluster.shard_indexing import index_shards
 from lexlip.cluster.shard_updating import update_shards
-from lexlip.errors import FixableError
+from lexlip.errors import DataError, FixableError
 from lexlip.indexing.api import index
+from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
 from tests.cluster.conftest import add_photos, sharded_index, write_tars
 from tests.cluster.test_replicas import search_in
@@ -155,6 +157,32 @@ def test_a_replica_dies_while_photos_are_added(two_machines: Any, tmp_path: Path
         assert states[0] != states[1] != states[2] != states[3]
         assert asked[0] > 20
         assert (wrong, failed) == ([], [])
+
+
+@pytest.mark.slow
+def test_a_machine_that_cannot_copy_is_one_sentence(
+    two_machines: Any, tmp_path: Path, model_folder: Path
+) -> None:
+    folder = sharded_index(tmp_path, model_folder, tars=2)
+    in_the_way = tmp_path / "disk-b" / "lexlip"
+    in_the_way.parent.mkdir()
+    in_the_way.touch()
+
+    def said() -> str:
+        with pytest.raises(DataError) as error:
+            search_in(folder, replicas=2, copy=True)
+        return str(error.value)
+
+    with connected(two_machines.address):
+        assert re.fullmatch(rf"cannot write {in_the_way}/.* on .*: Not a directory; XDG_CACHE_HOME.*", said())
+        in_the_way.unlink()
+        metadata = read_sharded(folder)
+        missing = folder / metadata.directory / metadata.shards[1]["folder"] / "index.json"
+        missing.rename(missing.with_suffix(".away"))
+        assert re.fullmatch(rf".* cannot read {missing}: No such file or directory", said())
+        missing.with_suffix(".away").rename(missing)
+        with search_in(folder, replicas=2, copy=True) as far, PhotoSearch(folder) as near:
+            assert [hits(far, query) for query in QUERIES] == [hits(near, query) for query in QUERIES]
 
 
 def hits(search: PhotoSearch, query: str) -> list[tuple[str, float]]:

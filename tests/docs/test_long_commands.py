@@ -39,7 +39,7 @@ PAGES = sorted({line.page for line in IN_BLOCKS} - ELSEWHERE - set(QUICK))
 NOT_HERE = ("torchrun", "openai/", "me/own")
 """Lines for several processes, and of the model hub."""
 
-PHOTOS = 50
+PHOTOS = 70
 TARS = (
     *("train.tar", "val.tar", "val-0000.tar", "coco/val-0000.tar", "distractors/images-0.tar"),
     *("flickr8k/train-0000.tar", "flickr8k/val-0000.tar", "coco/train-0000.tar"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,17 @@ PHOTOS_ON_GPU, TEXTS_ON_GPU = 256, 512  # at most: from there on a GPU is busy
 def has_torch() -> bool:
     """Return whether torch is installed; without it the packaged model runs in ONNX Runtime."""
     return importlib.util.find_spec("torch") is not None
+
+
+def may_have_gpu() -> bool:
+    """Return whether a GPU's driver is here: without one torch finds no GPU, and takes seconds to say so."""
+    if Path("/dev/kfd").exists():  # AMD's; torch brings the rest of the driver itself
+        return True
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def pick_device(name: str) -> torch.device:

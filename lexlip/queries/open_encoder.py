@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lexlip.device import has_torch, pick_device
+from lexlip.device import has_torch, may_have_gpu, pick_device
 from lexlip.models.model_folder import GRAPH, model_folder
 
 if TYPE_CHECKING:
@@ -27,11 +27,15 @@ def open_encoder(name: str | Path, device: str = "auto") -> LexLIP | PhotoEncode
         ModelError: there is no such model, its files are damaged, or its photos need torch, which is missing.
         ConfigError: there is no such device.
     """
-    place = pick_device(device) if has_torch() else None  # before the weights are read
-    if place is None or (place.type == "cpu" and (model_folder(name) / GRAPH).is_file()):
-        from lexlip.queries.photo_encoder import PhotoEncoder
+    has_graph = (model_folder(name) / GRAPH).is_file()
+    on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())  # known without loading torch
+    if has_torch() and not (has_graph and on_cpu):
+        place = pick_device(device)  # before the weights are read
+        if not (has_graph and place.type == "cpu"):
+            from lexlip.models.lexlip import LexLIP
 
-        return PhotoEncoder(name, device if place is None else place.type)
-    from lexlip.models.lexlip import LexLIP
+            return LexLIP.from_pretrained(name).to(place).fold_batch_norms()
+        device = "cpu"
+    from lexlip.queries.photo_encoder import PhotoEncoder
 
-    return LexLIP.from_pretrained(name).to(place).fold_batch_norms()
+    return PhotoEncoder(name, device)

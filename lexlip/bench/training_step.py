@@ -244,7 +244,7 @@ def measure(
     peaks: dict[str, float] = {}
     seconds: dict[str, list[float]] = {variant: [] for variant in variants}
     step = TrainingStep(settings)
-    with tqdm(total=len(variants) * (rounds + 2), unit="step", disable=not progress or None) as bar:
+    with tqdm(total=len(variants) * (rounds + 2), unit="step", disable=not progress) as bar:
         for variant in variants:
             bar.set_description(f"{variant}, memory")
             peaks[variant] = _peak_of_own_process(settings, variant)

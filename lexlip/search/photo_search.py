@@ -317,7 +317,7 @@ class PhotoSearch:
 
     def _encode(self, state: IndexState, query: str | Query) -> Asked:
         asked = query if isinstance(query, Query) else parse_query(query)
-        if not asked.text.strip() and not asked.marked:
+        if isinstance(query, str) and not asked.text.strip() and not asked.marked:
             raise QueryError("the query is empty: give a sentence")
         started = time.perf_counter()
         encoded = state.stage.encode(asked)

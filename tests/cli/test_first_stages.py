@@ -146,7 +146,7 @@ def test_captions_are_indexed_without_opening_a_photo(here: Run, photos: Path) -
         (["--update", "--ann", "hnsw"], "--ann is for a new index, not for --update: leave it out"),
         (["--model", "no/where/at/all"], "no model 'no/where/at/all': "),
         (["--model", "photos/model"], "no model 'photos/model': "),  # there are photos, so it is no hub's
-        (["--model", "nobody/clip"], "transformers cannot read the CLIP model 'nobody/clip': "),
+        (["--model", "nobody/clip"], "no model 'nobody/clip': no folder has that name, and the model hub "),
         (["--model", "bert"], "'bert' holds a model of type 'bert', not a CLIP model"),
     ],
 )
@@ -324,7 +324,8 @@ def identity(folder: str) -> str:
     return str(json.loads((Path(folder) / "config.json").read_text())["identity"])
 
 
-def test_another_model_than_the_index_s(here: Run, tmp_path: Path) -> None:
+def test_another_model_than_the_index_s(here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lexlip.models.model_folder.is_lexlip_on_hub", lambda name: False)
     write_clip(tmp_path / "clip2", seed=1)
     clip, clip2 = (Clip.from_pretrained(name).identity for name in ("clip", "clip2"))
     made = {"mini": identity("packaged/mini"), "dense": identity("dense"), "clip": clip, "bm25": "bm25"}

@@ -123,7 +123,7 @@ def test_a_line_uploads_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("lexlip.models.dual_encoder.push", push)
     monkeypatch.chdir(tmp_path)
-    tiny_model().save("runs/own/best")
+    tiny_model().save("own")
     run(line, {})
     ((name, private, files),) = sent
     assert (name, private) == ("me/own", False)

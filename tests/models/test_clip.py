@@ -126,6 +126,7 @@ def test_it_is_opened_as_any_model_is(clip: Clip, folder: Path) -> None:
 def test_kinds_are_known_before_loading(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("lexlip.models.model_folder.is_lexlip_on_hub", lambda name: False)
     assert kind_of(folder) == kind_of("openai/clip-vit-base-patch32") == "clip"
     assert kind_of("bm25") == "bm25"
     monkeypatch.chdir(tmp_path)

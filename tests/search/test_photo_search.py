@@ -379,8 +379,6 @@ def test_an_empty_query_is_refused(indexed: Indexed, kind: str) -> None:
                 photos.text(query)
             with pytest.raises(QueryError, match="the query is empty"):
                 photos.texts(["dogs", query])
-        with pytest.raises(QueryError, match="the query is empty"):
-            photos.words({})
 
 
 def test_a_query_that_only_leaves_words_out_finds_nothing(indexed: Indexed) -> None:

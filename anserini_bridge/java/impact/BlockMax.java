@@ -19,6 +19,7 @@ final class BlockMax {
   private static final double GOOD = 0.6; // of their highest bound: blocks above are scored
   private static final int SHORT = 64; // postings that are added in the time one block is looked up
   private static final int TERMS = 3; // added between two checks of the bounds
+  private static final int PART = 1024; // quads whose largest weights are fetched ahead
   private static final int LOOK_UP = 8; // postings that are added in the time one is looked up
 
   private final int[] sums = new int[Postings.GROUP];
@@ -66,9 +67,7 @@ final class BlockMax {
     sortTerms();
     int groups = (segment.maxDoc + Postings.GROUP - 1) >>> Postings.GROUP_BITS;
     prepare(groups);
-    for (int i = 0; i < count; i++) {
-      addBounds(terms[i], boosts[i] * terms[i].step);
-    }
+    addBounds(groups * Postings.QUADS);
     if (allowed != null) {
       for (int block = 0; block < allowed.length; block++) {
         if (allowed[block] == 0) {
@@ -136,22 +135,42 @@ final class BlockMax {
     }
   }
 
-  private void addBounds(Postings term, int boost) {
-    if (term.isDense()) {
-      addQuads(bounds[0], bounds[1], bounds[2], bounds[3], term.maxima, boost);
-    } else {
-      for (int place = 0; place < 4; place++) {
-        for (int entry : term.someMaxima[place]) {
-          bounds[place][entry >>> 8] += (entry & 0xff) * boost;
+  /** Adds up the bounds of blocks; those of dense terms part by part, as they come from far memory. */
+  private void addBounds(int quads) {
+    for (int i = 0; i < count; i++) {
+      if (!terms[i].isDense()) {
+        addSomeBounds(terms[i], boosts[i] * terms[i].step);
+      }
+    }
+    for (int from = 0; from < quads; from += PART) {
+      int to = Math.min(quads, from + PART);
+      for (int i = 0; i < count; i++) {
+        if (terms[i].isDense()) {
+          runs.fetch(terms[i].maxima, from, to);
         }
+      }
+      for (int i = 0; i < count; i++) {
+        if (terms[i].isDense()) {
+          int boost = boosts[i] * terms[i].step;
+          addQuads(bounds[0], bounds[1], bounds[2], bounds[3], terms[i].maxima, from, to, boost);
+        }
+      }
+    }
+  }
+
+  private void addSomeBounds(Postings term, int boost) {
+    for (int place = 0; place < 4; place++) {
+      for (int entry : term.someMaxima[place]) {
+        bounds[place][entry >>> 8] += (entry & 0xff) * boost;
       }
     }
   }
 
   // The compiler turns the next two loops into vector instructions.
 
-  private static void addQuads(int[] a, int[] b, int[] c, int[] d, int[] maxima, int boost) {
-    for (int i = 0; i < maxima.length; i++) {
+  private static void addQuads(
+      int[] a, int[] b, int[] c, int[] d, int[] maxima, int from, int to, int boost) {
+    for (int i = from; i < to; i++) {
       int four = maxima[i];
       a[i] += (four & 0xff) * boost;
       b[i] += (four >>> 8 & 0xff) * boost;
@@ -194,7 +213,7 @@ final class BlockMax {
     int longest = SHORT * Long.bitCount(blocks);
     long postings = 0;
     for (int i = 0; i < count; i++) {
-      postings += Math.min(longest, terms[i].groupStarts[group + 1] - terms[i].groupStarts[group]);
+      postings += Math.min(longest, terms[i].end(group) - terms[i].start(group));
     }
     long most = Math.min(postings / (LOOK_UP * count), Postings.GROUP);
     few = 0;
@@ -213,10 +232,6 @@ final class BlockMax {
 
   /** Scores the collected documents, those with a high enough bound of their strip. */
   private void scoreOneByOne(int group, int docBase) {
-    for (int i = 0; i < count; i++) {
-      int start = terms[i].groupStarts[group];
-      runs.fetch(terms[i].data, start, Math.min(start + 1, terms[i].groupStarts[group + 1]));
-    }
     Arrays.fill(sums, 0, few, 0);
     for (int i = 0; i < count; i++) {
       for (int j = 0; j < few; j++) {
@@ -294,18 +309,17 @@ final class BlockMax {
    */
   private long addUp(int group, long blocks) {
     int longest = SHORT * Long.bitCount(blocks);
-    for (int i = 0; i < count; i++) {
-      runs.fetch(terms[i].data, terms[i].groupStarts[group], fetchedEnd(terms[i], group, longest));
-    }
+    fetch(group, longest);
     Arrays.fill(stripBounds, 0);
     Arrays.fill(strips, 15);
     int left = 0;
     for (int i = 0; i < count; i++) {
-      Postings term = terms[i];
-      if (term.isLong(group, longest)) {
+      int start = terms[i].start(group);
+      int end = terms[i].end(group);
+      if (end - start > longest) {
         longTerms[left++] = i;
       } else {
-        addGroup(term, group, boosts[i]);
+        add(terms[i].postings, start, end, boosts[i], sums);
       }
     }
     for (long open = blocks; left < count && open != 0; open &= open - 1) {
@@ -317,28 +331,31 @@ final class BlockMax {
     long open = openStrips(blocks);
     for (int from = 0; from < left && open != 0; from += TERMS) {
       for (int i = from; i < Math.min(left, from + TERMS); i++) {
-        collectRuns(terms[longTerms[i]], group, open, boosts[longTerms[i]]);
+        collectRuns(longTerms[i], group, open);
       }
-      runs.addTo(sums, tops);
+      runs.addTo(sums, tops, terms, boosts);
       open = openStrips(open);
     }
     return open;
   }
 
-  /** A short term is read from first to last, and of a long one the records. */
-  private static int fetchedEnd(Postings term, int group, int longest) {
-    int end = term.groupStarts[group + 1];
-    return term.isLong(group, longest)
-        ? Math.min(end, Postings.afterRecords(term.groupStarts[group], -1L))
-        : end;
+  /** Starts to fetch what is read of a group first: of short terms the postings, of long ones the records. */
+  private void fetch(int group, int longest) {
+    for (int i = 0; i < count; i++) {
+      int start = terms[i].start(group);
+      int end = terms[i].end(group);
+      if (end - start > longest) {
+        int records = terms[i].records(group);
+        runs.fetch(terms[i].records, records, records + Postings.BLOCKS);
+      } else {
+        runs.fetch(terms[i].postings, start, end);
+      }
+    }
   }
 
-  private void addGroup(Postings term, int group, int boost) {
-    int[] data = term.data;
-    int[] sums = this.sums;
-    int end = term.groupStarts[group + 1];
-    for (int i = term.firstPosting(group); i < end; i++) {
-      int posting = data[i];
+  private static void add(int[] postings, int from, int to, int boost, int[] sums) {
+    for (int i = from; i < to; i++) {
+      int posting = postings[i];
       sums[posting & sums.length - 1] += boost * (posting >>> Postings.GROUP_BITS);
     }
   }
@@ -367,11 +384,10 @@ final class BlockMax {
   }
 
   private void addStripBounds(Postings term, int group, long blocks, int boost) {
-    int start = term.groupStarts[group];
-    long used = term.used(group);
-    for (long left = blocks & used; left != 0; left &= left - 1) {
-      int maxima = term.data[Postings.record(start, used, left)];
-      raiseStripBounds(Long.numberOfTrailingZeros(left), maxima, boost * term.step);
+    int records = term.records(group);
+    for (long left = blocks; left != 0; left &= left - 1) {
+      int block = Long.numberOfTrailingZeros(left);
+      raiseStripBounds(block, (int) term.records[records + block], boost * term.step);
     }
   }
 
@@ -404,26 +420,27 @@ final class BlockMax {
   }
 
   /** Collects the postings of a term in the open strips, and subtracts the term from the bounds. */
-  private void collectRuns(Postings term, int group, long blocks, int boost) {
-    int[] data = term.data;
-    int start = term.groupStarts[group];
-    long used = term.used(group);
-    int firstPosting = Postings.afterRecords(start, used);
-    for (long left = blocks & used; left != 0; left &= left - 1) {
+  private void collectRuns(int number, int group, long blocks) {
+    Postings term = terms[number];
+    int records = term.records(group);
+    for (long left = blocks; left != 0; left &= left - 1) {
       int block = Long.numberOfTrailingZeros(left);
-      int record = Postings.record(start, used, left);
-      raiseStripBounds(block, data[record], -boost * term.step);
-      int counts = data[record + 1] >>> 12;
+      long record = term.records[records + block];
+      if (record == 0) {
+        continue;
+      }
+      raiseStripBounds(block, (int) record, -boosts[number] * term.step);
+      int counts = (int) (record >>> 44);
       // a byte for each strip: number of the block's postings up to the strip's end
       long ends =
           (counts & 31 | (counts & 31 << 5) << 3 | (counts & 31 << 10) << 6 | (counts >>> 15) << 24)
               * 0x01010101L;
-      int first = firstPosting + (data[record + 1] & 0xfff);
+      int first = term.start(group) + (int) (record >>> 32 & 0xfff);
       int low = Integer.numberOfTrailingZeros(strips[block]);
       int high = 31 - Integer.numberOfLeadingZeros(strips[block]);
       int from = first + (int) (ends << 8 >>> low * 8 & 0xff);
       int to = first + (int) (ends >>> high * 8 & 0xff);
-      runs.collect(data, from, to, block, boost);
+      runs.collect(number, term.postings, from, to, block);
     }
   }
 

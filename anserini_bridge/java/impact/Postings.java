@@ -24,6 +24,7 @@ final class Postings {
   private static final int STEPS = 255;
   private static final int MAX_WEIGHT = (1 << (32 - GROUP_BITS)) - 1;
   private static final int DENSE = 16; // a term is dense if it is in at least one of this many blocks
+  private static final int MANY = 24; // postings of a term in a group: from here on it has records there
 
   /** A term that is not in the segment. */
   static final Postings NONE = new Postings(1);
@@ -31,18 +32,18 @@ final class Postings {
   /** A term with a weight that is too large to pack. */
   static final Postings TOO_LARGE = new Postings(Integer.MAX_VALUE);
 
-  /**
-   * For each group all data that scoring it reads, side by side, as each distant access costs a look-up
-   * in the page table. A posting is its weight and its position in the group: weight << GROUP_BITS |
-   * document & GROUP - 1. If the term is dense, two ints with a bit for each block that has postings
-   * come first. A record of two ints for each such block follows: the largest weights of its strips in
-   * steps, a byte each, first strip lowest; and the number of postings in the group before the block
-   * (12 bits) and in each of its strips (5 bits).
-   */
-  final int[] data;
+  /** In order of documents: a weight and the position in its group: weight << GROUP_BITS | position. */
+  final int[] postings;
 
-  /** Where the data of each group begins, and the end of the last one's. */
-  final int[] groupStarts;
+  /**
+   * Of each group with many postings of the term, a record of each block: the largest weights of its strips
+   * in steps, a byte each, first strip lowest; then the number of postings in the group before the block
+   * (12 bits) and in each of its strips (5 bits). 0: no postings.
+   */
+  final long[] records;
+
+  /** For each group where its postings begin, and where its records begin; then where the last one ends. */
+  private final int[] starts;
 
   /** Dense: largest weights of each quad in steps, a byte per block, first block lowest; else null. */
   final int[] maxima;
@@ -54,66 +55,57 @@ final class Postings {
   final int step;
 
   private Postings(int step) {
-    data = groupStarts = maxima = new int[0];
+    postings = starts = maxima = new int[0];
+    records = new long[0];
     someMaxima = null;
     this.step = step;
   }
 
   private Postings(int[] docs, int[] weights, int maxDoc) {
     int groups = (maxDoc + GROUP - 1) >>> GROUP_BITS;
+    starts = new int[2 * groups + 1];
     long[] used = new long[groups];
     int largest = 0;
     for (int i = 0; i < docs.length; i++) {
       largest = Math.max(largest, weights[i]);
       used[docs[i] >>> GROUP_BITS] |= 1L << (docs[i] >>> BLOCK_BITS);
+      starts[2 * (docs[i] >>> GROUP_BITS) + 2]++;
     }
     int blocks = 0;
-    for (long bits : used) {
-      blocks += Long.bitCount(bits);
+    int recordCount = 0;
+    for (int group = 0; group < groups; group++) {
+      blocks += Long.bitCount(used[group]);
+      starts[2 * group + 1] = recordCount;
+      recordCount += starts[2 * group + 2] < MANY ? 0 : BLOCKS;
+      starts[2 * group + 2] += starts[2 * group];
+    }
+    step = (largest - 1) / STEPS + 1;
+    postings = new int[docs.length];
+    records = new long[recordCount];
+    int[] quads = new int[groups * QUADS];
+    for (int i = 0; i < docs.length; i++) {
+      int document = docs[i];
+      int group = document >>> GROUP_BITS;
+      int steps = (weights[i] - 1) / step + 1;
+      postings[i] = weights[i] << GROUP_BITS | document & GROUP - 1;
+      int quad = document / BLOCK / 4;
+      quads[quad] = (int) raise(quads[quad], document / BLOCK & 3, steps);
+      if (hasRecords(group)) {
+        int at = record(group, document & GROUP - 1);
+        int strip = document / STRIP & 3;
+        long before = records[at] == 0 ? (long) (i - start(group)) << 32 : records[at];
+        records[at] = raise(before, strip, steps) + (1L << 44 + strip * 5);
+      }
     }
     boolean dense = blocks >= groups * BLOCKS / DENSE;
-    step = (largest - 1) / STEPS + 1;
-    data = new int[docs.length + (dense ? 2 * (groups + blocks) : 0)];
-    groupStarts = new int[groups + 1];
-    int[] quads = new int[groups * QUADS];
-    int next = 0; // of data
-    int from = 0;
-    for (int group = 0; group < groups; group++) {
-      groupStarts[group] = next;
-      int record = next;
-      if (dense) {
-        data[record++] = (int) used[group];
-        data[record++] = (int) (used[group] >>> 32);
-        next = record + 2 * Long.bitCount(used[group]);
-      }
-      int to = from;
-      for (int block = -1; to < docs.length && docs[to] >>> GROUP_BITS == group; to++) {
-        int document = docs[to];
-        int steps = (weights[to] - 1) / step + 1;
-        data[next++] = weights[to] << GROUP_BITS | document & GROUP - 1;
-        raise(quads, document / BLOCK / 4, document / BLOCK, steps);
-        if (dense) {
-          if (document / BLOCK != block) {
-            record += block < 0 ? 0 : 2;
-            block = document / BLOCK;
-            data[record + 1] = to - from;
-          }
-          int strip = document / STRIP & 3;
-          raise(data, record, strip, steps);
-          data[record + 1] += 1 << 12 + strip * 5;
-        }
-      }
-      from = to;
-    }
-    groupStarts[groups] = next;
     maxima = dense ? quads : null;
     someMaxima = dense ? null : some(quads);
   }
 
-  /** Raises a byte of an int to at least a number. */
-  private static void raise(int[] values, int at, int place, int least) {
-    int shift = (place & 3) * 8;
-    values[at] += Math.max(0, least - (values[at] >>> shift & 0xff)) << shift;
+  /** Raises one of the four lowest bytes of a number to at least another one. */
+  private static long raise(long bytes, int place, int least) {
+    int shift = place * 8;
+    return bytes + ((long) Math.max(0, least - (int) (bytes >>> shift & 0xff)) << shift);
   }
 
   private static int[][] some(int[] all) {
@@ -151,76 +143,61 @@ final class Postings {
     return maxima != null;
   }
 
-  /** Whether the term is dense and has more data than this in a group. */
-  boolean isLong(int group, int longest) {
-    return isDense() && groupStarts[group + 1] - groupStarts[group] > longest;
+  /** Where the postings of a group begin. */
+  int start(int group) {
+    return starts[2 * group];
   }
 
-  /** Dense: the blocks of a group that have postings, a bit each. */
-  long used(int group) {
-    int start = groupStarts[group];
-    return data[start] & 0xffffffffL | (long) data[start + 1] << 32;
+  /** Where the postings of a group end. */
+  int end(int group) {
+    return starts[2 * group + 2];
   }
 
-  /** Where the postings of a group begin in data. */
-  int firstPosting(int group) {
-    int start = groupStarts[group];
-    return isDense() ? afterRecords(start, used(group)) : start;
+  /** Where the records of a group begin, if it has them. */
+  int records(int group) {
+    return starts[2 * group + 1];
   }
 
-  /** Position of the record of the lowest of some blocks, in a group with these used blocks. */
-  static int record(int start, long used, long blocks) {
-    return start + 2 + 2 * Long.bitCount(used & (blocks & -blocks) - 1);
+  private boolean hasRecords(int group) {
+    return end(group) - start(group) >= MANY;
   }
 
-  static int afterRecords(int start, long used) {
-    return start + 2 + 2 * Long.bitCount(used);
+  /** Position of the record of the block of a document, by the document's position in its group. */
+  private int record(int group, int place) {
+    return records(group) + place / BLOCK;
   }
 
   /** At least the largest weight in the strip of a document, by its position in a group; 0: none. */
   int stripMaximum(int group, int place) {
-    if (!isDense()) {
+    if (!hasRecords(group)) {
       return weight(group, place);
     }
-    int record = recordOf(group, place);
-    return record < 0 ? 0 : (data[record] >>> (place / STRIP & 3) * 8 & 0xff) * step;
+    return (int) (records[record(group, place)] >>> (place / STRIP & 3) * 8 & 0xff) * step;
   }
 
   /** The weight of a document, by its position in a group; 0: the term is not in it. */
   int weight(int group, int place) {
-    int low = groupStarts[group];
-    int high = groupStarts[group + 1];
-    if (isDense()) {
-      int record = recordOf(group, place);
-      if (record < 0) {
-        return 0;
-      }
-      int counts = data[record + 1] >>> 12;
-      low = firstPosting(group) + (data[record + 1] & 0xfff);
+    int low = start(group);
+    int high = end(group);
+    if (hasRecords(group)) {
+      int counts = (int) (records[record(group, place)] >>> 32);
+      low += counts & 0xfff;
       high = low;
       for (int strip = 0; strip <= (place / STRIP & 3); strip++) {
         low = high;
-        high += counts >>> strip * 5 & 31;
+        high += counts >>> 12 + strip * 5 & 31;
       }
     }
     int end = high;
     while (low < high) {
       int middle = (low + high) >>> 1;
-      if ((data[middle] & GROUP - 1) < place) {
+      if ((postings[middle] & GROUP - 1) < place) {
         low = middle + 1;
       } else {
         high = middle;
       }
     }
-    return low < end && (data[low] & GROUP - 1) == place ? data[low] >>> GROUP_BITS : 0;
-  }
-
-  /** Dense: position of the record of a document's block; -1: the block has no postings. */
-  private int recordOf(int group, int place) {
-    int start = groupStarts[group];
-    long used = used(group);
-    long block = 1L << place / BLOCK;
-    return (used & block) == 0 ? -1 : record(start, used, block);
+    return low < end && (postings[low] & GROUP - 1) == place ? postings[low] >>> GROUP_BITS : 0;
   }
 
   /** The highest score that the term can add at this query weight; capped just above the largest int. */
@@ -231,7 +208,7 @@ final class Postings {
   }
 
   long bytes() {
-    long ints = 64L + data.length + groupStarts.length;
+    long ints = 64L + postings.length + 2L * records.length + starts.length;
     if (isDense()) {
       return 4 * (ints + maxima.length);
     }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -152,16 +153,27 @@ def java_class(name: str) -> Any:
     return _classes[name]
 
 
-@contextlib.contextmanager
-def java_errors(path: Path) -> Iterator[None]:
-    """Translate exceptions that Java throws in the block into errors about the index at path."""
+def java_errors(path: Path) -> AbstractContextManager[None]:
+    """Translate exceptions that Java throws in a block into errors about the index at path."""
     start_jvm()
-    import jnius
+    return _Translating(path)
 
-    try:
-        yield
-    except jnius.JavaException as error:
-        raise _translate(error, path) from error
+
+class _Translating:
+    """Each search enters one, so it is a class: a generator takes a microsecond more."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            import jnius
+
+            if isinstance(error, jnius.JavaException):
+                raise _translate(error, self._path) from error
 
 
 def _translate(error: Any, path: Path) -> BridgeError:

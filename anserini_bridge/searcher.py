@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import struct
 import sys
 import threading
 import weakref
@@ -168,7 +169,7 @@ class ImpactSearcher:
         """
         opened = self._opened
         for name, value in (("k", k), ("threads", threads)):
-            if not isinstance(value, int | np.integer) or value < 1:
+            if not isinstance(value, (int, np.integer)) or value < 1:
                 raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1")
         if not 0 < alpha <= 1:
             raise BadVectors(f"alpha is {alpha!r}: give a number above 0 and at most 1")
@@ -254,9 +255,8 @@ class ImpactSearcher:
         opened = self._opened
         with java_errors(self.path):
             answer = _java().ids(opened.java).tostring()
-        count = int(np.frombuffer(answer, ">i4", 1)[0])
-        ends = np.frombuffer(answer, ">i4", count, offset=4)
-        return unpack_strings(answer[4 + 4 * count :], ends)
+        (count,) = struct.unpack_from(">i", answer)
+        return unpack_strings(answer[4 + 4 * count :], struct.unpack_from(f">{count}i", answer, 4))
 
     def refresh(self) -> bool:
         """Move to the newest state of the index; return whether there was a newer one.
@@ -338,10 +338,10 @@ def _close(path: Path, java: Any) -> None:
 
 def _unpack_hits(answer: bytes, queries: int, ids: list[list[str]], scores: list[NDArray[np.int64]]) -> None:
     """Append the ids and scores of each query; the layout is that of impact.Searcher.search."""
-    limits = [0, *accumulate(np.frombuffer(answer, ">i4", queries).tolist())]
+    limits = [0, *accumulate(struct.unpack_from(f">{queries}i", answer))]
     total = limits[-1]
     values = np.frombuffer(answer, ">i8", total, offset=4 * queries).astype(np.int64)
-    ends = np.frombuffer(answer, ">i4", total, offset=4 * queries + 8 * total)
+    ends = struct.unpack_from(f">{total}i", answer, 4 * queries + 8 * total)
     names = unpack_strings(answer[4 * queries + 12 * total :], ends)
     for start, end in pairwise(limits):
         ids.append(names[start:end])

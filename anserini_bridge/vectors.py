@@ -222,9 +222,9 @@ def pack_strings(strings: Sequence[str]) -> tuple[bytes, bytes]:
     return block, pack_ints(np.cumsum(lengths, dtype=np.int64))
 
 
-def unpack_strings(block: bytes, ends: NDArray[Any]) -> list[str]:
+def unpack_strings(block: bytes, ends: Sequence[int]) -> list[str]:
     """Return the strings of a UTF-8 block, each of which ends at one of the byte offsets."""
-    limits = [0, *ends.tolist()]
+    limits = [0, *ends]
     text = block.decode()
     if len(text) == len(block):  # ASCII: a byte is a character
         return [text[start:end] for start, end in pairwise(limits)]

@@ -147,7 +147,7 @@ def test_numbers_are_packed_big_endian() -> None:
 def test_strings_are_packed_with_their_ends_and_unpacked(strings: list[str], ends: list[int]) -> None:
     block, packed = pack_strings(strings)
     assert (block, packed) == ("".join(strings).encode(), pack_ints(ends))
-    assert unpack_strings(block, np.frombuffer(packed, ">i4")) == strings
+    assert unpack_strings(block, np.frombuffer(packed, ">i4").tolist()) == strings
 
 
 def of_arrays(**changed: Any) -> csr_matrix:

@@ -6,13 +6,19 @@ import org.apache.lucene.util.IntroSelector;
 
 /**
  * Places similar documents side by side, so that the largest weights of a block are close to those of
- * each of its documents: balanced two-means, repeated in the halves, down to a strip.
+ * each of its documents: balanced two-means, repeated in the halves, down to a strip. A document belongs
+ * to the cluster whose words it has: a word speaks for a cluster by how much more of the word's weight it
+ * holds than the other one, as a share of both, so that rare words count as frequent ones do (like the
+ * gains of recursive graph bisection: Dhulipala et al., KDD 2016).
  *
  * <p>The order does not depend on the number of threads.
  */
 final class Clustering {
   private static final int SAMPLE = 512; // documents that the two clusters are computed from
   private static final int ROUNDS = 2; // of two-means
+  private static final int COARSE_SAMPLE = 1024; // the same above a group: few and decisive splits
+  private static final int COARSE_ROUNDS = 6;
+  private static final int UNSURE = 4; // average weights that a word needs to speak for a cluster
   private static final int PART = 1 << 10; // documents that are copied together, to fit into the cache
   private static final int SERIAL = 1 << 14; // documents for which a separate task is not worth its cost
 
@@ -57,7 +63,7 @@ final class Clustering {
         scratch.get().split(Clustering.this, from, to);
         return;
       }
-      int middle = halve(from, to, scratch.get().toward);
+      int middle = halve(from, to, scratch.get().toward, scratch.get().away);
       Split left = new Split(from, middle, scratch);
       Split right = new Split(middle, to, scratch);
       if (to - from > SERIAL) {
@@ -72,12 +78,14 @@ final class Clustering {
   /** The working memory of a thread. */
   private static final class Scratch {
     final float[] toward;
+    final float[] away;
     private final int[] numbers; // number of each word in the part, from 1; 0: not in the part
     private final int[] used; // words of the part
     private final Clustering part = new Clustering();
 
     Scratch(int words) {
       toward = new float[words];
+      away = new float[words];
       numbers = new int[words];
       used = new int[words];
       part.ends = new int[PART];
@@ -89,7 +97,7 @@ final class Clustering {
     /** Orders a part of a matrix, in a copy of that part. */
     void split(Clustering whole, int from, int to) {
       copy(whole, from, to);
-      part.split(0, to - from, toward);
+      part.split(0, to - from, toward, away);
       for (int i = 0; i < to - from; i++) {
         part.order[i] = whole.order[from + part.order[i]];
       }
@@ -128,23 +136,24 @@ final class Clustering {
     }
   }
 
-  private void split(int from, int to, float[] toward) {
+  private void split(int from, int to, float[] toward, float[] away) {
     if (to - from > Postings.STRIP) {
-      int middle = halve(from, to, toward);
-      split(from, middle, toward);
-      split(middle, to, toward);
+      int middle = halve(from, to, toward, away);
+      split(from, middle, toward, away);
+      split(middle, to, toward, away);
     }
   }
 
   /**
    * Moves the documents of one cluster before a middle, which it returns, and those of the other behind.
    *
-   * @param toward working memory: one zero per word; zeros again afterwards
+   * @param toward working memory, as is away: one zero per word; zeros again afterwards
    */
-  private int halve(int from, int to, float[] toward) {
+  private int halve(int from, int to, float[] toward, float[] away) {
     int unit = to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
     int middle = from + ((to - from + unit - 1) / unit + 1) / 2 * unit;
-    int step = Math.max(1, (to - from) / SAMPLE);
+    boolean coarse = to - from > Postings.GROUP;
+    int step = Math.max(1, (to - from) / (coarse ? COARSE_SAMPLE : SAMPLE));
     int sampled = (to - from) / step;
     // the sample is moved to the front, so that its positions hold its scores
     for (int i = 0; i < sampled; i++) {
@@ -152,7 +161,7 @@ final class Clustering {
     }
     int end = from + sampled;
     int half = from + sampled / 2;
-    add(toward, from, 1); // two seeds: a document, and the least similar one
+    add(toward, from, from + 1, 1); // two seeds: a document, and the least similar one
     int far = from;
     float least = Float.MAX_VALUE;
     for (int at = from; at < end; at++) {
@@ -162,19 +171,27 @@ final class Clustering {
         far = at;
       }
     }
-    add(toward, far, -1);
-    for (int round = 0; round < ROUNDS; round++) {
+    add(toward, far, far + 1, -1);
+    for (int round = 0; round < (coarse ? COARSE_ROUNDS : ROUNDS); round++) {
       score(toward, from, end);
       select(from, half, end);
       Arrays.fill(toward, 0, words, 0);
-      for (int at = from; at < end; at++) {
-        add(toward, at, at < half ? 1 : -1);
-      }
+      float weights = add(toward, from, half, 1) + add(away, half, end, 1);
+      compare(toward, away, UNSURE * Math.max(1, weights) / Math.max(1, postings(from, end)));
     }
     score(toward, from, to);
     select(from, middle, to);
     Arrays.fill(toward, 0, words, 0);
     return middle;
+  }
+
+  /** Turns the weights of each word in two clusters into what the word says for the first. */
+  private void compare(float[] toward, float[] away, float unsure) {
+    for (int word = 0; word < words; word++) {
+      float difference = toward[word] - away[word];
+      toward[word] = difference / (toward[word] + away[word] + unsure);
+      away[word] = 0;
+    }
   }
 
   private void score(float[] toward, int from, int to) {
@@ -194,14 +211,27 @@ final class Clustering {
     return sum;
   }
 
-  private void add(float[] toward, int at, float sign) {
-    int row = order[at];
-    int end = ends[row];
+  /** Adds up the weights of some documents by word, times a sign; returns the sum of all. */
+  private float add(float[] sums, int from, int to, float sign) {
     int weightMask = (1 << weightBits) - 1;
-    for (int i = start(row); i < end; i++) {
-      int posting = postings[i];
-      toward[posting >>> weightBits] += sign * (posting & weightMask);
+    long all = 0;
+    for (int at = from; at < to; at++) {
+      int end = ends[order[at]];
+      for (int i = start(order[at]); i < end; i++) {
+        int posting = postings[i];
+        sums[posting >>> weightBits] += sign * (posting & weightMask);
+        all += posting & weightMask;
+      }
     }
+    return all;
+  }
+
+  private int postings(int from, int to) {
+    int count = 0;
+    for (int at = from; at < to; at++) {
+      count += ends[order[at]] - start(order[at]);
+    }
+    return count;
   }
 
   private int start(int row) {

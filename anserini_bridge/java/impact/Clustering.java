@@ -150,9 +150,10 @@ final class Clustering {
    * @param toward working memory, as is away: one zero per word; zeros again afterwards
    */
   private int halve(int from, int to, float[] toward, float[] away) {
-    int unit = to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
-    int middle = from + ((to - from + unit - 1) / unit + 1) / 2 * unit;
     boolean coarse = to - from > Postings.GROUP;
+    int unit =
+        coarse ? Postings.GROUP : to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
+    int middle = from + ((to - from + unit - 1) / unit + 1) / 2 * unit;
     int step = Math.max(1, (to - from) / (coarse ? COARSE_SAMPLE : SAMPLE));
     int sampled = (to - from) / step;
     // the sample is moved to the front, so that its positions hold its scores

@@ -17,7 +17,7 @@ import java.util.Arrays;
 final class BlockMax {
   private static final int FIRST = 4; // groups that are searched first, to find good scores early
   private static final double GOOD = 0.5; // of their highest bound: blocks above are scored
-  private static final int SHORT = 64; // postings that are added in the time one block is looked up
+  private static final int SHORT = 64; // postings added in the time one block is looked up; at least Postings.MANY
   private static final int TERMS = 3; // added between two checks of the bounds
   private static final int PART = 1024; // quads whose largest weights are fetched ahead
   private static final int LOOK_UP = 8; // postings that are added in the time one is looked up

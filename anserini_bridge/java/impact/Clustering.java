@@ -6,10 +6,11 @@ import org.apache.lucene.util.IntroSelector;
 
 /**
  * Places similar documents side by side, so that the largest weights of a block are close to those of
- * each of its documents: balanced two-means, repeated in the halves, down to a strip. A document belongs
- * to the cluster whose words it has: a word speaks for a cluster by how much more of the word's weight it
- * holds than the other one, as a share of both, so that rare words count as frequent ones do (like the
- * gains of recursive graph bisection: Dhulipala et al., KDD 2016).
+ * each of its documents: balanced two-means, repeated in the halves, down to a strip.
+ *
+ * <p>A word speaks for a cluster by its share: how much more of the word's weight this cluster has than
+ * the other one, divided by what both have. So rare words count as much as frequent ones, as in the gains
+ * of recursive graph bisection (Dhulipala et al., KDD 2016).
  *
  * <p>The order does not depend on the number of threads.
  */
@@ -18,7 +19,7 @@ final class Clustering {
   private static final int ROUNDS = 2; // of two-means
   private static final int COARSE_SAMPLE = 1024; // the same above a group: few and decisive splits
   private static final int COARSE_ROUNDS = 6;
-  private static final int UNSURE = 4; // average weights that a word needs to speak for a cluster
+  private static final int UNSURE = 4; // average weights, added to what both have: seldom seen, little said
   private static final int PART = 1 << 10; // documents that are copied together, to fit into the cache
   private static final int SERIAL = 1 << 14; // documents for which a separate task is not worth its cost
 

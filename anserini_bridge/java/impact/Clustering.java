@@ -19,7 +19,7 @@ final class Clustering {
   private static final int ROUNDS = 2; // of two-means
   private static final int COARSE_SAMPLE = 1024; // the same above a group: few and decisive splits
   private static final int COARSE_ROUNDS = 6;
-  private static final int UNSURE = 4; // average weights, added to what both have: seldom seen, little said
+  private static final int UNSURE = 4; // average weights, added to what both have: a rare word says less
   private static final int PART = 1 << 10; // documents that are copied together, to fit into the cache
   private static final int SERIAL = 1 << 14; // documents for which a separate task is not worth its cost
 

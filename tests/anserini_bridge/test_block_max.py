@@ -67,6 +67,31 @@ def test_clusters_and_segments(tmp_path: Path, queries: csr_matrix, reorder: boo
         assert search(tmp_path / "i", queries, k) == brute_force(queries, vectors, ids, k)
 
 
+@pytest.mark.parametrize("largest", [1_023, 1_024, 20_000])  # three weights of at most 1,023 fill an int
+def test_words_of_most_documents(tmp_path: Path, largest: int) -> None:
+    """Their weights are added for all documents at once, if none is too large."""
+    rng = np.random.default_rng(12)
+    dense = rng.integers(1, largest, (9_000, 8), endpoint=True) * (rng.random((9_000, 8)) < 0.6)
+    dense[rng.integers(0, 9_000, 20), 0] = largest
+    dense[0, :], dense[4_095, :], dense[8_999, :] = 0, largest, largest  # ends of groups
+    dense[:, 7] = 0
+    dense[rng.choice(4_096, 1_024, replace=False), 7] = 5  # the fewest
+    vectors = csr_matrix(np.hstack([dense, clustered_vectors(9_000, seed=13).toarray()[:, 8:]]))
+    words = np.hstack([rng.integers(0, 300, (40, 8)), rng.random((40, 292)) < 0.03])
+    queries = csr_matrix(words * (rng.random((40, 300)) < 0.7))
+    ids = [f"{i:04d}" for i in range(9_000)]
+    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS, reorder=False) as writer:
+        writer.add(ids, vectors)
+    for k in (1, 10, 1_000):
+        assert search(tmp_path / "i", queries, k) == brute_force(queries, vectors, ids, k)
+    allowed = rng.random(9_000) < 0.02
+    some = np.flatnonzero(allowed)
+    with ImpactSearcher(tmp_path / "i") as searcher:
+        found, scores = searcher.search(queries, 10, allowed=allowed)
+    answers = [(names, row.tolist()) for names, row in zip(found, scores, strict=True)]
+    assert answers == brute_force(queries, vectors[some], [ids[i] for i in some], 10)
+
+
 def test_updates_and_optimize_keep_the_answers(tmp_path: Path, queries: csr_matrix) -> None:
     """Adds, upserts (of documents of this session too) and deletes in turn; then in one segment again."""
     rng = np.random.default_rng(8)

@@ -27,6 +27,7 @@ final class BlockMax {
   private final int[] stripBounds = new int[4 * Postings.BLOCKS]; // of terms not yet in the sums
   private final int[] strips = new int[Postings.BLOCKS]; // of each block, a bit per open strip
   private final Runs runs = new Runs();
+  private final Triples triples = new Triples();
   private final int[][] bounds = new int[4][]; // of blocks, by position in the quad, and quad
   private int[] quadBounds = {};
   private int[] groupBounds = {};
@@ -312,10 +313,20 @@ final class BlockMax {
     fetch(group, longest);
     Arrays.fill(stripBounds, 0);
     Arrays.fill(strips, 15);
+    for (int i = 0; i < count; i++) {
+      int[] all = triples(i, group, longest);
+      if (all != null) {
+        triples.add(all, boosts[i]);
+      }
+    }
+    triples.moveTo(sums);
     int left = 0;
     for (int i = 0; i < count; i++) {
       int start = terms[i].start(group);
       int end = terms[i].end(group);
+      if (triples(i, group, longest) != null) {
+        continue;
+      }
       if (end - start > longest) {
         longTerms[left++] = i;
       } else {
@@ -339,18 +350,26 @@ final class BlockMax {
     return open;
   }
 
-  /** Starts to fetch what is read of a group first: of short terms the postings, of long ones the records. */
+  /** Starts to fetch what is read of a group first: of short terms all, of long ones the records. */
   private void fetch(int group, int longest) {
     for (int i = 0; i < count; i++) {
       int start = terms[i].start(group);
       int end = terms[i].end(group);
-      if (end - start > longest) {
+      int[] all = triples(i, group, longest);
+      if (all != null) {
+        runs.fetch(all, 0, all.length);
+      } else if (end - start > longest) {
         int records = terms[i].records(group);
         runs.fetch(terms[i].records, records, records + Postings.BLOCKS);
       } else {
         runs.fetch(terms[i].postings, start, end);
       }
     }
+  }
+
+  /** A term's triples in a group, if it has them and adding them is faster than looking up the blocks. */
+  private int[] triples(int term, int group, int longest) {
+    return longest < Postings.FULL ? null : terms[term].triples(group);
   }
 
   private static void add(int[] postings, int from, int to, int boost, int[] sums) {

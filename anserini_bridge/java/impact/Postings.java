@@ -24,6 +24,7 @@ final class Postings {
   private static final int STEPS = 255;
   private static final int MAX_WEIGHT = (1 << (32 - GROUP_BITS)) - 1;
   private static final int DENSE = 16; // a term is dense if it is in at least one of this many blocks
+  static final int FULL = 1024; // postings of a term in a group: from here on it has triples there
   private static final int MANY = 24; // postings of a term in a group: from here on it has records there
 
   /** A term that is not in the segment. */
@@ -45,6 +46,9 @@ final class Postings {
   /** For each group where its postings begin, and where its records begin; then where the last one ends. */
   private final int[] starts;
 
+  /** Of each group with very many postings of the term its Triples, else null; null: no such group. */
+  private final int[][] triples;
+
   /** Dense: largest weights of each quad in steps, a byte per block, first block lowest; else null. */
   final int[] maxima;
 
@@ -57,7 +61,7 @@ final class Postings {
   private Postings(int step) {
     postings = starts = maxima = new int[0];
     records = new long[0];
-    someMaxima = null;
+    triples = someMaxima = null;
     this.step = step;
   }
 
@@ -97,9 +101,21 @@ final class Postings {
         records[at] = raise(before, strip, steps) + (1L << 44 + strip * 5);
       }
     }
+    triples = packTriples(groups);
     boolean dense = blocks >= groups * BLOCKS / DENSE;
     maxima = dense ? quads : null;
     someMaxima = dense ? null : some(quads);
+  }
+
+  private int[][] packTriples(int groups) {
+    int[][] all = null;
+    for (int group = 0; group < groups; group++) {
+      if (end(group) - start(group) >= FULL) {
+        all = all == null ? new int[groups][] : all;
+        all[group] = Triples.pack(postings, start(group), end(group));
+      }
+    }
+    return all;
   }
 
   /** Raises one of the four lowest bytes of a number to at least another one. */
@@ -158,6 +174,11 @@ final class Postings {
     return starts[2 * group + 1];
   }
 
+  /** The weights in all documents of a group, if the term is in many of them; else null. */
+  int[] triples(int group) {
+    return triples == null ? null : triples[group];
+  }
+
   private boolean hasRecords(int group) {
     return end(group) - start(group) >= MANY;
   }
@@ -177,6 +198,10 @@ final class Postings {
 
   /** The weight of a document, by its position in a group; 0: the term is not in it. */
   int weight(int group, int place) {
+    int[] all = triples(group);
+    if (all != null) {
+      return Triples.weight(all, place);
+    }
     int low = start(group);
     int high = end(group);
     if (hasRecords(group)) {
@@ -209,6 +234,9 @@ final class Postings {
 
   long bytes() {
     long ints = 64L + postings.length + 2L * records.length + starts.length;
+    for (int group = 0; triples != null && group < triples.length; group++) {
+      ints += triples[group] == null ? 1 : 1 + triples[group].length;
+    }
     if (isDense()) {
       return 4 * (ints + maxima.length);
     }

@@ -47,8 +47,10 @@ def start_jvm(options: Sequence[str] = ()) -> None:
             one in which Java already ran (Java does not survive a fork).
     """
     global _owner
+    if _owner == os.getpid():
+        return
     with _lock:
-        if _owner == os.getpid():
+        if _owner == os.getpid():  # another thread has just started it
             return
         if _owner is not None:
             raise JVMConflict(

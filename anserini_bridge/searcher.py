@@ -23,7 +23,14 @@ from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
 from anserini_bridge.storage import check_data
-from anserini_bridge.vectors import check_vectors, pack_ints, pack_matrix, pack_strings, unpack_strings
+from anserini_bridge.vectors import (
+    check_vectors,
+    pack_ints,
+    pack_matrix,
+    pack_queries,
+    pack_strings,
+    unpack_strings,
+)
 
 _MAX_HITS = 2**20  # of one call to Java, which limits the memory that a batch of queries takes
 
@@ -178,21 +185,28 @@ class ImpactSearcher:
                 f"allowed is {allowed.dtype} {list(allowed.shape)}: give bool [{opened.size}], as the index"
                 " has in this state"
             )
-        queries = check_vectors(queries, len(opened.words))
         bits = b"" if allowed is None else np.packbits(allowed, bitorder="little").tobytes()
         k = min(int(k), max(1, len(self)))
         step = max(int(threads), _MAX_HITS // k)
         ids: list[list[str]] = []
         scores: list[NDArray[np.int64]] = []
-        for start in range(0, queries.shape[0], step):
-            part = queries if queries.shape[0] <= step else queries[start : start + step]
+
+        def ask(packed: bytes, rows: int) -> bool:
+            """Return whether Java accepts the queries."""
             with java_errors(self.path):
                 answer = (
-                    _java()
-                    .search(opened.java, *pack_matrix(part), k, int(threads), float(alpha), bits)
-                    .tostring()
+                    _java().search(opened.java, packed, rows, k, int(threads), float(alpha), bits).tostring()
                 )
-            _unpack_hits(answer, part.shape[0], ids, scores)
+            if answer:
+                _unpack_hits(answer, rows, ids, scores)
+            return bool(answer)
+
+        packed = pack_queries(queries, len(opened.words))
+        if packed is None or not 0 < queries.shape[0] <= step or not ask(packed, queries.shape[0]):
+            queries = check_vectors(queries, len(opened.words))
+            for start in range(0, queries.shape[0], step):
+                part = queries[start : start + step]
+                ask(b"".join(pack_matrix(part)), part.shape[0])
         return ids, scores
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
@@ -248,15 +262,15 @@ class ImpactSearcher:
         """Return in how many documents each word is, [V], with deleted ones until Lucene merges them away."""
         opened = self._opened
         with java_errors(self.path):
-            return np.frombuffer(_java().frequencies(opened.java).tostring(), ">i4").astype(np.int64)
+            return np.frombuffer(_java().frequencies(opened.java).tostring(), "<i4").astype(np.int64)
 
     def ids(self) -> list[str]:
         """Return the ids of all documents that are not deleted, in no particular order."""
         opened = self._opened
         with java_errors(self.path):
             answer = _java().ids(opened.java).tostring()
-        (count,) = struct.unpack_from(">i", answer)
-        return unpack_strings(answer[4 + 4 * count :], struct.unpack_from(f">{count}i", answer, 4))
+        (count,) = struct.unpack_from("<i", answer)
+        return unpack_strings(answer[4 + 4 * count :], struct.unpack_from(f"<{count}i", answer, 4))
 
     def refresh(self) -> bool:
         """Move to the newest state of the index; return whether there was a newer one.
@@ -310,7 +324,7 @@ class ImpactSearcher:
         """Return the weights of some words in some documents, [len(ids), V]."""
         with java_errors(self.path):
             answer = _java().weights(opened.java, *pack_strings(ids), pack_ints(columns)).tostring()
-        numbers = np.frombuffer(answer, ">i4")
+        numbers = np.frombuffer(answer, "<i4")
         documents, triples = numbers[: len(ids)], numbers[len(ids) :].reshape(-1, 3)
         if (documents < 0).any():
             name = ids[int(np.argmax(documents < 0))]
@@ -338,10 +352,10 @@ def _close(path: Path, java: Any) -> None:
 
 def _unpack_hits(answer: bytes, queries: int, ids: list[list[str]], scores: list[NDArray[np.int64]]) -> None:
     """Append the ids and scores of each query; the layout is that of impact.Searcher.search."""
-    limits = [0, *accumulate(struct.unpack_from(f">{queries}i", answer))]
+    limits = [0, *accumulate(struct.unpack_from(f"<{queries}i", answer))]
     total = limits[-1]
-    values = np.frombuffer(answer, ">i8", total, offset=4 * queries).astype(np.int64)
-    ends = struct.unpack_from(f">{total}i", answer, 4 * queries + 8 * total)
+    values = np.frombuffer(answer, "<i8", total, offset=4 * queries).astype(np.int64)
+    ends = struct.unpack_from(f"<{total}i", answer, 4 * queries + 8 * total)
     names = unpack_strings(answer[4 * queries + 12 * total :], ends)
     for start, end in pairwise(limits):
         ids.append(names[start:end])

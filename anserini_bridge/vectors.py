@@ -141,13 +141,11 @@ def _is_ready(vectors: Any) -> bool:
         return False
     if not number:
         return not indptr.any()
-    if weights.min() < 1:
+    if weights.min() < 1 or indices.min() < 0 or indices.max() >= vectors.shape[1]:
+        return False
+    if (indptr[1:] < indptr[:-1]).any():
         return False
     ascends = indices[1:] > indices[:-1]
-    if len(indptr) == 2:  # one query: the least work
-        return bool(ascends.all() and indices[0] >= 0 and indices[-1] < vectors.shape[1])
-    if (indptr[1:] < indptr[:-1]).any() or indices.min() < 0 or indices.max() >= vectors.shape[1]:
-        return False
     begins = indptr[(indptr > 0) & (indptr < number)]
     ascends[begins - 1] = True  # a row need not ascend from the end of another
     return bool(ascends.all())
@@ -204,13 +202,31 @@ def slices(vectors: csr_matrix) -> Iterator[slice]:
 
 
 def pack_ints(values: Any) -> bytes:
-    """Pack integers as big-endian int32."""
-    return np.asarray(values).astype(">i4").tobytes()
+    """Pack integers as little-endian int32."""
+    return np.asarray(values).astype("<i4", copy=False).tobytes()
 
 
 def pack_matrix(vectors: csr_matrix) -> tuple[bytes, bytes, bytes]:
     """Pack a CSR matrix as indptr, indices and weights."""
     return pack_ints(vectors.indptr), pack_ints(vectors.indices), pack_ints(vectors.data)
+
+
+def pack_queries(queries: Any, width: int) -> bytes | None:
+    """Pack a CSR matrix as one block of indptr, indices and weights, whose values Java checks.
+
+    Returns:
+        None if it is no matrix of int32 arrays that fit each other: `check_vectors` says what is wrong, or
+        converts it.
+    """
+    if not isinstance(queries, csr_matrix) or queries.shape[1] != width:
+        return None
+    arrays = indptr, indices, weights = queries.indptr, queries.indices, queries.data
+    for array in arrays:
+        if type(array) is not np.ndarray or array.dtype != np.int32 or array.ndim != 1:
+            return None
+    if len(indptr) != queries.shape[0] + 1 or len(indices) != len(weights):
+        return None
+    return pack_ints(np.concatenate(arrays))
 
 
 def pack_strings(strings: Sequence[str]) -> tuple[bytes, bytes]:

@@ -55,3 +55,42 @@ def brute_force(
         best = [int(d) for d in np.lexsort((np.arange(len(ids)), -row))[:k] if row[d] > 0]
         answers.append(([ids[d] for d in best], [int(row[d]) for d in best]))
     return answers
+
+
+def of_arrays(**changed: Any) -> csr_matrix:
+    """A matrix of three rows whose arrays were replaced after scipy looked at them."""
+    matrix = csr_matrix(np.array([[3, 0, 2, 0], [0, 5, 0, 0], [0, 0, 0, 1]], np.int32))
+    assert matrix.has_canonical_format
+    for name, array in changed.items():
+        setattr(matrix, name, array)
+    return matrix
+
+
+DO_NOT_FIT = [
+    {"indptr": np.array([0, 3, 2, 4])},  # descends
+    {"indptr": np.array([1, 2, 3, 4])},  # begins late
+    {"indptr": np.array([0, 2, 3, 9])},  # ends behind the weights
+    {"indptr": np.array([0, 2, 4])},  # of two rows
+    {"indptr": np.array([0, 1, 2, 3, 4])},  # of four
+    {"indptr": np.array([0.0, 2.0, 3.0, 4.0])},
+    {"indptr": None},
+    {"indices": np.array([0, 2, 1, 9])},
+    {"indices": np.array([0, -1, 1, 3])},
+    {"indices": np.array([0, 2**32 + 1, 1, 3])},
+    {"indices": np.array([0, 2.5, 1, 3])},
+    {"indices": np.array([0, 2, 1])},
+    {"indices": [0, 2, 1, 3]},
+    {"data": np.array([3, 2], np.int32)},
+    {"data": np.ones((4, 1), np.int32)},
+    {"_shape": (4, 4)},
+    {"_shape": (2, 4)},
+]
+"""Arrays that do not belong together in `of_arrays`."""
+
+REPLACED = [
+    ({"indices": np.array([2, 0, 1, 3])}, [[2, 0, 3, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
+    ({"indices": np.array([2, 2, 1, 3])}, [[0, 0, 5, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
+    ({"indptr": np.array([0, 2, 3, 3])}, [[3, 0, 2, 0], [0, 5, 0, 0], [0, 0, 0, 0]]),
+    ({"data": np.array([3, 0, 5, 1], np.int32)}, [[3, 0, 0, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
+]
+"""Arrays that do, in ways of which scipy does not know, and what the matrix then is."""

@@ -1,11 +1,21 @@
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from bridge_corpus import SETTINGS, Corpus, brute_force, literal, random_vectors
+from bridge_corpus import (
+    DO_NOT_FIT,
+    REPLACED,
+    SETTINGS,
+    Corpus,
+    brute_force,
+    literal,
+    of_arrays,
+    random_vectors,
+)
 from scipy.sparse import csr_matrix
 
 import anserini_bridge.vectors
@@ -198,7 +208,7 @@ def test_a_call_reaches_its_own_index_when_another_thread_calls_between(
 
     with ImpactSearcher(small) as searcher, ImpactSearcher(tmp_path / "other") as other:
         expected = answer(searcher)
-        for name in ("pack_matrix", "pack_strings", "pack_ints"):
+        for name in ("pack_queries", "pack_matrix", "pack_strings", "pack_ints"):
             monkeypatch.setattr(f"anserini_bridge.searcher.{name}", between(name, other))
         assert answer(searcher) == expected
 
@@ -331,6 +341,50 @@ def test_wrong_vocabulary_names_both(small: Path) -> None:
         ImpactSearcher(small, ["a", "b"])
     with pytest.raises(VocabularyMismatch):
         ImpactSearcher(small, ["b", "a", "c"])
+
+
+@pytest.fixture(scope="module")
+def four_words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImpactSearcher]:
+    """A document for each of four words."""
+    path = tmp_path_factory.mktemp("four") / "i"
+    with ImpactWriter(path, ["a", "b", "c", "d"], **SETTINGS) as writer:
+        writer.add(["a", "b", "c", "d"], csr_matrix(np.eye(4, dtype=np.int32)))
+    with ImpactSearcher(path) as searcher:
+        yield searcher
+
+
+def int32(changed: dict[str, Any]) -> dict[str, Any]:
+    """The arrays in the type that search lets Java check, if their values fit."""
+
+    def converted(array: Any) -> Any:
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "i":
+            return array
+        small = array.astype(np.int32)
+        return small if np.array_equal(small, array) else array
+
+    return {name: converted(array) for name, array in changed.items()}
+
+
+@pytest.mark.parametrize("changed", DO_NOT_FIT, ids=str)
+def test_queries_whose_arrays_do_not_belong_together(
+    four_words: ImpactSearcher, changed: dict[str, Any]
+) -> None:
+    for arrays in (changed, int32(changed)):
+        with pytest.raises(BadVectors, match=r"^the sparse matrix is malformed \(.*\): make it again"):
+            four_words.search(of_arrays(**arrays))
+
+
+@pytest.mark.parametrize(("changed", "wanted"), REPLACED, ids=str)
+def test_queries_that_are_put_right(
+    four_words: ImpactSearcher, changed: dict[str, Any], wanted: list[list[int]]
+) -> None:
+    for arrays in (changed, int32(changed)):
+        ids, scores = four_words.search(of_arrays(**arrays))
+        found = [
+            [dict(zip(names, row.tolist(), strict=True)).get(word, 0) for word in "abcd"]
+            for names, row in zip(ids, scores, strict=True)
+        ]
+        assert found == wanted
 
 
 def test_bad_requests(small: Path) -> None:

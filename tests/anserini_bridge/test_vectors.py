@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bridge_corpus import random_vectors
+from bridge_corpus import DO_NOT_FIT, REPLACED, of_arrays, random_vectors
 from scipy.sparse import csc_matrix, csr_array, csr_matrix
 
 from anserini_bridge import BadVectors
@@ -15,6 +15,7 @@ from anserini_bridge.vectors import (
     check_vocabulary,
     pack_ints,
     pack_matrix,
+    pack_queries,
     pack_strings,
     slices,
     unpack_strings,
@@ -132,12 +133,15 @@ def test_slices_cover_all_rows_once_and_are_small(
     assert list(slices(vectors[:0])) == []
 
 
-def test_numbers_are_packed_big_endian() -> None:
+def test_numbers_are_packed_little_endian() -> None:
     numbers = [0, 1, -1, 258, 2**31 - 1, -(2**31)]
-    assert pack_ints(numbers) == b"".join(number.to_bytes(4, "big", signed=True) for number in numbers)
+    assert pack_ints(numbers) == b"".join(number.to_bytes(4, "little", signed=True) for number in numbers)
     assert pack_ints([]) == b""
     vectors = csr_matrix([[0, 3, 0], [0, 0, 0], [7, 0, 9]])
     assert pack_matrix(vectors) == (pack_ints([0, 1, 1, 3]), pack_ints([1, 0, 2]), pack_ints([3, 7, 9]))
+    ready = vectors.astype(np.int32)
+    assert pack_queries(ready, 3) == b"".join(pack_matrix(vectors))
+    assert [pack_queries(other, 3) for other in (vectors, ready[:, :2], ready.tocsc(), None)] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -147,41 +151,10 @@ def test_numbers_are_packed_big_endian() -> None:
 def test_strings_are_packed_with_their_ends_and_unpacked(strings: list[str], ends: list[int]) -> None:
     block, packed = pack_strings(strings)
     assert (block, packed) == ("".join(strings).encode(), pack_ints(ends))
-    assert unpack_strings(block, np.frombuffer(packed, ">i4").tolist()) == strings
+    assert unpack_strings(block, np.frombuffer(packed, "<i4").tolist()) == strings
 
 
-def of_arrays(**changed: Any) -> csr_matrix:
-    """A matrix of three rows whose arrays were replaced after scipy looked at them."""
-    matrix = csr_matrix(np.array([[3, 0, 2, 0], [0, 5, 0, 0], [0, 0, 0, 1]], np.int32))
-    assert matrix.has_canonical_format
-    for name, array in changed.items():
-        setattr(matrix, name, array)
-    return matrix
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"indptr": np.array([0, 3, 2, 4])},  # descends
-        {"indptr": np.array([1, 2, 3, 4])},  # begins late
-        {"indptr": np.array([0, 2, 3, 9])},  # ends behind the weights
-        {"indptr": np.array([0, 2, 4])},  # of two rows
-        {"indptr": np.array([0, 1, 2, 3, 4])},  # of four
-        {"indptr": np.array([0.0, 2.0, 3.0, 4.0])},
-        {"indptr": None},
-        {"indices": np.array([0, 2, 1, 9])},
-        {"indices": np.array([0, -1, 1, 3])},
-        {"indices": np.array([0, 2**32 + 1, 1, 3])},
-        {"indices": np.array([0, 2.5, 1, 3])},
-        {"indices": np.array([0, 2, 1])},
-        {"indices": [0, 2, 1, 3]},
-        {"data": np.array([3, 2], np.int32)},
-        {"data": np.ones((4, 1), np.int32)},
-        {"_shape": (4, 4)},
-        {"_shape": (2, 4)},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changed", DO_NOT_FIT, ids=str)
 def test_arrays_that_do_not_belong_together(changed: dict[str, Any]) -> None:
     with pytest.raises(BadVectors, match=r"^the sparse matrix is malformed \(.*\): make it again"):
         check_vectors(of_arrays(**changed), 4)
@@ -203,16 +176,7 @@ def test_a_malformed_matrix_of_another_kind() -> None:
             check_vectors(matrix, 3)
 
 
-@pytest.mark.parametrize(
-    ("changed", "wanted"),
-    [
-        ({"indices": np.array([2, 0, 1, 3])}, [[2, 0, 3, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
-        ({"indices": np.array([2, 2, 1, 3])}, [[0, 0, 5, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
-        ({"indptr": np.array([0, 2, 3, 3])}, [[3, 0, 2, 0], [0, 5, 0, 0], [0, 0, 0, 0]]),
-        ({"data": np.array([3, 0, 5, 1], np.int32)}, [[3, 0, 0, 0], [0, 5, 0, 0], [0, 0, 0, 1]]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("changed", "wanted"), REPLACED, ids=str)
 def test_what_scipy_believes_of_replaced_arrays_does_not_count(
     changed: dict[str, Any], wanted: list[list[int]]
 ) -> None:

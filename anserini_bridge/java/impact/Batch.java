@@ -6,13 +6,11 @@ import java.util.Queue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A CSR matrix of queries and its answers; each thread that calls it takes the next query in turn. */
+/** Queries and their answers; each thread that calls it takes the next query in turn. */
 final class Batch implements Callable<Void> {
   private final Snapshot snapshot;
   private final Queue<Query> idle; // whose arrays are reused
-  private final int[] indptr;
-  private final int[] indices;
-  private final int[] weights;
+  private final Queries queries;
   private final int k;
   private final double alpha;
   private final DocumentSet allowed; // null: all documents
@@ -23,22 +21,18 @@ final class Batch implements Callable<Void> {
   Batch(
       Snapshot snapshot,
       Queue<Query> idle,
-      int[] indptr,
-      int[] indices,
-      int[] weights,
+      Queries queries,
       int k,
       double alpha,
       DocumentSet allowed) {
     this.snapshot = snapshot;
     this.idle = idle;
-    this.indptr = indptr;
-    this.indices = indices;
-    this.weights = weights;
+    this.queries = queries;
     this.k = k;
     this.alpha = alpha;
     this.allowed = allowed;
-    scores = new long[indptr.length - 1][];
-    ids = new byte[indptr.length - 1][][];
+    scores = new long[queries.count][];
+    ids = new byte[queries.count][][];
   }
 
   @Override
@@ -46,8 +40,7 @@ final class Batch implements Callable<Void> {
     Query known = idle.poll();
     Query query = known == null ? new Query() : known;
     for (int q = next.getAndIncrement(); q < scores.length; q = next.getAndIncrement()) {
-      TopK best =
-          query.search(snapshot, indices, weights, indptr[q], indptr[q + 1], k, alpha, allowed);
+      TopK best = query.search(snapshot, queries, q, k, alpha, allowed);
       int[] documents = new int[best.size()];
       scores[q] = new long[best.size()];
       for (int rank = 0; rank < best.size(); rank++) {
@@ -70,8 +63,7 @@ final class Batch implements Callable<Void> {
       }
     }
     ByteBuffer out =
-        ByteBuffer.allocate(
-            scores.length * Integer.BYTES + hits * (Long.BYTES + Integer.BYTES) + length);
+        Packed.buffer(scores.length * Integer.BYTES + hits * (Long.BYTES + Integer.BYTES) + length);
     for (long[] row : scores) {
       out.putInt(row.length);
     }

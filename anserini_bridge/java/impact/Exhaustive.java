@@ -16,28 +16,23 @@ final class Exhaustive {
   private final long[] sums = new long[WINDOW];
 
   /**
-   * Offers a segment's documents to the k best for the query indices[start:end], weights[start:end].
+   * Offers a segment's documents to the k best for a query.
    *
    * @param allowed the documents that may be found, see DocumentSet; null: all
    */
   void search(
-      Segment segment,
-      int[] indices,
-      int[] weights,
-      int start,
-      int end,
-      TopK best,
-      long[] allowed)
+      Segment segment, Queries queries, int row, TopK best, long[] allowed)
       throws IOException {
-    PostingsEnum[] postings = new PostingsEnum[end - start];
-    int[] boosts = new int[end - start];
+    int terms = queries.end(row) - queries.start(row);
+    PostingsEnum[] postings = new PostingsEnum[terms];
+    int[] boosts = new int[terms];
     int count = 0;
-    for (int i = start; i < end; i++) {
-      TermsEnum term = segment.seek(indices[i]);
+    for (int i = queries.start(row); i < queries.end(row); i++) {
+      TermsEnum term = segment.seek(queries.word(i));
       if (term != null) {
         postings[count] = term.postings(null, PostingsEnum.FREQS);
         postings[count].nextDoc();
-        boosts[count++] = weights[i];
+        boosts[count++] = queries.weight(i);
       }
     }
     int maxDoc = segment.maxDoc;

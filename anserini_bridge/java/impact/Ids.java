@@ -90,7 +90,7 @@ final class Ids {
   /**
    * The ids of the live documents.
    *
-   * @return the number of ids, the ends of the ids in the block (both big-endian int32), and the block
+   * @return the number of ids, the ends of the ids in the block (both int32), and the block
    *     of ids (UTF-8)
    */
   static byte[] live(DirectoryReader reader) throws IOException {
@@ -106,7 +106,7 @@ final class Ids {
     for (byte[] id : ids) {
       length = Math.addExact(length, id.length);
     }
-    ByteBuffer out = ByteBuffer.allocate((1 + ids.length) * Integer.BYTES + length);
+    ByteBuffer out = Packed.buffer((1 + ids.length) * Integer.BYTES + length);
     out.putInt(ids.length);
     int end = 0;
     for (byte[] id : ids) {

@@ -1,20 +1,29 @@
 package impact;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.BytesRefHash;
 
-/** Unpacks what Python sends: big-endian int32 arrays, and strings as a UTF-8 block and end offsets. */
+/**
+ * What Python and Java send each other: little-endian numbers, as Python has them on most machines, and
+ * strings as a UTF-8 block and the offset at which each ends.
+ */
 final class Packed {
   private Packed() {}
 
   static int[] ints(byte[] bytes) {
     int[] values = new int[bytes.length / Integer.BYTES];
-    ByteBuffer.wrap(bytes).asIntBuffer().get(values);
+    ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(values);
     return values;
+  }
+
+  /** A buffer for what is sent to Python. */
+  static ByteBuffer buffer(int bytes) {
+    return ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
   }
 
   static String string(byte[] bytes) {

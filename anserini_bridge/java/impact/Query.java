@@ -10,21 +10,21 @@ final class Query {
   private int[] boosts = {};
 
   /**
-   * The k best documents for the query indices[start:end], weights[start:end].
+   * The k best documents for the query in a row.
    *
    * @param alpha see BlockMax
    * @param allowed the documents that may be found; null: all
    */
   TopK search(
       Snapshot snapshot,
-      int[] indices,
-      int[] weights,
-      int start,
-      int end,
+      Queries queries,
+      int row,
       int k,
       double alpha,
       DocumentSet allowed)
       throws IOException {
+    int start = queries.start(row);
+    int end = queries.end(row);
     if (postings.length < end - start) {
       postings = new Postings[end - start];
       boosts = new int[end - start];
@@ -35,17 +35,17 @@ final class Query {
       int count = 0;
       long bound = 0;
       for (int i = start; i < end; i++) {
-        Postings term = segment.postings(indices[i]);
+        Postings term = segment.postings(queries.word(i));
         if (term != Postings.NONE) {
           postings[count] = term;
-          boosts[count++] = weights[i];
-          bound += term.bound(weights[i]);
+          boosts[count++] = queries.weight(i);
+          bound += term.bound(queries.weight(i));
         }
       }
       if (bound <= Integer.MAX_VALUE) {
         blockMax.search(segment, postings, boosts, count, best, alpha, allowedHere);
       } else {
-        exhaustive.search(segment, indices, weights, start, end, best, allowedHere);
+        exhaustive.search(segment, queries, row, best, allowedHere);
       }
     }
     best.finish();

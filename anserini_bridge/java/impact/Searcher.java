@@ -1,7 +1,5 @@
 package impact;
 
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -23,6 +21,7 @@ import org.apache.lucene.store.AlreadyClosedException;
 import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.util.BytesRef;
+import org.apache.lucene.util.IntsRefBuilder;
 
 /**
  * Answers batches of queries on one index; thread-safe.
@@ -148,7 +147,7 @@ public final class Searcher {
     }
   }
 
-  /** In how many documents each word is, with deleted ones until a merge; big-endian int32. */
+  /** In how many documents each word is, with deleted ones until a merge (int32). */
   public static byte[] frequencies(Searcher searcher) throws IOException {
     Snapshot current = searcher.acquire();
     try {
@@ -159,7 +158,7 @@ public final class Searcher {
           counts[word] += term == null ? 0 : term.docFreq();
         }
       }
-      ByteBuffer out = ByteBuffer.allocate(counts.length * Integer.BYTES);
+      ByteBuffer out = Packed.buffer(counts.length * Integer.BYTES);
       out.asIntBuffer().put(counts);
       return out.array();
     } finally {
@@ -168,35 +167,37 @@ public final class Searcher {
   }
 
   /**
-   * Searches every row of a CSR matrix.
+   * Answers some queries.
    *
+   * @param packed the queries, see Queries.read
    * @param allowed the documents that may be found, see DocumentSet; empty: all
-   * @return big-endian: number of hits of each query (int32), then for all hits the scores (int64), the
-   *     ends of the ids in the block (int32), and the block of ids (UTF-8)
+   * @return number of hits of each query (int32), then for all hits the scores (int64), the ends of the
+   *     ids in the block (int32), and the block of ids (UTF-8); nothing if the queries are no valid matrix
    */
   public static byte[] search(
       Searcher searcher,
-      byte[] indptr,
-      byte[] indices,
-      byte[] weights,
+      byte[] packed,
+      int count,
       int k,
       int threads,
       double alpha,
       byte[] allowed)
       throws Exception {
+    Queries queries = Queries.read(packed, count, searcher.words.length);
+    if (queries == null) {
+      return new byte[0];
+    }
     Snapshot current = searcher.acquire();
     try {
       Batch batch =
           new Batch(
               current,
               searcher.idle,
-              Packed.ints(indptr),
-              Packed.ints(indices),
-              Packed.ints(weights),
+              queries,
               k,
               alpha,
               allowed.length == 0 ? null : new DocumentSet(current, allowed));
-      run(batch, Math.min(threads, indptr.length / Integer.BYTES - 1));
+      run(batch, Math.min(threads, count));
       return batch.pack();
     } finally {
       current.reader.decRef();
@@ -206,18 +207,17 @@ public final class Searcher {
   /**
    * The weights of some words in some documents.
    *
-   * @return big-endian int32: the document number of each id (-1: no such id), then a triple for
+   * @return int32: the document number of each id (-1: no such id), then a triple for
    *     every posting: position of the id, position of the word, weight
    */
   public static byte[] weights(Searcher searcher, byte[] idBlock, byte[] idEnds, byte[] terms)
       throws IOException {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    DataOutputStream out = new DataOutputStream(bytes);
+    IntsRefBuilder out = new IntsRefBuilder();
     DirectoryReader current = searcher.acquire().reader;
     try {
       int[] documents = Ids.find(current, Packed.strings(idBlock, idEnds));
       for (int document : documents) {
-        out.writeInt(document);
+        out.append(document);
       }
       for (LeafReaderContext leaf : current.leaves()) {
         int[] rows = rowsIn(leaf, documents);
@@ -228,11 +228,13 @@ public final class Searcher {
     } finally {
       current.decRef();
     }
-    return bytes.toByteArray();
+    ByteBuffer bytes = Packed.buffer(out.length() * Integer.BYTES);
+    bytes.asIntBuffer().put(out.ints(), 0, out.length());
+    return bytes.array();
   }
 
   private void leafWeights(
-      LeafReaderContext leaf, int[] rows, int[] documents, int[] terms, DataOutputStream out)
+      LeafReaderContext leaf, int[] rows, int[] documents, int[] terms, IntsRefBuilder out)
       throws IOException {
     Terms contents = leaf.reader().terms(Writer.CONTENTS);
     if (contents == null) {
@@ -251,9 +253,9 @@ public final class Searcher {
           postings.advance(doc);
         }
         if (postings.docID() == doc) {
-          out.writeInt(row);
-          out.writeInt(position);
-          out.writeInt(postings.freq());
+          out.append(row);
+          out.append(position);
+          out.append(postings.freq());
         }
       }
     }

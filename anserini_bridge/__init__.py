@@ -45,12 +45,13 @@ if TYPE_CHECKING:
     )
     from anserini_bridge.pseudo_documents import write_json_vectors
     from anserini_bridge.runtime import JavaHome, find_anserini, find_jar, find_java, lucene_version
-    from anserini_bridge.searcher import ImpactSearcher
+    from anserini_bridge.searcher import AllowedDocuments, ImpactSearcher
     from anserini_bridge.storage import folder_megabytes
     from anserini_bridge.writer import ImpactWriter, update_index
 
 __all__ = [
     "FORMAT_VERSION",
+    "AllowedDocuments",
     "BadVectors",
     "BridgeError",
     "CorruptIndex",
@@ -98,6 +99,7 @@ _MODULES = {
     "CorruptIndex": "errors",
     "Damaged": "integrity",
     "FixableError": "errors",
+    "AllowedDocuments": "searcher",
     "ImpactSearcher": "searcher",
     "ImpactWriter": "writer",
     "IndexHeader": "metadata",

@@ -62,6 +62,14 @@ class _Folder:
         self.close.atexit = False  # Java ends with the program
 
 
+@dataclass(frozen=True)
+class AllowedDocuments:
+    """Documents that searches of one state of an index may find, see `ImpactSearcher.allow`."""
+
+    state: str
+    java: Any
+
+
 class ImpactSearcher:
     """Searches an index; may be used by several threads at once.
 
@@ -151,7 +159,7 @@ class ImpactSearcher:
         k: int = 10,
         threads: int = 1,
         alpha: float = 1.0,
-        allowed: NDArray[np.bool_] | None = None,
+        allowed: NDArray[np.bool_] | AllowedDocuments | None = None,
     ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
         """Return the k best documents for each of n queries, by the dot product (Eq. 24 of LexLIP).
 
@@ -163,8 +171,9 @@ class ImpactSearcher:
             alpha: 1 is exact. With a lower value, a part of the index is skipped unless alpha times its
                 highest possible score reaches the k best so far: faster, but some of the k best may be
                 missed. Scores are exact at any alpha.
-            allowed: bool [D], the documents that may be found, by their numbers; None: all. Numbers are those
-                of one state, so ask for them and search inside one `hold`.
+            allowed: bool [D], the documents that may be found, by their numbers; None: all. For many searches
+                among the same documents, let `allow` prepare them once. Numbers are those of one state, so
+                ask for them and search inside one `hold`.
 
         Returns:
             For each query the ids, best first, and their scores. Equal scores come in the order in which
@@ -180,12 +189,11 @@ class ImpactSearcher:
                 raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1")
         if not 0 < alpha <= 1:
             raise BadVectors(f"alpha is {alpha!r}: give a number above 0 and at most 1")
-        if allowed is not None and (allowed.dtype != np.bool_ or allowed.shape != (opened.size,)):
-            raise BadVectors(
-                f"allowed is {allowed.dtype} {list(allowed.shape)}: give bool [{opened.size}], as the index"
-                " has in this state"
-            )
-        bits = b"" if allowed is None else np.packbits(allowed, bitorder="little").tobytes()
+        if isinstance(allowed, np.ndarray):
+            allowed = self.allow(allowed)
+        if allowed is not None and allowed.state != self.state:
+            raise BadVectors("the allowed documents are of another state of the index: prepare them again")
+        chosen = None if allowed is None else allowed.java
         k = min(int(k), max(1, len(self)))
         step = max(int(threads), _MAX_HITS // k)
         ids: list[list[str]] = []
@@ -195,7 +203,9 @@ class ImpactSearcher:
             """Return whether Java accepts the queries."""
             with java_errors(self.path):
                 answer = (
-                    _java().search(opened.java, packed, rows, k, int(threads), float(alpha), bits).tostring()
+                    _java()
+                    .search(opened.java, packed, rows, k, int(threads), float(alpha), chosen)
+                    .tostring()
                 )
             if answer:
                 _unpack_hits(answer, rows, ids, scores)
@@ -208,6 +218,25 @@ class ImpactSearcher:
                 part = queries[start : start + step]
                 ask(b"".join(pack_matrix(part)), part.shape[0])
         return ids, scores
+
+    def allow(self, allowed: NDArray[np.bool_]) -> AllowedDocuments:
+        """Prepare documents that may be found for many searches of this state.
+
+        Args:
+            allowed: bool [D], by the documents' numbers; see `search`.
+
+        Raises:
+            BadVectors: it is of another type or length.
+        """
+        opened = self._opened
+        if allowed.dtype != np.bool_ or allowed.shape != (opened.size,):
+            raise BadVectors(
+                f"allowed is {allowed.dtype} {list(allowed.shape)}: give bool [{opened.size}], as the index"
+                " has in this state"
+            )
+        bits = np.packbits(allowed, bitorder="little").tobytes()
+        with java_errors(self.path):
+            return AllowedDocuments(self.state, _java().allow(opened.java, bits))
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
         """Return what each word adds to the scores of n documents.

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anserini_bridge import UnknownId
@@ -106,6 +107,7 @@ class IndexState:
             self.stage = opened.enter_context(stage.hold())
             self.photos, *self._more = (opened.enter_context(table) for table in self.stage.tables())
             self._opened = opened.pop_all()
+        self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
         self._users = 1
         self._lock = threading.Lock()
 
@@ -113,6 +115,10 @@ class IndexState:
     def name(self) -> str:
         """What cursors call it."""
         return digest(self.stage.state)
+
+    def _allow(self, filters: Filters | None, without: tuple[str, ...]) -> Any:
+        """Return the photos that meet filters and lack some words, as the stage's search takes them."""
+        return self.stage.allow(self.photos.select(filters) if filters else None, without)
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; of two indexes the first may lack some."""
@@ -199,9 +205,8 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
         state, asked, how: where, what and how to search.
         number: of hits.
     """
-    filters, by_date = how.get("filters"), how.get("sort") == "date"
-    among = state.photos.select(filters) if filters else None
-    allowed = state.stage.allow(among, asked.without)
+    by_date = how.get("sort") == "date"
+    allowed = state.allow(how.get("filters"), asked.without)
 
     def search(k: int) -> list[FoundPhoto]:
         (ids,), (scores,) = state.stage.search([asked.encoded], k, allowed)

@@ -1,5 +1,6 @@
 """Search among a set of allowed documents against the plain formula."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,29 @@ def test_search_among_allowed_documents(updated: Path, share: float, top: int, k
         ids, scores = searcher.search(queries, k, threads=2, allowed=allowed)
     expected = brute_force(queries, vectors[rows], [f"{row}" for row in rows], k)
     assert [(i, s.tolist()) for i, s in zip(ids, scores, strict=True)] == expected
+
+
+def test_a_prepared_set_finds_the_same_in_its_own_state_only(updated: Path, tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    shutil.copytree(updated, path)
+    queries = random_vectors(12, 200, 0.06, 5, seed=4)
+    with ImpactSearcher(path) as searcher:
+        mask = np.random.default_rng(5).random(searcher.size) < 0.1
+        prepared = searcher.allow(mask)
+        for k in (1, 10):
+            wanted, found = (
+                searcher.search(queries, k, allowed=mask),
+                searcher.search(queries, k, allowed=prepared),
+            )
+            assert found[0] == wanted[0]
+            assert all(map(np.array_equal, found[1], wanted[1]))
+        with searcher.hold() as held:
+            with update_index(path) as writer:
+                writer.delete(["1"])
+            assert searcher.refresh()
+            with pytest.raises(BadVectors, match="of another state of the index: prepare them again"):
+                searcher.search(queries, allowed=prepared)
+            assert held.search(queries, 10, allowed=prepared)[0] == wanted[0]
 
 
 def test_deleted_documents_are_never_found(updated: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.engine import Results, Scores
+from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import WithoutWords
 from lexlip.search.answering import DATED, Asked, IndexState, find
 
@@ -102,3 +103,16 @@ def test_groups_go_as_deep_as_is_needed(state_of: Any) -> None:
         assert [(photo.id, list(photo.duplicates)) for photo in found[:number]] == [
             (str(2 * row), [str(2 * row + 1)]) for row in range(min(number, NUMBER // 2))
         ][: len(found)]
+
+
+def test_what_filters_allow_is_looked_up_once_in_a_state(
+    state_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selected: list[Filters] = []
+    monkeypatch.setattr(Table, "select", lambda self, filters: selected.append(filters) or [], raising=False)
+    monkeypatch.setattr(Stage, "allow", lambda self, ids, without=(): ids)
+    for state in (state_of(None), state_of(None)):
+        for year in ("2014", "2015", "2014"):
+            find(state, SENTENCE, 3, {"filters": Filters(after=year)})
+        find(state, SENTENCE, 3, {"filters": Filters()})
+    assert selected == 2 * [Filters(after="2014"), Filters(after="2015")]

@@ -10,7 +10,8 @@ import org.apache.lucene.index.TermsEnum;
  * The live documents that a search may return, a bit each. A segment's bits begin with a long of their
  * own, so that each block of BlockMax has its bits in one.
  */
-final class DocumentSet {
+public final class DocumentSet {
+  private final Object state; // of the reader
   private final long[][] segments; // by the ordinal of the leaf
 
   /** @param allowed a bit for each document of the reader, the lowest bit of a byte first */
@@ -18,6 +19,7 @@ final class DocumentSet {
     if (allowed.length != bytes(snapshot.reader.maxDoc())) {
       throw new IllegalArgumentException("the set is of another state of the index");
     }
+    state = state(snapshot);
     ByteBuffer bytes =
         ByteBuffer.allocate(allowed.length + 2 * Long.BYTES) // zeros for the last segment's end
             .order(ByteOrder.LITTLE_ENDIAN)
@@ -43,6 +45,17 @@ final class DocumentSet {
       bits[bits.length - 1] &= -1L >>> beyond;
     }
     return bits;
+  }
+
+  private static Object state(Snapshot snapshot) {
+    return snapshot.reader.getReaderCacheHelper().getKey();
+  }
+
+  /** Refuses a search of another state of the index. */
+  void check(Snapshot snapshot) {
+    if (state(snapshot) != state) {
+      throw new IllegalArgumentException("the set is of another state of the index");
+    }
   }
 
   /** A segment's bits. */

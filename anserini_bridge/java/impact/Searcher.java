@@ -147,6 +147,16 @@ public final class Searcher {
     }
   }
 
+  /** The documents that searches may find, from a bit each; see DocumentSet. */
+  public static DocumentSet allow(Searcher searcher, byte[] allowed) throws IOException {
+    Snapshot current = searcher.acquire();
+    try {
+      return new DocumentSet(current, allowed);
+    } finally {
+      current.reader.decRef();
+    }
+  }
+
   /** In how many documents each word is, with deleted ones until a merge (int32). */
   public static byte[] frequencies(Searcher searcher) throws IOException {
     Snapshot current = searcher.acquire();
@@ -170,7 +180,7 @@ public final class Searcher {
    * Answers some queries.
    *
    * @param packed the queries, see Queries.read
-   * @param allowed the documents that may be found, see DocumentSet; empty: all
+   * @param allowed the documents that may be found; null: all
    * @return number of hits of each query (int32), then for all hits the scores (int64), the ends of the
    *     ids in the block (int32), and the block of ids (UTF-8); nothing if the queries are no valid matrix
    */
@@ -181,7 +191,7 @@ public final class Searcher {
       int k,
       int threads,
       double alpha,
-      byte[] allowed)
+      DocumentSet allowed)
       throws Exception {
     Queries queries = Queries.read(packed, count, searcher.words.length);
     if (queries == null) {
@@ -189,14 +199,10 @@ public final class Searcher {
     }
     Snapshot current = searcher.acquire();
     try {
-      Batch batch =
-          new Batch(
-              current,
-              searcher.idle,
-              queries,
-              k,
-              alpha,
-              allowed.length == 0 ? null : new DocumentSet(current, allowed));
+      if (allowed != null) {
+        allowed.check(current);
+      }
+      Batch batch = new Batch(current, searcher.idle, queries, k, alpha, allowed);
       run(batch, Math.min(threads, count));
       return batch.pack();
     } finally {

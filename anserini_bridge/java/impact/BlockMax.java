@@ -41,7 +41,7 @@ final class BlockMax {
   private int count;
   private TopK best;
   private double alpha;
-  private long[] allowed;
+  private DocumentSet.Part allowed;
 
   /**
    * Offers the documents of a segment to the k best.
@@ -58,7 +58,7 @@ final class BlockMax {
       int count,
       TopK best,
       double alpha,
-      long[] allowed) {
+      DocumentSet.Part allowed) {
     this.terms = terms;
     this.boosts = boosts;
     this.count = count;
@@ -70,10 +70,8 @@ final class BlockMax {
     prepare(groups);
     addBounds(groups * Postings.QUADS);
     if (allowed != null) {
-      for (int block = 0; block < allowed.length; block++) {
-        if (allowed[block] == 0) {
-          bounds[block & 3][block >>> 2] = -1;
-        }
+      for (int block : allowed.emptyBlocks) {
+        bounds[block & 3][block >>> 2] = -1;
       }
     }
     maxOfFour(quadBounds, bounds[0], bounds[1], bounds[2], bounds[3], groups * Postings.QUADS);
@@ -220,7 +218,7 @@ final class BlockMax {
     few = 0;
     for (long open = blocks; open != 0; open &= open - 1) {
       int block = Long.numberOfTrailingZeros(open);
-      long documents = allowed[group * Postings.BLOCKS + block];
+      long documents = allowed.bits[group * Postings.BLOCKS + block];
       if (few + Long.bitCount(documents) > most) {
         return false;
       }

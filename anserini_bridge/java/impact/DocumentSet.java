@@ -3,6 +3,7 @@ package impact;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.stream.IntStream;
 import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.TermsEnum;
 
@@ -12,7 +13,18 @@ import org.apache.lucene.index.TermsEnum;
  */
 public final class DocumentSet {
   private final Object state; // of the reader
-  private final long[][] segments; // by the ordinal of the leaf
+  private final Part[] segments; // by the ordinal of the leaf
+
+  /** The documents of a segment. */
+  static final class Part {
+    final long[] bits;
+    final int[] emptyBlocks; // of BlockMax: without an allowed document
+
+    private Part(long[] bits) {
+      this.bits = bits;
+      emptyBlocks = IntStream.range(0, bits.length).filter(block -> bits[block] == 0).toArray();
+    }
+  }
 
   /** @param allowed a bit for each document of the reader, the lowest bit of a byte first */
   DocumentSet(Snapshot snapshot, byte[] allowed) {
@@ -24,9 +36,9 @@ public final class DocumentSet {
         ByteBuffer.allocate(allowed.length + 2 * Long.BYTES) // zeros for the last segment's end
             .order(ByteOrder.LITTLE_ENDIAN)
             .put(0, allowed);
-    segments = new long[snapshot.reader.leaves().size()][];
+    segments = new Part[snapshot.reader.leaves().size()];
     for (Segment segment : snapshot.segments) {
-      segments[segment.leaf.ord] = bits(bytes, segment);
+      segments[segment.leaf.ord] = new Part(bits(bytes, segment));
     }
   }
 
@@ -58,8 +70,7 @@ public final class DocumentSet {
     }
   }
 
-  /** A segment's bits. */
-  long[] of(Segment segment) {
+  Part of(Segment segment) {
     return segments[segment.leaf.ord];
   }
 

@@ -21,7 +21,7 @@ final class Exhaustive {
    * @param allowed the documents that may be found, see DocumentSet; null: all
    */
   void search(
-      Segment segment, Queries queries, int row, TopK best, long[] allowed)
+      Segment segment, Queries queries, int row, TopK best, DocumentSet.Part allowed)
       throws IOException {
     int terms = queries.end(row) - queries.start(row);
     PostingsEnum[] postings = new PostingsEnum[terms];

@@ -31,7 +31,7 @@ final class Query {
     }
     TopK best = new TopK(Math.min(k, snapshot.reader.numDocs()), snapshot);
     for (Segment segment : snapshot.segments) {
-      long[] allowedHere = allowed == null ? null : allowed.of(segment);
+      DocumentSet.Part allowedHere = allowed == null ? null : allowed.of(segment);
       int count = 0;
       long bound = 0;
       for (int i = start; i < end; i++) {

@@ -45,10 +45,10 @@ final class Segment {
    *
    * @param allowed the live documents that it may find, see DocumentSet; null: all live ones
    */
-  boolean allows(int document, long[] allowed) {
+  boolean allows(int document, DocumentSet.Part allowed) {
     return allowed == null
         ? live == null || live.get(document)
-        : (allowed[document >>> 6] >>> document & 1) != 0;
+        : (allowed.bits[document >>> 6] >>> document & 1) != 0;
   }
 
   /** The live documents, a bit each, lowest first; null: no document is deleted. */

@@ -20,7 +20,7 @@ final class BlockMax {
   private static final int SHORT = 64; // postings added in the time one block is looked up; at least Postings.MANY
   private static final int TERMS = 3; // added between two checks of the bounds
   private static final int PART = 1024; // quads whose largest weights are fetched ahead
-  private static final int LOOK_UP = 16; // postings that are added in the time one is looked up
+  private static final int LOOK_UP = 12; // postings that are added in the time one is looked up
 
   private final int[] sums = new int[Postings.GROUP];
   private final int[] tops = new int[4 * Postings.BLOCKS]; // of each strip: no sum is higher
@@ -212,7 +212,9 @@ final class BlockMax {
     int longest = SHORT * Long.bitCount(blocks);
     long postings = 0;
     for (int i = 0; i < count; i++) {
-      postings += Math.min(longest, terms[i].end(group) - terms[i].start(group));
+      boolean asTriples = triples(i, group, longest) != null;
+      int number = asTriples ? Postings.FULL / 2 : terms[i].end(group) - terms[i].start(group);
+      postings += Math.min(longest, number);
     }
     long most = Math.min(postings / (LOOK_UP * count), Postings.GROUP);
     few = 0;

@@ -99,6 +99,7 @@ def test_without_free_processors_it_ends_and_with_one_it_makes_all_shards(
         assert (done["photos"], done["resumed"], done["unlisted"]) == (21, 7, [])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_a_cluster_with_another_model_is_one_sentence(tmp_path: Path, model_folder: Path) -> None:
     (tar,) = write_tars(tmp_path / "tars", 1)

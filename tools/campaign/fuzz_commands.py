@@ -248,8 +248,8 @@ def _keys(section: type, above: str = "") -> list[str]:
 
 
 ATTACKS = (
-    Attack("fuzz.queries", queries, tries=1500, short=150, seconds=30),
-    Attack("fuzz.options", options, tries=200, short=8, seconds=120),
-    Attack("fuzz.configs", configs, tries=1500, short=150, seconds=30),
+    Attack("fuzz.queries", queries, tries=1500, short=75, seconds=30),
+    Attack("fuzz.options", options, tries=200, short=4, seconds=120),
+    Attack("fuzz.configs", configs, tries=1500, short=75, seconds=30),
     Attack("fuzz.dry-runs", dry_runs, tries=100, short=0, seconds=120),
 )

@@ -181,7 +181,7 @@ def huge_tiff(random: Random) -> bytes:
 
 BOMBS: tuple[Callable[[Random], bytes], ...] = (huge_png, text_bomb, huge_gif, many_scans, huge_tiff)
 ATTACKS = (
-    Attack("fuzz.pictures", mutated, tries=5000, short=800, seconds=30),
+    Attack("fuzz.pictures", mutated, tries=5000, short=300, seconds=30),
     Attack("fuzz.picture-bombs", bombs, tries=60, short=10, seconds=30),
-    Attack("fuzz.picture-facts", facts, tries=1200, short=150, seconds=30),
+    Attack("fuzz.picture-facts", facts, tries=1200, short=75, seconds=30),
 )

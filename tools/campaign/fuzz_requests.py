@@ -258,6 +258,6 @@ def _message(number: int | None, method: str, params: Any) -> str:
 
 
 ATTACKS = (
-    Attack("fuzz.requests", requests, tries=1500, short=150, seconds=90),
+    Attack("fuzz.requests", requests, tries=1500, short=75, seconds=90),
     Attack("fuzz.messages", messages, tries=5, short=0, seconds=120),
 )

@@ -179,8 +179,8 @@ def _member(tar: tarfile.TarFile, name: str, data: bytes, kind: bytes = tarfile.
 
 
 ATTACKS = (
-    Attack("fuzz.tars", tars, tries=800, short=100, seconds=30),
-    Attack("fuzz.tables", tables, tries=1000, short=150, seconds=30),
-    Attack("fuzz.split-files", split_files, tries=800, short=100, seconds=30),
+    Attack("fuzz.tars", tars, tries=800, short=50, seconds=30),
+    Attack("fuzz.tables", tables, tries=1000, short=75, seconds=30),
+    Attack("fuzz.split-files", split_files, tries=800, short=50, seconds=30),
     Attack("fuzz.folders", folders, tries=300, short=50, seconds=30),
 )

@@ -217,9 +217,9 @@ def moments(random: Random, place: Workplace) -> None:
 
 
 ATTACKS = (
-    Attack("fuzz.writers", writers, tries=300, short=20, seconds=30),
-    Attack("fuzz.searchers", searchers, tries=1200, short=200, seconds=30),
-    Attack("fuzz.quantize", quantized, tries=800, short=100, seconds=30),
+    Attack("fuzz.writers", writers, tries=300, short=10, seconds=30),
+    Attack("fuzz.searchers", searchers, tries=1200, short=50, seconds=30),
+    Attack("fuzz.quantize", quantized, tries=800, short=50, seconds=30),
     Attack("fuzz.metadata", metadata, tries=120, short=15, seconds=60),
     Attack("fuzz.writers-left", moments, tries=40, short=5, seconds=30),
 )

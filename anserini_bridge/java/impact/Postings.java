@@ -24,8 +24,8 @@ final class Postings {
   private static final int STEPS = 255;
   private static final int MAX_WEIGHT = (1 << (32 - GROUP_BITS)) - 1;
   private static final int DENSE = 16; // a term is dense if it is in at least one of this many blocks
-  static final int FULL = 1024; // postings of a term in a group: from here on it has triples there
   private static final int MANY = 24; // postings of a term in a group: from here on it has records there
+  static final int FULL = 1024; // and from here on triples
 
   /** A term that is not in the segment. */
   static final Postings NONE = new Postings(1);

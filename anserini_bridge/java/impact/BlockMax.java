@@ -8,10 +8,10 @@ import java.util.Arrays;
  * <p>Block-max pruning (BMP: Mallia, Suel and Tonellotto, SIGIR 2024) on three levels. The bound of a
  * block is the sum over terms of its largest weight times the query's. Only groups that have a block
  * with a high enough bound are visited. There, all weights of short terms are added up first, and where
- * many blocks are open those of long terms too, which have Triples. Then the
- * strips of the remaining blocks are bounded by those sums and by the largest weights of the other
- * terms. These are added up for the remaining strips, a few terms at a time, and strips whose bound has
- * become too low are dropped in between.
+ * many blocks are open those of long terms too, which have Triples. Then the strips of the remaining
+ * blocks are bounded by those sums and by the largest weights of the other terms. These are added up
+ * for the remaining strips, a few terms at a time, and strips whose bound has become too low are dropped
+ * in between.
  *
  * <p>Not thread-safe: each thread has its own.
  */

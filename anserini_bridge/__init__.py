@@ -94,12 +94,12 @@ __all__ = [
 
 _MODULES = {
     "FORMAT_VERSION": "metadata",
+    "AllowedDocuments": "searcher",
     "BadVectors": "errors",
     "BridgeError": "errors",
     "CorruptIndex": "errors",
     "Damaged": "integrity",
     "FixableError": "errors",
-    "AllowedDocuments": "searcher",
     "ImpactSearcher": "searcher",
     "ImpactWriter": "writer",
     "IndexHeader": "metadata",

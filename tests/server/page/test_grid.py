@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import CDPSession, Page, expect
 
 from tests.server.page.stand_in import Collection, drawn_photos, serving
-from tests.server.page.test_search import expect_hits, ids, until
+from tests.server.page.test_search import expect_hits, ids, until, wheel_to
 
 Visit = Callable[..., Page]
 
@@ -79,8 +79,7 @@ def test_the_focus_stays_while_one_scrolls_away(visit: Visit, site: str) -> None
     page = visit(f"{site}?q=dog", 360)
     page.locator("[data-index='0']").focus()
     page.mouse.move(180, 500)
-    page.mouse.wheel(0, 4000)
-    until(page, lambda: page.evaluate("scrollY") > 2500)
+    wheel_to(page, 2500)
     expect(page.locator("[data-index='0']")).to_be_focused()
     assert page.locator("[data-index='12']").count() == 0
 

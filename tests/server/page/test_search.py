@@ -55,6 +55,16 @@ def until(page: Page, is_so: Callable[[], object]) -> None:
     raise AssertionError("it did not come")
 
 
+def wheel_to(page: Page, place: int) -> None:
+    """Turn the wheel until the page has moved beyond a place; it first ends where its hits end so far."""
+
+    def beyond() -> bool:
+        page.mouse.wheel(0, 400)
+        return bool(page.evaluate(f"scrollY > {place}"))
+
+    until(page, beyond)
+
+
 def shown(page: Page, number: int = 3) -> list[str]:
     """Ids of the first hits, read from the addresses of their pictures."""
     keys = page.locator(".hit img").evaluate_all(
@@ -156,8 +166,7 @@ def test_back_and_forward(visit: Visit, site: str) -> None:
 def test_back_returns_to_the_place_in_the_list(visit: Visit, site: str) -> None:
     page = visit(f"{site}?q=dog", 360)
     expect(page.locator(".hit").first).to_be_visible()
-    page.mouse.wheel(0, 1500)
-    until(page, lambda: page.evaluate("scrollY > 1400"))
+    wheel_to(page, 1400)
     place = page.evaluate("scrollY")
     page.evaluate("document.querySelector('.home').click()")
     expect(page.locator(".welcome")).to_be_visible()

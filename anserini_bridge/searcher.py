@@ -190,7 +190,7 @@ class ImpactSearcher:
         if not 0 < alpha <= 1:
             raise BadVectors(f"alpha is {alpha!r}: give a number above 0 and at most 1")
         if isinstance(allowed, np.ndarray):
-            allowed = self.allow(allowed)
+            allowed = self._allow(allowed, for_many=False)
         if allowed is not None and allowed.state != self.state:
             raise BadVectors("the allowed documents are of another state of the index: prepare them again")
         chosen = None if allowed is None else allowed.java
@@ -222,12 +222,18 @@ class ImpactSearcher:
     def allow(self, allowed: NDArray[np.bool_]) -> AllowedDocuments:
         """Prepare documents that may be found for many searches of this state.
 
+        If at most three quarters of all documents are allowed, these get postings of their own, in memory:
+        those of a word when a query first has it, which takes up to some milliseconds among a million.
+
         Args:
             allowed: bool [D], by the documents' numbers; see `search`.
 
         Raises:
             BadVectors: it is of another type or length.
         """
+        return self._allow(allowed, for_many=True)
+
+    def _allow(self, allowed: NDArray[np.bool_], for_many: bool) -> AllowedDocuments:
         opened = self._opened
         if allowed.dtype != np.bool_ or allowed.shape != (opened.size,):
             raise BadVectors(
@@ -236,7 +242,7 @@ class ImpactSearcher:
             )
         bits = np.packbits(allowed, bitorder="little").tobytes()
         with java_errors(self.path):
-            return AllowedDocuments(self.state, _java().allow(opened.java, bits))
+            return AllowedDocuments(self.state, _java().allow(opened.java, bits, for_many))
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
         """Return what each word adds to the scores of n documents.

@@ -1,16 +1,38 @@
 """Search among a set of allowed documents against the plain formula."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bridge_corpus import SETTINGS, brute_force, random_vectors
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, load_npz, save_npz
 
 from anserini_bridge import BadVectors, ImpactSearcher, ImpactWriter, update_index
 
+FULL = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from scipy.sparse import load_npz
+from anserini_bridge import ImpactSearcher
+work = Path(sys.argv[1])
+queries = load_npz(work / "queries.npz")
+with ImpactSearcher(work / "i") as searcher:
+    sets = [searcher.allow(mask) for mask in np.load(work / "masks.npy")]
+    for _ in range(3):
+        answers = []
+        for allowed in sets:
+            ids, scores = searcher.search(queries, 10, allowed=allowed)
+            answers.append([(names, row.tolist()) for names, row in zip(ids, scores)])
+            searcher.search(queries, 10)
+print(json.dumps(answers))
+"""
 WORDS = [f"w{i}" for i in range(200)]
 ROWS = 9_000
 
@@ -33,7 +55,7 @@ def allowed_rows(share: float) -> NDArray[np.bool_]:
     return chosen
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.01, 0.0005, 0.0])
+@pytest.mark.parametrize("share", [1.0, 0.8, 0.5, 0.1, 0.01, 0.0005, 0.0])
 @pytest.mark.parametrize("top", [5, 2**30], ids=["pruned", "exhaustive"])
 @pytest.mark.parametrize("k", [1, 10, 2_000])
 def test_search_among_allowed_documents(updated: Path, share: float, top: int, k: int) -> None:
@@ -44,9 +66,13 @@ def test_search_among_allowed_documents(updated: Path, share: float, top: int, k
     with ImpactSearcher(updated) as opened, opened.hold() as searcher:
         allowed = np.zeros(searcher.size, np.bool_)
         allowed[searcher.numbers([f"{row}" for row in rows])] = True
-        ids, scores = searcher.search(queries, k, threads=2, allowed=allowed)
+        answers = [
+            searcher.search(queries, k, threads=2, allowed=each)
+            for each in (allowed, searcher.allow(allowed))
+        ]
     expected = brute_force(queries, vectors[rows], [f"{row}" for row in rows], k)
-    assert [(i, s.tolist()) for i, s in zip(ids, scores, strict=True)] == expected
+    for ids, scores in answers:
+        assert [(i, s.tolist()) for i, s in zip(ids, scores, strict=True)] == expected
 
 
 def test_a_prepared_set_finds_the_same_in_its_own_state_only(updated: Path, tmp_path: Path) -> None:
@@ -70,6 +96,29 @@ def test_a_prepared_set_finds_the_same_in_its_own_state_only(updated: Path, tmp_
             with pytest.raises(BadVectors, match="of another state of the index: prepare them again"):
                 searcher.search(queries, allowed=prepared)
             assert held.search(queries, 10, allowed=prepared)[0] == wanted[0]
+
+
+def test_answers_stay_when_the_memory_of_postings_is_full(tmp_path: Path) -> None:
+    """Java has room for the postings of some words only, and drops them again and again."""
+    vectors = random_vectors(30_000, 100, 0.5, 6, seed=6)
+    with ImpactWriter(tmp_path / "i", WORDS[:100], **SETTINGS) as writer:
+        writer.add([f"{row}" for row in range(30_000)], vectors)
+    np.save(tmp_path / "masks.npy", np.random.default_rng(7).random((3, 30_000)) < [[0.7], [0.5], [0.02]])
+    save_npz(tmp_path / "queries.npz", random_vectors(20, 100, 0.3, 5, seed=8))
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path],
+        env=os.environ | {"JAVA_TOOL_OPTIONS": "-Xmx28m"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    queries, masks = load_npz(tmp_path / "queries.npz"), np.load(tmp_path / "masks.npy")
+    with ImpactSearcher(tmp_path / "i") as searcher:
+        numbers = searcher.numbers([f"{row}" for row in range(30_000)])
+    for mask, answers in zip(masks, json.loads(ran.stdout), strict=True):
+        rows = np.flatnonzero(mask[numbers])
+        expected = brute_force(queries, vectors[rows], [f"{row}" for row in rows], 10)
+        assert [(ids, scores) for ids, scores in answers] == expected
 
 
 def test_deleted_documents_are_never_found(updated: Path) -> None:

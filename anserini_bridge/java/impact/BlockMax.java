@@ -29,7 +29,7 @@ final class BlockMax {
   private final int[] strips = new int[Postings.BLOCKS]; // of each block, a bit per open strip
   private final Runs runs = new Runs();
   private final Triples triples = new Triples();
-  private final int[][] bounds = new int[4][]; // of blocks, by position in the quad, and quad
+  private final int[][] bounds = new int[4][0]; // of blocks, by position in the quad, and quad
   private int[] quadBounds = {};
   private int[] groupBounds = {};
   private int[] longTerms = {};
@@ -37,43 +37,34 @@ final class BlockMax {
   private int few; // documents in places
   private long scored; // blocks of the last group that were scored, a bit each
 
+  private Documents documents;
   private Postings[] terms;
   private int[] boosts;
   private int count;
   private TopK best;
   private double alpha;
-  private DocumentSet.Part allowed;
 
   /**
-   * Offers the documents of a segment to the k best.
+   * Offers those of some documents that a search may find to the k best.
    *
    * @param terms the query's terms, in the first count entries
    * @param boosts the terms' weights in the query; the sum of the terms' bounds must fit into an int
    * @param alpha 1 is exact; bounds are multiplied by a lower value, so that more is skipped
-   * @param allowed the documents that may be found, see DocumentSet; null: all
    */
   void search(
-      Segment segment,
-      Postings[] terms,
-      int[] boosts,
-      int count,
-      TopK best,
-      double alpha,
-      DocumentSet.Part allowed) {
+      Documents documents, Postings[] terms, int[] boosts, int count, TopK best, double alpha) {
+    this.documents = documents;
     this.terms = terms;
     this.boosts = boosts;
     this.count = count;
     this.best = best;
     this.alpha = alpha;
-    this.allowed = allowed;
     sortTerms();
-    int groups = (segment.maxDoc + Postings.GROUP - 1) >>> Postings.GROUP_BITS;
+    int groups = (documents.count + Postings.GROUP - 1) >>> Postings.GROUP_BITS;
     prepare(groups);
     addBounds(groups * Postings.QUADS);
-    if (allowed != null) {
-      for (int block : allowed.emptyBlocks) {
-        bounds[block & 3][block >>> 2] = -1;
-      }
+    for (int block : documents.emptyBlocks()) {
+      bounds[block & 3][block >>> 2] = -1;
     }
     maxOfFour(quadBounds, bounds[0], bounds[1], bounds[2], bounds[3], groups * Postings.QUADS);
     for (int group = 0; group < groups; group++) {
@@ -85,13 +76,13 @@ final class BlockMax {
       if (groupBounds[group] < needed) {
         return;
       }
-      score(group, Math.max(needed, (long) (GOOD * groupBounds[group])), segment);
+      score(group, Math.max(needed, (long) (GOOD * groupBounds[group])));
       groupBounds[group] = close(group);
     }
     for (int group = 0; group < groups; group++) { // in memory order, which the processor prefetches
       long needed = needed(0);
       if (groupBounds[group] >= needed) {
-        score(group, needed, segment);
+        score(group, needed);
       }
     }
   }
@@ -186,10 +177,10 @@ final class BlockMax {
   }
 
   /** Scores the blocks of a group whose bound is good enough. */
-  private void score(int group, long needed, Segment segment) {
+  private void score(int group, long needed) {
     scored = openBlocks(group, needed);
-    if (allowed != null && fewAllowed(group, scored)) {
-      scoreOneByOne(group, segment.docBase);
+    if (documents.areFew() && fewAllowed(group, scored)) {
+      scoreOneByOne(group);
       best.settle();
       return;
     }
@@ -199,7 +190,7 @@ final class BlockMax {
       for (int open = strips[block]; open != 0; open &= open - 1) {
         int strip = block * 4 + Integer.numberOfTrailingZeros(open);
         if (tops[strip] >= best.minimum()) {
-          offer(group * Postings.GROUP, strip * Postings.STRIP, segment);
+          offer(group * Postings.GROUP, strip * Postings.STRIP);
         }
       }
     }
@@ -221,19 +212,19 @@ final class BlockMax {
     few = 0;
     for (long open = blocks; open != 0; open &= open - 1) {
       int block = Long.numberOfTrailingZeros(open);
-      long documents = allowed.bits[group * Postings.BLOCKS + block];
-      if (few + Long.bitCount(documents) > most) {
+      long allowed = documents.allowedOf(group * Postings.BLOCKS + block);
+      if (few + Long.bitCount(allowed) > most) {
         return false;
       }
-      for (; documents != 0; documents &= documents - 1) {
-        places[few++] = block * Postings.BLOCK + Long.numberOfTrailingZeros(documents);
+      for (; allowed != 0; allowed &= allowed - 1) {
+        places[few++] = block * Postings.BLOCK + Long.numberOfTrailingZeros(allowed);
       }
     }
     return true;
   }
 
   /** Scores the collected documents, those with a high enough bound of their strip. */
-  private void scoreOneByOne(int group, int docBase) {
+  private void scoreOneByOne(int group) {
     Arrays.fill(sums, 0, few, 0);
     for (int i = 0; i < count; i++) {
       for (int j = 0; j < few; j++) {
@@ -255,7 +246,7 @@ final class BlockMax {
     }
     for (int j = 0; j < left; j++) {
       if (sums[j] >= best.minimum()) {
-        best.offer(sums[j], docBase + group * Postings.GROUP + places[j]);
+        best.offer(sums[j], documents.number(group * Postings.GROUP + places[j]));
       }
     }
     Arrays.fill(sums, 0, left, 0);
@@ -275,10 +266,10 @@ final class BlockMax {
     return highest;
   }
 
-  private void offer(int groupStart, int stripStart, Segment segment) {
+  private void offer(int groupStart, int stripStart) {
     for (int place = stripStart; place < stripStart + Postings.STRIP; place++) {
-      if (sums[place] >= best.minimum() && segment.allows(groupStart + place, allowed)) {
-        best.offer(sums[place], segment.docBase + groupStart + place);
+      if (sums[place] >= best.minimum() && documents.allows(groupStart + place)) {
+        best.offer(sums[place], documents.number(groupStart + place));
       }
     }
   }

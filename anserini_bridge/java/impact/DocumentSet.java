@@ -3,31 +3,23 @@ package impact;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.stream.IntStream;
+import java.util.List;
 import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.TermsEnum;
 
-/**
- * The live documents that a search may return, a bit each. A segment's bits begin with a long of their
- * own, so that each block of BlockMax has its bits in one.
- */
+/** The live documents that a search may return. */
 public final class DocumentSet {
+  private static final double MOST = 0.75; // of all documents: more get no postings of their own
+
   private final Object state; // of the reader
-  private final Part[] segments; // by the ordinal of the leaf
+  final List<Documents> documents;
 
-  /** The documents of a segment. */
-  static final class Part {
-    final long[] bits;
-    final int[] emptyBlocks; // of BlockMax: without an allowed document
-
-    private Part(long[] bits) {
-      this.bits = bits;
-      emptyBlocks = IntStream.range(0, bits.length).filter(block -> bits[block] == 0).toArray();
-    }
-  }
-
-  /** @param allowed a bit for each document of the reader, the lowest bit of a byte first */
-  DocumentSet(Snapshot snapshot, byte[] allowed) {
+  /**
+   * @param allowed a bit for each document of the reader, the lowest bit of a byte first
+   * @param forMany whether the documents get postings of their own, which pays for many searches; if most
+   *     documents are allowed they do not
+   */
+  DocumentSet(Snapshot snapshot, byte[] allowed, boolean forMany) {
     if (allowed.length != bytes(snapshot.reader.maxDoc())) {
       throw new IllegalArgumentException("the set is of another state of the index");
     }
@@ -36,14 +28,20 @@ public final class DocumentSet {
         ByteBuffer.allocate(allowed.length + 2 * Long.BYTES) // zeros for the last segment's end
             .order(ByteOrder.LITTLE_ENDIAN)
             .put(0, allowed);
-    segments = new Part[snapshot.reader.leaves().size()];
-    for (Segment segment : snapshot.segments) {
-      segments[segment.leaf.ord] = new Part(bits(bytes, segment));
-    }
+    List<Part> parts =
+        snapshot.segments.stream()
+            .map(segment -> new Part(segment, bits(bytes, segment)))
+            .sorted(Snapshot.LARGE_FIRST)
+            .toList();
+    long count = parts.stream().mapToLong(part -> part.allowedCount).sum();
+    documents =
+        forMany && count <= MOST * snapshot.reader.maxDoc()
+            ? List.of(snapshot.select(parts))
+            : List.copyOf(parts);
   }
 
   private static long[] bits(ByteBuffer bytes, Segment segment) {
-    long[] live = segment.liveBits();
+    long[] live = segment.live();
     long[] bits = new long[(segment.maxDoc + Long.SIZE - 1) / Long.SIZE];
     int shift = segment.docBase & 7;
     for (int i = 0; i < bits.length; i++) {
@@ -68,10 +66,6 @@ public final class DocumentSet {
     if (state(snapshot) != state) {
       throw new IllegalArgumentException("the set is of another state of the index");
     }
-  }
-
-  Part of(Segment segment) {
-    return segments[segment.leaf.ord];
   }
 
   /** The documents that have at least one of some words, packed as the constructor takes them. */

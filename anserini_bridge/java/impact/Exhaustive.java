@@ -15,37 +15,32 @@ final class Exhaustive {
 
   private final long[] sums = new long[WINDOW];
 
-  /**
-   * Offers a segment's documents to the k best for a query.
-   *
-   * @param allowed the documents that may be found, see DocumentSet; null: all
-   */
-  void search(
-      Segment segment, Queries queries, int row, TopK best, DocumentSet.Part allowed)
-      throws IOException {
+  /** Offers documents of a segment to the k best for a query. */
+  void search(Part part, Queries queries, int row, TopK best) throws IOException {
     int terms = queries.end(row) - queries.start(row);
     PostingsEnum[] postings = new PostingsEnum[terms];
     int[] boosts = new int[terms];
     int count = 0;
     for (int i = queries.start(row); i < queries.end(row); i++) {
-      TermsEnum term = segment.seek(queries.word(i));
+      TermsEnum term = part.segment.seek(queries.word(i));
       if (term != null) {
         postings[count] = term.postings(null, PostingsEnum.FREQS);
         postings[count].nextDoc();
         boosts[count++] = queries.weight(i);
       }
     }
-    int maxDoc = segment.maxDoc;
-    for (int from = nearest(postings, count); from < maxDoc; from = nearest(postings, count)) {
-      int to = Math.min(maxDoc, from + WINDOW);
+    for (int from = nearest(postings, count);
+        from < part.count;
+        from = nearest(postings, count)) {
+      int to = Math.min(part.count, from + WINDOW);
       for (int i = 0; i < count; i++) {
         add(postings[i], boosts[i], from, to);
       }
       for (int document = from; document < to; document++) {
         long sum = sums[document - from];
         sums[document - from] = 0;
-        if (sum >= best.minimum() && segment.allows(document, allowed)) {
-          best.offer(sum, segment.docBase + document);
+        if (sum >= best.minimum() && part.allows(document)) {
+          best.offer(sum, part.number(document));
         }
       }
       best.settle();

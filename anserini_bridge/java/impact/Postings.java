@@ -6,7 +6,7 @@ import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.TermsEnum;
 
 /**
- * A term's postings in a segment, unpacked for search, and its largest weights in ranges of documents.
+ * A term's postings, unpacked for search, and its largest weights in ranges of documents.
  * A group consists of 64 blocks, a block of four strips; a quad is four neighbouring blocks.
  *
  * <p>Largest weights are bytes: multiples of step, rounded up. A term that is in many blocks ("dense")
@@ -65,8 +65,15 @@ final class Postings {
     this.step = step;
   }
 
-  private Postings(int[] docs, int[] weights, int maxDoc) {
-    int groups = (maxDoc + GROUP - 1) >>> GROUP_BITS;
+  /**
+   * Postings of a term.
+   *
+   * @param docs its documents, ascending
+   * @param weights its weight in each of these, at most MAX_WEIGHT
+   * @param count documents in all
+   */
+  Postings(int[] docs, int[] weights, int count) {
+    int groups = (count + GROUP - 1) >>> GROUP_BITS;
     starts = new int[2 * groups + 1];
     long[] used = new long[groups];
     int largest = 0;

@@ -30,12 +30,11 @@ final class Query {
       boosts = new int[end - start];
     }
     TopK best = new TopK(Math.min(k, snapshot.reader.numDocs()), snapshot);
-    for (Segment segment : snapshot.segments) {
-      DocumentSet.Part allowedHere = allowed == null ? null : allowed.of(segment);
+    for (Documents documents : allowed == null ? snapshot.documents : allowed.documents) {
       int count = 0;
       long bound = 0;
       for (int i = start; i < end; i++) {
-        Postings term = segment.postings(queries.word(i));
+        Postings term = documents.postings(queries.word(i));
         if (term != Postings.NONE) {
           postings[count] = term;
           boosts[count++] = queries.weight(i);
@@ -43,9 +42,11 @@ final class Query {
         }
       }
       if (bound <= Integer.MAX_VALUE) {
-        blockMax.search(segment, postings, boosts, count, best, alpha, allowedHere);
+        blockMax.search(documents, postings, boosts, count, best, alpha);
       } else {
-        exhaustive.search(segment, queries, row, best, allowedHere);
+        for (Part part : documents.parts()) {
+          exhaustive.search(part, queries, row, best);
+        }
       }
     }
     best.finish();

@@ -147,11 +147,12 @@ public final class Searcher {
     }
   }
 
-  /** The documents that searches may find, from a bit each; see DocumentSet. */
-  public static DocumentSet allow(Searcher searcher, byte[] allowed) throws IOException {
+  /** The documents that one search or many may find, from a bit each; see DocumentSet. */
+  public static DocumentSet allow(Searcher searcher, byte[] allowed, boolean forMany)
+      throws IOException {
     Snapshot current = searcher.acquire();
     try {
-      return new DocumentSet(current, allowed);
+      return new DocumentSet(current, allowed, forMany);
     } finally {
       current.reader.decRef();
     }

@@ -4,22 +4,23 @@ import java.io.IOException;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.util.Bits;
+import org.apache.lucene.util.FixedBitSet;
 
 /** A segment of an open index, with its unpacked postings. */
 final class Segment {
   final LeafReaderContext leaf;
-  private final Bits live; // null: no document is deleted
   final int docBase;
   final int maxDoc;
+  private final long[] live;
   private final Unpacked unpacked;
-  private volatile long[] liveBits;
 
   Segment(LeafReaderContext leaf, Unpacked unpacked) {
     this.leaf = leaf;
     this.unpacked = unpacked;
-    live = leaf.reader().getLiveDocs();
     docBase = leaf.docBase;
     maxDoc = leaf.reader().maxDoc();
+    Bits notDeleted = leaf.reader().getLiveDocs();
+    live = notDeleted == null ? null : FixedBitSet.copyOf(notDeleted).getBits();
   }
 
   Object key() {
@@ -30,37 +31,24 @@ final class Segment {
     return unpacked;
   }
 
+  /** The live documents, a bit each, lowest first; null: no document is deleted. */
+  long[] live() {
+    return live;
+  }
+
   /** The postings of a word, which are unpacked when a query first needs them; see Unpacked. */
   Postings postings(int word) throws IOException {
-    return unpacked.postings(leaf.reader(), word);
+    Postings known = unpacked.get(word);
+    if (known != null) {
+      return known;
+    }
+    TermsEnum term = seek(word);
+    return unpacked.keep(word, term == null ? Postings.NONE : Postings.read(term, maxDoc));
   }
 
   /** Lucene's enumeration at a word's term; null if the segment does not have it. */
   TermsEnum seek(int word) throws IOException {
     return unpacked.seek(leaf.reader(), word);
-  }
-
-  /**
-   * Whether a search may find a document, which is numbered from the segment's first.
-   *
-   * @param allowed the live documents that it may find, see DocumentSet; null: all live ones
-   */
-  boolean allows(int document, DocumentSet.Part allowed) {
-    return allowed == null
-        ? live == null || live.get(document)
-        : (allowed.bits[document >>> 6] >>> document & 1) != 0;
-  }
-
-  /** The live documents, a bit each, lowest first; null: no document is deleted. */
-  long[] liveBits() {
-    if (live != null && liveBits == null) {
-      long[] bits = new long[(maxDoc + Long.SIZE - 1) / Long.SIZE];
-      for (int document = 0; document < maxDoc; document++) {
-        bits[document >>> 6] |= live.get(document) ? 1L << document : 0;
-      }
-      liveBits = bits;
-    }
-    return liveBits;
   }
 
   /** The position of a document in the order in which documents were added. */

@@ -9,31 +9,35 @@ import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * The postings of a segment that searches have unpacked so far; shared by all states of the index that
- * contain the segment, as deletions do not change it.
+ * The postings that searches have unpacked so far. Those of a segment are shared by all states of the
+ * index that contain it, as deletions do not change them.
  */
 final class Unpacked {
+  final boolean isCopy;
   private final BytesRef[] words;
   private final Memory memory;
   private final AtomicReferenceArray<Postings> terms;
   private volatile long[] orders;
 
-  Unpacked(BytesRef[] words, Memory memory) {
+  /** @param isCopy whether the postings are taken from other unpacked ones */
+  Unpacked(BytesRef[] words, Memory memory, boolean isCopy) {
+    this.isCopy = isCopy;
     this.words = words;
     this.memory = memory;
     terms = new AtomicReferenceArray<>(words.length);
+    memory.hold(this);
   }
 
-  Postings postings(LeafReader segment, int word) throws IOException {
-    Postings known = terms.get(word);
-    if (known != null) {
-      return known;
-    }
-    TermsEnum term = seek(segment, word);
-    Postings read = term == null ? Postings.NONE : Postings.read(term, segment.maxDoc());
-    memory.take(read.bytes());
-    terms.set(word, read);
-    return read;
+  /** The postings of a word; null: not unpacked so far. */
+  Postings get(int word) {
+    return terms.get(word);
+  }
+
+  /** Keeps the postings of a word, and returns them. */
+  Postings keep(int word, Postings postings) {
+    memory.take(postings.bytes());
+    terms.set(word, postings);
+    return postings;
   }
 
   /** An enumeration at the word's term; null if the segment does not have it. */

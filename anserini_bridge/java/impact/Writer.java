@@ -36,7 +36,7 @@ public final class Writer {
   static final String CONTENTS = "contents";
   private static final String NEXT_ORDER = "next order";
   private static final int MANY = 3; // segments: an update leaves fewer as they are
-  private static final int LARGE = 16; // times as many documents
+  private static final int LARGE = 32; // times as many documents
   private static final double WRITTEN = 0.75; // share of the memory that a segment takes while written
 
   private final BytesRef[] words;

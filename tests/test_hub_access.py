@@ -24,7 +24,9 @@ SCENES = (
     "arguments",
     [
         ("index", PACKAGED.parent / "photos", "--index", "ix", "--model", "me/none"),
-        (*SCENES, "model.image.weights=null", "model.text.name=me/none"),
+        pytest.param(
+            (*SCENES, "model.image.weights=null", "model.text.name=me/none"), marks=pytest.mark.slow
+        ),
         (*SCENES, "model.image.weights=pretrained", "model.text.name=null", "model.text.tokenizer=captions"),
     ],
     ids=["model", "text encoder", "image encoder"],

@@ -52,6 +52,7 @@ def test_trec_eval_finds_our_recalls_in_spite_of_ties(tmp_path: Path) -> None:
     assert 0 < ours["R@1"] < ours["R@5"] < ours["R@10"] < 100
 
 
+@pytest.mark.slow
 def test_ranx_and_ir_measures_read_the_files_unchanged(tmp_path: Path) -> None:
     ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")

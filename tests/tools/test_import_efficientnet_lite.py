@@ -20,6 +20,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_each_weight_finds_its_place(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = timm.create_model("tf_efficientnet_lite1").eval().to(memory_format=torch.channels_last)

@@ -56,13 +56,19 @@ def until(page: Page, is_so: Callable[[], object]) -> None:
 
 
 def wheel_to(page: Page, place: int) -> None:
-    """Turn the wheel until the page has moved beyond a place; it first ends where its hits end so far."""
+    """Turn the wheel until the page rests beyond a place; it first ends where its hits end so far."""
+    rests_at = -1
 
-    def beyond() -> bool:
-        page.mouse.wheel(0, 400)
-        return bool(page.evaluate(f"scrollY > {place}"))
+    def rests_beyond() -> bool:
+        nonlocal rests_at
+        before, rests_at = rests_at, page.evaluate("scrollY")
+        if rests_at != before:
+            return False
+        if rests_at <= place:
+            page.mouse.wheel(0, 400)
+        return rests_at > place
 
-    until(page, beyond)
+    until(page, rests_beyond)
 
 
 def shown(page: Page, number: int = 3) -> list[str]:

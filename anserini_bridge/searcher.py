@@ -64,9 +64,14 @@ class _Folder:
 
 @dataclass(frozen=True)
 class AllowedDocuments:
-    """Documents that searches of one state of an index may find, see `ImpactSearcher.allow`."""
+    """Documents that searches of one state of an index may find, see `ImpactSearcher.allow`.
+
+    Attributes:
+        count: how many they are.
+    """
 
     state: str
+    count: int
     java: Any
 
 
@@ -242,7 +247,8 @@ class ImpactSearcher:
             )
         bits = np.packbits(allowed, bitorder="little").tobytes()
         with java_errors(self.path):
-            return AllowedDocuments(self.state, _java().allow(opened.java, bits, for_many))
+            java = _java().allow(opened.java, bits, for_many)
+        return AllowedDocuments(self.state, int(allowed.sum()), java)
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
         """Return what each word adds to the scores of n documents.

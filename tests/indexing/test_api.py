@@ -51,7 +51,7 @@ def test_several_folders_and_exclusions(photos: Path, model_folder: Path, tmp_pa
     write_photos(tmp_path / "more", 2)
     index([photos, tmp_path / "more"], tmp_path / "index", model_folder, exclude=["1.jpg"])
     with PhotoSearch(tmp_path / "index") as search, search.now() as (stage, _):
-        assert stage.allow(["photos/0.jpg", "more/0.jpg"]).sum() == 2
+        assert stage.allow(["photos/0.jpg", "more/0.jpg"]).count == 2
         assert stage.metadata.documents == 6
     write_photos(tmp_path / "more", 3)
     done = update(tmp_path / "index")

@@ -153,6 +153,19 @@ class _State:
         self.starts = [0, *accumulate(shard["documents"] for shard in self.metadata.shards)]
 
 
+@dataclass(frozen=True)
+class AllowedInShards:
+    """Documents that searches of one state of an index may find, see `ShardedSearcher.allow`.
+
+    Attributes:
+        count: how many they are.
+        masks: bool [D] for each shard.
+    """
+
+    count: int
+    masks: list[NDArray[np.bool_]]
+
+
 class ShardedSearcher:
     """Searches all shards as `ImpactSearcher` searches an index; see there.
 
@@ -249,11 +262,11 @@ class ShardedSearcher:
         k: int = 10,
         threads: int = 1,
         alpha: float = 1.0,
-        allowed: NDArray[np.bool_] | None = None,
+        allowed: AllowedInShards | None = None,
     ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
         given = {
-            number: (queries, k, threads, alpha, None if allowed is None else allowed[start:end])
-            for number, (start, end) in enumerate(pairwise(self._starts))
+            number: (queries, k, threads, alpha, None if allowed is None else allowed.masks[number])
+            for number in range(len(self._starts) - 1)
         }
         answers = self.shards.ask("search", given)
         ids, scores = [], []
@@ -264,6 +277,11 @@ class ShardedSearcher:
             ids.append([names[place] for place in best])
             scores.append(points[best])
         return ids, scores
+
+    def allow(self, allowed: NDArray[np.bool_]) -> AllowedInShards:
+        """See `ImpactSearcher.allow`; a shard prepares its part anew for each search."""
+        masks = [allowed[start:end] for start, end in pairwise(self._starts)]
+        return AllowedInShards(int(allowed.sum()), masks)
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
         return self._rows("contributions", ids, query)

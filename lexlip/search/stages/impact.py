@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactSearcher, IndexMetadata, read_metadata
+from anserini_bridge import AllowedDocuments, ImpactSearcher, IndexMetadata, read_metadata
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
@@ -93,7 +93,7 @@ class ImpactStage:
         return self.queries.unread(query)
 
     def search(
-        self, queries: Sequence[csr_matrix], k: int, allowed: NDArray[np.bool_] | None = None
+        self, queries: Sequence[csr_matrix], k: int, allowed: AllowedDocuments | None = None
     ) -> Results:
         impacts = self.engine.quantized(vstack(queries, format="csr"))
         ids, scores = self.searcher.search(impacts, k, min(len(queries), cores()), allowed=allowed)
@@ -134,14 +134,14 @@ class ImpactStage:
         encoded: csr_matrix,
         ids: Sequence[str],
         scores: Scores,
-        allowed: NDArray[np.bool_] | None = None,
+        allowed: AllowedDocuments | None = None,
     ) -> float | None:
-        photos = len(self.searcher) if allowed is None else int(allowed.sum())
+        photos = len(self.searcher) if allowed is None else allowed.count
         words = self.matches(encoded, ids[:HEAD])
         known, unknown = self.queries.known(query.plain), self.queries.unknown(query.plain)
         return cut_off(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> NDArray[np.bool_] | None:
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> AllowedDocuments | None:
         columns = [column for word in without if (column := self.queries.column(word)) is not None]
         if ids is None and not columns:
             return None
@@ -151,7 +151,7 @@ class ImpactStage:
             allowed[numbers[numbers >= 0]] = True
         if columns:
             allowed &= ~self.searcher.holding(columns)
-        return allowed
+        return self.searcher.allow(allowed)
 
     def holding(self, words: Sequence[str]) -> frozenset[str]:
         columns = [column for word in words if (column := self.queries.column(word)) is not None]

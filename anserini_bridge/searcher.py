@@ -248,7 +248,7 @@ class ImpactSearcher:
         bits = np.packbits(allowed, bitorder="little").tobytes()
         with java_errors(self.path):
             java = _java().allow(opened.java, bits, for_many)
-        return AllowedDocuments(self.state, int(allowed.sum()), java)
+        return AllowedDocuments(self.state, int(np.count_nonzero(allowed)), java)
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
         """Return what each word adds to the scores of n documents.

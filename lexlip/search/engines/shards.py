@@ -264,10 +264,8 @@ class ShardedSearcher:
         alpha: float = 1.0,
         allowed: AllowedInShards | None = None,
     ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
-        given = {
-            number: (queries, k, threads, alpha, None if allowed is None else allowed.masks[number])
-            for number in range(len(self._starts) - 1)
-        }
+        masks = [None] * len(self.metadata.shards) if allowed is None else allowed.masks
+        given = {number: (queries, k, threads, alpha, mask) for number, mask in enumerate(masks)}
         answers = self.shards.ask("search", given)
         ids, scores = [], []
         for row in range(queries.shape[0]):
@@ -281,7 +279,7 @@ class ShardedSearcher:
     def allow(self, allowed: NDArray[np.bool_]) -> AllowedInShards:
         """See `ImpactSearcher.allow`; a shard prepares its part anew for each search."""
         masks = [allowed[start:end] for start, end in pairwise(self._starts)]
-        return AllowedInShards(int(allowed.sum()), masks)
+        return AllowedInShards(int(np.count_nonzero(allowed)), masks)
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
         return self._rows("contributions", ids, query)

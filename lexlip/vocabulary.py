@@ -48,6 +48,11 @@ def is_content_word(word: str) -> bool:
     return re.fullmatch(r"[^\W_]+", word) is not None and word.lower() not in FUNCTION_WORDS
 
 
+def other_number(word: str) -> str:
+    """Return an English noun in the plural if it is in the singular, and the other way round, by its -s."""
+    return word[:-1] if word.endswith("s") else word + "s"
+
+
 def is_sign(word: str) -> bool:
     """Return whether a word of the lexicon is punctuation: it has no letter and no digit."""
     return not any(character.isalnum() for character in word)

@@ -37,7 +37,9 @@ def average(output: Path, weight_of: Mapping[Path, float]) -> None:
             parts = (w / total * state[name] for w, state in zip(weight_of.values(), states, strict=True))
             mean[name] = sum(parts)
     models[0].load_state_dict(mean)
-    models[0].balance = models[0].likely = models[0].honest_end = None  # of the weights before
+    of_weights = "balance", "keywords", "likely", "honest_end"
+    for name in of_weights:  # that were there before
+        setattr(models[0], name, None)
     models[0].save(output)
 
 

@@ -176,11 +176,12 @@ def _first_stage(
 
     encoder = load_model(model, device)
     scheme = quantization or usual_scheme(encoder.balance)
-    chosen, engine_of = engine_for(encoder, engine, scheme, query_topk)
+    chosen, engine_of = engine_for(encoder, engine, scheme)
     kept: int | None = topk
     if encoder.vocabulary is None:  # a dense model has no words to keep
         kept = None if context is None else options.given(context, "topk")
-    report = measure(encoder, photos, engine_of, kept, query_encoder, workers, progress, depth, scheme)
+    how = query_encoder, workers, progress, depth, scheme, query_topk
+    report = measure(encoder, photos, engine_of, kept, *how)
     return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
 
 

@@ -18,6 +18,7 @@ from lexlip.measure.words import WordsScale, words_at_10, words_scale
 from lexlip.retrieval.engine import EngineOf
 from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme
+from lexlip.sparse.topk import topk
 from lexlip.vocabulary import caption_words
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def evaluate(
     progress: bool = False,
     depth: int = 10,
     scheme: Scheme = "unit",
+    query_topk: int | None = None,
 ) -> Report:
     """Search with captions for photos, and with photos for captions.
 
@@ -151,15 +153,16 @@ def evaluate(
         progress: show progress bars.
         depth: documents that a query finds, ten or more.
         scheme: that the engine was chosen with; "balanced" balances documents.
+        query_topk: words that a query keeps, a caption's own ones in any case; None keeps all.
 
     Raises:
         ConfigError: "balanced" with a model that has no bank.
         DataError: there are no captions, or no photo could be read.
         ModelError: a dense model has no words to keep.
     """
-    _check_topk(model, topk_words)
+    _check_topk(model, topk_words, query_topk)
     vectors = encode_pool(model, source, query_encoder, workers, "" if progress else None)
-    return measure(vectors, engine_of, topk_words, progress, depth, scheme)
+    return measure(vectors, engine_of, topk_words, progress, depth, scheme, query_topk)
 
 
 def measure(
@@ -169,9 +172,10 @@ def measure(
     progress: bool = False,
     depth: int = 10,
     scheme: Scheme = "unit",
+    query_topk: int | None = None,
 ) -> Report:
     """Do what `evaluate` does with photos and captions that are encoded already."""
-    _check_topk(vectors.model, topk_words)
+    _check_topk(vectors.model, topk_words, query_topk)
     pool, has_words = vectors.pool, vectors.model.vocabulary is not None
     banks = vectors.model.balance or (None, None)
     images, captions = (
@@ -185,7 +189,7 @@ def measure(
             engine_of,
             pool.image_ids,
             images,
-            vectors.query_captions,
+            vectors.query_captions(query_topk),
             depth,
             "text to image",
             progress,
@@ -199,7 +203,7 @@ def measure(
             engine_of,
             pool.text_ids,
             captions,
-            vectors.query_images,
+            topk(vectors.query_images, query_topk) if query_topk else vectors.query_images,
             depth,
             "image to text",
             progress,
@@ -222,9 +226,11 @@ def measure(
     )
 
 
-def _check_topk(model: Encoder, topk_words: int | None) -> None:
+def _check_topk(model: Encoder, topk_words: int | None, query_topk: int | None) -> None:
     if topk_words is not None and model.vocabulary is None:
         raise ModelError(f"a dense model has no words, so no top-{topk_words} of them can be kept")
+    if query_topk is not None and model.vocabulary is None:
+        raise ModelError(f"the {model.kind} model '{model.name}' has no words; leave out --query-topk")
 
 
 def _search(

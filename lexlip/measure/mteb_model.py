@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from lexlip.errors import ConfigError, DataError
 from lexlip.measure.evaluate import search_all
+from lexlip.measure.pool import as_queries
 from lexlip.models.load import load_model
 from lexlip.retrieval.engine import Engine
 from lexlip.search.open_engine import engine_for
@@ -135,6 +136,8 @@ class MtebModel:
         if self._engine is None:
             raise ConfigError("nothing is indexed yet: call index first")
         vectors = self._encode_rows(queries, modality, encode_kwargs, "queries")
+        if modality == "text":
+            vectors = as_queries(self.model, queries["text"], vectors)
         bar = "searching" if encode_kwargs.get("show_progress_bar") else None
         ids, scores = search_all(self._engine.search, vectors, vectors.shape[0], top_k, bar)
         found = (dict(zip(row, map(float, of), strict=True)) for row, of in zip(ids, scores, strict=True))

@@ -18,6 +18,8 @@ from lexlip.errors import ModelError
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
+from lexlip.queries.typed_words import TypedWords
+from lexlip.sparse.keywords import as_query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +123,14 @@ class PoolVectors:
         """Vectors of the photos that are queries."""
         return self.images[self.pool.image_queries]
 
-    @property
-    def query_captions(self) -> csr_matrix:
-        """Vectors of the captions that are queries."""
-        return self.captions[: self.pool.text_queries]
+    def query_captions(self, most: int | None = None) -> csr_matrix:
+        """Return the captions that are queries as `lexlip search` encodes them.
+
+        Args:
+            most: words that each keeps, beside its own; None keeps all.
+        """
+        rows = self.captions[: self.pool.text_queries]
+        return as_queries(self.model, self.pool.texts[: self.pool.text_queries], rows, most)
 
     @property
     def other_images(self) -> csr_matrix:
@@ -182,6 +188,24 @@ def _readable(
 
 def _bar(progress: str | None, what: str) -> str | None:
     return None if progress is None else f"{progress} {what}".strip()
+
+
+def as_queries(
+    model: Encoder, texts: Sequence[str], vectors: csr_matrix, most: int | None = None
+) -> csr_matrix:
+    """Return the queries of encoded texts, float32 [n, V]; dense vectors stay. See `lexlip.sparse.keywords`.
+
+    Args:
+        model: what encoded them.
+        texts: n sentences.
+        vectors: of the texts, [n, V].
+        most: words that a query keeps, beside its own; None keeps all.
+    """
+    if model.vocabulary is None:
+        return vectors
+    typed = TypedWords(model.vocabulary, model.tokenizer.backend_tokenizer, model.tokenizer.unk_token_id)
+    rows = [as_query(vectors[row], typed.of(text), model.keywords, most) for row, text in enumerate(texts)]
+    return vstack(rows, format="csr")
 
 
 @dataclass(frozen=True)

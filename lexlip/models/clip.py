@@ -54,7 +54,7 @@ class Clip(nn.Module):
     kind: ClassVar[str] = "clip"
     metric: ClassVar[Metric] = "cosine"
     vocabulary = None
-    balance = likely = None
+    balance = keywords = likely = None
     mean: Tensor
     std: Tensor
 

@@ -62,6 +62,11 @@ class Encoder(Protocol):
         ...
 
     @property
+    def keywords(self) -> csr_matrix | None:
+        """The query of each of its words, see `lexlip.sparse.keywords`; None: a word alone is a sentence."""
+        ...
+
+    @property
     def likely(self) -> LikelyWords | None:
         """In which order a photo's words are shown; None: heaviest first."""
         ...

@@ -47,6 +47,8 @@ from lexlip.models.model_folder import (
 from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.sparse.balance import FILE as BALANCE
 from lexlip.sparse.balance import Balance, load_balance, save_balance
+from lexlip.sparse.keywords import FILE as KEYWORDS
+from lexlip.sparse.keywords import load_keywords, save_keywords
 from lexlip.sparse.likely import FILE as LIKELY
 from lexlip.sparse.likely import LikelyWords, load_likely, save_likely
 from lexlip.vocabulary import Vocabulary
@@ -72,6 +74,7 @@ class DualEncoder(nn.Module):
         dimensions: entries of a vector, V or D.
         text_head, image_head, bag_of_words: only if the kind has words.
         balance: what documents are balanced by, see `lexlip.sparse.balance`; None if the model has no bank.
+        keywords: the query of each word, see `lexlip.sparse.keywords`; None: a word alone is a sentence.
         likely: in which order a photo's words are shown, see `lexlip.sparse.likely`; None: heaviest first.
         honest_end: where the hits of a sentence end, as `lexlip.search.stages.honest_end` writes it; None if
             that was not measured.
@@ -84,6 +87,7 @@ class DualEncoder(nn.Module):
     image_head: LexiconHead
     bag_of_words: BagOfWords
     balance: Balance | None = None
+    keywords: csr_matrix | None = None
     likely: LikelyWords | None = None
     honest_end: dict[str, Any] | None = None
     hub_name: str | None = None
@@ -274,8 +278,8 @@ class DualEncoder(nn.Module):
     def save(self, folder: str | Path, small: bool = False, graph: bool = True) -> None:
         """Write the folder that `lexlip.models.model_folder` describes.
 
-        What belongs to the weights goes with them: balance, likely words, and the honest end. A README.md
-        with the model hub's front matter is added, unless there is one.
+        What belongs to the weights goes with them: balance, keywords, likely words, and the honest end. A
+        README.md with the model hub's front matter is added, unless there is one.
 
         Args:
             folder: created if it does not exist.
@@ -291,16 +295,17 @@ class DualEncoder(nn.Module):
         if self.vocabulary is not None:
             (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary.words) + "\n", encoding="utf-8")
             written.append("vocabulary.txt")
-        if self.balance is None:
-            (folder / BALANCE).unlink(missing_ok=True)  # of the weights before
-        else:
-            save_balance(folder, self.balance)
-            written.append(BALANCE)
-        if self.likely is None:
-            (folder / LIKELY).unlink(missing_ok=True)
-        else:
-            save_likely(folder, self.likely)
-            written.append(LIKELY)
+        parts: dict[str, tuple[Callable[[Path, Any], None], Any]] = {
+            BALANCE: (save_balance, self.balance),
+            KEYWORDS: (save_keywords, self.keywords),
+            LIKELY: (save_likely, self.likely),
+        }
+        for file, (save, value) in parts.items():
+            if value is None:
+                (folder / file).unlink(missing_ok=True)  # of the weights before
+            else:
+                save(folder, value)
+                written.append(file)
         image_graph = self.image_graph() if graph else None
         if image_graph is None:
             (folder / GRAPH).unlink(missing_ok=True)
@@ -395,6 +400,7 @@ class DualEncoder(nn.Module):
             model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
             model.identity = description["identity"]
             model.balance = load_balance(folder, model.dimensions)
+            model.keywords = load_keywords(folder, model.dimensions)
             model.likely = load_likely(folder, model.dimensions)
             model.honest_end = _read_honest_end(folder, model.identity)
         except (

@@ -33,6 +33,7 @@ _FILES = (
     "honest_end.json",
     "image.onnx",
     "balance.safetensors",
+    "keywords.safetensors",
     "likely.safetensors",
 )
 _LINE = re.compile(r"([0-9a-f]{64})  ([\w.-]+)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,9 @@ from lexlip.models.model_folder import check_kind, damaged, model_folder, read_d
 from lexlip.queries.query_language import Query
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.saved_weights import SavedWeights
-from lexlip.sparse.topk import topk
-from lexlip.vocabulary import Vocabulary, is_content_word
+from lexlip.queries.typed_words import TypedWords
+from lexlip.sparse.keywords import as_query, load_keywords, row_of
+from lexlip.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
@@ -45,6 +45,8 @@ class TextQueries:
             self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
             words = read_words(folder / "vocabulary.txt")
             self.vocabulary = Vocabulary.from_words(words, self.tokenizer.core)
+            self.typed = TypedWords(self.vocabulary, self.tokenizer.core, self.tokenizer.unknown)
+            self.keywords = load_keywords(folder, len(words))
             with SavedWeights(folder) as weights:
                 (size,) = weights.shape("text_head.bias")
                 if size != len(words):
@@ -64,35 +66,31 @@ class TextQueries:
 
     def encode(self, text: str) -> csr_matrix:
         """Return the vector of a sentence, float32 [1, V]."""
-        vector = self._vector(text)
-        columns = np.flatnonzero(vector)
-        row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
-        return csr_matrix(row, shape=(1, len(vector)))  # converting the dense row takes five times as long
+        return row_of(self._vector(text))
 
     def encode_query(self, query: Query, most: int | None = None) -> csr_matrix:
-        """Return the vector of a query with its marks, float32 [1, V].
+        """Return the vector of a query with its marks, float32 [1, V]; see `lexlip.sparse.keywords`.
 
         Args:
             query: what is asked.
-            most: words that its sentence keeps; None keeps all.
+            most: words that its sentence keeps, beside its own; None keeps all.
         """
-        if not query.marked:
-            return topk(self.encode(query.sentence), most)
         vector = csr_matrix((1, len(self.vocabulary)), dtype=np.float32)
-        if query.sentence.strip():
-            vector = topk(self.encode(query.sentence), most)
-        return self.adjust(vector, query)
+        if query.sentence.strip() or not query.marked:
+            typed = self.typed.of(query.sentence)
+            vector = as_query(self.encode(query.sentence), typed, self.keywords, most)
+        return self.adjust(vector, query) if query.marked else vector
 
     def adjust(self, vector: csr_matrix, query: Query) -> csr_matrix:
         """Return the vector of a query's sentence with its marks applied, float32 [1, V].
 
         A word is added at the weight of the heaviest word of the vector, or at 1 if there is none; so is a
-        word that is to be multiplied and that the vector lacks.
+        word that is to be multiplied, but not by 1, and that the vector lacks.
         """
         heaviest = float(vector.data.max(initial=0)) or 1.0
         weights = dict(zip(vector.indices.tolist(), vector.data.tolist(), strict=True))
         for word, factor in query.factors.items():
-            if (column := self.column(word)) is not None:
+            if factor != 1 and (column := self.column(word)) is not None:
                 weights[column] = factor * weights.get(column, heaviest)
         for word, factor in query.added.items():
             if (column := self.column(word)) is not None:
@@ -104,37 +102,20 @@ class TextQueries:
 
     def column(self, word: str) -> int | None:
         """Return a word's column in the vectors; None if it is no word of the vocabulary."""
-        columns = self._columns(word)
+        columns = self.typed.columns(word)
         return columns[0] if len(columns) == 1 and columns[0] >= 0 else None
 
     def known(self, text: str) -> list[str]:
-        """Return the vocabulary's words that a sentence itself holds, in order, without function words.
-
-        Of a word that the vocabulary does not have, a piece may be one: "gi" of "giraffe". A model may have
-        learned what it stands for.
-        """
-        columns = [column for word in _content_words(text) for column in self._columns(word) if column >= 0]
-        words = [self.vocabulary.words[column] for column in dict.fromkeys(columns)]
-        return [word for word in words if is_content_word(word)]
+        """Return the vocabulary's words that a sentence itself holds; see `TypedWords`."""
+        return [self.vocabulary.words[column] for column in self.typed.of(text).columns]
 
     def unknown(self, query: str | Query) -> list[str]:
         """Return the content words of a sentence, and the words of marks, that the vocabulary lacks."""
         if isinstance(query, Query):
             marked = [word for word in query.words if self.column(word) is None]
             return list(dict.fromkeys([*self.unknown(query.sentence), *marked]))
-        return [word for word in _content_words(query) if min(self._columns(word), default=-1) < 0]
+        return self.typed.missing(query)
 
     def unread(self, query: str | Query) -> str:
         """Return the end of a sentence that is too long for the model; "" if it reads all."""
         return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
-
-    def _columns(self, word: str) -> list[int]:
-        """Return a word's column, or those of its pieces if the vocabulary reads pieces; -1: it has none."""
-        ids = self.tokenizer.words(f" {word}")  # byte-level BPE knows by the space that a word begins
-        if self.tokenizer.unknown in ids:
-            return [-1]
-        return self.vocabulary.read(ids.tolist())
-
-
-def _content_words(text: str) -> list[str]:
-    return [word for word in re.findall(r"[^\W_]+", text) if is_content_word(word)]

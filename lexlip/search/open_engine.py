@@ -20,7 +20,6 @@ def engine_for(
     model: Encoder,
     name: EngineName | None = None,
     scheme: Scheme = "unit",
-    query_topk: int | None = None,
 ) -> tuple[EngineName, EngineOf]:
     """Return the name of the engine for a model's vectors, and what makes one.
 
@@ -28,10 +27,9 @@ def engine_for(
         model: whose vectors they are.
         name: of the engine; None is Lucene for words, and Faiss's exact search for dense vectors.
         scheme: see `lexlip.sparse.quantize`; documents of "balanced" come balanced.
-        query_topk: words that a query keeps; None keeps all.
 
     Raises:
-        ModelError: the engine cannot search such vectors, or a dense model has no words to keep.
+        ModelError: the engine cannot search such vectors.
     """
     fitting = engines_of(model)
     name = name or fitting[0]
@@ -41,17 +39,11 @@ def engine_for(
             f"the {model.kind} model '{model.name}' {what}, so the {name} engine cannot search its vectors;"
             f" use one of {', '.join(fitting)}"
         )
-    if model.vocabulary is None and query_topk is not None:
-        raise ModelError(f"the {model.kind} model '{model.name}' has no words; leave out --query-topk")
     if name == "exact":
-        return name, partial(
-            exact_engine, query_topk=query_topk, metric=model.metric, keep_lengths=scheme == "balanced"
-        )
+        return name, partial(exact_engine, metric=model.metric, keep_lengths=scheme == "balanced")
     if model.vocabulary is not None:
         words = model.vocabulary.words
-        return name, partial(
-            temporary_lucene_engine, words=words, scheme=scheme, query_topk=query_topk, threads=2
-        )
+        return name, partial(temporary_lucene_engine, words=words, scheme=scheme, threads=2)
     return name, partial(faiss_engine, metric=model.metric, ann="hnsw" if name == "hnsw" else "flat")
 
 

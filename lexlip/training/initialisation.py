@@ -82,7 +82,7 @@ def continued_model(init: str, config: ModelConfig) -> DualEncoder:
     if model.config.image.size != config.image.size:
         model.resize(config.image.size)
     model.mirror(config.image.mirror)
-    model.balance = model.likely = model.honest_end = None  # of the weights before
+    model.balance = model.keywords = model.likely = model.honest_end = None  # of the weights before
     if model.can.photo_tokens:
         model.config = replace(model.config, pooling=config.pooling)
     return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -57,11 +58,25 @@ def fit_likely(
     return LikelyWords(*(value.detach().numpy() for value in (scale, bias, inputs, outputs)))
 
 
-def draw_likely(model: LexLIP, sources: Sequence[Source], workers: int = 2) -> LikelyWords:
-    """Encode the photos of the training data that have captions, and fit how likely their words are.
+class Captioned(NamedTuple):
+    """Photos of the training data, with what people say of them.
 
-    A photo counts as often as it has captions. Photos are encoded without their mirror images, and in bf16
-    where the processor has it: they are many, and the regressions do not need more.
+    Attributes:
+        vectors: float32 [n, V].
+        said: which words their captions contain, [n, V].
+        weights: how many captions each has, [n].
+    """
+
+    vectors: csr_matrix
+    said: csr_matrix
+    weights: NDArray[np.float64]
+
+
+def encode_captioned(model: LexLIP, sources: Sequence[Source], workers: int = 2) -> Captioned:
+    """Encode the photos of the training data that have captions.
+
+    Photos are encoded without their mirror images, and in bf16 where the processor has it: they are many, and
+    what is fitted to them does not need more.
 
     Raises:
         ValueError: no photo with captions can be read.
@@ -84,7 +99,7 @@ def draw_likely(model: LexLIP, sources: Sequence[Source], workers: int = 2) -> L
             counts += [len(captions[id]) for id in ids]
     if not parts:
         raise ValueError("no photo with captions can be read")
-    return fit_likely(vstack(parts, format="csr"), vstack(said, format="csr"), np.array(counts, float))
+    return Captioned(vstack(parts, format="csr"), vstack(said, format="csr"), np.array(counts, float))
 
 
 def _present(model: LexLIP, captions: Sequence[str]) -> csr_matrix:

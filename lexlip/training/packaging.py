@@ -2,8 +2,8 @@
 
 - Its matrices are int8, a quarter of the size (`lexlip.models.compression`).
 - Captions and photos of the training data, equally many of each source, make the bank by which it balances
-  its documents (`lexlip.sparse.balance`), and all photos say how likely people are to name a word
-  (`lexlip.sparse.likely`).
+  its documents (`lexlip.sparse.balance`), and all photos say what a word asks for that stands
+  alone (`lexlip.sparse.keywords`), and how likely people are to name it (`lexlip.sparse.likely`).
 - A convolutional image encoder gets a graph for ONNX Runtime (`lexlip.models.image_graph`).
 """
 
@@ -24,7 +24,8 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import GRAPH
 from lexlip.training.bank import draw_balance
-from lexlip.training.likely_fit import draw_likely
+from lexlip.training.keywords_fit import KEPT, fit_keywords
+from lexlip.training.likely_fit import encode_captioned, fit_likely
 from lexlip.training.run_folder import find_run, read_config
 from lexlip.training.whole_folder import check_place, save_whole
 
@@ -105,7 +106,11 @@ def _draw(model: LexLIP, sources: Sequence[Source], place: torch.device) -> None
     model.to(place)
     try:
         model.balance = draw_balance(model, sources)
-        model.likely = draw_likely(model, sources)
+        photos = encode_captioned(model, sources)
     except ValueError as error:
         raise DataError(f"{error}: name more photos with captions as SOURCE") from error
+    documents = model.balance.photos.documents(photos.vectors, KEPT)
+    words = model.vocabulary.words
+    model.keywords = fit_keywords(documents, photos.said, model.encode_text(words, "words"), words)
+    model.likely = fit_likely(*photos)
     model.honest_end = None  # it was measured with another bank

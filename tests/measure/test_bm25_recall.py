@@ -60,7 +60,7 @@ def test_the_other_captions_of_a_pool() -> None:
     assert (kept.pool.relevant_images, kept.pool.relevant_texts) == (t2i.relevant, i2t.relevant)
     assert kept.pool.image_ids == pool.image_ids
     assert (kept.captions.toarray() == vectors.captions.toarray()[drawn.others]).all()
-    assert kept.query_captions.shape[0] == len(t2i.queries)
+    assert kept.query_captions().shape[0] == len(t2i.queries)
 
 
 def test_rankings() -> None:

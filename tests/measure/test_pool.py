@@ -79,7 +79,7 @@ def test_queries_come_first(model: LexLIP, photos: Path, tmp_path: Path) -> None
     expected = model.encode_text(pool.texts)
     np.testing.assert_allclose(vectors.captions.toarray(), expected.toarray(), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(vectors.query_images.toarray(), vectors.images[[0, 2, 3, 4]].toarray())
-    np.testing.assert_array_equal(vectors.query_captions.toarray(), vectors.captions[:5].toarray())
+    np.testing.assert_array_equal(vectors.query_captions().toarray(), vectors.captions[:5].toarray())
 
 
 def test_captions_of_photos_that_cannot_be_read_are_not_queries(model: LexLIP, photos: Path) -> None:

@@ -47,16 +47,14 @@ def test_engines_that_do_not_fit() -> None:
         "the dense model 'cls' has no words, so the lucene engine cannot search its vectors;"
         " use one of flat, hnsw, exact"
     )
-    with pytest.raises(ModelError, match="'cls' has no words; leave out --query-topk"):
-        engine_for(tiny_dense(), query_topk=3)
 
 
 def test_options_reach_the_engine_of_words() -> None:
     model = tiny_model()
     vectors = model.encode_text(["two dogs play in the snow", "a man rides a bike"])
-    _, engine_of = engine_for(model, scheme="paper", query_topk=2)
+    _, engine_of = engine_for(model, scheme="paper")
     with engine_of(["a", "b"], vectors) as engine:
         assert isinstance(engine, LuceneEngine)
-        assert (engine.scheme, engine.query_topk) == ("paper", 2)
+        assert engine.scheme == "paper"
         ids, _ = engine.search(vectors[:1], 2)
     assert ids[0][0] == "a"

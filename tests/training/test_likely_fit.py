@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-import lexlip.training.likely_fit as module
 from lexlip.data import Scenes, Source
-from lexlip.training.likely_fit import draw_likely, fit_likely
+from lexlip.training.likely_fit import encode_captioned, fit_likely
 from tests.tiny import tiny_model
 
 WIDTH, NUMBER = 6, 4000
@@ -35,12 +34,10 @@ def test_photos_count_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(likely.chances(vectors).toarray()[0, :2], [0.75, 0.25], atol=0.06)
 
 
-def test_the_photos_of_sources_are_encoded_and_their_captions_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, seen = tiny_model(), []
-    monkeypatch.setattr(module, "fit_likely", lambda *given: seen.append(given))
+def test_the_photos_of_sources_are_encoded_and_their_captions_read() -> None:
+    model = tiny_model()
     sources: list[Source] = [Scenes(5, seed=1), Scenes(4, seed=2)]
-    draw_likely(model, sources, workers=0)
-    [(vectors, said, weights)] = seen
+    vectors, said, weights = encode_captioned(model, sources, workers=0)
     items = [item for source in sources for item in source.items]
     assert weights.tolist() == [len(item.captions) for item in items]
     photos = [source.image(row) for source in sources for row in range(len(source))]
@@ -53,4 +50,4 @@ def test_the_photos_of_sources_are_encoded_and_their_captions_read(monkeypatch: 
 
 def test_no_photo_can_be_read() -> None:
     with pytest.raises(ValueError, match="no photo with captions"):
-        draw_likely(tiny_model(), [])
+        encode_captioned(tiny_model(), [])

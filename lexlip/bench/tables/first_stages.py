@@ -112,7 +112,8 @@ def _of_model(
     wanted = settings.engine if settings.engine in engines_of(model) else None
     dense = model.vocabulary is None
     scheme = settings.scheme_of(model)
-    engine, engine_of = engine_for(model, wanted, scheme, None if dense else settings.query_topk)
+    engine, engine_of = engine_for(model, wanted, scheme)
+    query_topk = None if dense else settings.query_topk
     bars = "" if settings.progress else None
     started = time.perf_counter()
     vectors = encode_pool(model, source, workers=settings.workers, progress=bars, queries=queries)
@@ -123,7 +124,8 @@ def _of_model(
             started = time.perf_counter()
             parts = [vectors] if number == 1 else fold_vectors(vectors, number)
             reports = [
-                measure(part, engine_of, topk, settings.progress, settings.depth, scheme) for part in parts
+                measure(part, engine_of, topk, settings.progress, settings.depth, scheme, query_topk)
+                for part in parts
             ]
             seconds = (encoded, time.perf_counter() - started)
             yield Measured(name, documents, topk, engine, tuple(reports), vectors, seconds)

@@ -34,7 +34,7 @@ def flat(vectors: PoolVectors, settings: TableSettings) -> list[System]:
     i2t = recall_of(captions.search, vectors.query_images, pool.relevant_texts, what, settings)
     del captions  # its memory is needed for the photos
     photos = _faiss(pool.image_ids, vectors.images, metric, settings, "CLIP, photos")
-    queries, what = vectors.query_captions, "CLIP, text to image"
+    queries, what = vectors.query_captions(), "CLIP, text to image"
     t2i = recall_of(photos.search, queries, pool.relevant_images, what, settings)
     return _flat_systems(photos, queries, settings, t2i, i2t)
 

@@ -208,7 +208,7 @@ def _impact_system(
     searcher: ImpactSearcher, vectors: PoolVectors, settings: TableSettings, name: str, i2t: dict[str, float]
 ) -> System:
     engine = LuceneEngine(searcher, threads=cores())
-    queries, size = vectors.query_captions, folder_megabytes(searcher.path)
+    queries, size = vectors.query_captions(), folder_megabytes(searcher.path)
     shuffled = engine.quantized(queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])])
     what = f"LexLIP {name}, text to image"
     row = Row(

@@ -11,7 +11,6 @@ from scipy.sparse import csr_matrix
 from lexlip.registry import Metric
 from lexlip.retrieval.engine import Results
 from lexlip.sparse.balance import unit_length
-from lexlip.sparse.topk import topk
 
 FULL = 0.25  # share of non-zero entries from which on a dense product is faster than a sparse one
 
@@ -25,9 +24,8 @@ class ExactEngine:
     Args:
         ids: n ids.
         vectors: [n, V].
-        query_topk: words that a query keeps; None keeps all.
         rows: queries scored at a time; their scores, [rows, n], are held.
-        metric: the score of a document and of what a query keeps.
+        metric: the score of a document and a query.
         keep_lengths: cosines are times the lengths of documents, which were balanced.
     """
 
@@ -35,7 +33,6 @@ class ExactEngine:
         self,
         ids: Sequence[str],
         vectors: csr_matrix,
-        query_topk: int | None = None,
         rows: int = 256,
         metric: Metric = "dot",
         keep_lengths: bool = False,
@@ -45,11 +42,9 @@ class ExactEngine:
         columns = csr_matrix(vectors if as_given else unit_length(vectors)).T  # [V, n]
         self.is_full = columns.nnz > FULL * np.prod(columns.shape)
         self.columns = columns.toarray() if self.is_full else columns.tocsr()
-        self.query_topk, self.rows = query_topk, rows
+        self.rows = rows
 
     def search(self, queries: csr_matrix, k: int) -> Results:
-        if self.query_topk is not None:
-            queries = topk(queries, self.query_topk)
         if self.metric == "cosine":
             queries = unit_length(queries)
         ids: list[list[str]] = []
@@ -76,9 +71,8 @@ class ExactEngine:
 def exact_engine(
     ids: Sequence[str],
     vectors: csr_matrix,
-    query_topk: int | None = None,
     metric: Metric = "cosine",
     keep_lengths: bool = False,
 ) -> Iterator[ExactEngine]:
     """Give an ExactEngine for a `with` block, as every `EngineOf` does."""
-    yield ExactEngine(ids, vectors, query_topk, metric=metric, keep_lengths=keep_lengths)
+    yield ExactEngine(ids, vectors, metric=metric, keep_lengths=keep_lengths)

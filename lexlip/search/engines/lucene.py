@@ -25,21 +25,20 @@ class LuceneEngine:
 
     Args:
         searcher: the open index.
-        query_topk: words that a query keeps; None keeps all.
         threads: queries searched at the same time.
 
     Attributes:
         unit: a score of 1 in the index's whole numbers: query scale times document scale.
     """
 
-    def __init__(self, searcher: ImpactSearcher, query_topk: int | None = None, threads: int = 1) -> None:
-        self.searcher, self.query_topk, self.threads = searcher, query_topk, threads
+    def __init__(self, searcher: ImpactSearcher, threads: int = 1) -> None:
+        self.searcher, self.threads = searcher, threads
         self.scheme: Scheme = searcher.metadata.quantization["scheme"]
         self.unit = scale_of(self.scheme) ** 2
 
     def quantized(self, queries: csr_matrix) -> csr_matrix:
         """Return float queries [n, V] as whole weights, as the index takes them."""
-        return quantize(topk(queries, self.query_topk), query_scheme(self.scheme))
+        return quantize(topk(queries, None), query_scheme(self.scheme))
 
     def search(self, queries: csr_matrix, k: int) -> Results:
         ids, scores = self.searcher.search(self.quantized(queries), k, self.threads)
@@ -114,7 +113,6 @@ def temporary_lucene_engine(
     vectors: csr_matrix,
     words: Sequence[str],
     scheme: Scheme = "unit",
-    query_topk: int | None = None,
     threads: int = 1,
 ) -> Iterator[LuceneEngine]:
     """Give a LuceneEngine over an index that exists for a `with` block.
@@ -124,10 +122,9 @@ def temporary_lucene_engine(
         vectors: float vectors [n, V], already cut to their top-K.
         words: the V words.
         scheme: see `lexlip.sparse.quantize`.
-        query_topk: words that a query keeps.
         threads: queries searched at the same time.
     """
     with tempfile.TemporaryDirectory(prefix="lexlip-") as folder:
         write_impacts({Path(folder): lambda rows: rows}, words, [(ids, vectors)], scheme)
         with ImpactSearcher(folder) as searcher:
-            yield LuceneEngine(searcher, query_topk, threads)
+            yield LuceneEngine(searcher, threads)

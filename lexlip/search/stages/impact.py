@@ -25,7 +25,7 @@ from lexlip.search.engines.lucene import LuceneEngine
 from lexlip.search.stages.honest_end import DEPTH, HEAD, cut_off, load_calibration
 from lexlip.search.stages.index_model import load_encoder, load_queries
 from lexlip.search.stages.suggestions import HITS, suggest
-from lexlip.sparse.query_topk import PICTURE_TOPK, SENTENCE_TOPK
+from lexlip.sparse.query_topk import SENTENCE_TOPK
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
@@ -63,7 +63,7 @@ class ImpactStage:
     ) -> None:
         self.index, self.model, self.device = index, model, device
         self.queries, self.searcher = queries, searcher
-        self.engine, self.query_topk = LuceneEngine(searcher, PICTURE_TOPK), query_topk
+        self.engine, self.query_topk = LuceneEngine(searcher), query_topk
         self.calibration = load_calibration(self.queries.folder, self.engine.scheme)
         self._frequencies: tuple[str, NDArray[np.int64]] | None = None  # with the state that has them
 
@@ -171,7 +171,7 @@ class ImpactStage:
     def hold(self) -> Iterator[ImpactStage]:
         with self.searcher.hold() as searcher:
             held = copy.copy(self)
-            held.searcher, held.engine = searcher, LuceneEngine(searcher, PICTURE_TOPK)
+            held.searcher, held.engine = searcher, LuceneEngine(searcher)
             yield held
 
     def refresh(self) -> bool:

@@ -20,7 +20,7 @@ def test_recalls_are_those_of_the_model_s_metric(metric: Any) -> None:
     vectors = make_pool(metric=metric)
     one, many = flat(vectors, TableSettings())
     with exact_engine(POOL.image_ids, VECTORS.images, metric=metric) as engine:
-        found, _ = engine.search(VECTORS.query_captions, 10)
+        found, _ = engine.search(VECTORS.query_captions(), 10)
     assert one.row.t2i == many.row.t2i == recall_at_k(found, POOL.relevant_images)
     with exact_engine(POOL.text_ids, VECTORS.captions, metric=metric) as engine:
         found, _ = engine.search(VECTORS.query_images, 10)

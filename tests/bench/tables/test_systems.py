@@ -107,7 +107,7 @@ def test_a_row_for_each_number_of_words(systems: list[System]) -> None:
 def test_recalls_are_those_of_brute_force(systems: list[System], row: int) -> None:
     kept = (None, 4, 2)[row]
     with exact_engine(POOL.image_ids, topk(VECTORS.images, kept)) as engine:
-        found, _ = engine.search(VECTORS.query_captions, 10)
+        found, _ = engine.search(VECTORS.query_captions(), 10)
     assert systems[row].row.t2i == recall_at_k(found, POOL.relevant_images)
     with exact_engine(POOL.text_ids, topk(VECTORS.captions, kept)) as engine:
         found, _ = engine.search(VECTORS.query_images, 10)

@@ -54,14 +54,6 @@ def test_lucene_gives_whole_numbers_in_its_unit() -> None:
     assert engine.unit == 1_000_000
 
 
-def test_queries_keep_their_heaviest_terms() -> None:
-    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS, query_topk=3) as engine:
-        assert np.diff(engine.quantized(QUERIES).indptr).max() == 3
-        cut, _ = engine.search(QUERIES, 10)
-    with temporary_lucene_engine(IDS, DOCUMENTS, WORDS) as engine:
-        assert engine.search(topk(QUERIES, 3), 10)[0] == cut
-
-
 def test_threads_and_empty_queries() -> None:
     queries = csr_matrix((3, V), dtype=np.float32)
     with temporary_lucene_engine(IDS, DOCUMENTS, WORDS, threads=2) as engine:

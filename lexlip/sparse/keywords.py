@@ -1,0 +1,122 @@
+"""Queries of few words: what a word asks for when it stands alone, and how typed words stay in a query.
+
+A text encoder that was trained with sentences makes other words of a single one: "man" becomes "wearing,
+holds, shirt". So a model keeps a query for each word of its vocabulary, which finds the photos whose captions
+have the word (lexlip/training/keywords_fit.py), in FILE of its folder. A text that holds n content words is
+encoded as a sentence and as the sum of its words' queries, both of unit length, and they are mixed:
+
+    p = (1 - a) sentence + a words,   a = max(2^(1-n), LEAST) without function words, else LEAST
+
+Then the heaviest words are kept, and those that were typed: they rise to where people see them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from scipy.sparse import csr_matrix
+
+from lexlip.sparse.quantize import UNIT_SCALE
+from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse.topk import topk
+
+FILE = "keywords.safetensors"
+LEAST = 1 / 8  # share of the words' queries in a sentence
+FEW = 2  # so many typed words
+FIRST = 3  # are among so many heaviest; more of them are among SENTENCE_TOPK
+STEP = 2 / UNIT_SCALE  # of a query's length: more than quantisation rounds away
+
+
+class Typed(NamedTuple):
+    """What a text itself holds of a vocabulary.
+
+    Attributes:
+        columns: of its content words, in order, without repeats.
+        number: of its content words, n, with those that the vocabulary lacks.
+        alone: it has no function word, or only one content word.
+    """
+
+    columns: list[int]
+    number: int
+    alone: bool
+
+
+def as_query(
+    sentence: csr_matrix, typed: Typed, keywords: csr_matrix | None, most: int | None = None
+) -> csr_matrix:
+    """Return the query of a text, float32 [1, V], about as long as the sentence's vector.
+
+    Args:
+        sentence: the text as a model encodes it, float32 [1, V].
+        typed: what it holds.
+        keywords: the query of each word, unit vectors [V, V]; None: nothing is mixed.
+        most: words that the query keeps, beside those that were typed; None keeps all.
+    """
+    own = typed.columns
+    if not own:
+        return topk(sentence, most)
+    if keywords is not None:
+        vector, words = sentence.toarray()[0], np.zeros(sentence.shape[1], np.float32)
+        for column in own:
+            of_word = slice(*keywords.indptr[column : column + 2])
+            words[keywords.indices[of_word]] += keywords.data[of_word]
+        share = max(2.0 ** (1 - typed.number), LEAST) if typed.alone else LEAST
+        length = np.linalg.norm(vector) or 1.0
+        sentence = row_of((1 - share) * vector + share * length / np.linalg.norm(words) * words)
+    return _risen(topk(sentence, most), typed)
+
+
+def _risen(query: csr_matrix, typed: Typed) -> csr_matrix:
+    """Return a query with the words that were typed at least as heavy as their last place asks for."""
+    weights, own = query.toarray()[0], typed.columns
+    heaviest = -np.sort(-(weights if typed.number > FEW else np.delete(weights, own)))
+    heaviest = heaviest[heaviest > 0]
+    place = SENTENCE_TOPK - 1 if typed.number > FEW else FIRST - len(own)
+    if not len(heaviest):
+        lowest = 1.0
+    elif typed.number <= FEW and place < len(heaviest):
+        lowest = heaviest[place] + STEP * np.linalg.norm(weights)
+    else:
+        lowest = heaviest[: place + 1][-1]
+    weights[own] = np.maximum(weights[own], lowest)
+    return row_of(weights)
+
+
+def row_of(vector: NDArray[np.float32]) -> csr_matrix:
+    """Return a vector [V] as a row, float32 [1, V], in a fifth of the time that scipy takes."""
+    columns = np.flatnonzero(vector)
+    row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
+    return csr_matrix(row, shape=(1, len(vector)))
+
+
+def save_keywords(folder: Path, keywords: csr_matrix) -> None:
+    """Write FILE into a model's folder, in half precision."""
+    tensors = {
+        "weights": keywords.data.astype(np.float16),
+        "columns": keywords.indices.astype(np.uint16 if keywords.shape[1] <= 2**16 else np.int32),
+        "starts": keywords.indptr.astype(np.int32),
+    }
+    save_file(tensors, folder / FILE)
+
+
+def load_keywords(folder: Path, width: int) -> csr_matrix | None:
+    """Return the query of each of `width` words in a model's folder, float32 [V, V]; None if it has none.
+
+    Raises:
+        OSError, ValueError: the file is damaged.
+    """
+    if not (folder / FILE).is_file():
+        return None
+    try:
+        tensors = load_file(folder / FILE)
+        parts = tensors["weights"].astype(np.float32), tensors["columns"].astype(np.int32), tensors["starts"]
+        keywords = csr_matrix(parts, shape=(width, width))
+        keywords.check_format(full_check=True)
+    except (SafetensorError, KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"{FILE}: {error}") from error
+    return keywords

@@ -7,18 +7,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog, minimize
+from scipy.optimize import differential_evolution, linprog, minimize
 from scipy.sparse import csr_matrix, eye, hstack
 from scipy.special import expit
 
 from lexlip.errors import ModelError
-from lexlip.search.stages.honest_end import GATE, TAIL, Calibration, Signs, end_of
+from lexlip.search.stages.honest_end import DEPTH, GATE, TAIL, WELL, Calibration, Signs, end_of
 
 SENSE = ("caption", "keywords")
-KEYWORDS = 0.3  # what keyword queries weigh beside captions
+KEYWORDS = 1.0  # what keyword queries weigh beside captions
 RIDGE = 1e-3
 GATE_LOSS = 0.01  # right photos that are lost because the query is taken for nonsense
 LOSS = 0.015  # and in all; at most 0.05 shall be lost of other photos too
+FITTING = 0.486  # of the photos that are said to fit a caption well
+FITTING_WORDS = 0.6  # and of those that are said to fit keywords well
+WELL_SIZE = 1_000  # photos: among fewer too few fit, and what fills larger collections has few captions
+PENALTY = 10.0  # what a photo that does not fit costs, beside a query with a right one
 LOW = 0.02  # the quantile of the right photos' scores
 TAIL_QUERIES = 400  # of each group and kind: a quantile regression is a linear program, which takes time
 
@@ -38,6 +42,7 @@ class Observation:
         right: scores of the right photos among the first 50 hits.
         length: of the query's vector before it was normalised.
         mean, deviation: of the scores of all photos.
+        fits: which of the first 50 hits have half of the query's content words in their captions.
     """
 
     group: tuple[str, int]
@@ -49,6 +54,7 @@ class Observation:
     length: float
     mean: float
     deviation: float
+    fits: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool), repr=False)
 
     @property
     def sense(self) -> bool:
@@ -72,7 +78,8 @@ def fit(observations: Sequence[Observation], model: str) -> Calibration:
             "nonsense finds photos with scores as good as sentences do: the model is not trained"
         )
     gate = _shifted_gate(used, gate)
-    return _shifted_tail(used, Calibration(model, gate, _fit_tail(used)))
+    calibration = _shifted_tail(used, Calibration(model, gate, _fit_tail(used)))
+    return replace(calibration, well=_fit_well([seen for seen in used if seen.sense], calibration))
 
 
 def kept(observations: Iterable[Observation], ends: Iterable[float]) -> float:
@@ -163,6 +170,78 @@ def _fit_tail(used: Sequence[Observation]) -> dict[str, float]:
         weights += [(KEYWORDS if kind == "keywords" else 1.0) / len(rows)] * len(rows)
     values = np.array([rng.choice(seen.right) for seen in chosen])
     return _named(TAIL, quantile_regression(matrix(chosen, TAIL), values, np.array(weights), LOW))
+
+
+def _fit_well(used: Sequence[Observation], calibration: Calibration) -> dict[str, float]:
+    """Fit from which share of the best score on photos fit well.
+
+    FITTING of what is there fits captions, and most captions have their photo there; FITTING_WORDS of it fits
+    keywords, and most that fits them is there. All shares are means over sources. The target has steps, so it
+    is searched for by differential evolution (Storn and Price, 1997).
+    """
+    parts: dict[tuple[str, str], list[Observation]] = {}
+    for seen in used:
+        source, size = seen.group
+        if size == WELL_SIZE:
+            parts.setdefault((seen.kind, source), []).append(seen)
+    hits = {key: Hits.of(part, calibration) for key, part in parts.items()}
+    captions, words = ([hits[key] for key in hits if key[0] == kind] for kind in SENSE)
+
+    def loss(weights: Floats) -> float:
+        missing = max(0.0, FITTING - float(np.mean([some.fitting(weights) for some in captions])))
+        missing += max(0.0, FITTING_WORDS - float(np.mean([some.fitting(weights) for some in words])))
+        right = float(np.mean([some.right(weights) for some in captions]))
+        return PENALTY * missing - right - float(np.mean([some.found(weights) for some in words]))
+
+    bounds = [(0.3, 3.0), *[(-1.5, 1.0)] * len(WELL)]
+    return _named(WELL, differential_evolution(loss, bounds, seed=0, maxiter=150, polish=False).x)
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The first 50 hits of n queries.
+
+    Attributes:
+        signs: of the queries, [n, 1 + number of signs].
+        shares: scores as shares of the best, [n, 50].
+        fits: see `Observation`, [n, 50].
+        rights: which are right, [n, 50].
+    """
+
+    signs: Floats
+    shares: Floats
+    fits: NDArray[np.bool_]
+    rights: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, observations: Sequence[Observation], calibration: Calibration) -> Hits:
+        """Return the hits of the queries whose end shows some."""
+        some = [seen for seen in observations if end_of(seen.signs, calibration) <= seen.signs.best]
+        shares, fits = np.zeros((len(some), DEPTH)), np.zeros((len(some), DEPTH), bool)
+        rights = fits.copy()
+        for row, seen in enumerate(some):
+            scores = seen.scores[:DEPTH]
+            shares[row, : len(scores)] = scores / seen.signs.best
+            fits[row, : len(scores)] = seen.fits[: len(scores)]
+            rights[row, : len(scores)] = np.isin(scores, seen.right)
+        return cls(matrix(some, WELL), shares, fits, rights)
+
+    def well(self, weights: Floats) -> NDArray[np.bool_]:
+        """Return which hits fit well; the best one does."""
+        return self.shares >= np.clip(self.signs @ weights, 0, 1)[:, None]
+
+    def fitting(self, weights: Floats) -> float:
+        """Return the share of what fits well that fits indeed, the mean of all queries."""
+        well = self.well(weights)
+        return float(np.mean((well & self.fits).sum(axis=1) / well.sum(axis=1)))
+
+    def found(self, weights: Floats) -> float:
+        """Return the share of what fits that is said to fit well."""
+        return float((self.well(weights) & self.fits).sum() / max(self.fits.sum(), 1))
+
+    def right(self, weights: Floats) -> float:
+        """Return the share of queries with a right photo among what fits well."""
+        return float(np.mean((self.well(weights) & self.rights).any(axis=1)))
 
 
 def _shifted_gate(used: Sequence[Observation], gate: Mapping[str, float]) -> dict[str, float]:

@@ -17,6 +17,7 @@ import pickle
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,12 +34,13 @@ from lexlip.errors import DataError, LexLIPError
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import model_folder
 from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs
 from lexlip.sparse.balance import load_balance, quantize_documents, usual_scheme
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 from lexlip.sparse.query_topk import SENTENCE_TOPK
-from lexlip.sparse.topk import topk
+from lexlip.vocabulary import is_content_word
 
 TOPK = 32  # words that a document keeps
 SIZES = {20: 25, 100: 5, 1_000: 1, 7_000: 1, 28_549: 1, 100_000: 1, 1_000_000: 1}  # photos, collections
@@ -96,9 +98,10 @@ def read(model: str, source: str, vectors: Path | None) -> Photos:
 
 def encode(queries: TextQueries, kind: str, text: str, right: frozenset[int] = frozenset()) -> Query:
     """Return a query as `lexlip search` searches with it."""
-    vector = topk(queries.encode(text), SENTENCE_TOPK)
+    vector = queries.encode_query(parse_query(text), SENTENCE_TOPK)
     length = float(np.sqrt((vector.data.astype(float) ** 2).sum()))
-    return Query(kind, text, quantize(vector), length, queries.known(text), queries.unknown(text), right)
+    known, unknown = queries.known(text), queries.unknown(text)
+    return Query(kind, text, quantize(vector), length, known, unknown, right)
 
 
 def ask(queries: TextQueries, photos: Photos, rng: random.Random) -> list[Query]:
@@ -120,15 +123,30 @@ def ask(queries: TextQueries, photos: Photos, rng: random.Random) -> list[Query]
         if words:
             first = rng.randrange(len(words))
             some = words[first : first + rng.randint(1, 3)]
-            asked.append(
-                encode(
-                    queries,
-                    "keywords",
-                    " ".join(some),
-                    frozenset.intersection(*(frozenset(held[w]) for w in some)),
-                )
-            )
+            text, right = " ".join(some), frozenset.intersection(*(frozenset(held[w]) for w in some))
+            asked.append(encode(queries, "keywords", text, right))
     return asked
+
+
+class Said:
+    """What the captions of a collection say: by content word the rows of the photos that have it."""
+
+    def __init__(self, captions: Sequence[Sequence[str]]) -> None:
+        self.rows: dict[str, set[int]] = {}
+        for row, texts in enumerate(captions):
+            for word in self.words(" ".join(texts)):
+                self.rows.setdefault(word, set()).add(row)
+
+    @staticmethod
+    def words(text: str) -> set[str]:
+        """Return the content words of a text, in lower case."""
+        return {word for word in re.findall(r"[^\W_]+", text.lower()) if is_content_word(word)}
+
+    def fitting(self, text: str) -> list[int]:
+        """Return the photos that have half of a text's content words in their captions."""
+        words = self.words(text)
+        counts = Counter(row for word in words for row in self.rows.get(word, ()))
+        return [row for row, count in counts.items() if 2 * count >= len(words)]
 
 
 def whole_words(queries: TextQueries, caption: str) -> list[str]:
@@ -140,6 +158,7 @@ def whole_words(queries: TextQueries, caption: str) -> list[str]:
 def observe(
     queries: Sequence[Query],
     impacts: csr_matrix,
+    said: Said,
     rows: dict[int, int],
     group: tuple[str, int],
     words: Sequence[str],
@@ -149,6 +168,7 @@ def observe(
     Args:
         queries: to search with.
         impacts: of the photos, [n, V].
+        said: of the photos.
         rows: by row of the source a photo's row among them.
         group, words: see `Observation`, and the V words.
     """
@@ -160,18 +180,20 @@ def observe(
         ).toarray() / UNIT_SCALE**2
         for query, scores in zip(some, found.astype(np.float64), strict=True):
             right = np.array([rows[row] for row in query.right if row in rows], dtype=int)
-            yield _observed(query, scores, right, impacts, group, words)
+            fitting = np.array(said.fitting(query.text), dtype=int)
+            yield _observed(query, scores, right, fitting, impacts, group, words)
             if query.kind == "caption" and len(right):
                 without = scores.copy()
                 without[right] = 0
                 removed = replace(query, kind="removed")
-                yield _observed(removed, without, right[:0], impacts, group, words)
+                yield _observed(removed, without, right[:0], fitting, impacts, group, words)
 
 
 def _observed(
     query: Query,
     scores: np.ndarray,
     right: np.ndarray,
+    fitting: np.ndarray,
     impacts: csr_matrix,
     group: tuple[str, int],
     words: Sequence[str],
@@ -191,25 +213,27 @@ def _observed(
         for row in (impacts[photo] for photo in order[:HEAD])
     ]
     best = scores[order]
-    nothing = Signs(0, 0, 0, 0, 0, 1, np.log10(len(scores)), 0)
+    nothing = Signs(0, 0, 0, 0, 0, 0, 0, 1, np.log10(len(scores)), 0)
     known, unknown = query.known, query.unknown
     signs = Signs.of(terms, best[:DEPTH], shared, known, unknown, len(scores)) if len(best) else nothing
     among = scores[np.intersect1d(right, order[:DEPTH])]
     mean, deviation = float(scores.mean()), float(scores.std())
-    return Observation(group, query.kind, query.text, signs, best, among, query.length, mean, deviation)
+    fits = np.isin(order[:DEPTH], fitting)
+    return Observation(group, query.kind, query.text, signs, best, among, query.length, mean, deviation, fits)
 
 
 def collections(
-    photos: Photos, others: csr_matrix, sizes: Sequence[int], rng: np.random.Generator
-) -> Iterator[tuple[int, csr_matrix, dict[int, int]]]:
+    photos: Photos, others: Photos, sizes: Sequence[int], rng: np.random.Generator
+) -> Iterator[tuple[int, csr_matrix, Said, dict[int, int]]]:
     """Yield collections of each size: photos of a source, filled up with others."""
     number = photos.impacts.shape[0]
     for size in sizes:
         for _ in range(SIZES[size]):
             own = rng.choice(number, min(size, number), replace=False)
-            filled = rng.choice(others.shape[0], size - len(own), replace=False)
-            impacts = vstack([photos.impacts[own], others[filled]], format="csr")
-            yield size, impacts, {int(row): place for place, row in enumerate(own)}
+            filled = rng.choice(others.impacts.shape[0], size - len(own), replace=False)
+            impacts = vstack([photos.impacts[own], others.impacts[filled]], format="csr")
+            said = Said([*(photos.captions[row] for row in own), *(others.captions[row] for row in filled)])
+            yield size, impacts, said, {int(row): place for place, row in enumerate(own)}
 
 
 def measure(
@@ -220,19 +244,19 @@ def measure(
     observations: list[Observation] = []
     for photos in sources:
         asked, rng = ask(queries, photos, random.Random(half)), np.random.default_rng(0)
-        more = vstack(
-            [other.impacts for other in (*sources, *others) if other is not photos] or [photos.impacts[:0]]
-        )
-        most = photos.impacts.shape[0] + more.shape[0]
+        rest = [other for other in (*sources, *others) if other is not photos]
+        impacts = vstack([other.impacts for other in rest] or [photos.impacts[:0]], format="csr")
+        more = Photos("others", [captions for other in rest for captions in other.captions], impacts)
+        most = photos.impacts.shape[0] + impacts.shape[0]
         sizes = [size for size in SIZES if size <= most]
-        for size, impacts, rows in collections(photos, more.tocsr(), sizes, rng):
+        for size, impacts, said, rows in collections(photos, more, sizes, rng):
             chosen = [
                 query
                 for kind, number in QUERIES.items()
                 for query in [q for q in asked if q.kind == kind and not q.right.isdisjoint(rows)][:number]
             ]
             group = (photos.name, size)
-            observations += observe([*chosen, *absurd], impacts, rows, group, queries.vocabulary.words)
+            observations += observe([*chosen, *absurd], impacts, said, rows, group, queries.vocabulary.words)
             print(f"{photos.name}: {size} photos, {len(chosen)} queries", file=sys.stderr)
     return observations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -290,11 +291,10 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
             click.echo(f"the query only leaves words out: {_ADVICE}")
         else:
             click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
-    ended = False
-    for hit in answer.hits:
-        if not ended and answer.cut is not None and hit.score < answer.cut:
-            ended = True
-            click.echo(f"---  {_end(answer)}")
+    lines = dict(_lines(answer))
+    for place, hit in enumerate(answer.hits):
+        if place in lines:
+            click.echo(f"---  {lines[place]}")
         again = "" if reranking is None else _probability(hit)
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
         click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {readable(hit.path)}{same}")
@@ -309,6 +309,16 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
 def _probability(hit: Hit) -> str:
     """Return a hit's second score as a column."""
     return "      -" if hit.probability is None else f"  {hit.probability:.3f}"
+
+
+def _lines(answer: Answer) -> Iterator[tuple[int, str]]:
+    """Yield the lines between hits that fit well, in part, and less, each with its place among the hits."""
+    scores = [hit.score for hit in answer.hits]
+    beyond = [place for place, score in enumerate(scores) if answer.cut is not None and score < answer.cut]
+    if 0 < answer.above_well < answer.above and scores == sorted(scores, reverse=True):
+        yield answer.above_well, "from here on, photos fit in part"
+    if beyond:
+        yield beyond[0], _end(answer)
 
 
 def _end(answer: Answer) -> str:

@@ -25,6 +25,8 @@ def text_of_answer(answer: Answer) -> str:
     lines += [_line(hit) for hit in answer.hits]
     if answer.cut is not None and any(hit.score < answer.cut for hit in answer.hits):
         lines.append(f"photos with a score below {answer.cut:.3f} are unlikely to fit")
+    if answer.well is not None and 0 < answer.above_well < answer.above:
+        lines.append(f"photos with a score below {answer.well:.3f} fit in part only")
     if answer.unread:
         lines.append(f"too long for the model, which did not read the end: {quoted(answer.unread)}")
     if answer.suggestions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from lexlip.errors import DataError
 
@@ -45,6 +45,16 @@ class Hit:
         return key_of(self.id)
 
 
+class Ends(NamedTuple):
+    """Where the hits of a query end; see `Answer`."""
+
+    well: float | None
+    cut: float | None
+
+
+NO_ENDS = Ends(None, None)
+
+
 @dataclass(frozen=True)
 class Answer:
     """The hits of a query.
@@ -58,6 +68,7 @@ class Answer:
         without: words that the query leaves out.
         cursor: asks for the next page of this state of the index; None: these are all.
         cut: the score below which hits are likely to have nothing to do with the query; None: not known.
+        well: the score from which on hits fit well; between it and the cut they fit in part. None: not known.
         suggestions: words that tell the hits from other photos.
         unread: the end of a sentence that is too long for the model, which did not read it.
     """
@@ -72,6 +83,12 @@ class Answer:
     cut: float | None = None
     suggestions: list[str] = field(default_factory=list)
     unread: str = ""
+    well: float | None = None
+
+    @property
+    def above_well(self) -> int:
+        """The number of hits that fit well."""
+        return sum(self.well is None or hit.score >= self.well for hit in self.hits)
 
     @property
     def above(self) -> int:
@@ -90,7 +107,8 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain dictionaries and lists, as `lexlip search --json` prints it."""
         hits = [{**asdict(hit), "key": hit.key} for hit in self.hits]
-        return {**asdict(self), "hits": hits, "above": self.above, "below": self.below()}
+        counts = {"above_well": self.above_well, "above": self.above, "below": self.below()}
+        return {**asdict(self), "hits": hits, **counts}
 
 
 def key_of(id: str) -> str:

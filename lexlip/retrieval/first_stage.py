@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import IndexHeader
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query, QueryError
+from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.photo_table import OldPhotoTable, PhotoTable, open_photos
 
@@ -110,13 +111,13 @@ class FirstStage(Protocol):
 
     @property
     def seen(self) -> int:
-        """The number of hits whose scores `cut` looks at."""
+        """The number of hits whose scores `ends` looks at."""
         ...
 
-    def cut(
+    def ends(
         self, query: Query, encoded: Any, ids: Sequence[str], scores: Scores, allowed: Any = None
-    ) -> float | None:
-        """Return the score below which hits are likely to have nothing to do with a sentence, if it is known.
+    ) -> Ends:
+        """Return where hits stop to fit a sentence well, and to have to do with it, if it is known.
 
         Args:
             query: the sentence.
@@ -220,10 +221,10 @@ class WithoutWords:
     def seen(self) -> int:
         return 0
 
-    def cut(
+    def ends(
         self, query: Query, encoded: Any, ids: Sequence[str], scores: Scores, allowed: Any = None
-    ) -> float | None:
-        return None
+    ) -> Ends:
+        return NO_ENDS
 
     def of_vector(self, vector: csr_matrix) -> Any:
         return vector

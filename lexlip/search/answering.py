@@ -14,7 +14,7 @@ from anserini_bridge import UnknownId
 from lexlip.errors import DataError
 from lexlip.plain_text import whole
 from lexlip.queries.query_language import Query
-from lexlip.retrieval.answer import Answer, Hit
+from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo
 from lexlip.search.paging import Cursor, StaleCursor, digest
@@ -198,8 +198,8 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
     return cursor
 
 
-def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], float | None]:
-    """Return the first hits, in the order that is wanted, and the cut.
+def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
+    """Return the first hits, in the order that is wanted, and where they end.
 
     Args:
         state, asked, how: where, what and how to search.
@@ -217,10 +217,11 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
     )
     found = search(depth)
     scores = [photo.score for photo in found]
-    cut = None
+    ends = NO_ENDS
     if asked.query is not None:
         best = [photo.id for photo in found]
-        cut = state.stage.cut(asked.query, asked.encoded, best, scores, allowed)
+        ends = state.stage.ends(asked.query, asked.encoded, best, scores, allowed)
+    cut = ends.cut
     if by_date and cut is not None and scores and scores[-1] >= cut:
         found = _deeper(search, found, depth, lambda all: all[-1].score < cut)
     if how.get("group"):
@@ -236,7 +237,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
     if by_date:
         dates = dict(zip([p.id for p in found], state.photos.taken([p.id for p in found]), strict=True))
         found.sort(key=lambda photo: dates[photo.id] or "", reverse=True)
-    return found, cut
+    return found, ends
 
 
 def _deeper(
@@ -266,7 +267,7 @@ def page_of(
     k: int,
     how: How,
     ms: float,
-    cut: float | None = None,
+    ends: Ends = NO_ENDS,
     rerank: Reranker | None = None,
 ) -> Answer:
     """Return k of the hits that were found from the first on.
@@ -276,7 +277,7 @@ def page_of(
         found: all hits up to this page, and one more if there is one.
         k: hits of a page.
         ms: milliseconds that finding them took.
-        cut: see `Answer`.
+        ends: see `Answer`.
         rerank: a second stage.
     """
     cursor = first_of_page(state, asked, how)
@@ -299,7 +300,8 @@ def page_of(
         unread=asked.unread,
         without=list(asked.without),
         cursor=str(replace(cursor, first=end)) if len(found) > end else None,
-        cut=cut,
+        cut=ends.cut,
+        well=ends.well,
         suggestions=state.stage.suggestions(asked.encoded, ids, wanted, asked.without) if wanted else [],
     )
 

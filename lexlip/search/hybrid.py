@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
+from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.first_stage import FirstStage, Moved
 from lexlip.retrieval.photo_table import PhotoTable
@@ -137,10 +138,10 @@ class HybridStage:
     def seen(self) -> int:
         return 0
 
-    def cut(
+    def ends(
         self, query: Query, encoded: Pair, ids: Sequence[str], scores: Scores, allowed: Any = None
-    ) -> float | None:
-        return None  # fused scores are not those that it was measured on
+    ) -> Ends:
+        return NO_ENDS  # fused scores are not those that it was measured on
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Allowed | None:
         if ids is None and not without:

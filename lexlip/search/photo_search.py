@@ -185,9 +185,9 @@ class PhotoSearch:
             answers = []
             for one, hits, points in zip(asked, ids, scores, strict=True):
                 assert one.query is not None
-                cut = state.stage.cut(one.query, one.encoded, hits, points)
+                ends = state.stage.ends(one.query, one.encoded, hits, points)
                 found = [FoundPhoto(id, float(score)) for id, score in zip(hits, points, strict=True)]
-                answers.append(page_of(state, one, found, k, {}, share, cut))
+                answers.append(page_of(state, one, found, k, {}, share, ends))
             return answers
 
     def image(self, picture: str | Path | Image.Image, k: int = 10, **how: Unpack[How]) -> Answer:
@@ -332,9 +332,9 @@ class PhotoSearch:
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
         end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
-        found, cut = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)
+        found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)
         ms = 1000 * (time.perf_counter() - started)
-        return page_of(state, asked, found, k, how, ms, cut, self.rerank)
+        return page_of(state, asked, found, k, how, ms, ends, self.rerank)
 
 
 def _read(path: str | Path) -> bytes:

@@ -92,9 +92,11 @@ class AnswerBody(BaseModel):
     unknown: list[str] = Field(description="Words that the vocabulary does not have.")
     without: list[str]
     cursor: str | None = Field(description="Asks for the next page; null: there is none.")
+    well: float | None = Field(description="Hits that score as much or more fit well; others in part.")
     cut: float | None = Field(description="Hits that score less are beyond the honest end.")
     suggestions: list[str]
     unread: str = Field(description="The end of a long sentence, which the model did not read.")
+    above_well: int = Field(description="The number of hits that fit well.")
     above: int = Field(description="The number of hits above the cut.")
     below: list[str] = Field(description="The words that the hits below the cut share with the query.")
 

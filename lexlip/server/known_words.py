@@ -16,6 +16,7 @@ from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import key_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.stages.honest_end import DEPTH
 from lexlip.search.stages.impact import ImpactStage
 
 COMMON = 0.05  # share of the photos that a telling word is in, at most
@@ -55,7 +56,7 @@ class KnownWords:
         return [{"word": word, "photos": counts[word]} for word in found]
 
     def telling(self, limit: int) -> list[dict[str, Any]]:
-        """Return words that tell what a collection is of, each with its best photo.
+        """Return words that tell what a collection is of, each with its best photo, and how many fit it well.
 
         These are in many photos, but not everywhere, and heavy in their best ones. Of words that find the
         same photos, such as dog and dogs, there is one.
@@ -74,7 +75,7 @@ class KnownWords:
         frequent = frequent[: TRIED * limit]
         if not frequent:
             return []
-        found = stage.search([stage.encode(Query(word, "", added={word: 1.0})) for word in frequent], SHOWN)
+        found = stage.search([stage.encode(word) for word in frequent], SHOWN)
         best = dict(zip(frequent, found[0], strict=True))
         telling = {
             word: math.log(counts[word]) * float(sum(scores))
@@ -85,12 +86,17 @@ class KnownWords:
         keys: set[str] = set()
         for word in sorted(telling, key=lambda word: (-telling[word], word)):
             ids = best[word]
-            photo = next((key for key in map(key_of, ids) if key not in keys), None)
+            matched = stage.matches(stage.encode(word), ids)
+            shown = [key_of(id) for id, words in zip(ids, matched, strict=True) if word in words]
+            photo = next((key for key in shown if key not in keys), None)
             if photo is None or any(len(other & set(ids)) > LIKE * len(ids) for other in seen):
+                continue
+            number = _fitting(stage, word, counts[word])
+            if number < FEWEST:
                 continue
             seen.append(set(ids))
             keys.add(photo)
-            told.append({"word": word, "photos": counts[word], "key": photo})
+            told.append({"word": word, "photos": number, "key": photo})
             if len(told) == limit:
                 break
         return told
@@ -125,3 +131,16 @@ class KnownWords:
         with self._lock:
             self._kept[name] = state, made
         return made
+
+
+def _fitting(stage: ImpactStage, word: str, holding: int) -> int:
+    """Return how many photos fit a word well; those that hold it, if that is not known."""
+    encoded, depth = stage.encode(word), DEPTH
+    (ids,), (scores,) = stage.search([encoded], depth)
+    well, _ = stage.ends(Query(word, word), encoded, ids, scores)
+    if well is None:
+        return holding
+    while len(scores) == depth and scores[-1] >= well:
+        depth *= 4
+        _, (scores,) = stage.search([encoded], depth)
+    return int(np.count_nonzero(scores >= well))

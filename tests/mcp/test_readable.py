@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ def test_an_answer() -> None:
         "words to add or exclude: ski, red",
         'there are more: the same call with cursor "1.a.b"',
     ]
+
+
+def test_hits_that_fit_in_part() -> None:
+    other = replace(HIT, score=0.4)
+    text = text_of_answer(Answer("x", {}, [HIT, other], {}, [], cut=0.3, well=0.45))
+    assert text.splitlines()[-1] == "photos with a score below 0.450 fit in part only"
+    assert "in part" not in text_of_answer(Answer("x", {}, [HIT, other], {}, [], cut=0.3, well=0.4))
 
 
 def test_an_answer_of_nothing() -> None:

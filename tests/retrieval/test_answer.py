@@ -61,6 +61,8 @@ def test_an_answer_as_plain_values() -> None:
         "cut": None,
         "suggestions": [],
         "unread": "",
+        "well": None,
+        "above_well": 2,
         "above": 2,
         "below": [],
     }
@@ -92,5 +94,7 @@ def test_what_hits_below_the_cut_share() -> None:
     ]
     answer = Answer("two dogs", {}, hits, {}, [], cut=0.5)
     assert (answer.above, answer.below(), answer.below(1)) == (1, ["two", "snow", "dog"], ["two"])
+    assert answer.above_well == 3  # nothing is known about it
+    assert replace(answer, well=0.4).above_well == replace(answer, well=0.4).to_dict()["above_well"] == 2
     assert (replace(answer, cut=None).above, replace(answer, cut=None).below()) == (3, [])
     assert (replace(answer, cut=0.3).above, replace(answer, cut=0.3).below()) == (3, [])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lexlip.queries.query_language import parse_query
+from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import WithoutWords
@@ -41,9 +42,9 @@ class Stage(WithoutWords):
         number = min(k, NUMBER)
         return [[str(rank) for rank in range(number)]], [NUMBER - np.arange(float(number))]
 
-    def cut(self, query: Any, encoded: Any, ids: Any, scores: Scores, allowed: Any = None) -> float | None:
+    def ends(self, query: Any, encoded: Any, ids: Any, scores: Scores, allowed: Any = None) -> Ends:
         assert len(scores) >= self.seen
-        return self.end
+        return Ends(self.end, self.end)
 
 
 class Table:
@@ -75,12 +76,12 @@ SENTENCE = Asked("dogs", "dogs", "dogs", parse_query("dogs"))
 
 def test_the_cut_looks_at_more_hits_than_are_wanted(state_of: Any) -> None:
     state = state_of(990.0)
-    found, cut = find(state, SENTENCE, 11, {})
-    assert cut == 990
+    found, ends = find(state, SENTENCE, 11, {})
+    assert ends == (990, 990)
     assert len(found) == 50
     assert state.stage.depths == [50]
     picture = Asked("picture", "picture", "picture")
-    assert find(state_of(990.0), picture, 11, {})[1] is None
+    assert find(state_of(990.0), picture, 11, {})[1] == (None, None)
 
 
 @pytest.mark.parametrize("end", [995.0, 600.0, 0.0, 2000.0])

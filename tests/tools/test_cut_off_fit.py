@@ -3,8 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cut_off_fit import (
+    FITTING,
+    FITTING_WORDS,
     GATE_LOSS,
     LOSS,
+    WELL_SIZE,
     Observation,
     by_group,
     fit,
@@ -17,7 +20,7 @@ from cut_off_fit import (
 from scipy.optimize import minimize
 
 from lexlip.errors import ModelError
-from lexlip.search.stages.honest_end import Signs, end_of
+from lexlip.search.stages.honest_end import DEPTH, Signs, end_of, well_of
 
 
 def test_logistic_regression_is_the_minimum_of_its_loss() -> None:
@@ -51,9 +54,12 @@ def test_the_median_is_a_quantile() -> None:
 
 
 def observation(group: int, kind: str, best: float, held: float, right: list[float]) -> Observation:
-    signs = Signs(best, best / 2, best / 2, held, 3 * held, 0, np.log10(group), 2)
-    scores = np.linspace(best, 0.01, 60)
-    return Observation(("here", group), kind, "a dog", signs, scores, np.array(right), 1, 0.1, 0.1)
+    words = 2.0 if kind == "caption" else 1.0
+    signs = Signs(best, 0.98, 0.85, best / 2, best / 2, held, 3 * held, 0, np.log10(group), words)
+    scores = np.sort(np.r_[np.linspace(best, 0.01, 60 - len(right)), right])[::-1]
+    fits = np.arange(DEPTH) % 3 < 2  # of the first two thirds of all
+    fits[12:] = False
+    return Observation(("here", group), kind, "a dog", signs, scores, np.array(right), 1, 0.1, 0.1, fits)
 
 
 def made() -> list[Observation]:
@@ -80,6 +86,31 @@ def test_what_is_fitted_loses_as_much_as_it_may() -> None:
     letters = [seen for seen in observations if seen.kind == "letters"]
     assert all(seen.signs.best < end_of(seen.signs, calibration) for seen in letters)
     assert fit(observations, "mini@1") == calibration
+
+
+def test_what_fits_well_is_better_than_a_constant_share_of_the_best_score() -> None:
+    observations = made()
+    calibration = fit(observations, "mini@1")
+    large = [seen for seen in observations if seen.group[1] == WELL_SIZE]
+    captions, words = ([seen for seen in large if seen.kind == kind] for kind in ("caption", "keywords"))
+
+    def shares(some: list[Observation], share: float | None = None) -> tuple[float, float]:
+        """Return which part of what is shown fits, and how often a right photo is shown, by brute force."""
+        fitting, right = [], []
+        for seen in some:
+            if end_of(seen.signs, calibration) > seen.signs.best:
+                continue
+            well = well_of(seen.signs, calibration) if share is None else share * seen.signs.best
+            shown = [rank for rank in range(DEPTH) if seen.scores[rank] >= well]
+            fitting.append(np.mean([seen.fits[rank] for rank in shown]))
+            right.append(any(score >= well for score in seen.right))
+        return float(np.mean(fitting)), float(np.mean(right))
+
+    fitting, right = shares(captions)
+    assert fitting >= FITTING - 0.01
+    assert shares(words)[0] >= FITTING_WORDS - 0.01
+    constant = [shares(captions, share) for share in np.linspace(0.5, 1, 51)]
+    assert right >= max(right for fitting, right in constant if fitting >= FITTING) - 0.02
 
 
 def test_kept_counts_right_photos() -> None:

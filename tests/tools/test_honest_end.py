@@ -26,7 +26,8 @@ def test_what_is_observed_is_what_an_index_finds(model_folder: Path, photos: Pat
     text = source.captions[0][0]
     query = tool.encode(queries, "caption", text, frozenset([0]))
     rows = {row: row for row in range(6)}
-    seen, removed = tool.observe([query], source.impacts, rows, ("here", 6), queries.vocabulary.words)
+    said = tool.Said(source.captions)
+    seen, removed = tool.observe([query], source.impacts, said, rows, ("here", 6), queries.vocabulary.words)
     index = index_words(model_folder, photos, tmp_path / "index", topk_words=tool.TOPK)
     with PhotoSearch(index) as search:
         encoded = search.stage.encode(text)
@@ -52,6 +53,13 @@ def test_keywords_have_the_photos_whose_captions_hold_them(model_folder: Path, p
         words = set(query.text.split())
         held = [words <= set(re.findall(r"\w+", " ".join(captions).lower())) for captions in source.captions]
         assert query.right == {row for row, has in enumerate(held) if has}
+
+
+def test_photos_fit_with_half_of_the_words_in_their_captions() -> None:
+    said = tool.Said([("A dog in snow.", "Two dogs"), ("a snowy street",), (), ("the dog and a cat",)])
+    assert sorted(said.fitting("a Dog on snow")) == [0, 3]
+    assert said.fitting("cat street snow") == []  # each has one of three
+    assert said.fitting("of the") == []
 
 
 def test_vectors_are_kept(model_folder: Path, photos: Path, tmp_path: Path, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Where the hits of a sentence honestly end: a cut-off for each query, measured on captioned photos.
+"""Where the hits of a sentence honestly end, and which fit well: measured on captioned photos.
 
 Every photo that shares a word with a query gets a score, so the list of hits never ends by itself. A score
 says little alone: the best of a million photos has a higher one than the best of a hundred, and a model
@@ -10,7 +10,10 @@ finds words for any sentence, even for "xyzzy". So the end depends on the query.
 2. **Where do the photos end?** Otherwise the end is a low quantile of the right photos' scores, which rises
    with the best score, with the fiftieth, and with the number of the sentence's words.
 
-Both models are linear, so a `Calibration` is a dozen numbers, in the model's folder: `tools/honest_end.py`
+Many photos above this end fit in part only. Those fit well that come near the best score, the nearer the more
+photos come near it: about half of them have half of the sentence's words in their captions.
+
+All three models are linear, so a `Calibration` is some numbers, in the model's folder: `tools/honest_end.py`
 measures them (docs/honest_end.md). They hold for sentences in an index of words with the quantisation that
 they were measured with.
 """
@@ -29,6 +32,7 @@ from lexlip.errors import ModelError
 from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import HONEST_END as FILE
 from lexlip.models.model_folder import damaged, read_description
+from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ HEAD = 5  # hits whose words are looked at
 
 GATE = ("best", "own", "held", "number", "none", "size")
 TAIL = ("best", "last", "size", "words")
+WELL = ("second", "tenth", "short")
+TENTH = 10
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Signs:
 
     Attributes:
         best: the best score.
+        second, tenth: the scores of these hits as shares of the best; 0 if there are fewer.
         last: the score of the 50th hit; 0 if there are fewer.
         own: what the sentence's own words add to the best score; the model thought of the other words.
         held: the share of the sentence's content words that a photo has; the mean of the five best photos. A
@@ -60,6 +67,8 @@ class Signs:
     """
 
     best: float
+    second: float
+    tenth: float
     last: float
     own: float
     held: float
@@ -67,6 +76,11 @@ class Signs:
     none: float
     size: float
     words: float
+
+    @property
+    def short(self) -> float:
+        """What `words` lacks of that of three words."""
+        return max(0.0, math.log2(4) - self.words)
 
     @classmethod
     def of(
@@ -78,13 +92,20 @@ class Signs:
         unknown: Collection[str],
         photos: int,
     ) -> Signs:
-        """Return the signs of a query with one hit or more; see `cut_off`."""
+        """Return the signs of a query with one hit or more; see `ends`."""
         own = {word for word in known if word in terms}
         held = [sum(word in photo for word in own) for photo in words[:HEAD]]
         number = sum(held) / len(held)
+
+        def score(rank: int) -> float:
+            return float(scores[rank - 1]) if len(scores) >= rank else 0.0
+
+        best = score(1)
         return cls(
-            best=float(scores[0]),
-            last=float(scores[DEPTH - 1]) if len(scores) >= DEPTH else 0.0,
+            best=best,
+            second=score(2) / best,
+            tenth=score(TENTH) / best,
+            last=score(DEPTH),
             own=float(sum(words[0].get(word, 0.0) for word in own)),
             held=number / max(len(known) + len(unknown), 1),
             number=number,
@@ -102,6 +123,8 @@ class Calibration:
         model: the model's identity.
         gate: the logistic model by sign, and its "constant": positive, if the query is about the photos.
         tail: the lowest score of a right photo, by sign and "constant".
+        well: the share of the best score from which on photos fit well, by sign and "constant"; None: it was
+            not measured.
         scheme: how documents were quantised, see `lexlip.sparse.quantize`.
     """
 
@@ -109,9 +132,11 @@ class Calibration:
     gate: Mapping[str, float]
     tail: Mapping[str, float]
     scheme: Scheme = "unit"
+    well: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        for weights, signs in ((self.gate, GATE), (self.tail, TAIL)):
+        parts = [(self.gate, GATE), (self.tail, TAIL), *([] if self.well is None else [(self.well, WELL)])]
+        for weights, signs in parts:
             if set(weights) != {"constant", *signs}:
                 raise ValueError(f"weights of {', '.join(sorted(weights))}")
             if not all(math.isfinite(weight) for weight in weights.values()):
@@ -127,6 +152,7 @@ class Calibration:
             "quantization": self.scheme,
             "gate": dict(self.gate),
             "tail": dict(self.tail),
+            **({} if self.well is None else {"well": dict(self.well)}),
         }
         (folder / FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         write_checksums(folder, [FILE])
@@ -148,16 +174,21 @@ def load_calibration(folder: Path, scheme: Scheme) -> Calibration | None:
         content = read_json(file)
         if content["format"] != FORMAT:
             raise ModelError(f"{file} has format {content['format']}; this version reads {FORMAT}")
-        gate, tail = (
-            {name: float(value) for name, value in content[part].items()} for part in ("gate", "tail")
+        gate, tail, well = (
+            {name: float(value) for name, value in content[part].items()} if part in content else None
+            for part in ("gate", "tail", "well")
         )
-        calibration = Calibration(str(content["model"]), gate, tail, content.get("quantization", "unit"))
+        if gate is None or tail is None:
+            raise ValueError("the numbers of a step are missing")
+        calibration = Calibration(
+            str(content["model"]), gate, tail, content.get("quantization", "unit"), well
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(folder, error) from error
     return calibration if (calibration.model, calibration.scheme) == (identity, scheme) else None
 
 
-def cut_off(
+def ends(
     terms: Mapping[str, float],
     scores: Sequence[float] | NDArray[np.floating],
     words: Sequence[Mapping[str, float]],
@@ -165,11 +196,11 @@ def cut_off(
     unknown: Collection[str],
     photos: int,
     calibration: Calibration | None,
-) -> float | None:
-    """Return the score below which hits are beyond the honest end; None if nothing is known about it.
+) -> Ends:
+    """Return the scores below which hits fit less well, and below which they are beyond the honest end.
 
-    The photos with this score or a higher one are the answer: all of them, also beyond the 50th. If the query
-    is not about these photos, no photo has such a score.
+    The photos with the second score or a higher one are the answer: all of them, also beyond the 50th. If the
+    query is not about these photos, no photo has such a score.
 
     Args:
         terms: the query's words with their weights, as searched: `FirstStage.terms`.
@@ -181,17 +212,26 @@ def cut_off(
         calibration: of the model that made the index; None if there is none.
     """
     if calibration is None or len(scores) == 0:
-        return None
-    return end_of(Signs.of(terms, scores, words, known, unknown, photos), calibration)
+        return NO_ENDS
+    signs = Signs.of(terms, scores, words, known, unknown, photos)
+    return Ends(well_of(signs, calibration), end_of(signs, calibration))
 
 
 def end_of(signs: Signs, calibration: Calibration) -> float:
-    """Return the cut-off for a query's signs; see `cut_off`."""
+    """Return the score of the honest end for a query's signs; see `ends`."""
     about = _linear(signs, calibration.gate)
     if about < 0:
         needed = signs.best - about / calibration.gate["best"]
         return max(needed, math.nextafter(signs.best, math.inf))
     return max(0.0, min(signs.best, _linear(signs, calibration.tail)))
+
+
+def well_of(signs: Signs, calibration: Calibration) -> float | None:
+    """Return the score from which on photos fit well for a query's signs; see `ends`."""
+    if calibration.well is None:
+        return None
+    share = min(1.0, max(0.0, _linear(signs, calibration.well)))
+    return max(share * signs.best, end_of(signs, calibration))
 
 
 def _linear(signs: Signs, weights: Mapping[str, float]) -> float:

@@ -18,11 +18,12 @@ from anserini_bridge import AllowedDocuments, ImpactSearcher, IndexMetadata, rea
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
+from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.first_stage import table_of
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.engines.lucene import LuceneEngine
-from lexlip.search.stages.honest_end import DEPTH, HEAD, cut_off, load_calibration
+from lexlip.search.stages.honest_end import DEPTH, HEAD, ends, load_calibration
 from lexlip.search.stages.index_model import load_encoder, load_queries
 from lexlip.search.stages.suggestions import HITS, suggest
 from lexlip.sparse.query_topk import SENTENCE_TOPK
@@ -128,18 +129,18 @@ class ImpactStage:
     def seen(self) -> int:
         return 0 if self.calibration is None else DEPTH
 
-    def cut(
+    def ends(
         self,
         query: Query,
         encoded: csr_matrix,
         ids: Sequence[str],
         scores: Scores,
         allowed: AllowedDocuments | None = None,
-    ) -> float | None:
+    ) -> Ends:
         photos = len(self.searcher) if allowed is None else allowed.count
         words = self.matches(encoded, ids[:HEAD])
         known, unknown = self.queries.known(query.plain), self.queries.unknown(query.plain)
-        return cut_off(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
+        return ends(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> AllowedDocuments | None:
         columns = [column for word in without if (column := self.queries.column(word)) is not None]

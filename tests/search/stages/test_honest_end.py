@@ -9,15 +9,28 @@ import pytest
 from lexlip.errors import ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import PACKAGED, read_description
+from lexlip.retrieval.answer import NO_ENDS
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.search.stages.honest_end import DEPTH, FILE, Calibration, Signs, cut_off, end_of, load_calibration
+from lexlip.search.stages.honest_end import (
+    DEPTH,
+    FILE,
+    Calibration,
+    Signs,
+    end_of,
+    ends,
+    load_calibration,
+    well_of,
+)
 from lexlip.sparse.balance import usual_scheme
 from tests.search.indexes import Indexed, index_words
 
-SIGNS = Signs(best=0.5, last=0.2, own=0.3, held=0.6, number=1.5, none=0, size=3, words=2)
+SIGNS = Signs(
+    best=0.5, second=0.9, tenth=0.7, last=0.2, own=0.3, held=0.6, number=1.5, none=0, size=3, words=2
+)
 GATE = {"constant": -1.0, "best": 8.0, "own": 1.0, "held": 6.0, "number": 1.0, "none": -3.0, "size": -1.5}
 TAIL = {"constant": 0.05, "best": 0.2, "last": 0.5, "size": -0.01, "words": 0.02}
-CALIBRATION = Calibration("mini@1", GATE, TAIL)
+WELL = {"constant": 1.5, "second": -0.3, "tenth": -0.6, "short": -0.1}
+CALIBRATION = Calibration("mini@1", GATE, TAIL, well=WELL)
 
 TERMS = {"dog": 0.8, "beach": 0.4, "sand": 0.4, "sea": 0.2}
 SCORES = [0.6, 0.4, 0.3]
@@ -27,7 +40,8 @@ WORDS = [{"dog": 0.4, "sand": 0.2}, {"dog": 0.3, "beach": 0.1}, {"sea": 0.3}]
 def test_signs_are_these_formulas() -> None:
     signs = Signs.of(TERMS, SCORES, WORDS, ["dog", "beach", "small"], ["quokka"], 1000)
     assert signs.best == 0.6
-    assert signs.last == 0  # fewer than 50 hits
+    assert signs.second == pytest.approx(0.4 / 0.6)
+    assert (signs.tenth, signs.last) == (0, 0)  # fewer hits
     assert signs.own == 0.4  # of dog alone: the sand is the model's
     assert signs.number == pytest.approx((1 + 2 + 0) / 3)
     assert signs.held == pytest.approx(1 / 4)  # of dog, beach, small and quokka
@@ -40,8 +54,20 @@ def test_signs_of_a_query_without_words_of_its_own() -> None:
 
 
 def test_the_last_is_the_fiftieth() -> None:
-    scores = [1 - rank / 100 for rank in range(60)]
-    assert Signs.of(TERMS, scores, WORDS, ["dog"], [], 100).last == scores[DEPTH - 1]
+    scores = [2 - rank / 100 for rank in range(60)]
+    signs = Signs.of(TERMS, scores, WORDS, ["dog"], [], 100)
+    assert (signs.tenth, signs.last) == (1.91 / 2, scores[DEPTH - 1])
+
+
+def test_photos_fit_well_from_a_share_of_the_best_score_on() -> None:
+    share = 1.5 - 0.3 * 0.9 - 0.6 * 0.7  # two words are not short
+    assert well_of(SIGNS, CALIBRATION) == pytest.approx(share * 0.5)
+    assert well_of(SIGNS, replace(CALIBRATION, well={**WELL, "constant": 9.0})) == SIGNS.best
+    below = replace(CALIBRATION, well={**WELL, "constant": -9.0})
+    assert well_of(SIGNS, below) == end_of(SIGNS, below)  # not beyond the honest end
+    silent = replace(SIGNS, held=0, number=0, own=0, none=1)
+    assert well_of(silent, CALIBRATION) == end_of(silent, CALIBRATION) > silent.best
+    assert well_of(SIGNS, replace(CALIBRATION, well=None)) is None
 
 
 def test_the_end_of_a_query_about_the_photos_is_the_tail() -> None:
@@ -79,16 +105,18 @@ def test_among_more_photos_the_best_must_be_better() -> None:
 
 
 def test_nothing_is_known_without_a_calibration_or_hits() -> None:
-    assert cut_off(TERMS, SCORES, WORDS, ["dog"], [], 100, None) is None
-    assert cut_off({}, [], [], [], [], 100, CALIBRATION) is None
-    assert cut_off(TERMS, SCORES, WORDS, ["dog"], [], 100, CALIBRATION) is not None
+    assert ends(TERMS, SCORES, WORDS, ["dog"], [], 100, None) == NO_ENDS
+    assert ends({}, [], [], [], [], 100, CALIBRATION) == NO_ENDS
+    signs = Signs.of(TERMS, SCORES, WORDS, ["dog"], [], 100)
+    found = ends(TERMS, SCORES, WORDS, ["dog"], [], 100, CALIBRATION)
+    assert found == (well_of(signs, CALIBRATION), end_of(signs, CALIBRATION))
 
 
 def test_unknown_words_alone_and_function_words_alone() -> None:
     for unknown in (["xyzzy", "qwrt"], []):
-        end = cut_off(TERMS, [0.3, 0.2], WORDS[:2], [], unknown, 1000, CALIBRATION)
+        well, end = ends(TERMS, [0.3, 0.2], WORDS[:2], [], unknown, 1000, CALIBRATION)
         assert end is not None
-        assert end > 0.3
+        assert well == end > 0.3
 
 
 def saved(folder: Path, model: str = "mini@1") -> Path:
@@ -110,6 +138,14 @@ def test_one_of_an_older_version_is_of_unit_vectors(tmp_path: Path) -> None:
     assert load_calibration(tmp_path, "unit") == CALIBRATION
 
 
+def test_one_of_an_older_version_does_not_say_what_fits_well(tmp_path: Path) -> None:
+    file = saved(tmp_path) / FILE
+    content = json.loads(file.read_text())
+    del content["well"]
+    file.write_text(json.dumps(content))
+    assert load_calibration(tmp_path, "unit") == replace(CALIBRATION, well=None)
+
+
 def test_a_model_without_one_has_none(tmp_path: Path, model_folder: Path) -> None:
     assert load_calibration(model_folder, "unit") is None
     assert load_calibration(saved(tmp_path, "mini@2"), "unit") is None  # of other weights
@@ -125,6 +161,8 @@ def test_a_model_without_one_has_none(tmp_path: Path, model_folder: Path) -> Non
         lambda content: content["tail"].update(last=math.nan),
         lambda content: content["gate"].update(best=-1),
         lambda content: content.update(tail=[]),
+        lambda content: content["well"].pop("second"),
+        lambda content: content.update(well=3),
     ],
 )
 def test_a_damaged_one_is_reported(tmp_path: Path, damage) -> None:
@@ -157,8 +195,10 @@ def test_of_what_an_index_finds(indexed: Indexed, model_folder: Path, tmp_path: 
         ((ids,), (scores,)) = stage.search([encoded], DEPTH)
         words, queries = stage.matches(encoded, ids), stage.queries
         known, unknown = queries.known("a red circle"), queries.unknown("a red circle")
-        end = cut_off(stage.terms(encoded), scores, words, known, unknown, 6, CALIBRATION)
-        assert [search.text("a red circle", k).cut for k in (1, 6)] == [end, end]
+        well, end = ends(stage.terms(encoded), scores, words, known, unknown, 6, CALIBRATION)
+        answers = [search.text("a red circle", k) for k in (1, 6)]
+        assert [(answer.well, answer.cut) for answer in answers] == [(well, end)] * 2
+        assert answers[1].above_well == sum(score >= well for score in scores)
     signs = Signs.of(stage.terms(encoded), scores, words, known, unknown, 6)
     assert signs.own == pytest.approx(sum(words[0].get(word, 0) for word in known))
     assert signs.own <= signs.best + 1e-9

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from lexlip.errors import MissingPackage
 
-_MODULES = {
+BRINGS = {
     "train": ("torch", "torchvision", "timm", "transformers"),
     "dense": ("faiss",),
     "anserini": ("pyserini",),
@@ -16,8 +16,10 @@ _MODULES = {
     "mcp": ("mcp",),
     "ray": ("ray",),
 }
+"""By extra the modules of other packages that it is for."""
+
 EXTRAS = {
-    module: f"pip install 'lexlip[{extra}]'" for extra, modules in _MODULES.items() for module in modules
+    module: f"pip install 'lexlip[{extra}]'" for extra, modules in BRINGS.items() for module in modules
 }
 """By module of another package the command that installs it."""
 

@@ -34,6 +34,7 @@ python:
 
 demo: $(LEAN)/installed
 	@$(LEAN)/bin/lexlip demo $(if $(PHOTOS),"$(PHOTOS)") --index .demo
+	@echo "lexlip is $(LEAN)/bin/lexlip here"
 
 test: install browser test-bridge
 	$(BIN)/python -m pytest $(PARALLEL)

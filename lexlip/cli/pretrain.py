@@ -45,7 +45,7 @@ def pretrain(
 
     CONFIG is a YAML file: one of your own, or configs/own.yaml and others that come along. KEY=VALUE changes
     one of its entries, as in optim.lr=1e-4. Without a CONFIG, a small model learns from drawn scenes in two
-    minutes.
+    minutes of processor time.
 
     With several processes: torchrun --nproc-per-node=N -m lexlip pretrain …
     """

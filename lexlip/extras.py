@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from lexlip.errors import MissingPackage
 
 BRINGS = {
-    "train": ("torch", "torchvision", "timm", "transformers"),
+    "train": ("torch", "torchvision", "timm", "transformers", "snowballstemmer"),
     "dense": ("faiss",),
     "anserini": ("pyserini",),
     "mteb": ("mteb",),
@@ -18,9 +18,7 @@ BRINGS = {
 }
 """By extra the modules of other packages that it is for."""
 
-EXTRAS = {
-    module: f"pip install 'lexlip[{extra}]'" for extra, modules in BRINGS.items() for module in modules
-}
+EXTRAS = {module: f"pip install 'lexlip[{extra}]'" for extra, modules in BRINGS.items() for module in modules}
 """By module of another package the command that installs it."""
 
 

@@ -30,6 +30,7 @@ find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name.partition(".")[0] in hidden else find(name, *more)
 """
 RUN = """
+import json
 from click.testing import CliRunner
 from lexlip.cli import main
 def run(*arguments):
@@ -77,7 +78,7 @@ def modules_without(extra: str) -> list[str]:
 
 def hide(extra: str) -> str:
     """Code that hides them."""
-    return f"{HIDE}\nhidden.update({modules_without(extra)})"
+    return f"{HIDE}hidden.update({modules_without(extra)})"
 
 
 def needed_by(module: str) -> str:
@@ -111,7 +112,11 @@ def test_an_extra_brings_what_its_modules_import() -> None:
         own = [module for module in MODULES if needed_by(module) == extra and module != "lexlip.__main__"]
         turns.append((extra, modules_without(extra), [*BRINGS.get(extra, ()), *own]))
     done = subprocess.run(
-        [sys.executable, "-c", HIDE + IMPORT], input=json.dumps(turns), cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-c", HIDE + IMPORT],
+        input=json.dumps(turns),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert not done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
@@ -136,7 +141,7 @@ def test_what_a_lean_installation_can_do(tmp_path: Path) -> None:
         ],
         "matplotlib: pip install 'lexlip[draw]'": ["explain", cat, "--cloud", str(tmp_path / "cloud.svg")],
     }
-    code = f"import json\n{hide('')}\n{RUN}\nprint(json.dumps([run(*line) for line in json.loads(sys.argv[1])]))"
+    code = f"{hide('')}{RUN}print(json.dumps([run(*line) for line in json.loads(sys.argv[1])]))"
     lines = json.dumps([*commands, *refused.values()])
     done = subprocess.run([sys.executable, "-c", code, lines], cwd=ROOT, capture_output=True, text=True)
     answers = json.loads(done.stdout.splitlines()[-1])

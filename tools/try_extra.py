@@ -2,8 +2,8 @@
 
     python tools/try_extra.py EXTRA
 
-`make extras` runs this in a fresh environment, outside the clone, by the environment's own Python; `lean` is the
-installation without any extra.
+`make extras` runs this in a fresh environment, outside the clone, by the environment's own Python; `lean` is
+the installation without any extra.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def anserini() -> None:
 def mteb() -> None:
     """Measure the packaged model on a task of photos and captions, with drawn ones as its data."""
     import mteb
+
     from lexlip.measure.mteb_model import MtebModel
 
     task = runpy.run_path(str(TESTS / "measure" / "mteb_tasks.py"))["task"]
@@ -98,13 +99,15 @@ def draw() -> None:
 def mcp() -> None:
     """Let an agent search."""
     import anyio
-    from lexlip.cli.demo import PHOTOS
     from mcp import Client, StdioServerParameters
+
+    from lexlip.cli.demo import PHOTOS
 
     run(f"lexlip index {shlex.quote(str(PHOTOS))}")
 
     async def ask() -> None:
-        async with Client(StdioServerParameters(command=sys.executable, args=["-m", "lexlip", "mcp"])) as agent:
+        command = StdioServerParameters(command=sys.executable, args=["-m", "lexlip", "mcp"])
+        async with Client(command) as agent:
             answer = await agent.call_tool("search", {"query": "a cat with big eyes"})
             assert not answer.is_error, answer
             assert answer.structured_content is not None

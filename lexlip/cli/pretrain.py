@@ -71,7 +71,7 @@ def pretrain(
 
 
 def _evaluate_line(source: SourceConfig, kind: str, model: str) -> str:
-    """Return what measures a run's model on its own validation photos, and needs nothing that training does not."""
+    """Return the line that measures a run's model on its validation photos, needing what trained it alone."""
     from lexlip.registry import MODELS
 
     line = ["lexlip", "evaluate", source.path, "--model", model]

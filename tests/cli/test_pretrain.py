@@ -40,12 +40,12 @@ def test_a_config_with_changes(lexlip: Run, started: list[tuple[Config, bool]]) 
 
 def test_what_measures_a_run_again(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
     """Lines that the command line understands, with all that the config says of the validation photos."""
-    table = "{path: my photos/captions.csv, images: 'a{0,1}.tar', split: val}"
+    table = "{path: my photos/all.csv, images: 'a{0,1}.tar', split: val}"
     no_words = [f"objective.{name}=0" for name in ("flops_image", "flops_text")]
     no_words += [f"objective.anchor_{name}=0" for name in ("contrastive", "align", "words")]
     printed = {
         ("name=own", f"data.val=[{table}, b.tar]"): [
-            "lexlip evaluate 'my photos/captions.csv' --model runs/own/best --images 'a{0,1}.tar' --split val",
+            "lexlip evaluate 'my photos/all.csv' --model runs/own/best --images 'a{0,1}.tar' --split val",
             "lexlip evaluate b.tar --model runs/own/best",
         ],
         ("model.kind=dense", *no_words): [

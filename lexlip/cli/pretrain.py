@@ -65,7 +65,7 @@ def pretrain(
 
         run = train(settings, resume)
     if int(os.environ.get("RANK", 0)) == 0:  # of those that torchrun started
-        click.echo(f"best model: {run / 'best'}; to measure it again:")
+        click.echo(f"best model: {run / 'best'}; measure it with:")
         for source in settings.data.val:
             click.echo(_evaluate_line(source, settings.model.kind, str(run / "best")))
 

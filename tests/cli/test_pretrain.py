@@ -33,12 +33,12 @@ def test_a_config_with_changes(lexlip: Run, started: list[tuple[Config, bool]]) 
     assert (settings.name, settings.optim.steps, settings.optim.lr, settings.seed) == ("mine", 7, 1e-5, 3)
     assert resume
     assert result.stdout.splitlines() == [
-        "best model: runs/mine/best; to measure it again:",
+        "best model: runs/mine/best; measure it with:",
         "lexlip evaluate scenes:400:1000000 --model runs/mine/best",
     ]
 
 
-def test_what_measures_a_run_again(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+def test_what_measures_the_best_model(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
     """Lines that the command line understands, with all that the config says of the validation photos."""
     table = "{path: my photos/all.csv, images: 'a{0,1}.tar', split: val}"
     no_words = [f"objective.{name}=0" for name in ("flops_image", "flops_text")]

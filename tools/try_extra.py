@@ -75,7 +75,7 @@ def anserini() -> None:
     find(QUERY)
     run(f"lexlip evaluate {VAL} --model bm25")
     run(f"lexlip index {VAL}")
-    find(QUERY, "--captions circle")
+    find("circle", "--captions")
 
 
 def mteb() -> None:

@@ -1,29 +1,40 @@
-# make demo    index and search a few real photos (PHOTOS=FOLDER for your own)
-# make test    all tests; the Lucene bridge's on every Python that is found
+# make demo    index and search a few real photos (PHOTOS=FOLDER for your own); installs without torch
+# make test    all tests; the Lucene bridge's on every Python that is found; installs all that they need
 # make test-gpu  the tests that need a GPU
 # make campaign  attacks on what is promised, for half an hour (docs/campaign.md; COUNT=10 for longer)
 # make check   lint, format, types
 # make docs    the documentation as a site, in build/docs
-# make release  the wheel and the sdist, in dist; each is installed and tried
+# make extras  each extra alone does what it is for, in an environment of its own
+# make release  the wheel and the sdist, in dist; each is installed and tried, and so is each extra
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
-COMES_ALONG := from lexlip.config_files import load_config; load_config('configs/own.yaml', ['data.train=photos.tar', 'data.val=photos.tar'])
+LEAN := .venvs/lean
+EXTRAS := mcp draw ray anserini train dense mteb bench
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check format docs release try-release clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check format docs extras release alone python clean
 
 install: $(VENV)/installed
 
-$(VENV)/installed: pyproject.toml
-	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 found: install one, or name it: make PYTHON=/path/to/python3" >&2; exit 2; }
+$(VENV)/installed: pyproject.toml | python
 	@echo "installing into $(VENV) with $(PYTHON) (torch is large: some minutes)"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	@touch $@
 
-demo: install
-	@$(BIN)/lexlip demo $(if $(PHOTOS),"$(PHOTOS)") --index .demo
+$(LEAN)/installed: pyproject.toml | python
+	@echo "installing into $(LEAN) with $(PYTHON)"
+	$(PYTHON) -m venv --clear $(LEAN)
+	$(LEAN)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	@touch $@
+
+python:
+	@test -n "$(PYTHON)" || { echo "Found no Python 3.11, 3.12 or 3.13 that has venv: install one (on Debian: sudo apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python3" >&2; exit 2; }
+
+demo: $(LEAN)/installed
+	@$(LEAN)/bin/lexlip demo $(if $(PHOTOS),"$(PHOTOS)") --index .demo
+	@echo "lexlip is $(LEAN)/bin/lexlip here"
 
 test: install browser test-bridge
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -81,15 +92,19 @@ release: install
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build --outdir build/again --wheel
 	cmp dist/*.whl build/again/*.whl
 	@test $$(cat dist/*.whl | wc -c) -lt 95000000 || { echo "the wheel has 95 MB or more" >&2; exit 1; }
-	@for archive in dist/*.whl dist/*.tar.gz; do $(MAKE) --no-print-directory try-release ARCHIVE=$$archive || exit 1; done
+	@for archive in dist/*.whl dist/*.tar.gz; do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)/$$archive" TRY=lean || exit 1; done
+	@$(MAKE) --no-print-directory extras
 
-# What a user has who installs an archive: the demo, and the configs that come along, outside the clone.
-try-release:
-	@echo "trying $(ARCHIVE) in an environment of its own"
+extras:
+	@for extra in $(EXTRAS); do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)[$$extra]" TRY=$$extra || exit 1; done
+
+# What a user has who installs WHAT, and nothing else: outside the clone, in an environment that is removed again.
+alone: | python
+	@echo "trying $(WHAT) in an environment of its own"
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export PYTHONPATH= && \
-	$(BIN)/python -m venv "$$folder/venv" && \
-	"$$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$(abspath $(ARCHIVE))" && \
-	cd "$$folder" && venv/bin/lexlip demo --index index && venv/bin/python -c "$(COMES_ALONG)"
+	$(PYTHON) -m venv "$$folder/venv" && \
+	"$$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$(WHAT)" && \
+	cd "$$folder" && venv/bin/python "$(CURDIR)/tools/try_extra.py" $(TRY)
 
 clean:
 	rm -rf $(VENV) .venvs .demo build dist *.egg-info

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from lexlip.errors import MissingPackage
 
-_MODULES = {
-    "train": ("torch", "torchvision", "timm", "transformers"),
+BRINGS = {
+    "train": ("torch", "torchvision", "timm", "transformers", "snowballstemmer"),
     "dense": ("faiss",),
     "anserini": ("pyserini",),
     "mteb": ("mteb",),
@@ -16,9 +16,9 @@ _MODULES = {
     "mcp": ("mcp",),
     "ray": ("ray",),
 }
-EXTRAS = {
-    module: f"pip install 'lexlip[{extra}]'" for extra, modules in _MODULES.items() for module in modules
-}
+"""By extra the modules of other packages that it is for."""
+
+EXTRAS = {module: f"pip install 'lexlip[{extra}]'" for extra, modules in BRINGS.items() for module in modules}
 """By module of another package the command that installs it."""
 
 

@@ -4,17 +4,23 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from lexlip.errors import LexLIPError, MissingPackage
-from lexlip.extras import needing_extras, what_is_missing
+from lexlip.extras import BRINGS, needing_extras, what_is_missing
 from tests.conftest import ROOT
+from tests.test_layers import MODULES
 
 HIDE = """
 import importlib.util, sys
-hidden = "torch torchvision timm transformers pyserini onnx faiss wordcloud matplotlib".split()
+hidden = set()
 class Hide:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in hidden:
@@ -22,6 +28,9 @@ class Hide:
 sys.meta_path.insert(0, Hide())
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name.partition(".")[0] in hidden else find(name, *more)
+"""
+RUN = """
+import json
 from click.testing import CliRunner
 from lexlip.cli import main
 def run(*arguments):
@@ -29,6 +38,88 @@ def run(*arguments):
     return [done.exit_code, done.stdout, done.stderr]
 """
 PHOTOS = ROOT / "lexlip" / "photos"
+
+NEEDED_BY = {
+    "train": (
+        *("lexlip.training", "lexlip.objectives", "lexlip.encoders", "lexlip.models"),
+        *("lexlip.bench.tables", "lexlip.bench.decoding", "lexlip.bench.encoding"),
+        *("lexlip.bench.training_step", "lexlip.search.rerank"),
+    ),
+    "dense": (
+        *("lexlip.search.engines.faiss_index", "lexlip.search.stages.dense", "lexlip.indexing.dense"),
+        *("lexlip.bench.peers.dense", "lexlip.bench.tables.systems", "lexlip.bench.tables.flat_systems"),
+    ),
+    "mteb": ("lexlip.measure.mteb_model", "lexlip.models.sparse_encoder"),
+    "mcp": ("lexlip.mcp.agent_server",),
+}
+"""By extra the rooms and modules that it makes importable; all others need none."""
+
+
+@cache
+def modules_without(extra: str) -> list[str]:
+    """The modules that are installed, and that an installation with this extra alone (or "") lacks."""
+    brought, asked = set(), [("lexlip", extra)]
+    while asked:
+        package, of_extra = asked.pop()
+        if (package, of_extra) in brought:
+            continue
+        brought.add((package, of_extra))
+        with suppress(PackageNotFoundError):  # what another system or Python needs
+            for needed in map(Requirement, requires(package) or ()):
+                if needed.marker is None or needed.marker.evaluate({"extra": of_extra}):
+                    asked += [(canonicalize_name(needed.name), more) for more in ("", *needed.extras)]
+    names = {package for package, _ in brought}
+    return [
+        module
+        for module, packages in packages_distributions().items()
+        if names.isdisjoint(map(canonicalize_name, packages))
+    ]
+
+
+def hide(extra: str) -> str:
+    """Code that hides them."""
+    return f"{HIDE}hidden.update({modules_without(extra)})"
+
+
+def needed_by(module: str) -> str:
+    """The extra that a module needs, or ""."""
+    places = [(place, extra) for extra, several in NEEDED_BY.items() for place in several]
+    fitting = [(len(place), extra) for place, extra in places if f"{module}.".startswith(f"{place}.")]
+    return max(fitting, default=(0, ""))[1]
+
+
+IMPORT = """
+import json
+from importlib import import_module
+for extra, without, wanted in json.load(sys.stdin):
+    hidden.clear()
+    hidden.update(without)
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in {*hidden, "lexlip", "anserini_bridge"}:
+            del sys.modules[name]
+    for name in wanted:
+        try:
+            import_module(name)
+        except ImportError as error:
+            print(f"{name} lacks {error.name} with the extra '{extra}' alone")
+"""
+
+
+def test_an_extra_brings_what_its_modules_import() -> None:
+    """In one process, as torch is slow to import: what an extra lacks is forgotten before its turn."""
+    turns = []
+    for extra in ("", *BRINGS):
+        own = [module for module in MODULES if needed_by(module) == extra and module != "lexlip.__main__"]
+        turns.append((extra, modules_without(extra), [*BRINGS.get(extra, ()), *own]))
+    done = subprocess.run(
+        [sys.executable, "-c", HIDE + IMPORT],
+        input=json.dumps(turns),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert not done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_a_lean_installation_can_do(tmp_path: Path) -> None:
@@ -50,7 +141,7 @@ def test_what_a_lean_installation_can_do(tmp_path: Path) -> None:
         ],
         "matplotlib: pip install 'lexlip[draw]'": ["explain", cat, "--cloud", str(tmp_path / "cloud.svg")],
     }
-    code = f"import json\n{HIDE}\nprint(json.dumps([run(*line) for line in json.loads(sys.argv[1])]))"
+    code = f"{hide('')}{RUN}print(json.dumps([run(*line) for line in json.loads(sys.argv[1])]))"
     lines = json.dumps([*commands, *refused.values()])
     done = subprocess.run([sys.executable, "-c", code, lines], cwd=ROOT, capture_output=True, text=True)
     answers = json.loads(done.stdout.splitlines()[-1])
@@ -82,7 +173,7 @@ def test_what_python_says() -> None:
 
 
 def test_names_and_functions_that_need_an_extra(tmp_path: Path) -> None:
-    code = f"""{HIDE}
+    code = f"""{hide("")}
 import lexlip
 def says(call):
     try:

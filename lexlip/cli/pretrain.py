@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible, terminated_as_interrupted
 
 if TYPE_CHECKING:
-    from lexlip.config import Config
+    from lexlip.config import Config, SourceConfig
 
 
 @click.command()
@@ -44,7 +45,7 @@ def pretrain(
 
     CONFIG is a YAML file: one of your own, or configs/own.yaml and others that come along. KEY=VALUE changes
     one of its entries, as in optim.lr=1e-4. Without a CONFIG, a small model learns from drawn scenes in two
-    minutes.
+    minutes of processor time.
 
     With several processes: torchrun --nproc-per-node=N -m lexlip pretrain …
     """
@@ -64,7 +65,21 @@ def pretrain(
 
         run = train(settings, resume)
     if int(os.environ.get("RANK", 0)) == 0:  # of those that torchrun started
-        click.echo(f"best model: {run / 'best'} (lexlip evaluate SOURCE --model {run / 'best'})")
+        click.echo(f"best model: {run / 'best'}; measure it with:")
+        for source in settings.data.val:
+            click.echo(_evaluate_line(source, settings.model.kind, str(run / "best")))
+
+
+def _evaluate_line(source: SourceConfig, kind: str, model: str) -> str:
+    """Return the line that measures a run's model on its validation photos, needing what trained it alone."""
+    from lexlip.registry import MODELS
+
+    line = ["lexlip", "evaluate", source.path, "--model", model]
+    for option, value in (("--images", source.images), ("--split", source.split)):
+        line += [option, value] if value is not None else []
+    if MODELS[kind].vectors and not MODELS[kind].words:
+        line += ["--engine", "exact"]  # others search dense vectors with Faiss
+    return shlex.join(line)
 
 
 def _plan(settings: Config, processes: int, resume: bool, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm import tqdm
@@ -12,8 +13,10 @@ from lexlip.errors import DataError
 from lexlip.measure.evaluate import Ranking, Report
 from lexlip.measure.pool import PoolTokens
 from lexlip.measure.recall import recall_at_k
-from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.fusion import Fusion, fuse
+
+if TYPE_CHECKING:
+    from lexlip.models.one_transformer import OneTransformer
 
 DEPTH = 10  # documents of a query that are kept if all pairs were scored
 PAIRS = 4096  # scored between two updates of the progress bar

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
-from torch import Tensor
 
 from lexlip.data import Skipped, Source
 from lexlip.data.source import no_captions
 from lexlip.device import photos_at_a_time
 from lexlip.errors import ModelError
 from lexlip.models.contract import Encoder, QueryEncoder
-from lexlip.models.one_transformer import OneTransformer
 from lexlip.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.queries.typed_words import TypedWords
 from lexlip.sparse.keywords import as_query
+
+if TYPE_CHECKING:  # BM25 is measured without torch
+    from torch import Tensor
+
+    from lexlip.models.one_transformer import OneTransformer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +245,8 @@ def embed_pool(
     Raises:
         DataError: no photo could be read.
     """
+    import torch
+
     photos = PhotoPixels(
         model.config.image,
         source,

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from lexlip.data import Skipped, Source
 from lexlip.function_words import FUNCTION_WORDS
-from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.contact_sheet import PhotoWords
 from lexlip.sparse.likely import as_shown
 from lexlip.sparse.topk import topk
 from lexlip.vocabulary import Vocabulary, caption_words, is_held, is_sign
+
+if TYPE_CHECKING:
+    from lexlip.models.lexlip import LexLIP
 
 
 def words_at_10(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from lexlip.errors import ModelError
 from lexlip.retrieval.engine import EngineName, EngineOf
 from lexlip.search.engines.exact import exact_engine
-from lexlip.search.engines.faiss_index import faiss_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
 from lexlip.sparse.quantize import Scheme
 
@@ -44,6 +43,8 @@ def engine_for(
     if model.vocabulary is not None:
         words = model.vocabulary.words
         return name, partial(temporary_lucene_engine, words=words, scheme=scheme, threads=2)
+    from lexlip.search.engines.faiss_index import faiss_engine  # Faiss is of the extra dense
+
     return name, partial(faiss_engine, metric=model.metric, ann="hnsw" if name == "hnsw" else "flat")
 
 

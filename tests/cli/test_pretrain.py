@@ -8,6 +8,7 @@ import pytest
 from lexlip.config import Config
 from lexlip.training import loop
 from tests.cli.test_index import error
+from tests.docs.test_commands import arguments, parse
 
 Run = Callable[..., Any]
 
@@ -31,7 +32,33 @@ def test_a_config_with_changes(lexlip: Run, started: list[tuple[Config, bool]]) 
     [(settings, resume)] = started
     assert (settings.name, settings.optim.steps, settings.optim.lr, settings.seed) == ("mine", 7, 1e-5, 3)
     assert resume
-    assert result.stdout == "best model: runs/mine/best (lexlip evaluate SOURCE --model runs/mine/best)\n"
+    assert result.stdout.splitlines() == [
+        "best model: runs/mine/best; measure it with:",
+        "lexlip evaluate scenes:400:1000000 --model runs/mine/best",
+    ]
+
+
+def test_what_measures_the_best_model(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
+    """Lines that the command line understands, with all that the config says of the validation photos."""
+    table = "{path: my photos/all.csv, images: 'a{0,1}.tar', split: val}"
+    no_words = [f"objective.{name}=0" for name in ("flops_image", "flops_text")]
+    no_words += [f"objective.anchor_{name}=0" for name in ("contrastive", "align", "words")]
+    printed = {
+        ("name=own", f"data.val=[{table}, b.tar]"): [
+            "lexlip evaluate 'my photos/all.csv' --model runs/own/best --images 'a{0,1}.tar' --split val",
+            "lexlip evaluate b.tar --model runs/own/best",
+        ],
+        ("model.kind=dense", *no_words): [
+            "lexlip evaluate scenes:400:1000000 --model runs/scenes/best --engine exact",
+        ],
+        ("model.kind=ce", "objective.contrastive=0", "objective.matching=1", *no_words): [
+            "lexlip evaluate scenes:400:1000000 --model runs/scenes/best",
+        ],
+    }
+    for overrides, lines in printed.items():
+        assert lexlip("pretrain", *overrides).stdout.splitlines()[1:] == lines
+        for line in lines:
+            parse(arguments(line) or [])
 
 
 def test_a_config_that_comes_along(lexlip: Run, started: list[tuple[Config, bool]]) -> None:

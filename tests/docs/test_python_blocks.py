@@ -98,7 +98,7 @@ def test_the_blocks_for_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """With drawn scenes in place of the photos that mteb downloads."""
     mteb = pytest.importorskip("mteb", reason="mteb is not installed: pip install 'lexlip[mteb]'")
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-    from tests.measure.test_mteb_model import task
+    from tests.measure.mteb_tasks import task
 
     monkeypatch.setattr(mteb, "get_tasks", lambda tasks: [task(name) for name in tasks])
     monkeypatch.setattr(mteb, "evaluate", partial(mteb.evaluate, cache=None))

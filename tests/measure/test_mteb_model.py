@@ -1,4 +1,4 @@
-"""mteb's own tasks of Flickr30k and COCO, with a few photos in place of theirs."""
+"""Models that mteb measures, with its own tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError
 from lexlip.measure.evaluate import Report, evaluate
 from lexlip.models.dual_encoder import DualEncoder
@@ -21,44 +20,7 @@ mteb = pytest.importorskip("mteb", reason="mteb is not installed: pip install mt
 datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install mteb")
 
 from lexlip.measure.mteb_model import MtebModel  # noqa: E402
-
-SCENES = Scenes(12, seed=0)
-PHOTOS = [SCENES.image(row) for row in range(len(SCENES))]
-CAPTIONS = {
-    f"{item.id}#{number}": (item.id, caption)
-    for item in SCENES.items
-    for number, caption in enumerate(item.captions)
-}
-TEXT_TO_IMAGE = "Flickr30kT2IRetrieval", "MSCOCOT2IRetrieval"
-IMAGE_TO_TEXT = "Flickr30kI2TRetrieval", "MSCOCOI2TRetrieval"
-
-
-def task(name: str) -> Any:
-    """mteb's task of a name, with the scenes as its data."""
-    photos = datasets.Dataset.from_dict(
-        {"id": [item.id for item in SCENES.items], "image": PHOTOS}
-    ).cast_column("image", datasets.Image())
-    texts = datasets.Dataset.from_dict(
-        {"id": list(CAPTIONS), "text": [caption for _, caption in CAPTIONS.values()]}
-    )
-    to_image = name in TEXT_TO_IMAGE
-    right: dict[str, dict[str, int]] = {}
-    for text, (photo, _) in CAPTIONS.items():
-        query, document = (text, photo) if to_image else (photo, text)
-        right.setdefault(query, {})[document] = 1
-    found = mteb.get_task(name)
-    found.dataset = {
-        "default": {
-            "test": {
-                "corpus": photos if to_image else texts,
-                "queries": texts if to_image else photos,
-                "relevant_docs": right,
-                "top_ranked": None,
-            }
-        }
-    }
-    found.data_loaded = True
-    return found
+from tests.measure.mteb_tasks import CAPTIONS, IMAGE_TO_TEXT, PHOTOS, SCENES, TEXT_TO_IMAGE, task  # noqa: E402
 
 
 def scores(model: MtebModel, name: str) -> dict[str, float]:

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,3 +55,12 @@ def test_a_python_without_venv_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "lib" / "venv.py").write_text("raise ImportError")
     program(tmp_path / "bin" / "python3", f'PYTHONPATH="{tmp_path / "lib"}" exec "{sys.executable}" "$@"')
     assert find(tmp_path) == []
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_says_what_to_install(tmp_path: Path) -> None:
+    line = ["make", "-C", str(ROOT), "demo", "PYTHON=", f"LEAN={tmp_path / 'lean'}"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "(on Debian: sudo apt-get install python3 python3-venv)" in done.stderr
+    assert not list(tmp_path.iterdir())

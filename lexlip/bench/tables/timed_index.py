@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm import tqdm
@@ -15,14 +16,15 @@ from lexlip.bench.tables.first_stages import Measured, first_stage_folder
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.data import Source
 from lexlip.indexing.bm25 import write_captions
-from lexlip.indexing.dense import save_vectors
 from lexlip.measure.bm25_recall import draw
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.models.contract import Encoder
 from lexlip.registry import BM25
-from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents
+
+if TYPE_CHECKING:
+    from lexlip.search.engines.faiss_index import Ann
 
 
 def write_timed_index(
@@ -69,6 +71,9 @@ def _documents(vectors: PoolVectors, photos: int | None) -> Documents:
 def _write_vectors(
     folder: Path, documents: Documents, model: Encoder, name: str, ann: Ann, bar: tqdm
 ) -> None:
+    from lexlip.indexing.dense import save_vectors  # Faiss is of the extra dense
+    from lexlip.search.engines.faiss_index import FaissIndex, make_faiss
+
     vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
     for names, rows in documents:
         vectors.add(names, rows)

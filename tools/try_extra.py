@@ -1,0 +1,148 @@
+"""Do what an installation with one extra alone is for, on data that comes along or is drawn.
+
+    python tools/try_extra.py EXTRA
+
+`make extras` runs this in a fresh environment, outside the clone, by the environment's own Python; `lean` is
+the installation without any extra.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shlex
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1] / "tests"
+TRAIN, VAL = "scenes:64:0", "scenes:16:1"
+QUERY = "a red circle above a blue star"
+BRIEFLY = f"data.train=[{TRAIN}] data.val=[{VAL}] data.workers=0 optim.batch=16 optim.steps=2"
+NO_WORDS = " ".join(
+    f"objective.{loss}=0"
+    for loss in ("flops_image", "flops_text", "anchor_contrastive", "anchor_align", "anchor_words")
+)
+
+
+def run(line: str) -> list[str]:
+    """Run a line that begins with lexlip, and return the lines that it printed."""
+    print(f"$ {line}", flush=True)
+    program = Path(sys.executable).with_name("lexlip")
+    done = subprocess.run([program, *shlex.split(line)[1:]], stdout=subprocess.PIPE, text=True, check=True)
+    print(done.stdout, end="", flush=True)
+    return done.stdout.splitlines()
+
+
+def find(query: str, options: str = "") -> None:
+    """Search the index .lexlip, which must have an answer."""
+    assert run(f"lexlip search {shlex.quote(query)} -f paths {options}"), "nothing was found"
+
+
+def lean() -> None:
+    """Index and search photos; the configs come along."""
+    from lexlip.config_files import load_config
+
+    run("lexlip demo --index index")
+    load_config("configs/own.yaml", ["data.train=photos.tar", "data.val=photos.tar"])
+
+
+def train() -> None:
+    """Train, validate, measure by the line that the run ends with, package, and make a table."""
+    *_, line = run(f"lexlip pretrain {BRIEFLY}")
+    run(line)
+    run(f"lexlip package runs/scenes own {TRAIN}")
+    run(f"lexlip index {VAL} --model own")
+    find(QUERY)
+    run(f"lexlip table 1 runs/scenes --source {VAL}")
+
+
+def dense() -> None:
+    """Index and search with a dense model, exactly and through a graph."""
+    *_, line = run(f"lexlip pretrain model.kind=dense {NO_WORDS} {BRIEFLY}")
+    run(line)
+    for ann in ("flat", "hnsw"):
+        run(f"lexlip index {VAL} --model runs/scenes/best --ann {ann}")
+        find(QUERY)
+        run(f"lexlip evaluate {VAL} --model runs/scenes/best --engine {ann}")
+
+
+def anserini() -> None:
+    """Search captions by BM25, alone and beside a model."""
+    run(f"lexlip index {VAL} --model bm25")
+    find(QUERY)
+    run(f"lexlip evaluate {VAL} --model bm25")
+    run(f"lexlip index {VAL}")
+    find("circle", "--captions")
+
+
+def mteb() -> None:
+    """Measure the packaged model on a task of photos and captions, with drawn ones as its data."""
+    import mteb
+
+    from lexlip.measure.mteb_model import MtebModel
+
+    task = runpy.run_path(str(TESTS / "measure" / "mteb_tasks.py"))["task"]
+    (result,) = mteb.evaluate(MtebModel(), task("Flickr30kT2IRetrieval"), cache=None).task_results
+    print({name: value for name, value in result.scores["test"][0].items() if name.startswith("hit_rate")})
+
+
+def draw() -> None:
+    """Draw a photo's words, and where in it they are."""
+    from lexlip.cli.demo import PHOTOS
+
+    run(f"lexlip explain {shlex.quote(str(PHOTOS / 'coffee.jpg'))} --cloud cloud.svg --heat heat.png")
+
+
+def mcp() -> None:
+    """Let an agent search."""
+    import anyio
+    from mcp import Client, StdioServerParameters
+
+    from lexlip.cli.demo import PHOTOS
+
+    run(f"lexlip index {shlex.quote(str(PHOTOS))}")
+
+    async def ask() -> None:
+        command = StdioServerParameters(command=sys.executable, args=["-m", "lexlip", "mcp"])
+        async with Client(command) as agent:
+            answer = await agent.call_tool("search", {"query": "a cat with big eyes"})
+            assert not answer.is_error, answer
+            assert answer.structured_content is not None
+            print(answer.structured_content["hits"][0]["id"])
+
+    anyio.run(ask)
+
+
+def ray() -> None:
+    """Index tars, one shard for each, and search them."""
+    from lexlip.cli.demo import PHOTOS
+
+    for number in range(2):
+        with tarfile.open(f"{number}.tar", "w") as tar:
+            for photo in sorted(PHOTOS.glob("*.jpg"))[number::2]:
+                tar.add(photo, photo.name)
+    run("lexlip index '*.tar' --ray local")
+    find("a cup of coffee on a table")
+
+
+def bench() -> None:
+    """Measure this engine beside others, each of which must be there, and draw the figures."""
+    engines = ["lexlip", "pyserini", "faiss-flat", "bmp", "qdrant"]
+    engines += ["seismic-cut10-heap0.9"] if sys.version_info < (3, 13) else []  # it has no wheel for 3.13
+    chosen = " ".join(f"--engine {name}" for name in engines)
+    report = "\n".join(run(f"lexlip bench engine --docs 1000 --queries 10 --rounds 1 --json {chosen}"))
+    assert set(json.loads(report)["engines"]) == set(engines)
+    Path("report.json").write_text(report)
+    run("lexlip bench plot report.json --out pictures")
+
+
+TRIES: dict[str, Callable[[], None]] = {
+    task.__name__: task for task in (lean, mcp, draw, ray, anserini, train, dense, mteb, bench)
+}
+"""By extra what is tried; those with torch, which take long to install, are last."""
+
+if __name__ == "__main__":
+    TRIES[sys.argv[1]]()

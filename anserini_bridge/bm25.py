@@ -26,7 +26,7 @@ LANGUAGES = ("en", "de", "fr", "cs")
 
 _CZECH = "org.apache.lucene.analysis.cz.CzechAnalyzer"  # missing from Anserini's list of analyzers
 _BATCH = 10_000  # documents handed to Java at a time
-_MOST_CLAUSES = 2**31 - 1  # words of a query; Lucene's limit of 1,024 is for patterns, which grow by themselves
+_MOST_CLAUSES = 2**31 - 1  # words of a query; Lucene would end at 1,024
 _EMPTY = "the"  # an English stop word: the text of a document that has an id and no words
 
 
@@ -256,7 +256,7 @@ def _check_language(language: str) -> None:
 
 
 def _prepare(language: str) -> None:
-    """Prepare Anserini for a language: add the analyzer that it lacks, let queries be long, log only errors."""
+    """Prepare Anserini: add the analyzer that it lacks, take queries of any length, and log only errors."""
     java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MOST_CLAUSES)
     if language == "cs":
         java_class("io.anserini.analysis.AnalyzerMap").analyzerMap.put("cs", _CZECH)

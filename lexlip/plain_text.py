@@ -21,6 +21,11 @@ def whole(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
+def composed(text: str) -> str:
+    """Return a name as names are compared: in Unicode's NFC; some systems decompose letters with accents."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def counted(number: int, thing: str) -> str:
     """Return a number with what it counts, such as "1 photo" or "2 photos"."""
     return f"{number} {thing}{'s' * (number != 1)}"

@@ -11,6 +11,7 @@ from lexlip.data.files import LARGEST_TABLE, out_of_reach, read_file, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown, walk
 from lexlip.data.images import UnreadableImage
 from lexlip.data.source import Item, Place, Skipped, Source, Unlisted, clean_captions
+from lexlip.data.texts import decode_text
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
@@ -185,11 +186,11 @@ def read_text(path: Path, name: str) -> str:
     """Return the text of a file with captions.
 
     Raises:
-        DataError: it cannot be read, or is not UTF-8.
+        DataError: it cannot be read or decoded.
     """
     try:
-        return read_file(path, most=LARGEST_TABLE).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name} is not UTF-8 at byte {error.start:,}") from error
+        return decode_text(read_file(path, most=LARGEST_TABLE))
+    except ValueError as error:
+        raise DataError(f"{name} is {error}") from None
     except UnreadableImage as error:
         raise DataError(f"{name} cannot be read: {error.reason}") from error

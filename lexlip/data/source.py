@@ -13,6 +13,7 @@ from lexlip.data.embedded import LONGEST_XMP
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
 from lexlip.data.files import OutOfReach, open_file, read_file
 from lexlip.data.images import UnreadableImage, decode
+from lexlip.data.texts import decode_text, lines_of
 from lexlip.errors import DataError
 from lexlip.plain_text import whole
 
@@ -200,8 +201,12 @@ class Source(ABC):
 
 
 def caption_lines(data: bytes) -> tuple[str, ...]:
-    """Return the captions in a text file, one per line."""
-    return clean_captions(data.decode("utf-8-sig", errors="replace").splitlines())
+    """Return the captions in a text file, one per line.
+
+    Raises:
+        ValueError: see `decode_text`.
+    """
+    return clean_captions(lines_of(decode_text(data)))
 
 
 def clean_captions(captions: object) -> tuple[str, ...]:

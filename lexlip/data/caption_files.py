@@ -78,7 +78,8 @@ class CaptionedSource(Source):
         if not captions:
             raise no_photos(name)
         if not self.items:
-            example = first if (first := next(iter(captions))) not in unclear else f"{first}: {unclear[first]}"
+            first = next(iter(captions))
+            example = f"{first}: {unclear[first]}" if first in unclear else first
             of = f"none of the {len(captions)} photos that {name} names is in {images}"
             raise DataError(f"{of} (the first is {example})")
 

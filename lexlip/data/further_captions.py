@@ -47,21 +47,19 @@ class FurtherCaptions(Source):
             photos.add(item.id, row)
         found = {entry.photo: photos.find(entry.photo) for entry in entries}
         for entry in entries:
-            row, _ = found[entry.photo]
-            if row is not None:
-                more.setdefault(row, []).extend(entry.captions)
+            place, _ = found[entry.photo]
+            if place is not None:
+                more.setdefault(place, []).extend(entry.captions)
         if not found:
             raise no_photos(table)
-        lost = [(name, why) for name, (row, why) in found.items() if row is None]
-        example = next((f"{name}: {why}" for name, why in lost if why), "")
+        lost = {name: why for name, (place, why) in found.items() if place is None}
+        unclear = next((f"{name}: {why}" for name, why in lost.items() if why), "")
         if len(lost) == len(found):
-            example = example or next(iter(found))
-            raise DataError(
-                f"none of the {len(found)} photos that {table} names is in {self.name} (the first is {example})"
-            )
+            of = f"none of the {len(found)} photos that {table} names is in {self.name}"
+            raise DataError(f"{of} (the first is {unclear or next(iter(found))})")
         if lost:
             why = f"{len(lost)} of its {len(found)} photos are not in {self.name}"
-            self.skipped.append(Skipped(table, f"{why}, or not clear ({example})" if example else why))
+            self.skipped.append(Skipped(table, f"{why}, or not clear ({unclear})" if unclear else why))
 
     def read(self, index: int) -> bytes:
         return self.source.read(index)

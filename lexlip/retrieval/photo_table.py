@@ -27,6 +27,7 @@ from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.photo_location import read_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
+from lexlip.plain_text import composed
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import group_alike
@@ -228,6 +229,12 @@ class PhotoTable:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return [id for (id,) in self._rows(f"SELECT id FROM photos{where}", values)]
 
+    def same_name(self, id: str) -> list[str]:
+        """Return the ids that are the same name in Unicode's NFC."""
+        return [
+            same for (same,) in self._rows("SELECT id FROM photos WHERE composed(id) = ?", [composed(id)])
+        ]
+
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by.
 
@@ -375,6 +382,9 @@ class OldPhotoTable(PhotoTable):
         """
         raise DataError(f"the index {self.index} is too old to be filtered: index again without --update")
 
+    def same_name(self, id: str) -> list[str]:
+        return []
+
     def facets(self) -> dict[str, Any]:
         return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
 
@@ -404,7 +414,9 @@ def connect(file: Path) -> sqlite3.Connection:
         sqlite3.Error: the file is missing.
     """
     address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
-    return sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection.create_function("composed", 1, composed, deterministic=True)
+    return connection
 
 
 def _conditions(filters: Filters) -> tuple[list[str], list[str]]:
@@ -416,9 +428,13 @@ def _conditions(filters: Filters) -> tuple[list[str], list[str]]:
     if filters.before:
         conditions.append("taken < ?")
         values.append(filters.before + _LAST)
-    if filters.below:
-        conditions.append("id > ? AND id < ?")  # "0" is the character after "/"
-        values += [f"{filters.below}/", f"{filters.below}0"]
+    if filters.below.isascii():
+        if filters.below:
+            conditions.append("id > ? AND id < ?")  # "0" is the character after "/"
+            values += [f"{filters.below}/", f"{filters.below}0"]
+    else:
+        conditions.append("instr(composed(id), ?) = 1")
+        values.append(f"{composed(filters.below)}/")
     for word in words_of(filters.caption or ""):
         conditions.append("instr(words, ?) > 0")
         values.append(f" {word} ")

@@ -61,7 +61,7 @@ class NamedPhotos(Generic[T]):
         return photo.place, ""
 
     def _best(self, name: str) -> tuple[int, list[_Photo[T]]]:
-        """Return how many parts of a name match at most, and the photos with so many, or of that very path."""
+        """Return how many parts of a name match at most, and the photos with so many."""
         parts = _parts(name)
         found: dict[tuple[int, bool], list[_Photo[T]]] = {}
         for photo in self._photos.get(_file_name(name), ()):

@@ -2,7 +2,7 @@
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from PIL import Image
 
 from lexlip.data.embedded import LONGEST_XMP
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
-from lexlip.data.files import OutOfReach, open_file, read_file
+from lexlip.data.files import FileState, OutOfReach, open_file, read_file, state_of
 from lexlip.data.images import UnreadableImage, decode
 from lexlip.data.texts import decode_text, lines_of
 from lexlip.errors import DataError
@@ -176,6 +176,16 @@ class Source(ABC):
     def side(self, index: int) -> str | None:
         """Return the path of the XMP file beside a photo, if there is one."""
         return None
+
+    def state(self, index: int, of: Callable[[str], FileState | None] = state_of) -> str:
+        """Return what changes with a photo's file, its tar, or the XMP file beside it; "" cannot be known.
+
+        Args:
+            index: of the photo.
+            of: returns the state of a file.
+        """
+        states = [of(file) for file in (self.file(index), self.side(index)) if file is not None]
+        return "" if None in states else "; ".join(map(str, states))
 
     def _side(self, index: int) -> bytes:
         """Return the XMP file beside a photo; one that cannot be read, or is too large, is as none."""

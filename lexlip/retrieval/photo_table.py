@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
@@ -55,6 +55,7 @@ CREATE TABLE photos (
     side TEXT NOT NULL,       -- name of the XMP file beside it
     digest TEXT NOT NULL,
     fingerprint INTEGER,      -- as a signed number
+    state TEXT NOT NULL DEFAULT '',  -- of its files when they were read; older tables lack it
     words TEXT NOT NULL       -- of captions and keywords, each between spaces
 ) WITHOUT ROWID;
 CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
@@ -66,6 +67,8 @@ CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables l
     reason TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+
+HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,14 @@ class Photo:
         names = ("id", "path", "width", "height", "taken", "camera")
         lists = {"captions": list(self.captions), "keywords": list(self.keywords)}
         return {**{name: getattr(self, name) for name in names}, **lists}
+
+
+class Listed(NamedTuple):
+    """What a source told of a photo: its captions, the name of the XMP file, and `Source.state`."""
+
+    captions: tuple[str, ...]
+    side: str
+    state: str
 
 
 def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
@@ -197,10 +208,11 @@ class PhotoTable:
         rows = self._rows("SELECT id, root, file, member FROM photos")
         return {id: self._path(root, file, member) for id, root, file, member in rows}
 
-    def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
-        """Return the captions of the source, and the name of the XMP file, of every photo by id."""
-        rows = self._rows("SELECT id, captions, side FROM photos")
-        return {id: (tuple(self._texts(captions)), side) for id, captions, side in rows}
+    def listed(self) -> dict[str, Listed]:
+        """Return what the source told of every photo, by id."""
+        state = "state" if self._rows(HAS_STATES) else "''"
+        rows = self._rows(f"SELECT id, captions, side, {state} FROM photos")
+        return {id: Listed(tuple(self._texts(captions)), side, state) for id, captions, side, state in rows}
 
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
@@ -231,9 +243,8 @@ class PhotoTable:
 
     def same_name(self, id: str) -> list[str]:
         """Return the ids that are the same name in Unicode's NFC."""
-        return [
-            same for (same,) in self._rows("SELECT id FROM photos WHERE composed(id) = ?", [composed(id)])
-        ]
+        rows = self._rows("SELECT id FROM photos WHERE composed(id) = ?", [composed(id)])
+        return [same for (same,) in rows]
 
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by.
@@ -343,7 +354,7 @@ class OldPhotoTable(PhotoTable):
     def close(self) -> None:
         pass
 
-    def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
+    def listed(self) -> dict[str, Listed]:
         return {}
 
     def unreadable(self) -> dict[str, Unreadable]:

@@ -115,8 +115,10 @@ def _parse(lines: Iterable[str], delimiter: str, strict: bool = True) -> Iterato
 
 def _alone(line: str, delimiter: str, error: csv.Error) -> list[str] | csv.Error:
     """Return the cells of a line that is not written by the rules, such as "Stop", says the sign."""
-    if line.count('"') % 2:
+    if delimiter == "," and line.count('"') % 2:
         return csv.Error("a quote is not closed")
+    if len(line) > csv.field_size_limit():
+        return csv.Error(f"a cell has more than {csv.field_size_limit():,} characters")
     try:
         return next(_parse([line], delimiter, strict=False))
     except csv.Error:

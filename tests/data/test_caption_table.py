@@ -74,7 +74,7 @@ def test_a_cell_that_is_too_long_costs_one_row(photos: Path, name: str) -> None:
     rows = [("image", "caption"), ("a.jpg", "a dog"), ("a.jpg", "x" * 131_073), ("a.jpg", "two dogs")]
     source = open_source(write(photos / name, "\n".join(between.join(row) for row in rows)))
     assert source.items[0].captions == ("a dog", "two dogs")
-    assert source.skipped == [Skipped(f"{name}:3", "field larger than field limit (131072)")]
+    assert source.skipped == [Skipped(f"{name}:3", "a cell has more than 131,072 characters")]
 
 
 def test_quotes_in_a_tsv_are_only_quotes(photos: Path) -> None:
@@ -123,7 +123,7 @@ def test_errors(photos: Path) -> None:
         ("image,label\na.jpg,3\n", "no column named caption: it has image, label"),
         ("url,caption\nhttp://x/a.jpg,a\n", "no column named image: it has url, caption"),
         ("no.jpg,a dog\n", r"none of the 1 photos .* \(the first is no\.jpg\)"),
-        ("x" * 200_000, "line 1 cannot be read: field larger"),
+        ("x" * 200_000, "line 1 cannot be read: a cell has more than 131,072 characters"),
     ]:
         with pytest.raises(DataError, match=reason):
             open_source(write(table, text))

@@ -70,7 +70,8 @@ class CaptionedSource(Source):
         self._places = list(places.values())
         of_tars = self._tars.roots if self._tars is not None else []
         self.roots = list(dict.fromkeys([str(images.absolute()), *of_tars] if images.is_dir() else of_tars))
-        missing = [photo for photo in captions if photo not in places | unclear and is_utf8(photo)]
+        told = places.keys() | unclear.keys()
+        missing = [photo for photo in captions if photo not in told and is_utf8(photo)]
         self._skip(dict.fromkeys(missing, "no such file"), len(captions), f"are not in {images}")
         self._skip(unclear, len(captions), "may be several")
         self.skipped += [Skipped(shown(id), NOT_UTF8) for id in captions if not is_utf8(id)]

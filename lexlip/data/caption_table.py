@@ -117,12 +117,11 @@ def _alone(line: str, delimiter: str, error: csv.Error) -> list[str] | csv.Error
     """Return the cells of a line that is not written by the rules, such as "Stop", says the sign."""
     if delimiter == "," and line.count('"') % 2:
         return csv.Error("a quote is not closed")
-    if len(line) > csv.field_size_limit():
-        return csv.Error(f"a cell has more than {csv.field_size_limit():,} characters")
     try:
         return next(_parse([line], delimiter, strict=False))
     except csv.Error:
-        return error
+        too_long = csv.Error(f"a cell has more than {csv.field_size_limit():,} characters")
+        return too_long if len(line) > csv.field_size_limit() else error
 
 
 def _delimiter(line: str) -> str:

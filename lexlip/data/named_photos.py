@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 from lexlip.plain_text import composed
@@ -12,9 +13,7 @@ T = TypeVar("T")
 
 class _Photo(NamedTuple, Generic[T]):
     path: str
-    parts: list[str]  # of the path, the last one first
     place: T
-    whole: bool
 
 
 class NamedPhotos(Generic[T]):
@@ -29,61 +28,64 @@ class NamedPhotos(Generic[T]):
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names: dict[str, list[str]] = {}  # by file name
-        for name in dict.fromkeys(names):
-            self._names.setdefault(_file_name(name), []).append(name)
-        self._photos: dict[str, list[_Photo[T]]] = {}
+        self._names = list(dict.fromkeys(names))
+        self._file_names = {_file_name(name) for name in self._names}
+        self._whole: dict[str, list[_Photo[T]]] = {}  # by path
+        self._ends: dict[str, list[_Photo[T]]] = {}  # by each end of a path; two are enough to be unclear
 
     def add(self, path: str, place: T, whole: bool = False) -> None:
-        """Add a photo.
+        """Add a photo; all are added before the first is looked for.
 
         Args:
             path: below a folder, in a tar with the tar's name.
             place: what `find` is to return.
             whole: names must end with the whole path, not the other way round.
         """
-        if (file_name := _file_name(path)) in self._names:
-            photo = _Photo(path, _parts(path), place, whole)
-            self._photos.setdefault(file_name, []).append(photo)
+        if _file_name(path) not in self._file_names:
+            return
+        photo, (first, *further) = _Photo(path, place), _ends(path)
+        self._whole.setdefault(first, []).append(photo)
+        for end in [first] if whole else [first, *further]:
+            if len(photos := self._ends.setdefault(end, [])) < 2:
+                photos.append(photo)
 
     def find(self, name: str) -> tuple[T | None, str]:
         """Return the photo of a name; or None, and why it is not clear which, or "" if there is none."""
-        matched, best = self._best(name)
-        if not best:
+        complete, photos = self._best(name)
+        if not photos:
             return None, ""
-        if len(best) > 1:
-            return None, f"it may be {best[0].path} or {best[1].path}: give more of its path"
-        (photo,) = best
-        if matched < len(_parts(name)):
-            others = (other for other in self._names[_file_name(name)] if other != name)
-            if other := next((other for other in others if self._best(other)[1] == best), ""):
-                return None, f"not there, and {photo.path} may be {other} as well"
+        if len(photos) > 1:
+            return None, f"it may be {photos[0].path} or {photos[1].path}: give more of its path"
+        (photo,) = photos
+        others = [] if complete else [other for other in self._named[photo.path] if other != name]
+        if others:
+            return None, f"not there, and {photo.path} may be {others[0]} as well"
         return photo.place, ""
 
-    def _best(self, name: str) -> tuple[int, list[_Photo[T]]]:
-        """Return how many parts of a name match at most, and the photos with so many."""
-        parts = _parts(name)
-        found: dict[tuple[int, bool], list[_Photo[T]]] = {}
-        for photo in self._photos.get(_file_name(name), ()):
-            matched = _matching(parts, photo.parts)
-            if matched == len(photo.parts) or not photo.whole:
-                same = matched == len(parts) == len(photo.parts)
-                found.setdefault((matched, same), []).append(photo)
-        best = max(found, default=(0, False))
-        return best[0], found.get(best, [])
+    @cached_property
+    def _named(self) -> dict[str, list[str]]:
+        """Names by the path of the photo that each may be; two of a photo."""
+        found: dict[str, list[str]] = {}
+        for name in self._names:
+            _, photos = self._best(name)
+            if len(photos) == 1 and len(names := found.setdefault(photos[0].path, [])) < 2:
+                names.append(name)
+        return found
+
+    def _best(self, name: str) -> tuple[bool, list[_Photo[T]]]:
+        """Return whether paths end with a name, and the photos with its longest end; or with it as a path."""
+        whole, *further = _ends(name)
+        if photos := self._whole.get(whole) or self._ends.get(whole):
+            return True, photos
+        return False, next((self._ends[end] for end in further if end in self._ends), [])
 
 
 def _file_name(path: str) -> str:
     return composed(path).rpartition("/")[2]
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in reversed(composed(path).split("/")) if part not in ("", ".")]
-
-
-def _matching(name: list[str], path: list[str]) -> int:
-    """Return how many parts are the same, from the file name on."""
-    for number, (one, other) in enumerate(zip(name, path, strict=False)):
-        if other not in (one, f"{one}.tar"):
-            return number
-    return min(len(name), len(path))
+def _ends(path: str) -> list[str]:
+    """Return a path and all of its ends down to the file name, with tars as folders."""
+    *folders, file_name = [part for part in composed(path).split("/") if part not in ("", ".")] or [""]
+    parts = [*(folder.removesuffix(".tar") for folder in folders), file_name]
+    return ["/".join(parts[start:]) for start in range(len(parts))]

@@ -26,6 +26,7 @@ LANGUAGES = ("en", "de", "fr", "cs")
 
 _CZECH = "org.apache.lucene.analysis.cz.CzechAnalyzer"  # missing from Anserini's list of analyzers
 _BATCH = 10_000  # documents handed to Java at a time
+_MOST_CLAUSES = 2**31 - 1  # words of a query; Lucene would end at 1,024
 _EMPTY = "the"  # an English stop word: the text of a document that has an id and no words
 
 
@@ -107,8 +108,7 @@ class Bm25Searcher:
             CorruptIndex: a file of the index is damaged.
         """
         with _alone(self.path):
-            lists = _java_lists(queries)
-            answers = self._java.batch_search(*lists, k, threads)
+            answers = self._batch(_java_lists(queries), k, threads)
             rows = [answers.get(str(row)) for row in range(len(queries))]
             ids = [[hit.docid for hit in row] for row in rows]
             scores = [np.array([hit.score for hit in row], dtype=np.float32) for row in rows]
@@ -125,6 +125,7 @@ class Bm25Searcher:
             {word: share}, the largest first, without words that a document lacks; words are those of the
             query as they stand there, which a document may have in another form.
         """
+        query = _whole(query)
         with _alone(self.path):
             analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
             weigh = java_class("io.anserini.index.IndexReaderUtils").getBM25AnalyzedTermWeightWithParameters
@@ -149,8 +150,17 @@ class Bm25Searcher:
         with _alone(self.path):
             lists = _java_lists(queries)
             started = time.perf_counter()
-            self._java.batch_search(*lists, k, threads)
+            self._batch(lists, k, threads)
             return time.perf_counter() - started
+
+    def _batch(self, lists: tuple[Any, Any], k: int, threads: int) -> Any:
+        """Return Anserini's answers; if a search fails it only counts the others, so ask for the error."""
+        try:
+            return self._java.batch_search(*lists, k, threads)
+        except Exception:
+            for query in lists[0]:
+                self._java.search(query, k)
+            raise
 
 
 def write_bm25_index(
@@ -227,9 +237,14 @@ def _java_lists(queries: Sequence[str]) -> tuple[Any, Any]:
     """Return the queries, and numbers that identify their answers, as java.util.List."""
     texts, numbers = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
     for number, query in enumerate(queries):
-        texts.add(query)
+        texts.add(_whole(query))
         numbers.add(str(number))
     return texts, numbers
+
+
+def _whole(text: str) -> str:
+    """Return a text with "?" in place of halves of characters, which Java's strings cannot hold alone."""
+    return text.encode(errors="replace").decode()
 
 
 def _check_language(language: str) -> None:
@@ -241,7 +256,8 @@ def _check_language(language: str) -> None:
 
 
 def _prepare(language: str) -> None:
-    """Prepare Anserini for a language: add the analyzer that it lacks, and log only errors."""
+    """Prepare Anserini: add the analyzer that it lacks, take queries of any length, and log only errors."""
+    java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MOST_CLAUSES)
     if language == "cs":
         java_class("io.anserini.analysis.AnalyzerMap").analyzerMap.put("cs", _CZECH)
     level = java_class("org.apache.logging.log4j.Level").ERROR  # others would go to standard output

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +180,13 @@ class _Translating:
 
 
 def _translate(error: Any, path: Path) -> BridgeError:
-    """Return the error of this package for a JavaException."""
-    kind = (error.classname or "").rsplit(".", 1)[-1]
-    message = " ".join((error.innermessage or kind).split())
+    """Return the error of this package for a JavaException, by what caused it at first."""
+    name, message = error.classname or "", error.innermessage or ""
+    causes = [line for before, line in pairwise(error.stacktrace or ()) if before == "Caused by:"]
+    if causes:
+        name, _, message = causes[-1].partition(": ")
+    kind = name.rsplit(".", 1)[-1]
+    message = " ".join((message or kind).split())
     if kind == "LockObtainFailedException":
         return IndexLocked.at(path)
     unknown = kind == "IllegalArgumentException" and ("codec" in message or "in the future" in message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from tqdm import tqdm
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts
-from lexlip.data.files import OutOfReach, state_of
+from lexlip.data.files import FileState, OutOfReach, state_of
 from lexlip.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
 from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError
@@ -37,7 +38,7 @@ class _Failed(NamedTuple):
     """Why a photo cannot be read, and the state of its file before that."""
 
     why: UnreadableImage
-    state: tuple[int, int] | None
+    state: FileState | None
 
 
 class PhotoPixels:
@@ -136,18 +137,19 @@ class PhotoPixels:
         if isinstance(failed.why, OutOfReach):
             self.away.add(id)
         elif failed.state is not None:
-            self.unreadable[id] = Unreadable(*failed.state, failed.why.reason)
+            self.unreadable[id] = Unreadable(failed.state.size, failed.state.written, failed.why.reason)
 
     def _decode(self, index: int) -> _Photo | _Failed:
         """Return a photo's pixels, uint8 [3, size, size], and its facts, or why it cannot be read."""
-        state = state_of(self.source.file(index)) if self._facts is not None else None
         try:
             if self._facts is None:
                 return pixel_array(self.source.image(index, self.config.size), self.config), None
+            of_file = state_of(self.source.file(index))  # before the file is read: it may change meanwhile
+            state = self.source.state(index)
             image, facts = self.source.photo(index, self.config.size)
-            return pixel_array(image, self.config), facts
+            return pixel_array(image, self.config), replace(facts, state=state)
         except UnreadableImage as error:
-            return _Failed(error, state)
+            return _Failed(error, of_file if self._facts is not None else None)
 
     def none_read(self) -> DataError:
         """Return the error to raise if no photo could be read."""

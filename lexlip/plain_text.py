@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from functools import cache
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
 _JOINERS = "\u200c\u200d"  # of letters and of emoji
@@ -19,6 +21,31 @@ def readable(text: str) -> str:
 def whole(text: str) -> str:
     """Return a text with "?" in place of halves of characters (lone surrogates), which UTF-8 cannot hold."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def composed(text: str) -> str:
+    """Return a name as names are compared: in Unicode's NFC; some systems decompose letters with accents."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def words_in(text: str, letters: str = r"[^\W_]") -> list[str]:
+    """Return the words of a text: letters and digits, with the marks that are written on and beside them.
+
+    Many scripts write vowels as marks, such as those of India, and in decomposed text accents are.
+
+    Args:
+        text: what holds the words.
+        letters: a regular expression of one letter.
+    """
+    marks = "" if text.isascii() else f"|{_marks()}"
+    return re.findall(f"{letters}(?:{letters}{marks})*", text)
+
+
+@cache
+def _marks() -> str:
+    """Return a regular expression of one mark."""
+    planes = map(chr, range(0x300, 0x20000))
+    return f"[{_JOINERS}{''.join(char for char in planes if unicodedata.category(char)[0] == 'M')}]"
 
 
 def counted(number: int, thing: str) -> str:

@@ -28,6 +28,7 @@ from tokenizers.decoders import ByteLevel
 from lexlip.config import VocabularyConfig
 from lexlip.errors import ModelError
 from lexlip.function_words import FUNCTION_WORDS
+from lexlip.plain_text import words_in
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -45,7 +46,7 @@ _AT_ONCE = 10_000  # captions whose words are counted at a time
 
 def is_content_word(word: str) -> bool:
     """Return whether a word of the lexicon is a whole content word: no piece, sign or function word."""
-    return re.fullmatch(r"[^\W_]+", word) is not None and word.lower() not in FUNCTION_WORDS
+    return words_in(word) == [word] and word.lower() not in FUNCTION_WORDS
 
 
 def other_number(word: str) -> str:

@@ -1,6 +1,8 @@
+import unicodedata
+
 import pytest
 
-from lexlip.plain_text import counted, readable, whole
+from lexlip.plain_text import composed, counted, readable, whole, words_in
 
 
 @pytest.mark.parametrize(
@@ -22,3 +24,15 @@ def test_halves_of_characters_become_question_marks() -> None:
 
 def test_numbers_of_things() -> None:
     assert [counted(number, "photo") for number in (0, 1, 2)] == ["0 photos", "1 photo", "2 photos"]
+
+
+def test_words_have_their_marks() -> None:
+    text = "कुत्ता, cafe\u0301 ❤\ufe0fdog שָׁלוֹם สวัสดี می\u200cخواهم \u0301a_b"
+    words = ["कुत्ता", "cafe\u0301", "dog", "שָׁלוֹם", "สวัสดี", "می\u200cخواهم", "a", "b"]
+    assert words_in(text) == words
+    assert words_in(text, letters=r"\w")[-1] == "a_b"
+
+
+def test_names_are_composed() -> None:
+    assert composed(unicodedata.normalize("NFD", "Été/Zürich.jpg")) == "Été/Zürich.jpg"
+    assert composed("plain") == "plain"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sys
+from typing import Any
 
 import click
 
@@ -37,6 +39,12 @@ CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the dis
 
 class _Commands(click.Group):
     """Prints errors that the user can fix as one sentence, and exits with 2."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+                stream.reconfigure(errors="replace")  # names may have letters that the encoding lacks
+        return super().main(*args, **extra)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         for arg in args:

@@ -208,6 +208,12 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
             " pip install 'lexlip[anserini]', and index again",
             err=True,
         )
+    if isinstance(done, Updated) and done.listed_ahead:
+        click.echo(
+            f"note: a clock was or is wrong: {done.index} says that it was made {done.listed_ahead:.0f} s"
+            " from now; nothing is lost, as photos are compared by their own times",
+            err=True,
+        )
     if repair and isinstance(done, Updated):
         click.echo(_repaired(done))
     click.echo(_summary(done))

@@ -220,6 +220,7 @@ def update_shards(
             *(Unlisted(tar, reason) for tar, reason in failed.items()),
         ],
         captions_left_out=read_header(index).extra.get("captions_left_out", 0),
+        listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
 
 

@@ -1,7 +1,6 @@
 """Photos that a file with captions names: what Karpathy's JSON and tables have in common."""
 
 import os
-import posixpath
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import NamedTuple
 from lexlip.data.files import LARGEST_TABLE, out_of_reach, read_file, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown, walk
 from lexlip.data.images import UnreadableImage
+from lexlip.data.named_photos import NamedPhotos
 from lexlip.data.source import Item, Place, Skipped, Source, Unlisted, clean_captions
+from lexlip.data.texts import decode_text
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
@@ -40,8 +41,8 @@ class CaptionedSource(Source):
     Args:
         name: what the user gave.
         entries: of the file; those of one photo are put together.
-        images: a folder of photos or of tars, a tar, or a pattern of tars. In a tar a photo is found by its
-            file name alone.
+        images: a folder of photos or of tars, a tar, or a pattern of tars; see `NamedPhotos` for how a photo
+            is found that is not where its path says.
         split: the one to take; None takes all.
         skipped: what was found unusable in the file.
 
@@ -60,26 +61,38 @@ class CaptionedSource(Source):
         self.name = name
         self.skipped = list(skipped)
         captions: dict[str, list[str]] = {}
-        for entry in _of_split(list(entries), split, name):
+        entries = list(entries)
+        for entry in _of_split(entries, split, name):
             captions.setdefault(entry.photo, []).extend(entry.captions)
-        places = self._find(captions, images)
+        names = (entry.photo for entry in entries if is_utf8(entry.photo))
+        places, unclear = self._find(list(filter(is_utf8, captions)), names, images)
         self.items = [Item(photo, clean_captions(captions[photo])) for photo in places]
         self._places = list(places.values())
         of_tars = self._tars.roots if self._tars is not None else []
         self.roots = list(dict.fromkeys([str(images.absolute()), *of_tars] if images.is_dir() else of_tars))
-        missing = [photo for photo in captions if photo not in places and is_utf8(photo)]
-        if len(missing) > NAMED:
-            why = f"{len(missing)} of its {len(captions)} photos are not in {images}, such as {missing[0]}"
-            self.skipped.append(Skipped(name, why))
-        else:
-            self.skipped += [Skipped(photo, "no such file") for photo in missing]
+        told = places.keys() | unclear.keys()
+        missing = [photo for photo in captions if photo not in told and is_utf8(photo)]
+        self._skip(dict.fromkeys(missing, "no such file"), len(captions), f"are not in {images}")
+        self._skip(unclear, len(captions), "may be several")
         self.skipped += [Skipped(shown(id), NOT_UTF8) for id in captions if not is_utf8(id)]
         self.unlisted = [Unlisted(photo, why, 1) for photo in missing if (why := self._why_missing(photo))]
         if not captions:
             raise no_photos(name)
         if not self.items:
-            example = f" (the first is {next(iter(captions))})"
-            raise DataError(f"none of the {len(captions)} photos that {name} names is in {images}{example}")
+            first = next(iter(captions))
+            example = f"{first}: {unclear[first]}" if first in unclear else first
+            of = f"none of the {len(captions)} photos that {name} names is in {images}"
+            raise DataError(f"{of} (the first is {example})")
+
+    def _skip(self, photos: dict[str, str], total: int, what: str) -> None:
+        """Name photos that are left out, each with its reason; many of them in one line."""
+        if len(photos) <= NAMED:
+            self.skipped += [Skipped(photo, why) for photo, why in photos.items()]
+        else:
+            photo, why = next(iter(photos.items()))
+            example = photo if why == "no such file" else f"{photo} ({why})"
+            line = f"{len(photos)} of its {total} photos {what}, such as {example}"
+            self.skipped.append(Skipped(self.name, line))
 
     def _why_missing(self, photo: str) -> str:
         """Return what may hide a photo that was not found; "" if it is not there."""
@@ -87,57 +100,55 @@ class CaptionedSource(Source):
         where = f"{hidden[0].id or 'the folder'}: {hidden[0].reason}" if hidden else ""
         return self._away.get(photo, where)
 
-    def _find(self, named: Iterable[str], images: Path) -> dict[str, str | int]:
-        """Return where each photo is: the path of a file, or its index in `self._tars`."""
+    def _find(
+        self, photos: list[str], names: Iterable[str], images: Path
+    ) -> tuple[dict[str, str | int], dict[str, str]]:
+        """Return where each photo is: the path of a file, or its index in `self._tars`; and what is unclear.
+
+        Args:
+            photos: to be found.
+            names: all that the file has.
+            images: see above.
+        """
         self._tars: WebDatasetSource | None = None
         self._hidden: list[Unlisted] = []
         self._away: dict[str, str] = {}
-        photos = list(filter(is_utf8, named))
+        files: dict[str, str | int] = {}
+        there = NamedPhotos[str | int](names)
         if not images.is_dir():
             tars = [images] if images.is_file() else match_tars(str(images))
             self._tars = WebDatasetSource(tars, str(images))
-            return self._find_in_tars(photos)
-        root = images.absolute()
-        files: dict[str, str | int] = {}
-        for photo in photos:
-            if path := self._file(root, photo):
-                files[photo] = path
-        if len(files) == len(photos):
-            return files
-        listing = walk(root)
-        self._hidden = listing.unlisted
-        shards = [root / tar for tar in listing.tars]
-        if shards:  # tars without photos serve another purpose
-            self._tars = WebDatasetSource(shards, str(images), may_be_empty=True)
-        members = self._find_in_tars(photos)
-        everywhere = members | files
-        return {photo: everywhere[photo] for photo in photos if photo in everywhere}
+        else:
+            root = images.absolute()
+            files.update((photo, path) for photo in photos if (path := self._file(f"{root / photo}", photo)))
+            if len(files) == len(photos):
+                return files, {}
+            listing = walk(root)
+            self._hidden = listing.unlisted
+            for path in listing.photos:
+                there.add(path, f"{root}/{path}", whole=True)
+            if listing.tars:  # those without photos serve another purpose
+                tars = [root / tar for tar in listing.tars]
+                self._tars = WebDatasetSource(tars, str(images), may_be_empty=True)
+        if self._tars is not None:
+            self.skipped += [skip for skip in self._tars.skipped if skip.id.endswith(".tar")]
+            for index, item in enumerate(self._tars.items):
+                there.add(item.id, index)
+        found = {photo: (files[photo], "") if photo in files else there.find(photo) for photo in photos}
+        places = {photo: place for photo, (place, _) in found.items() if place is not None}
+        return places, {photo: why for photo, (_, why) in found.items() if why}
 
-    def _file(self, root: Path, photo: str) -> str | None:
-        """Return the path of a photo below a folder, if it is there; note if that cannot be told."""
-        for path in (f"{root / photo}", f"{root / posixpath.basename(photo)}"):
-            try:
-                if stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (a Path per file is slow)
-                    return path
-            except ValueError:  # no path can hold this
-                return None
-            except OSError as error:
-                if out_of_reach(error):
-                    self._away[photo] = reason_of(error)
+    def _file(self, path: str, photo: str) -> str | None:
+        """Return the path of a photo's file, if it is there; note if that cannot be told."""
+        try:
+            if stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (a Path per file is slow)
+                return path
+        except ValueError:  # no path can hold this
+            return None
+        except OSError as error:
+            if out_of_reach(error):
+                self._away[photo] = reason_of(error)
         return None
-
-    def _find_in_tars(self, photos: Iterable[str]) -> dict[str, str | int]:
-        if self._tars is None:
-            return {}
-        self.skipped += [skip for skip in self._tars.skipped if skip.id.endswith(".tar")]
-        names = {photo: posixpath.basename(photo) for photo in photos}
-        wanted = set(names.values())
-        members = {
-            name: index
-            for index, item in enumerate(self._tars.items)
-            if (name := posixpath.basename(item.id)) in wanted
-        }
-        return {photo: members[name] for photo, name in names.items() if name in members}
 
     def _in_tars(self) -> WebDatasetSource:
         assert self._tars is not None
@@ -185,11 +196,11 @@ def read_text(path: Path, name: str) -> str:
     """Return the text of a file with captions.
 
     Raises:
-        DataError: it cannot be read, or is not UTF-8.
+        DataError: it cannot be read or decoded.
     """
     try:
-        return read_file(path, most=LARGEST_TABLE).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name} is not UTF-8 at byte {error.start:,}") from error
+        return decode_text(read_file(path, most=LARGEST_TABLE))
+    except ValueError as error:
+        raise DataError(f"{name} is {error}") from None
     except UnreadableImage as error:
         raise DataError(f"{name} cannot be read: {error.reason}") from error

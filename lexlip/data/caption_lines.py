@@ -10,7 +10,7 @@ from pathlib import Path
 from lexlip.data.caption_table import read_entries
 from lexlip.data.files import LARGEST_TABLE, read_file
 from lexlip.data.images import UnreadableImage
-from lexlip.data.source import clean_captions
+from lexlip.data.source import caption_lines, clean_captions
 from lexlip.errors import DataError
 
 
@@ -28,10 +28,10 @@ def read_captions_alone(path: str | Path) -> list[str]:
 
 
 def read_caption_lines(path: str | Path) -> list[str]:
-    """Return the captions of a UTF-8 file, one a line, without empty lines; .gz is unpacked.
+    """Return the captions of a text file, one a line, without empty lines; .gz is unpacked.
 
     Raises:
-        DataError: it cannot be read, is too large, or is not UTF-8.
+        DataError: it cannot be read or decoded, or is too large.
     """
     try:
         data = read_file(path, most=LARGEST_TABLE)
@@ -39,10 +39,11 @@ def read_caption_lines(path: str | Path) -> list[str]:
             data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST_TABLE + 1)
         if len(data) > LARGEST_TABLE:
             raise DataError(f"{path} has more than {LARGEST_TABLE:,} bytes: give fewer captions")
-        return list(clean_captions(data.decode("utf-8-sig").splitlines()))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 at byte {error.start:,}") from error
     except UnreadableImage as error:
         raise DataError(f"{path} cannot be read: {error.reason}") from error
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be unpacked: {error}") from error
+    try:
+        return list(caption_lines(data))
+    except ValueError as error:
+        raise DataError(f"{path} is {error}") from None

@@ -25,6 +25,7 @@ class Facts:
         size: bytes of the file.
         digest: of the file's bytes.
         fingerprint: 64 bits, see `lexlip.data.fingerprint`.
+        state: of the file when it was read, see `lexlip.data.Source.state`; "" is unknown.
     """
 
     width: int = 0
@@ -36,6 +37,7 @@ class Facts:
     size: int | None = None
     digest: str = ""
     fingerprint: int | None = None
+    state: str = ""
 
 
 def digest(data: bytes) -> str:

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from lexlip.data.images import UnreadableImage
 from lexlip.errors import DataError
@@ -90,16 +90,33 @@ def read_captions(path: str | Path) -> bytes:
     return read_file(path, most=LARGEST_CAPTIONS)
 
 
-def state_of(path: str | Path) -> tuple[int, int] | None:
-    """Return a file's size, and when it or a link to it was last written, in nanoseconds since 1970.
+class FileState(NamedTuple):
+    """What changes with a file: its size, and its times of modification and change, in ns since 1970.
 
-    None says that this cannot be known. A file that was moved here was written when it was moved.
+    Those of a link to it follow. A file that was moved here was changed when it was moved.
     """
+
+    size: int
+    times: tuple[int, ...]
+
+    @property
+    def written(self) -> int:
+        """When the file or the link was last written, by the clock of that time."""
+        return max(self.times)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, (self.size, *self.times)))
+
+
+def state_of(path: str | Path) -> FileState | None:
+    """Return the state of a file; None says that it cannot be known."""
     try:
-        found = (os.stat(path), os.lstat(path))  # noqa: PTH116 (a Path for each file is slow)
+        found = [os.stat(path), os.lstat(path)]  # noqa: PTH116 (a Path for each file is slow)
     except OSError:
         return None
-    return found[0].st_size, max(max(status.st_mtime_ns, status.st_ctime_ns) for status in found)
+    found = found if stat.S_ISLNK(found[1].st_mode) else found[:1]
+    times = (time for status in found for time in (status.st_mtime_ns, status.st_ctime_ns))
+    return FileState(found[0].st_size, tuple(times))
 
 
 def _without_waiting(path: str, flags: int) -> int:

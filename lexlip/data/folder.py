@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lexlip.data.files import out_of_reach, read_captions, read_file, reason_of
 from lexlip.data.images import SUFFIXES, UnreadableImage
 from lexlip.data.source import Item, Skipped, Source, Unlisted, caption_lines
+from lexlip.data.texts import Beside
 from lexlip.plain_text import readable
 
 UNDECODED = (
@@ -188,15 +189,18 @@ class FolderSource(Source):
         self.skipped += [
             Skipped(tar, "a tar among photos: give it by itself to read it") for tar in listing.tars
         ]
-        self.items = [Item(photo, self._captions(photo, listing.texts)) for photo in listing.photos]
-        self._sides = listing.sides
+        texts = Beside(listing.texts)
+        self.items = [Item(photo, self._captions(photo, texts)) for photo in listing.photos]
+        self._sides = Beside(listing.sides)
 
-    def _captions(self, photo: str, texts: set[str]) -> tuple[str, ...]:
-        text = photo.rpartition(".")[0] + ".txt"
+    def _captions(self, photo: str, texts: Beside) -> tuple[str, ...]:
+        text = texts.find(photo.rpartition(".")[0], ".txt")
+        if text is None:
+            return ()
         try:
-            return caption_lines(read_captions(self.root / text)) if text in texts else ()
-        except UnreadableImage as error:
-            self.skipped.append(Skipped(text, error.reason))
+            return caption_lines(read_captions(self.root / text))
+        except (UnreadableImage, ValueError) as error:
+            self.skipped.append(Skipped(text, getattr(error, "reason", str(error))))
             return ()
 
     def read(self, index: int) -> bytes:
@@ -208,6 +212,5 @@ class FolderSource(Source):
     def side(self, index: int) -> str | None:
         photo = self.items[index].id
         stems = (photo, photo.rpartition(".")[0])
-        names = (stem + suffix for stem in stems for suffix in (".xmp", ".XMP"))
-        found = next((name for name in names if name in self._sides), None)
+        found = next((name for stem in stems if (name := self._sides.find(stem, ".xmp"))), None)
         return None if found is None else f"{self.root}/{found}"

@@ -1,6 +1,5 @@
 """Further captions of a source's photos, such as translations, from tables beside it."""
 
-import posixpath
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ from lexlip.data.caption_table import SUFFIXES, read_entries
 from lexlip.data.facts import Facts
 from lexlip.data.files import path_of
 from lexlip.data.lazy_items import LazyItems
+from lexlip.data.named_photos import NamedPhotos
 from lexlip.data.source import Item, Place, Skipped, Source, clean_captions
 from lexlip.errors import DataError
 
@@ -18,53 +18,48 @@ from lexlip.errors import DataError
 class FurtherCaptions(Source):
     """The photos of a source, with further captions from tables after their own, table by table.
 
-    A table names a photo by its file name; folders and tars do not matter. Photos that only a table names
-    are left out, and counted in `skipped`.
+    How a table names a photo, `NamedPhotos` says. Photos that only a table names, or that it does not name
+    clearly, are left out, and counted in `skipped`.
 
     Args:
         source: the photos.
         tables: paths of the tables.
 
     Raises:
-        DataError: a table cannot be read or names none of the photos, or two photos have the same file
-            name.
+        DataError: a table cannot be read, or names none of the photos.
     """
 
     def __init__(self, source: Source, tables: Sequence[str]) -> None:
         self.name, self.source = source.name, source
         self.roots, self.skipped, self.unlisted = source.roots, list(source.skipped), source.unlisted
-        rows: dict[str, int] = {}
-        for row, item in enumerate(source.items):
-            if rows.setdefault(posixpath.basename(item.id), row) != row:
-                other = source.items[rows[posixpath.basename(item.id)]].id
-                raise DataError(
-                    f"{source.name} has two photos of one file name, {other} and {item.id}:"
-                    " further captions go by file names"
-                )
         more: dict[int, list[str]] = {}
         for table in tables:
-            self._add(table, rows, more)
+            self._add(table, more)
         self.items = self._items = _Items(source, {row: clean_captions(texts) for row, texts in more.items()})
 
-    def _add(self, table: str, rows: dict[str, int], more: dict[int, list[str]]) -> None:
+    def _add(self, table: str, more: dict[int, list[str]]) -> None:
         path = path_of(table)
         if path.suffix.lower() not in SUFFIXES:
             raise DataError(f"{table} is no table of captions: its name must end in {', '.join(SUFFIXES)}")
-        names, found = set(), set()
-        for entry in read_entries(path, table, self.skipped):
-            name = posixpath.basename(entry.photo)
-            names.add(name)
-            if name in rows:
-                found.add(name)
-                more.setdefault(rows[name], []).extend(entry.captions)
-        if not names:
-            raise no_photos(table)
+        entries = list(read_entries(path, table, self.skipped))
+        photos = NamedPhotos[int](entry.photo for entry in entries)
+        for row, item in enumerate(self.source.items):
+            photos.add(item.id, row)
+        found = {entry.photo: photos.find(entry.photo) for entry in entries}
+        for entry in entries:
+            place, _ = found[entry.photo]
+            if place is not None:
+                more.setdefault(place, []).extend(entry.captions)
         if not found:
-            example = f" (the first is {next(iter(names))})"
-            raise DataError(f"none of the {len(names)} photos that {table} names is in {self.name}{example}")
-        if len(found) < len(names):
-            why = f"{len(names) - len(found)} of its {len(names)} photos are not in {self.name}"
-            self.skipped.append(Skipped(table, why))
+            raise no_photos(table)
+        lost = {name: why for name, (place, why) in found.items() if place is None}
+        unclear = next((f"{name}: {why}" for name, why in lost.items() if why), "")
+        if len(lost) == len(found):
+            of = f"none of the {len(found)} photos that {table} names is in {self.name}"
+            raise DataError(f"{of} (the first is {unclear or next(iter(found))})")
+        if lost:
+            why = f"{len(lost)} of its {len(found)} photos are not in {self.name}"
+            self.skipped.append(Skipped(table, f"{why}, or not clear ({unclear})" if unclear else why))
 
     def read(self, index: int) -> bytes:
         return self.source.read(index)

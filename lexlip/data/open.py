@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,8 +86,7 @@ def open_source(
     if path.is_file() and suffix == ".tar":
         return WebDatasetSource([path], name)
     if path.is_file() and suffix in SUFFIXES:
-        texts = {path.with_suffix(".txt").name} if path.with_suffix(".txt").is_file() else set()
-        return FolderSource(path.parent, Listing([path.name], [], texts, [], set(), []), name)
+        return _open_photo(path, name)
     raise DataError(f"{name} is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)")
 
 
@@ -122,6 +122,15 @@ def _draw_scenes(name: str) -> Source:
     if int(numbers[1]) > MOST_SCENES:
         raise DataError(f"{name} are more pictures than can be listed: draw at most {MOST_SCENES:,}")
     return Scenes(int(numbers[1]), int(numbers[2]))
+
+
+def _open_photo(path: Path, name: str) -> Source:
+    try:
+        beside = os.listdir(path.parent)  # noqa: PTH208
+    except OSError:  # a folder may be opened by those who know what is in it
+        beside = []
+    texts, sides = ({other for other in beside if other.lower().endswith(end)} for end in (".txt", ".xmp"))
+    return FolderSource(path.parent, Listing([path.name], [], texts, [], sides, []), name)
 
 
 def _open_folder(path: Path, name: str, excluded: Excluded | None) -> Source:

@@ -11,6 +11,7 @@ from lexlip.data.open import open_source
 from lexlip.data.source import Given, Source
 from lexlip.data.subset import Subset
 from lexlip.errors import DataError
+from lexlip.plain_text import composed
 
 
 def open_library(given: Given) -> Source:
@@ -44,10 +45,10 @@ def _excluder(patterns: Sequence[str]) -> Callable[[str], bool] | None:
     import pathspec
 
     try:
-        spec = pathspec.GitIgnoreSpec.from_lines(patterns)
+        spec = pathspec.GitIgnoreSpec.from_lines(map(composed, patterns))
     except ValueError as error:
         raise DataError(f"a pattern of --exclude is invalid: {error}") from error
-    return spec.match_file
+    return lambda path: spec.match_file(composed(path))
 
 
 def _check_apart(sources: Sequence[str]) -> None:

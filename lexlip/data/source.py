@@ -2,7 +2,7 @@
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,8 +11,9 @@ from PIL import Image
 
 from lexlip.data.embedded import LONGEST_XMP
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
-from lexlip.data.files import OutOfReach, open_file, read_file
+from lexlip.data.files import FileState, OutOfReach, open_file, read_file, state_of
 from lexlip.data.images import UnreadableImage, decode
+from lexlip.data.texts import decode_text, lines_of
 from lexlip.errors import DataError
 from lexlip.plain_text import whole
 
@@ -176,6 +177,16 @@ class Source(ABC):
         """Return the path of the XMP file beside a photo, if there is one."""
         return None
 
+    def state(self, index: int, of: Callable[[str], FileState | None] = state_of) -> str:
+        """Return what changes with a photo's file, its tar, or the XMP file beside it; "" cannot be known.
+
+        Args:
+            index: of the photo.
+            of: returns the state of a file.
+        """
+        states = [of(file) for file in (self.file(index), self.side(index)) if file is not None]
+        return "" if None in states else "; ".join(map(str, states))
+
     def _side(self, index: int) -> bytes:
         """Return the XMP file beside a photo; one that cannot be read, or is too large, is as none."""
         path = self.side(index)
@@ -200,8 +211,12 @@ class Source(ABC):
 
 
 def caption_lines(data: bytes) -> tuple[str, ...]:
-    """Return the captions in a text file, one per line."""
-    return clean_captions(data.decode("utf-8-sig", errors="replace").splitlines())
+    """Return the captions in a text file, one per line.
+
+    Raises:
+        ValueError: see `decode_text`.
+    """
+    return clean_captions(lines_of(decode_text(data)))
 
 
 def clean_captions(captions: object) -> tuple[str, ...]:

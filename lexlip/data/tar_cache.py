@@ -1,7 +1,7 @@
 """Keeps the lists of large tars, so that the next start does not walk through the tars again.
 
 They are in $XDG_CACHE_HOME/lexlip/shards (~/.cache/lexlip/shards), one file for each tar, and may be deleted
-at any time. A list is valid only for a tar with the same path, size and modification time.
+at any time. A list is valid only for a tar with the same path, size and times of modification and change.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import numpy as np
 from lexlip.data.source import Skipped
 from lexlip.data.tar_shard import Shard
 
-VERSION = 2  # of the lists; tars with a list of another version are listed again
+VERSION = 3  # of the lists; tars with a list of another version are listed again
 FEWEST = 1000  # photos of a tar whose list is kept
 
 
 def key(path: str | Path) -> str:
-    """Return what a list depends on: path, size and modification time of the tar.
+    """Return what a list depends on: path, size and times of the tar.
 
     Raises:
         OSError: there is no such tar.
     """
     status = os.stat(path)  # noqa: PTH116
-    return json.dumps([VERSION, os.path.abspath(path), status.st_size, status.st_mtime_ns])  # noqa: PTH100
+    state = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return json.dumps([VERSION, os.path.abspath(path), *state])  # noqa: PTH100
 
 
 def load(path: str | Path) -> Shard | None:

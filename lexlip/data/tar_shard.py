@@ -16,8 +16,11 @@ from lexlip.data.images import SUFFIXES
 from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
 from lexlip.data.tar_headers import Member, contents
+from lexlip.data.texts import Beside, decode_text
+from lexlip.plain_text import composed
 
-_TAKEN = (*SUFFIXES, ".txt", ".json")
+_CAPTIONS = (".json", ".txt")  # the first that has captions counts
+_TAKEN = (*SUFFIXES, *_CAPTIONS)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -87,62 +90,72 @@ class ShardItems(LazyItems):
 def list_shard(path: str | Path) -> Shard:
     """Return the photos of a tar, with `captions` (a list) or `caption` of KEY.json, or the lines of KEY.txt.
 
-    Damage is reported in `skipped`; the photos before it are kept. Of two files with the same name the later
-    one counts, as for tar.
+    What cannot be read is reported in `skipped`. So is damage; the photos before it are kept. Of two files
+    with the same name the later one counts, as for tar.
 
     Raises:
         OSError: the tar cannot be read.
         UnreadableImage: it is no file.
     """
     photos: dict[str, Member] = {}  # by name
-    texts: dict[str, dict[str, Member]] = {}  # by key and suffix
+    texts: dict[str, Member] = {}  # captions, by name
     with open_file(path) as file:
         found = contents(file)
         skipped = [Skipped(shown(name), why) for name, why in found.skipped if _suffix(name) in _TAKEN]
         for name, member in found.files.items():
             suffix = _suffix(name)
-            if suffix.lower() not in SUFFIXES:
-                if suffix in _TAKEN:
-                    texts.setdefault(name.removesuffix(suffix), {})[suffix] = member
+            if suffix in _CAPTIONS:
+                texts[name] = member
+            elif suffix not in SUFFIXES:
+                continue
             elif "\0" not in name and is_utf8(name):
                 photos[name] = member
             else:
                 skipped.append(Skipped(shown(name), NOT_UTF8))
         if found.damage:
             skipped.append(Skipped("", f"{found.damage}; {len(photos)} photos before that are kept"))
+        keys = [name.rpartition(".")[0] for name in photos]
+        beside = Beside(texts)
+        named = [[beside.find(key, suffix) for suffix in _CAPTIONS] for key in keys]
         captioned = [
-            (member, _captions(file, texts.get(name.rpartition(".")[0], {}), skipped))
-            for name, member in photos.items()
+            (member, _captions(file, [texts[name] for name in names if name], skipped))
+            for member, names in zip(photos.values(), named, strict=True)
         ]
-    keys = {name.rpartition(".")[0] for name in photos}
-    skipped += [Skipped(key, "no image") for key in texts if key not in keys]
+    known = set(map(composed, keys))
+    alone = dict.fromkeys(key for name in texts if composed(key := name.rpartition(".")[0]) not in known)
+    skipped += [Skipped(key, "no image") for key in alone]
     return Shard.of(captioned, skipped)
 
 
 def _suffix(name: str) -> str:
-    """Return the last suffix of a member's name; "" for hidden files, such as those that macOS adds."""
+    """Return the last suffix of a name, in lower case; "" for hidden files, such as those that macOS adds."""
     key, dot, suffix = name.rpartition(".")
-    return "" if not key or key.rpartition("/")[2].startswith(".") else dot + suffix
+    return "" if not key or key.rpartition("/")[2].startswith(".") else (dot + suffix).lower()
 
 
-def _captions(file: BinaryIO, texts: dict[str, Member], skipped: list[Skipped]) -> tuple[str, ...]:
-    def content(suffix: str) -> bytes:
-        if suffix not in texts:
-            return b""
-        name, offset, size, _ = texts[suffix]
-        if size > LARGEST_CAPTIONS:
-            skipped.append(Skipped(shown(name), f"{size:,} bytes: more than {LARGEST_CAPTIONS:,}"))
-            return b""
+def _captions(file: BinaryIO, texts: Sequence[Member], skipped: list[Skipped]) -> tuple[str, ...]:
+    """Return the captions of the first file that has some; what cannot be read goes to `skipped`."""
+    for name, offset, size, _ in texts:
         file.seek(offset)
-        return file.read(size)
-
-    described = content(".json")
-    try:
-        fields = parse_json(described or b"{}")
-    except ValueError:
-        fields = {}
-    if isinstance(fields, dict):
-        captions = clean_captions(fields.get("captions")) or clean_captions([fields.get("caption")])
+        try:
+            if size > LARGEST_CAPTIONS:
+                raise ValueError(f"{size:,} bytes: more than {LARGEST_CAPTIONS:,}")
+            data = file.read(size)
+            captions = _of_json(data) if _suffix(name) == ".json" else caption_lines(data)
+        except ValueError as error:
+            skipped.append(Skipped(shown(name), str(error)))
+            continue
         if captions:
             return captions
-    return caption_lines(content(".txt"))
+    return ()
+
+
+def _of_json(data: bytes) -> tuple[str, ...]:
+    text = decode_text(data)
+    try:
+        fields = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        return ()
+    return clean_captions(fields.get("captions")) or clean_captions([fields.get("caption")])

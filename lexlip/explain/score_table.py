@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import UnknownId, read_header
 from lexlip.errors import DataError
+from lexlip.plain_text import composed
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.photo_table import PhotoTable
@@ -98,7 +99,9 @@ def _stored(stage: ImpactStage, photos: PhotoTable, photo: str) -> tuple[str, di
     try:
         return photo, stage.weights(photo)
     except UnknownId:
-        found = [one.id for one in photos.get(stage.searcher.ids()) if one and one.path == photo]
+        name = composed(photo)
+        photos_there = filter(None, photos.get(stage.searcher.ids()))
+        found = [one.id for one in photos_there if name in (composed(one.id), composed(one.path))]
     if not found:
         raise DataError(
             f"the index {stage.index} holds no photo with the id or path '{photo}': give one that"

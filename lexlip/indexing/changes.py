@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
+from time import time
 from typing import Any
 
 from lexlip.data import Source
-from lexlip.data.files import state_of
+from lexlip.data.files import FileState, state_of
+from lexlip.retrieval.photo_table import Listed
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Changes:
         gone: ids that only the index has.
         unchanged: how many photos did not change.
         kept: ids of which it is not known whether they are gone: their place could not be listed.
+        states: those of unchanged photos, by id, that the index did not know.
     """
 
     new: list[int]
@@ -28,19 +31,22 @@ class Changes:
     gone: list[str]
     unchanged: int
     kept: list[str] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
 
 
 def find_changes(
     source: Source,
     held: Iterable[str],
     extra: dict[str, Any],
-    sides: Mapping[str, str] | None = None,
+    stored: Mapping[str, Listed] | None = None,
     damaged: Container[str] = (),
 ) -> Changes:
     """Compare a source with the ids that an index holds.
 
-    A photo counts as changed if its file, or the tar that it is in, or the XMP file beside it, was modified
-    since the listing for the index began. No photo is opened.
+    A photo counts as changed if its file, or the tar that it is in, or the XMP file beside it, has another
+    size or other times than when it was read. Older indexes do not know these: there it has changed if it was
+    written since the listing for the index began, or if that lies in the future, as a clock was wrong. No
+    photo is opened.
 
     Args:
         source: the photos now.
@@ -48,31 +54,37 @@ def find_changes(
         extra: what the index stores about its source (see `describe_collection`); with "paths", where each
             photo was, by id; "kept" tells since when photos that were kept have not been listed (see
             `kept_since`).
-        sides: name of the XMP file beside each photo then, by id, "" if there was none; None is unknown.
+        stored: what the index knows of photos, by id; older ones know nothing, or not the state.
         damaged: ids of photos that count as changed, as the index cannot be read there.
     """
-    newer = cache(_changed_after)
+    state = lru_cache(maxsize=1024)(state_of)  # of a tar for all of its photos
     listed, earlier = extra["listed"], extra.get("kept", {})
     paths = extra.get("paths", {})
     gone = set(held)
     new, changed, unchanged = [], [], 0
+    learned: dict[str, str] = {}
     for number, item in enumerate(source.items):
         if item.id not in gone:
             new.append(number)
             continue
         gone.remove(item.id)
-        since = _since(item.id, earlier, listed)
         moved = item.id in paths and paths[item.id] != source.path(number)
-        side = source.side(number)
-        other_side = sides is not None and sides.get(item.id, "") != os.path.basename(side or "")  # noqa: PTH119
-        written = newer(source.file(number), since) or (side and newer(side, since))
+        was = (stored or {}).get(item.id)
+        other_side = was is not None and was.side != os.path.basename(source.side(number) or "")  # noqa: PTH119
+        now = source.state(number, state)
+        if was is not None and was.state:
+            written = was.state != now
+        else:
+            written = _written_after(_since(item.id, earlier, listed), source, number, state)
         if item.id in damaged or moved or other_side or written:
             changed.append(number)
-        else:
-            unchanged += 1
+            continue
+        unchanged += 1
+        if was is not None and not was.state:
+            learned[item.id] = now
     unlisted = {place.id for place in source.unlisted}
     kept = sorted(id for id in gone if unlisted.intersection(places_above(id))) if unlisted else []
-    return Changes(new, changed, sorted(gone.difference(kept)), unchanged, kept)
+    return Changes(new, changed, sorted(gone.difference(kept)), unchanged, kept, learned)
 
 
 def places_above(id: str) -> Iterator[str]:
@@ -94,11 +106,11 @@ def kept_since(places: Iterable[str], extra: dict[str, Any]) -> dict[str, float]
     """
     earlier = extra.get("kept", {})
     below: dict[str, float] = {}
-    for place, time in earlier.items():
+    for place, listed in earlier.items():
         for above in places_above(place):
-            below[above] = min(time, below.get(above, time))
+            below[above] = min(listed, below.get(above, listed))
     since = {place: _since(place, earlier, extra["listed"]) for place in places}
-    return {place: min(time, below.get(place, time)) for place, time in since.items()}
+    return {place: min(listed, below.get(place, listed)) for place, listed in since.items()}
 
 
 def _since(id: str, earlier: dict[str, float], listed: float) -> float:
@@ -107,7 +119,13 @@ def _since(id: str, earlier: dict[str, float], listed: float) -> float:
     return next((earlier[place] for place in places_above(id) if place in earlier), listed)
 
 
-def _changed_after(file: str, time: float) -> bool:
-    """Return whether a file, or a link to it, was written after a time, or moved here with an older date."""
-    state = state_of(file)
-    return state is None or state[1] > time * 1e9  # reading the photo will say why
+def _written_after(
+    since: float, source: Source, number: int, state: Callable[[str], FileState | None]
+) -> bool:
+    """Return whether a photo's files were written after a time, or whether that cannot be told.
+
+    It cannot if the time is still to come: then a clock was wrong.
+    """
+    files = filter(None, (source.file(number), source.side(number)))
+    states = [state(file) for file in files]
+    return since > time() or any(one is None or one.written > since * 1e9 for one in states)

@@ -22,6 +22,7 @@ from lexlip.data import Source
 from lexlip.data.facts import Facts
 from lexlip.indexing.changes import find_changes
 from lexlip.indexing.table_writer import side_name
+from lexlip.retrieval.photo_table import Listed
 
 if TYPE_CHECKING:
     from lexlip.photo_vectors import PhotoVectors
@@ -46,8 +47,7 @@ class Journal:
     """The encoded photos of an index that is being made; used while the index's lock is held.
 
     They stay if an error leaves the `with` block, or the program ends; all but those of the last two seconds
-    if it is killed. A photo is kept unless its file was modified since the first of the interrupted runs
-    listed it.
+    if it is killed. A photo is kept unless it has changed since it was read, see `find_changes`.
 
     Args:
         index: the index's folder.
@@ -156,13 +156,13 @@ class Journal:
             raise
 
     def _find(self, listed: float) -> list[int]:
-        paths, sides = {}, {}
+        paths, stored = {}, {}
         for id, path, side, total, *fields in self._connection.execute(
             "SELECT id, path, side, sum, facts, columns, weights FROM photos"
         ):
             if total == _sum(*fields):  # otherwise the disk has damaged it
-                paths[id], sides[id] = path, side
-        changes = find_changes(self.source, paths, {"listed": listed, "paths": paths}, sides)
+                paths[id], stored[id] = path, Listed((), side, _facts(fields[0]).state)
+        changes = find_changes(self.source, paths, {"listed": listed, "paths": paths}, stored)
         again = {*changes.new, *changes.changed}
         return [number for number in range(len(self.source)) if number not in again]
 

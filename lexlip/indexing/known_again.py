@@ -31,11 +31,11 @@ def find_known(source: Source, changes: Changes, table: PhotoTable) -> Known:
     known: Known = {}
     for number in changes.new:
         if found := _find(source, number, gone):
-            known[number] = (found.id, _facts(source, number, found))
+            known[number] = found
     changed = [source.items[number].id for number in changes.changed]
     for number, photo in zip(changes.changed, table.get(changed), strict=True):
         if photo and (found := _find(source, number, _by_content([photo]))):
-            known[number] = (found.id, _facts(source, number, found))
+            known[number] = found
     return known
 
 
@@ -77,16 +77,24 @@ def _by_content(photos: Iterable[Photo]) -> ByContent:
     return found
 
 
-def _find(source: Source, number: int, photos: ByContent) -> Photo | None:
-    """Return the photo with the same content, which is taken away from the others."""
+def _find(source: Source, number: int, photos: ByContent) -> tuple[str, Facts] | None:
+    """Return the id of the photo with the same content, which is taken away from the others, and its facts.
+
+    Of these, what lies beside the photo may have changed.
+    """
     sized = photos.get(_size(source, number))
     if not sized:
         return None
+    state = source.state(number)  # before the file is read: it may change meanwhile
     try:
         same = sized.get(digest(source.read(number)))
     except UnreadableImage:
         return None
-    return same.pop(0) if same else None
+    if not same:
+        return None
+    photo, facts = same.pop(0), source.header(number)
+    known = replace(facts, size=photo.size, digest=photo.digest, fingerprint=photo.fingerprint, state=state)
+    return photo.id, known
 
 
 def _size(source: Source, number: int) -> int:
@@ -98,9 +106,3 @@ def _size(source: Source, number: int) -> int:
         return os.stat(place.file).st_size  # noqa: PTH116
     except OSError:
         return -1
-
-
-def _facts(source: Source, number: int, photo: Photo) -> Facts:
-    """Return the facts about a photo, of which what lies beside it may have changed."""
-    facts = source.header(number)
-    return replace(facts, size=photo.size, digest=photo.digest, fingerprint=photo.fingerprint)

@@ -68,6 +68,7 @@ class Updated(_Report):
             opened.
         unlisted: places that could not be listed.
         captions_left_out: see `Indexed`.
+        listed_ahead: seconds by which the listing before lies in the future, as a clock was wrong.
     """
 
     index: str
@@ -85,3 +86,4 @@ class Updated(_Report):
     kept: int = 0
     unlisted: list[Unlisted] = field(default_factory=list)
     captions_left_out: int = 0
+    listed_ahead: float = 0.0

@@ -17,12 +17,12 @@ from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
-from lexlip.retrieval.photo_table import SCHEMA, UNREADABLE
+from lexlip.retrieval.photo_table import HAS_STATES, SCHEMA, UNREADABLE
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
 _OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells
 _OF_PHOTO = ("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint")
-_COLUMNS = ("id", *_OF_SOURCE, *_OF_PHOTO, "words")
+_COLUMNS = ("id", *_OF_SOURCE, *_OF_PHOTO, "words", "state")
 
 
 class TableWriter:
@@ -55,6 +55,8 @@ class TableWriter:
         self._connection.execute("PRAGMA synchronous = OFF")
         if self.old is None:
             self._connection.executescript(SCHEMA)
+        elif not self._connection.execute(HAS_STATES).fetchone():
+            self._connection.execute("ALTER TABLE photos ADD COLUMN state TEXT NOT NULL DEFAULT ''")
         self._connection.executescript(UNREADABLE)
         self._connection.execute("BEGIN")
         self._set_roots()
@@ -78,8 +80,13 @@ class TableWriter:
             (self._row(number, facts) for number, facts in photos),
         )
 
-    def refresh(self, numbers: Iterable[int]) -> None:
-        """Store where photos of the source lie now, and their captions; the facts about them stay."""
+    def refresh(self, numbers: Iterable[int], states: Mapping[str, str] | None = None) -> None:
+        """Store where photos of the source lie now, and their captions; the facts about them stay.
+
+        Args:
+            numbers: of the photos in the source.
+            states: by id, of photos whose state was unknown.
+        """
         columns = ("id", *_OF_SOURCE, "embedded", "keywords")
         rows = self._connection.execute(f"SELECT {', '.join(columns)} FROM photos").fetchall()
         stored = {row[0]: row[1:] for row in rows}
@@ -96,6 +103,8 @@ class TableWriter:
                     " WHERE id = ?",
                     (*now, _words(texts), id),
                 )
+        pairs = ((state, id) for id, state in (states or {}).items())
+        self._connection.executemany("UPDATE photos SET state = ? WHERE id = ?", pairs)
         self._connection.execute(
             "DELETE FROM roots WHERE number NOT IN (SELECT root FROM photos WHERE root IS NOT NULL)"
         )
@@ -141,6 +150,7 @@ class TableWriter:
             facts.digest,
             signed,
             _words([*captions, *facts.captions, *facts.keywords]),
+            facts.state,
         )
 
     def _place(self, number: int) -> tuple[int | None, str, str, int | None]:

@@ -144,7 +144,7 @@ def update_photos(
                 if damage.has(named.get("photos")):
                     for facts in _facts_again(index, metadata, model_name, source, plan.unchanged, workers):
                         table.add(facts)
-                table.refresh(plan.unchanged)
+                table.refresh(plan.unchanged, plan.changes.states)
                 table.remember(plan.unreadable | (photos.unreadable if photos is not None else {}))
             if places := [*plan.places, *away]:
                 extra["kept"] = kept_since(places, held)
@@ -166,6 +166,7 @@ def update_photos(
         kept=plan.kept + len(away),
         unlisted=list(source.unlisted),
         captions_left_out=read_header(index).extra.get("captions_left_out", 0),
+        listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
 
 
@@ -246,12 +247,11 @@ def _plan(
     damaged = set(listed).difference(readable)  # only the segments that are left out hold them
     held = [*readable, *damaged]
     extra = metadata.extra if "root" in metadata.extra else {**metadata.extra, "paths": table.paths()}
-    sides = {id: side for id, (_, side) in listed.items()}
-    found = find_changes(source, held, extra, sides if listed else None, damaged)
+    found = find_changes(source, held, extra, listed, damaged)
     opened = {*found.new, *found.changed}
     unchanged = [number for number in range(len(source)) if number not in opened]
     items = (source.items[number] for number in unchanged)
-    described = sum(item.id in listed and listed[item.id][0] != item.captions for item in items)
+    described = sum(item.id in listed and listed[item.id].captions != item.captions for item in items)
 
     unreadable = _still_unreadable(source, found.new, table.unreadable())
     away = {} if prune else _out_of_reach(source, [*found.new, *found.changed])
@@ -261,6 +261,7 @@ def _plan(
         sorted([*found.gone, *found.kept]) if prune else found.gone,
         found.unchanged,
         [] if prune else found.kept,
+        found.states,
     )
     twins = find_known(source, changes, table)
     known = {number: (id, facts) for number, (id, facts) in twins.items() if id not in damaged}
@@ -286,10 +287,11 @@ def _still_unreadable(source: Source, new: list[int], before: dict[str, Unreadab
     """Return the new photos that could not be read before and have not changed since, by id."""
     state = cache(state_of)
     ids = {source.items[number].id: number for number in new} if before else {}
+    now = {id: state(source.file(ids[id])) for id in before if id in ids}
     return {
-        id: known
-        for id, known in before.items()
-        if id in ids and state(source.file(ids[id])) == (known.size, known.written)
+        id: before[id]
+        for id, is_now in now.items()
+        if is_now is not None and (is_now.size, is_now.written) == (before[id].size, before[id].written)
     }
 
 

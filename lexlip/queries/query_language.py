@@ -6,7 +6,7 @@
     mark   = "+" word [ "^" factor ]     adds the word, as heavy as the heaviest (or `factor` times that)
            | "-" word                    leaves out photos that hold the word
            | word "^" factor             the word, with its weight multiplied; 0 drops it
-    word   = letters and digits
+    word   = letters and digits, with their marks
     factor = a number from 0 to 100, such as 2 or 0.5
 
 The sentence that a model encodes is the text with the words that are weighed, and without those that are
@@ -20,13 +20,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lexlip.errors import DataError
-from lexlip.plain_text import readable
+from lexlip.plain_text import readable, words_in
 
 MOST = 100.0  # times that a word's weight is multiplied at most
 
 _FACTOR = re.compile(r"\d+\.?\d*|\.\d+")
-_SIGNED = re.compile(r"(?P<sign>[+-])(?P<word>[^\W_]+)")
-_WEIGHED = re.compile(r"(?P<word>[^\W_]+)\^(?P<factor>[-+.\d].*|)")
+_WEIGHT = re.compile(r"\^([-+.\d].*|)")
 
 
 class QueryError(DataError):
@@ -114,15 +113,16 @@ def parse_query(text: str, adjust: Iterable[str] = ()) -> Query:
 
 def _mark(token: str, place: str) -> tuple[str, str, float] | None:
     """Return the kind of a mark ("+", "-" or "^"), its word and its factor; None if the token is text."""
-    signed, weighed = _SIGNED.match(token), _WEIGHED.fullmatch(token)
-    if signed is None and weighed is None:
+    sign, marked = (token[0], token[1:]) if token.startswith(("+", "-")) else ("^", token)
+    word = next(iter(words_in(marked)), "")
+    if not marked.startswith(word):
         return None
-    found = signed or weighed
-    assert found is not None
-    sign = found["sign"] if signed else "^"
-    rest = found["factor"] if weighed else token[found.end() :]
+    rest = marked.removeprefix(word)
+    weighed = sign == "^" and _WEIGHT.fullmatch(rest)
+    if not word or (sign == "^" and not weighed):
+        return None
     where = f" {place}" if place else ""
-    if signed and rest and not rest.startswith("^"):
+    if rest and not rest.startswith("^"):
         raise QueryError(
             f"{token!r}{where} is not understood: after {sign} a word of letters and digits must stand alone"
         )
@@ -131,4 +131,4 @@ def _mark(token: str, place: str) -> tuple[str, str, float] | None:
     factor = rest.removeprefix("^")
     if (rest or weighed) and (not _FACTOR.fullmatch(factor) or float(factor) > MOST):
         raise QueryError(f"{token!r}{where} needs a number from 0 to {MOST:g} after ^, not {factor!r}")
-    return sign, found["word"], float(factor) if factor else 1.0
+    return sign, word, float(factor) if factor else 1.0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from lexlip.plain_text import words_in
 from lexlip.sparse.keywords import Typed
 from lexlip.vocabulary import Vocabulary, is_content_word
 
@@ -36,7 +36,7 @@ class TypedWords:
 
     def of(self, text: str) -> Typed:
         """Return what a text holds."""
-        words = _words(text)
+        words = words_in(text)
         content = [word for word in words if is_content_word(word)]
         columns = [column for word in content for column in self.columns(word) if column >= 0]
         own = [column for column in columns if is_content_word(self.vocabulary.words[column])]
@@ -44,9 +44,5 @@ class TypedWords:
 
     def missing(self, text: str) -> list[str]:
         """Return the content words of a text that the vocabulary lacks."""
-        content = [word for word in _words(text) if is_content_word(word)]
+        content = [word for word in words_in(text) if is_content_word(word)]
         return [word for word in content if min(self.columns(word), default=-1) < 0]
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text)

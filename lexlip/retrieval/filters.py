@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from lexlip.errors import DataError
-from lexlip.plain_text import readable, whole
+from lexlip.plain_text import readable, whole, words_in
 
 MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
 
@@ -59,8 +59,8 @@ class Filters:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text as captions are filtered by them: letters and digits, case folded."""
-    return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+    """Return the words of a text as captions are filtered by them, case folded."""
+    return words_in(unicodedata.normalize("NFKC", text).casefold(), letters=r"\w")
 
 
 def _check_date(name: str, value: str | None) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
@@ -27,6 +27,7 @@ from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.photo_location import read_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
+from lexlip.plain_text import composed
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import group_alike
@@ -54,6 +55,7 @@ CREATE TABLE photos (
     side TEXT NOT NULL,       -- name of the XMP file beside it
     digest TEXT NOT NULL,
     fingerprint INTEGER,      -- as a signed number
+    state TEXT NOT NULL DEFAULT '',  -- of its files when they were read; older tables lack it
     words TEXT NOT NULL       -- of captions and keywords, each between spaces
 ) WITHOUT ROWID;
 CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
@@ -65,6 +67,8 @@ CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables l
     reason TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+
+HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,14 @@ class Photo:
         names = ("id", "path", "width", "height", "taken", "camera")
         lists = {"captions": list(self.captions), "keywords": list(self.keywords)}
         return {**{name: getattr(self, name) for name in names}, **lists}
+
+
+class Listed(NamedTuple):
+    """What a source told of a photo: its captions, the name of the XMP file, and `Source.state`."""
+
+    captions: tuple[str, ...]
+    side: str
+    state: str
 
 
 def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
@@ -196,10 +208,11 @@ class PhotoTable:
         rows = self._rows("SELECT id, root, file, member FROM photos")
         return {id: self._path(root, file, member) for id, root, file, member in rows}
 
-    def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
-        """Return the captions of the source, and the name of the XMP file, of every photo by id."""
-        rows = self._rows("SELECT id, captions, side FROM photos")
-        return {id: (tuple(self._texts(captions)), side) for id, captions, side in rows}
+    def listed(self) -> dict[str, Listed]:
+        """Return what the source told of every photo, by id."""
+        state = "state" if self._rows(HAS_STATES) else "''"
+        rows = self._rows(f"SELECT id, captions, side, {state} FROM photos")
+        return {id: Listed(tuple(self._texts(captions)), side, state) for id, captions, side, state in rows}
 
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
@@ -227,6 +240,11 @@ class PhotoTable:
         conditions, values = _conditions(filters)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return [id for (id,) in self._rows(f"SELECT id FROM photos{where}", values)]
+
+    def same_name(self, id: str) -> list[str]:
+        """Return the ids that are the same name in Unicode's NFC."""
+        rows = self._rows("SELECT id FROM photos WHERE composed(id) = ?", [composed(id)])
+        return [same for (same,) in rows]
 
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by.
@@ -336,7 +354,7 @@ class OldPhotoTable(PhotoTable):
     def close(self) -> None:
         pass
 
-    def listed(self) -> dict[str, tuple[tuple[str, ...], str]]:
+    def listed(self) -> dict[str, Listed]:
         return {}
 
     def unreadable(self) -> dict[str, Unreadable]:
@@ -375,6 +393,9 @@ class OldPhotoTable(PhotoTable):
         """
         raise DataError(f"the index {self.index} is too old to be filtered: index again without --update")
 
+    def same_name(self, id: str) -> list[str]:
+        return []
+
     def facets(self) -> dict[str, Any]:
         return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
 
@@ -404,7 +425,9 @@ def connect(file: Path) -> sqlite3.Connection:
         sqlite3.Error: the file is missing.
     """
     address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
-    return sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection.create_function("composed", 1, composed, deterministic=True)
+    return connection
 
 
 def _conditions(filters: Filters) -> tuple[list[str], list[str]]:
@@ -416,9 +439,13 @@ def _conditions(filters: Filters) -> tuple[list[str], list[str]]:
     if filters.before:
         conditions.append("taken < ?")
         values.append(filters.before + _LAST)
-    if filters.below:
-        conditions.append("id > ? AND id < ?")  # "0" is the character after "/"
-        values += [f"{filters.below}/", f"{filters.below}0"]
+    if filters.below.isascii():
+        if filters.below:
+            conditions.append("id > ? AND id < ?")  # "0" is the character after "/"
+            values += [f"{filters.below}/", f"{filters.below}0"]
+    else:
+        conditions.append("instr(composed(id), ?) = 1")
+        values.append(f"{composed(filters.below)}/")
     for word in words_of(filters.caption or ""):
         conditions.append("instr(words, ?) > 0")
         values.append(f" {word} ")

@@ -128,6 +128,13 @@ class IndexState:
                 found = [one or other for one, other in zip(found, table.get(ids), strict=True)]
         return found
 
+    def id_of(self, name: str) -> str:
+        """Return the id that is a name in Unicode's NFC; the name itself if there is none."""
+        if name.isascii() or self.get([name]) != [None]:
+            return name
+        same = self.photos.same_name(name)
+        return same[0] if len(same) == 1 else name
+
     def photo(self, id: str) -> Photo:
         """Return what the index knows of a photo.
 

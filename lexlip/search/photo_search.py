@@ -240,7 +240,7 @@ class PhotoSearch:
         check_id(id)
         self._check_no_reranker()
         with self._state(how.get("cursor")) as state:
-            started = time.perf_counter()
+            started, id = time.perf_counter(), state.id_of(id)
             try:
                 encoded = state.stage.like(id)
             except UnknownId:
@@ -286,7 +286,7 @@ class PhotoSearch:
         """
         check_id(id)
         with self._state() as state:
-            return state.photo(id)
+            return state.photo(state.id_of(id))
 
     def photo_words(self, id: str) -> dict[str, float]:
         """Return the words of a photo with their weights, heaviest first, if the index has words.
@@ -296,7 +296,7 @@ class PhotoSearch:
         """
         check_id(id)
         with self._state() as state:
-            return state.stage.weights(id)
+            return state.stage.weights(state.id_of(id))
 
     # ---- answering ----
 

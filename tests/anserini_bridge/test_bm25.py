@@ -99,6 +99,25 @@ def test_a_query_is_text_and_no_formula(folder: Path) -> None:
         assert searcher.search(["", " ", "!?", "id:a.jpg"])[0] == [[], [], [], []]
 
 
+def test_a_query_of_any_length_and_its_batch(folder: Path) -> None:
+    """Lucene's own limit is 1,024 words."""
+    long = " ".join(["dog", "snow", *(f"word{number}" for number in range(3000))])
+    with Bm25Searcher(folder) as searcher:
+        ids, scores = searcher.search(["zebra", long, "snow dog", "zebra \ud83d"])
+        assert list(searcher.contributions(long, ["a.jpg"])[0]) == ["dog", "snow"]
+    assert (ids[0], ids[1], ids[3]) == (["ü 😀.jpg"], ids[2], ["ü 😀.jpg"])
+    np.testing.assert_array_equal(scores[1], scores[2])
+
+
+def test_a_batch_that_fails_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anserini_bridge.bm25._MOST_CLAUSES", 2)
+    with (
+        Bm25Searcher(folder) as searcher,
+        pytest.raises(BridgeError, match=r"\(IndexSearcher\$TooManyClauses: maxClauseCount is set to 2\)"),
+    ):
+        searcher.search(["dog", "dog snow zebra"])
+
+
 def test_postings_count_the_distinct_words_of_a_document(folder: Path) -> None:
     with Bm25Searcher(folder) as searcher:
         assert searcher.postings == sum(len(set(words)) for words in WORDS.values())

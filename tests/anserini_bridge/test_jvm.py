@@ -95,6 +95,15 @@ def test_what_java_throws_is_translated_and_other_errors_pass() -> None:
         raise KeyError
 
 
+def test_the_first_cause_is_told() -> None:
+    """Threads wrap what was thrown in them."""
+    failed = java_class("java.util.concurrent.CompletableFuture").failedFuture(
+        java_class("java.io.EOFException")("past the end")
+    )
+    with pytest.raises(CorruptIndex, match=r"damaged \(EOFException: past the end\)"), java_errors(INDEX):
+        failed.join()
+
+
 def test_java_starts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     start_jvm()
     monkeypatch.setattr(jvm, "_start", lambda: pytest.fail("started again"))

@@ -42,6 +42,25 @@ def test_python_m_lexlip(run_python: RunPython) -> None:
     assert result.stderr == ""
 
 
+def test_letters_that_the_output_cannot_show_are_replaced(lexlip: Run, photos: Path) -> None:
+    """As in a Windows terminal, or with PYTHONIOENCODING=cp1252."""
+    from click.testing import CliRunner
+
+    from lexlip.cli import main
+
+    (photos / "0.jpg").rename(photos / "雪é.jpg")
+    (photos / "雪.jpg").write_text("no photo")
+    for arguments, shown in (
+        (["index", "photos", "--index", "雪"], ("6 photos", " in ?, ", "1 skipped:\n  \\u96ea.jpg: ")),
+        (["search", "two dogs", "--index", "雪"], ("photos/?é.jpg\n",)),
+        (["search", "two dogs", "--index", "雪", "-f", "paths"], ("photos/?é.jpg\n",)),
+        (["words", "photos"], ("photos/?é.jpg\n",)),
+    ):
+        result = CliRunner(charset="cp1252").invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        assert all(text in result.output for text in shown), result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

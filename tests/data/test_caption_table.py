@@ -52,6 +52,31 @@ def test_a_comma_in_the_first_caption(photos: Path) -> None:
     assert captions == [("a cat, asleep",), ("a dog, awake, barks",)]
 
 
+CAPTIONS = [f"caption {number}" for number in range(6)]
+
+
+def test_a_quote_that_is_not_closed_costs_one_row(photos: Path) -> None:
+    """Whatever follows: the end, a further one, cells over several lines, or quotes in the midst."""
+    table = write(
+        photos / "t.csv",
+        'image,caption\r\na.jpg,"caption 0"\r\na.jpg,"lost\r\na.jpg,"caption\r\n1"\r\na.jpg,"lost, too\r\n'
+        'a.jpg,caption 2\r\na.jpg,"lost ""once"" more\r\na.jpg,caption 3\r\na.jpg,a 5" pipe\r\n'
+        'a.jpg,"Stop" says the sign\r\na.jpg,"lost at the end\r\na.jpg,caption 4\r\na.jpg,caption 5\r\n',
+    )
+    (item,), skipped = open_source(table).items, open_source(table).skipped
+    assert item.captions == (*CAPTIONS[:4], 'a 5" pipe', "Stop says the sign", *CAPTIONS[4:])
+    assert skipped == [Skipped(f"t.csv:{line}", "a quote is not closed") for line in (3, 6, 8, 12)]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_a_cell_that_is_too_long_costs_one_row(photos: Path, name: str) -> None:
+    between = "\t" if name == "t.tsv" else ","
+    rows = [("image", "caption"), ("a.jpg", "a dog"), ("a.jpg", "x" * 131_073), ("a.jpg", "two dogs")]
+    source = open_source(write(photos / name, "\n".join(between.join(row) for row in rows)))
+    assert source.items[0].captions == ("a dog", "two dogs")
+    assert source.skipped == [Skipped(f"{name}:3", "a cell has more than 131,072 characters")]
+
+
 def test_quotes_in_a_tsv_are_only_quotes(photos: Path) -> None:
     table = write(photos / "t.tsv", 'a.jpg\t"Stop" says the sign\na.jpg\tthe 5" pipe\n')
     assert open_source(table).items[0].captions == ('"Stop" says the sign', 'the 5" pipe')
@@ -98,7 +123,7 @@ def test_errors(photos: Path) -> None:
         ("image,label\na.jpg,3\n", "no column named caption: it has image, label"),
         ("url,caption\nhttp://x/a.jpg,a\n", "no column named image: it has url, caption"),
         ("no.jpg,a dog\n", r"none of the 1 photos .* \(the first is no\.jpg\)"),
-        ("x" * 200_000, "line 1 cannot be read: field larger"),
+        ("x" * 200_000, "line 1 cannot be read: a cell has more than 131,072 characters"),
     ]:
         with pytest.raises(DataError, match=reason):
             open_source(write(table, text))

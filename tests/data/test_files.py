@@ -66,7 +66,14 @@ def test_the_state_of_a_file_changes_when_it_is_written_or_moved_here(tmp_path: 
     before = state_of(file)
     assert before == state_of(file)
     os.utime(file, ns=(0, 2**62))
-    assert state_of(file) == (1, 2**62)
+    now = state_of(file)
+    assert now is not None
+    assert (now.size, now.times[0], now.written) == (1, 2**62, 2**62)
+    assert str(now) == f"1 {2**62} {file.stat().st_ctime_ns}"
+    (tmp_path / "link").symlink_to(file)
+    of_link = state_of(tmp_path / "link")
+    assert of_link is not None
+    assert (of_link.size, of_link.times[:2], len(of_link.times)) == (1, now.times, 4)
     assert state_of(tmp_path / "none") is None
 
 

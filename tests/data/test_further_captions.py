@@ -69,7 +69,7 @@ def test_photos_without_any_caption_stay_so(here: Path) -> None:
     [
         ("gone.tsv", "gone.tsv cannot be read: No such file or directory"),
         ("p.tar", "p.tar is no table of captions: its name must end in .tsv, .csv, .txt"),
-        ("fr.csv", "none of the 1 photos that fr.csv names is in p.tar (the first is c.jpg)"),
+        ("fr.csv", "none of the 1 photos that fr.csv names is in p.tar (the first is deep/c.jpg)"),
     ],
 )
 def test_what_cannot_be_used(here: Path, table: str, says: str) -> None:
@@ -79,5 +79,13 @@ def test_what_cannot_be_used(here: Path, table: str, says: str) -> None:
 
 def test_two_photos_of_one_name(here: Path) -> None:
     write(here / "folder" / "deep" / "c.jpg", jpeg())
-    with pytest.raises(DataError, match=r"^folder has two photos of one file name, .*c.jpg and .*c.jpg: fur"):
-        FurtherCaptions(open_source("folder"), ["fr.csv"])
+    source = FurtherCaptions(open_source("folder"), ["fr.csv"])
+    assert {item.id: item.captions for item in source.items} == {
+        "c.jpg": (),
+        "deep/c.jpg": ("un bateau", "le bateau"),
+    }
+    write(here / "folder" / "high" / "c.jpg", jpeg())
+    write(here / "both.tsv", "high/c.jpg\tone\nother/c.jpg\ttwo\ndeep/c.jpg\tthree\n")
+    unclear = "1 of its 3 photos are not in folder, or not clear (other/c.jpg: it may be "
+    (skipped,) = FurtherCaptions(open_source("folder"), ["both.tsv"]).skipped
+    assert skipped.reason == f"{unclear}c.jpg or deep/c.jpg: give more of its path)"

@@ -1,3 +1,4 @@
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,15 @@ def test_a_folder_in_another_one(tree: Path) -> None:
 )
 def test_patterns(tree: Path, patterns: tuple[str, ...], left: list[str]) -> None:
     assert ids(tree, exclude=patterns) == left
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_patterns_are_names_however_these_are_composed(tree: Path, form: str) -> None:
+    on_disk = [unicodedata.normalize(other, f"{other} ö/f.jpg") for other in ("NFC", "NFD")]
+    for name in on_disk:
+        write(tree / name, jpeg())
+    left = ids(tree, exclude=(unicodedata.normalize(form, "* ö"),))
+    assert (len(left), set(left) & set(on_disk)) == (6, set())
 
 
 def test_patterns_for_tars_and_tables(photos: Path, tmp_path: Path) -> None:

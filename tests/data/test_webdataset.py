@@ -31,7 +31,7 @@ def test_captions_come_from_the_list_then_the_string_then_the_text(tmp_path: Pat
         ("train-0000.tar/2.JPG", ("ein Mädchen",)),
         ("train-0000.tar/3.jpg", ()),
     ]
-    assert source.skipped == []
+    assert [(skip.id, skip.reason[:8]) for skip in source.skipped] == [("train-0000.tar/2.json", "not JSON")]
     assert source.read(1) == files["1.jpeg"]
     assert source.path(1) == f"{tmp_path}/train-0000.tar/1.jpeg"
     assert source.image(0).getpixel((5, 5)) == (254, 0, 0)

@@ -1,4 +1,4 @@
-"""Times are given rather than waited for: an index may have been listed a minute ago, or in a minute."""
+"""States and times are given rather than waited for."""
 
 import os
 import time
@@ -8,98 +8,147 @@ from typing import Any
 
 import pytest
 
-from lexlip.data import Unlisted, open_source
+from lexlip.data import Source, Unlisted, open_source
 from lexlip.data import folder as folder_module
 from lexlip.indexing.changes import Changes, find_changes, kept_since
+from lexlip.indexing.table_writer import side_name
+from lexlip.retrieval.photo_table import Listed
 from tests.conftest import write_photos
-from tests.data.pictures import write_tar
+from tests.data.pictures import write, write_tar
 
 IDS = [f"{number}.jpg" for number in range(6)]
 
 
+def told(source: Source) -> dict[str, Listed]:
+    """What an index stores of photos that are read now."""
+    numbers = range(len(source))
+    return {source.items[n].id: Listed((), side_name(source, n), source.state(n)) for n in numbers}
+
+
+def changes(photos: Path, stored: dict[str, Listed], held: list[str] | None = None) -> Changes:
+    return find_changes(open_source(photos), stored if held is None else held, {"listed": 0.0}, stored)
+
+
+def replace_with_its_times(file: Path, by: Path) -> None:
+    """Replace a file by another one of equal times, as a copy from a camera does; only its size tells."""
+    times = file.stat()
+    file.write_bytes(by.read_bytes())
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("seconds", [-86_400, 0, 86_400])
+def test_what_has_another_state_has_changed(photos: Path, seconds: int) -> None:
+    """Whatever the clock says now, said then, or wrote into the files."""
+    for name in ("1.jpg", "2.jpg", "3.jpg"):
+        os.utime(photos / name, (time.time() + seconds,) * 2)
+    stored = told(open_source(photos))
+    assert changes(photos, stored) == Changes([], [], [], 6)
+    os.utime(photos / "1.jpg", (0, 0))
+    replace_with_its_times(photos / "2.jpg", photos / "4.jpg")
+    (photos / "5.jpg").rename(photos / "3.jpg")
+    assert changes(photos, stored) == Changes([], [1, 2, 3], ["5.jpg"], 2)
+
+
+def test_xmp_files_that_come_change_and_go(photos: Path) -> None:
+    for number in (0, 1, 2):
+        write(photos / f"{number}.xmp", "<x/>")
+    stored = told(open_source(photos))
+    write(photos / "0.xmp", "<x> </x>")
+    (photos / "1.xmp").unlink()
+    (photos / "2.xmp").rename(photos / "2.jpg.xmp")
+    write(photos / "3.xmp", "<x/>")
+    assert changes(photos, stored).changed == [0, 1, 2, 3]
+
+
+def test_a_link_has_changed_with_itself_and_with_its_photo(photos: Path, tmp_path: Path) -> None:
+    elsewhere = write_photos(tmp_path / "elsewhere", 3)
+    for number in range(3):
+        (photos / f"{number}.jpg").unlink()
+        (photos / f"{number}.jpg").symlink_to(elsewhere / f"{number}.jpg")
+    stored = told(open_source(photos))
+    os.utime(photos / "0.jpg", (1, 1), follow_symlinks=False)
+    os.utime(elsewhere / "1.jpg", (1, 1))
+    assert changes(photos, stored).changed == [0, 1]
+
+
+def test_photos_in_a_tar_change_with_it(photos: Path, tmp_path: Path) -> None:
+    tars = tmp_path / "tars"
+    for name, numbers in (("a.tar", (0, 1)), ("b.tar", (2, 3, 4))):
+        write_tar(tars / name, {f"{n}.jpg": (photos / f"{n}.jpg").read_bytes() for n in numbers})
+    stored = told(open_source(tars))
+    os.utime(tars / "b.tar", (1, 1))
+    assert changes(tars, stored) == Changes([], [2, 3, 4], [], 2)
+
+
+def test_new_photos_and_those_that_are_gone(photos: Path) -> None:
+    held = ["0.jpg", "2.jpg", "z.jpg", "a/b.jpg"]
+    stored = told(open_source(photos))
+    assert changes(photos, stored, held) == Changes([1, 3, 4, 5], [], ["a/b.jpg", "z.jpg"], 2)
+    assert changes(photos, stored, []) == Changes([0, 1, 2, 3, 4, 5], [], [], 0)
+
+
+def test_of_a_table_a_photo_that_lies_elsewhere_now_has_changed(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.tsv").write_text("image\tcaption\n0.jpg\ta dog\ny/1.jpg\ta cat\n")
+    source = open_source(tmp_path / "table.tsv", photos)
+    paths = {item.id: source.path(number) for number, item in enumerate(source.items)}
+    extra: dict[str, Any] = {"listed": 0.0, "paths": paths}
+    held, stored = [item.id for item in source.items], told(source)
+    assert find_changes(source, held, extra, stored) == Changes([], [], [], 2)
+    extra["paths"]["y/1.jpg"] = str(photos / "old" / "1.jpg")
+    assert find_changes(source, held, extra, stored) == Changes([], [1], [], 1)
+
+
+def test_a_file_that_is_not_there_counts_as_changed(photos: Path) -> None:
+    """Reading it says why."""
+    source = open_source(photos)
+    stored = told(source)
+    (photos / "2.jpg").unlink()
+    assert find_changes(source, IDS, {"listed": 0.0}, stored) == Changes([], [2], [], 5)
+
+
+def test_no_photo_is_opened(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: Callable[..., bytes] = folder_module.read_file
+    source = open_source(photos)
+    opened: list[str] = []
+    monkeypatch.setattr(folder_module, "read_file", lambda path: opened.append(path) or read(path))
+    find_changes(source, IDS, {"listed": 0.0}, told(source))
+    assert opened == []
+
+
+# ---- indexes that do not know states ----
+
+
 @pytest.fixture
-def later() -> float:
-    """After everything that a test writes."""
+def later(monkeypatch: pytest.MonkeyPatch) -> float:
+    """After everything that a test writes, and a minute ago."""
+    monkeypatch.setattr("lexlip.indexing.changes.time", lambda: time.time() + 120)
     return time.time() + 60
 
 
-def changes(photos: Path, listed: float, held: list[str] | None = None) -> Changes:
-    return find_changes(open_source(photos), IDS if held is None else held, {"listed": listed})
+def since(photos: Path, listed: float) -> Changes:
+    stored = {id: Listed((), "", "") for id in IDS}
+    return find_changes(open_source(photos), IDS, {"listed": listed}, stored)
 
 
-def test_what_was_written_before_the_listing_is_unchanged(photos: Path, later: float) -> None:
-    assert changes(photos, later) == Changes([], [], [], 6)
-
-
-def test_what_was_written_since_has_changed(photos: Path, later: float) -> None:
-    assert changes(photos, later - 120) == Changes([], [0, 1, 2, 3, 4, 5], [], 0)
+def test_what_was_written_since_the_listing_has_changed(photos: Path, later: float) -> None:
+    source = open_source(photos)
+    states = {item.id: source.state(number) for number, item in enumerate(source.items)}
+    assert since(photos, later) == Changes([], [], [], 6, states=states)  # which are known from now on
+    assert since(photos, later - 120) == Changes([], [0, 1, 2, 3, 4, 5], [], 0)
     os.utime(photos / "3.jpg", (later + 1, later + 1))
-    assert changes(photos, later) == Changes([], [3], [], 5)
+    assert since(photos, later).changed == [3]
 
 
-def test_new_photos_and_those_that_are_gone(photos: Path, later: float) -> None:
-    held = ["0.jpg", "2.jpg", "z.jpg", "a/b.jpg"]
-    assert changes(photos, later, held) == Changes([1, 3, 4, 5], [], ["a/b.jpg", "z.jpg"], 2)
-    assert changes(photos, later, []) == Changes([0, 1, 2, 3, 4, 5], [], [], 0)
+def test_if_the_listing_is_still_to_come_all_have_changed(photos: Path, later: float) -> None:
+    assert since(photos, later + 61).changed == [0, 1, 2, 3, 4, 5]
 
 
 def test_an_older_photo_that_was_moved_here_has_changed(photos: Path, later: float) -> None:
     """Only the time at which it was moved tells."""
     for name in IDS:
         os.utime(photos / name, (0, 0))
-    assert changes(photos, later - 120).changed == [0, 1, 2, 3, 4, 5]
-    assert changes(photos, later).changed == []
-
-
-def test_a_link_has_changed_with_itself_and_with_its_photo(
-    photos: Path, tmp_path: Path, later: float
-) -> None:
-    elsewhere = write_photos(tmp_path / "elsewhere", 2)
-    for number in (0, 1):
-        (photos / f"{number}.jpg").unlink()
-        (photos / f"{number}.jpg").symlink_to(elsewhere / f"{number}.jpg")
-    assert changes(photos, later).changed == []
-    os.utime(photos / "0.jpg", (later + 1, later + 1), follow_symlinks=False)
-    os.utime(elsewhere / "1.jpg", (later + 1, later + 1))
-    assert changes(photos, later).changed == [0, 1]
-
-
-def test_photos_in_a_tar_change_with_it(photos: Path, tmp_path: Path, later: float) -> None:
-    tars = tmp_path / "tars"
-    for name, numbers in (("a.tar", (0, 1)), ("b.tar", (2, 3, 4))):
-        write_tar(tars / name, {f"{n}.jpg": (photos / f"{n}.jpg").read_bytes() for n in numbers})
-    held = [item.id for item in open_source(tars).items]
-    os.utime(tars / "b.tar", (later + 1, later + 1))
-    assert changes(tars, later, held) == Changes([], [2, 3, 4], [], 2)
-
-
-def test_of_a_table_a_photo_that_lies_elsewhere_now_has_changed(
-    photos: Path, tmp_path: Path, later: float
-) -> None:
-    (tmp_path / "table.tsv").write_text("image\tcaption\n0.jpg\ta dog\ny/1.jpg\ta cat\n")
-    source = open_source(tmp_path / "table.tsv", photos)
-    paths = {item.id: source.path(number) for number, item in enumerate(source.items)}
-    extra: dict[str, Any] = {"listed": later, "paths": paths}
-    held = [item.id for item in source.items]
-    assert find_changes(source, held, extra) == Changes([], [], [], 2)
-    extra["paths"]["y/1.jpg"] = str(photos / "old" / "1.jpg")
-    assert find_changes(source, held, extra) == Changes([], [1], [], 1)
-
-
-def test_a_file_that_is_not_there_counts_as_changed(photos: Path, later: float) -> None:
-    """Reading it says why."""
-    source = open_source(photos)
-    (photos / "2.jpg").unlink()
-    assert find_changes(source, IDS, {"listed": later}) == Changes([], [2], [], 5)
-
-
-def test_no_photo_is_opened(photos: Path, later: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: Callable[..., bytes] = folder_module.read_file
-    source = open_source(photos)
-    opened: list[str] = []
-    monkeypatch.setattr(folder_module, "read_file", lambda path: opened.append(path) or read(path))
-    find_changes(source, IDS, {"listed": later})
-    assert opened == []
+    assert since(photos, later - 120).changed == [0, 1, 2, 3, 4, 5]
+    assert since(photos, later).changed == []
 
 
 # ---- what cannot be listed ----

@@ -42,8 +42,7 @@ class Made(NamedTuple):
 
 
 def update(made: Made, **options: Any) -> Updated:
-    """By what is listed in a minute from now, all that is there now is old."""
-    return update_photos(open_source(made.photos), time.time() + 60, made.index, workers=0, **options)
+    return update_photos(open_source(made.photos), time.time(), made.index, workers=0, **options)
 
 
 def make(folder: Path, model_folder: Path) -> Made:
@@ -51,7 +50,7 @@ def make(folder: Path, model_folder: Path) -> Made:
     made = Made(folder / "index", write_photos(folder / "photos"), folder / "model")
     shutil.copytree(model_folder, made.model)
     model = LexLIP.from_pretrained(made.model).fold_batch_norms()
-    listed = time.time() + 60
+    listed = time.time()
     index_photos(model, str(made.model), open_source(made.photos), listed, made.index, workers=0)
     for number in range(2):
         Scenes(1, seed=10 + number).image(0).save(made.photos / f"new{number}.jpg")

@@ -2,7 +2,7 @@ import os
 import shutil
 import sqlite3
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.data import Scenes, open_source
 from lexlip.data.facts import digest
+from lexlip.data.folder import FolderSource
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter
@@ -23,6 +24,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
 from tests.data.test_embedded import xmp
+from tests.search import indexes
 from tests.search.indexes import change_header, index_bm25, index_words
 
 IDS = [f"{number}.jpg" for number in range(6)]
@@ -38,13 +40,12 @@ def model(model_folder: Path, tmp_path: Path) -> Path:
 def index(model: Path, photos: Path, tmp_path: Path) -> Path:
     """An index of six photos that is up to date."""
     folder = index_words(model, photos, tmp_path / "index")
-    assert update(photos, folder).changed == 6  # it says that it is of 2001
+    assert update(photos, folder).unchanged == 6  # though it says that it is of 2001
     return folder
 
 
 def update(photos: Path, index: Path, **options: Any) -> Updated:
-    """By what is listed in a minute from now, all that is there now is old."""
-    return update_photos(open_source(photos), time.time() + 60, index, workers=0, **options)
+    return update_photos(open_source(photos), time.time(), index, workers=0, **options)
 
 
 def counts(done: Updated) -> tuple[int, int, int, int]:
@@ -76,6 +77,63 @@ def test_the_index_is_as_one_made_anew(index: Path, model: Path, photos: Path, t
         ids = sorted(updated.ids())
         assert ids == sorted(other.ids()) == ["0.jpg", "1.jpg", "4.jpg", "5.jpg", "new.jpg"]
         assert (updated.vectors(ids) != other.vectors(ids)).nnz == 0
+
+
+def test_a_photo_that_is_replaced_while_it_is_indexed_has_changed(
+    model: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after it was read; the clock does not go on meanwhile, but for the file itself."""
+    read = FolderSource.photo
+
+    def replacing(self: FolderSource, index: int, *size: Any) -> Any:
+        found = read(self, index, *size)
+        if index in (1, 4):
+            new_photo(Path(self.path(index)), 20 + index)
+        return found
+
+    monkeypatch.setattr(FolderSource, "photo", replacing)
+    folder = index_words(model, photos, tmp_path / "index")
+    monkeypatch.undo()
+    assert counts(update(photos, folder)) == (0, 2, 0, 4)
+    anew = index_words(model, photos, tmp_path / "anew")
+    with ImpactSearcher(folder) as updated, ImpactSearcher(anew) as other:
+        assert (updated.vectors(IDS) != other.vectors(IDS)).nnz == 0
+
+
+@pytest.mark.parametrize("wrong", [-86_400, 86_400])
+def test_the_clock_may_be_wrong_when_an_index_is_made(
+    model: Path, photos: Path, tmp_path: Path, wrong: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        now = time.time
+        patch.setattr(time, "time", lambda: now() + wrong)
+        patch.setattr(indexes, "LISTED", time.time())
+        folder = index_words(model, photos, tmp_path / "index")
+    new_photo(photos / "1.jpg", 8)
+    done = update(photos, folder)
+    assert counts(done) == (0, 1, 0, 5)
+    assert (round(done.listed_ahead / 86_400), update(photos, folder).listed_ahead) == (
+        max(0, wrong // 86_400),
+        0,
+    )
+
+
+def test_an_index_of_an_older_version_learns_states(index: Path, photos: Path) -> None:
+    """So that from then on only these count."""
+    (file,) = index.glob("data-*/photos-*.sqlite")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("ALTER TABLE photos DROP COLUMN state")
+    metadata = read_metadata(index)
+    metadata.extra["listed"] = time.time()
+    write_metadata(index, replace(metadata, files={}))
+    with table(index) as made:
+        assert {photo.state for photo in made.listed().values()} == {""}
+    (photos / "2.jpg").unlink()
+    assert counts(update(photos, index)) == (0, 0, 1, 5)
+    source = open_source(photos)
+    with table(index) as made:
+        states = {id: photo.state for id, photo in made.listed().items()}
+    assert states == {item.id: source.state(number) for number, item in enumerate(source.items)}
 
 
 def test_with_nothing_to_do_nothing_is_written_or_loaded(
@@ -357,7 +415,7 @@ def shared_index(model: Path, photos: Path, tmp_path: Path) -> Path:
         (photos / f"{number}.jpg").rename(photos / "share" / f"{number}.jpg")
     new_photo(photos / "more.jpg", 6)
     folder = index_words(model, photos, tmp_path / "index")
-    assert update(photos, folder).changed == 7
+    assert update(photos, folder).unchanged == 7
     return folder
 
 
@@ -425,6 +483,7 @@ def test_an_index_of_an_older_version_cannot_keep_photos(
 ) -> None:
     metadata = read_metadata(shared_index)
     metadata.extra.pop("photos")
+    metadata.extra["listed"] = time.time()
     write_metadata(shared_index, metadata)
     locked.add("share")
     with pytest.raises(DataError, match=r"^share is out of reach, and an older version made .* give --prune"):

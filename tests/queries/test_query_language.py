@@ -17,6 +17,7 @@ from lexlip.queries.query_language import Query, QueryError, parse_query
         "snow_man _a^2",
         "-_x",
         "été à la plage",
+        "-\u0301 ❤\ufe0f^2",  # marks of no letter
     ],
 )
 def test_a_sentence_without_marks_stays_as_it_is(sentence: str) -> None:
@@ -33,6 +34,10 @@ def test_a_sentence_without_marks_stays_as_it_is(sentence: str) -> None:
         ("two dog^2 play", Query("two dog^2 play", "two dog play", factors={"dog": 2})),
         ("dogs dog^0 dog^.5", Query("dogs dog^0 dog^.5", "dogs dog dog", factors={"dog": 0.5})),
         ("-été +日本", Query("-été +日本", "", added={"日本": 1}, without=("été",))),
+        ("कुत्ता^2 -बर्फ़", Query("कुत्ता^2 -बर्फ़", "कुत्ता", {"कुत्ता": 2}, without=("बर्फ़",))),
+        ("+cafe\u0301", Query("+cafe\u0301", "", added={"cafe\u0301": 1})),
+        ("นก^0 -น้ำ", Query("นก^0 -น้ำ", "นก", {"นก": 0}, without=("น้ำ",))),
+        ("+שָׁלוֹם -مَدْرَسَة", Query("+שָׁלוֹם -مَدْرَسَة", "", added={"שָׁלוֹם": 1}, without=("مَدْرَسَة",))),
         ("a\t-b\nc", Query("a\t-b\nc", "a c", without=("b",))),
         ("-b -b", Query("-b -b", "", without=("b",))),
     ],

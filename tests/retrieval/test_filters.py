@@ -45,6 +45,7 @@ def test_words() -> None:
     assert words_of("A Dog's STRASSE, 2014!") == ["a", "dog", "s", "strasse", "2014"]
     assert words_of("Straße") == ["strasse"]
     assert words_of("cafe\u0301") == ["caf\u00e9"]
+    assert words_of("कुत्ता snow_man ❤\ufe0f") == ["कुत्ता", "snow_man"]
 
 
 def test_a_caption_of_too_many_words_is_refused() -> None:

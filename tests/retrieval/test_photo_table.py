@@ -3,6 +3,7 @@
 import itertools
 import random
 import sqlite3
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -162,6 +163,26 @@ def test_facets(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
     assert [row["folder"] for row in found["folders"]] == ["a", "a b", "a/b", "a/b c", "a0", "ä"]
     for row in found["folders"]:
         assert row["photos"] == len(expected(source, facts, Filters(folder=row["folder"])))
+
+
+def test_names_are_compared_however_they_are_composed(tmp_path: Path) -> None:
+    on_disk = [unicodedata.normalize("NFD", name) for name in ("Été/Zürich/1.jpg", "Été/2.jpg", "Étés/3.jpg")]
+    for name in on_disk:
+        write(tmp_path / "photos" / name, jpeg())
+    with table(open_source(tmp_path / "photos"), tmp_path / "index") as made:
+        for form in ("NFC", "NFD"):
+            folder = unicodedata.normalize(form, "Été")
+            assert sorted(made.select(Filters(folder=folder))) == sorted(on_disk[:2])
+            assert made.same_name(unicodedata.normalize(form, on_disk[0])) == [on_disk[0]]
+        assert made.select(Filters(folder="Ét")) == made.same_name("Été") == []
+
+
+def test_captions_are_found_by_whole_words_of_any_script(tmp_path: Path) -> None:
+    write(tmp_path / "photos" / "a.jpg", jpeg())
+    write(tmp_path / "photos" / "a.txt", "एक कुत्ता, un cafe\u0301")
+    with table(open_source(tmp_path / "photos"), tmp_path / "index") as made:
+        for word, ids in (("कुत्ता", ["a.jpg"]), ("कुत", []), ("त", []), ("café", ["a.jpg"]), ("cafe", [])):
+            assert made.select(Filters(caption=word)) == ids
 
 
 def test_facets_of_photos_without_dates(photos: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import json
 import shutil
+import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -45,6 +46,20 @@ def alike(answer: Answer, other: Answer) -> bool:
         and all(replace(hit, score=0) == replace(its, score=0) for hit, its in pairs)
         and [hit.score for hit in answer.hits] == pytest.approx([hit.score for hit in other.hits])
     )
+
+
+def test_ids_are_names_however_these_are_composed(model_folder: Path, tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "photos", 3)
+    composed, on_disk = (unicodedata.normalize(form, "Zürich.jpg") for form in ("NFC", "NFD"))
+    (photos / "0.jpg").rename(photos / on_disk)
+    with PhotoSearch(index_words(model_folder, photos, tmp_path / "index")) as search:
+        assert without_times(replace(search.similar(composed), query="")) == without_times(
+            replace(search.similar(on_disk), query="")
+        )
+        assert search.photo(composed).id == on_disk
+        assert search.photo_words(composed) == search.photo_words(on_disk)
+        with pytest.raises(DataError, match=r"holds no photo with the id 'Bern ü\.jpg'"):
+            search.similar("Bern ü.jpg")
 
 
 # ---- sentences ----

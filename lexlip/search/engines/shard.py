@@ -180,6 +180,9 @@ class OpenShard:
     def select(self, filters: Filters) -> list[str]:
         return self.photos.select(filters)
 
+    def same_name(self, id: str) -> list[str]:
+        return self.photos.same_name(id)
+
     def facets(self) -> dict[str, Any]:
         return self.photos.facets()
 

@@ -349,6 +349,9 @@ class ShardedPhotos(PhotoTable):
     def select(self, filters: Filters) -> list[str]:
         return [id for ids in self._searcher.all("select", filters) for id in ids]
 
+    def same_name(self, id: str) -> list[str]:
+        return [same for ids in self._searcher.all("same_name", id) for same in ids]
+
     def facets(self) -> dict[str, Any]:
         found = self._searcher.all("facets")
         folders: Counter[str] = Counter()

@@ -17,7 +17,7 @@ import numpy as np
 from lexlip.data.source import Skipped
 from lexlip.data.tar_shard import Shard
 
-VERSION = 2  # of the lists; tars with a list of another version are listed again
+VERSION = 3  # of the lists; tars with a list of another version are listed again
 FEWEST = 1000  # photos of a tar whose list is kept
 
 

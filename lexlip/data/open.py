@@ -137,6 +137,7 @@ def _open_folder(path: Path, name: str, excluded: Matches | None, included: Matc
         return source
     if not listing.photos:
         why = f"; {listing.skipped[0].id}: {listing.skipped[0].reason}" if listing.skipped else ""
+        why += f"; {hidden} hidden, which --include takes" if (hidden := listing.left["hidden"]) else ""
         left = " that --exclude leaves" if excluded else ""
         raise DataError(f"no photos below {name}{left}: looked for {', '.join(ENDINGS)} and tars{why}")
     return FolderSource(path, listing, name)

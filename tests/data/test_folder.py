@@ -150,6 +150,9 @@ def test_nothing_there(tmp_path: Path) -> None:
     write(tmp_path / "notes.md", "no photo")
     with pytest.raises(DataError, match=r"^no photos below .*: looked for JPEG, PNG, .* and tars; .: fi"):
         open_source(tmp_path)
+    write(tmp_path / "hidden" / ".a.jpg", jpeg())
+    with pytest.raises(DataError, match=r" and tars; 1 hidden, which --include takes$"):
+        open_source(tmp_path / "hidden")
     with pytest.raises(DataError, match=r"nowhere does not exist$"):
         open_source(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"notes\.md is not a folder, a photo, a tar, a table"):

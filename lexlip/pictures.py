@@ -15,6 +15,7 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 SIDEWAYS = tuple(_UPRIGHT[value] for value in (5, 6, 7, 8))
+WHITES = tuple(2.0**bits - 1 for bits in (8, 10, 12, 14, 16, 24, 32))
 _SAY_ORIENTATION = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")  # keys of `Image.info`
 
 
@@ -22,7 +23,7 @@ def as_seen(picture: Image.Image) -> Image.Image:
     """Return a picture upright and in RGB, as viewers show it.
 
     What its EXIF says of how the camera was held turns it, unless it was turned already; transparent parts
-    become white; grey of 16 or 32 bits becomes 8 bits.
+    become white; grey of more than 8 bits becomes 8 bits, by how bright it is.
     """
     picture.load()
     return _to_rgb(_upright(picture))
@@ -58,10 +59,13 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Convert grey of 16 or 32 bits, integer or float, to 8 bits; Pillow's own conversion clips at 255."""
+    """Convert grey of 16 or 32 bits, integer or float, to 8 bits; Pillow's own conversion clips at 255.
+
+    White is the smallest usual one that nothing is brighter than: files do not say how many bits they use.
+    """
     grey = np.array(image, dtype=np.float32)
     np.nan_to_num(grey, copy=False)
-    tops = (1.0, 255.0, 65535.0) if image.mode.startswith("F") else (65535.0,)
+    tops = (1.0, *WHITES) if image.mode.startswith("F") else WHITES
     brightest = float(np.max(grey))
     top = next((top for top in tops if brightest <= top), brightest)
     np.clip(grey, 0, top, out=grey)

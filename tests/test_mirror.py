@@ -12,7 +12,7 @@ WITHOUT = {
     *("lexlip/models/contract.py", "lexlip/retrieval/engine.py", "anserini_bridge/errors.py"),  # contracts
     *("lexlip/bench/peers/library.py", "lexlip/cli/bench.py"),  # tested with each library and command
     "lexlip/objectives/compared.py",  # tested with each loss
-    "lexlip/data/heif_process.py",  # tested with what it answers
+    "lexlip/data/isolated_process.py",  # tested with what it answers
     *("lexlip/server/bodies.py", "lexlip/server/limits.py"),  # tested with each call
     *("lexlip/server/request_body.py", "lexlip/server/served_index.py"),
     *(f"lexlip/cluster/{name}.py" for name in ("replica", "shard_indexer", "shard_queue")),  # run in actors

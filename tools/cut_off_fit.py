@@ -237,7 +237,8 @@ class Hits:
 
     def found(self, weights: Floats) -> float:
         """Return the share of what fits that is said to fit well."""
-        return float(np.count_nonzero(self.well(weights) & self.fits) / max(np.count_nonzero(self.fits), 1))
+        fits = int(self.fits.sum())
+        return int((self.well(weights) & self.fits).sum()) / max(fits, 1)
 
     def right(self, weights: Floats) -> float:
         """Return the share of queries with a right photo among what fits well."""

@@ -61,7 +61,7 @@ def explain(
         lexlip explain photo.jpg --caption "two dogs in snow" --cloud figure.png
         lexlip explain "two dogs in snow" --hit photo.jpg --index .lexlip
     """  # noqa: D301 (click's mark for lines that are not wrapped)
-    from lexlip.data.images import SUFFIXES
+    from lexlip.data.formats import SUFFIXES
 
     picture = Path(what).suffix.lower() in SUFFIXES or Path(what).is_file()
     check_explain(context, what, picture)

@@ -15,7 +15,7 @@ from lexlip.plain_text import counted
 if TYPE_CHECKING:
     from lexlip.sparse.quantize import Scheme
 
-OF_PHOTOS = ("model", "topk", "quantization", "exclude", "images", "split", "workers", "device")
+OF_PHOTOS = ("model", "topk", "quantization", "exclude", "include", "images", "split", "workers", "device")
 
 
 @click.command()
@@ -28,6 +28,7 @@ OF_PHOTOS = ("model", "topk", "quantization", "exclude", "images", "split", "wor
 @options.topk_option(all_words=True)
 @options.quantization_option
 @options.exclude_option
+@options.include_option
 @options.images_option
 @options.split_option
 @options.workers_option
@@ -45,6 +46,7 @@ def export(
     topk: int | None,
     quantization: Scheme | None,
     exclude: tuple[str, ...],
+    include: tuple[str, ...],
     images: str | None,
     split: str | None,
     workers: int,
@@ -79,6 +81,7 @@ def export(
                 topk=topk,
                 quantization=quantization,
                 exclude=exclude,
+                include=include,
                 images=images,
                 split=split,
                 workers=workers,

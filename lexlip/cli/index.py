@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -53,6 +53,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     help="With --update: encode again only the photos that are damaged (see `lexlip doctor --verify`).",
 )
 @options.exclude_option
+@options.include_option
 @click.option(
     "--pseudo-documents",
     metavar="FILE",
@@ -84,6 +85,7 @@ def index(
     prune: bool,
     repair: bool,
     exclude: tuple[str, ...],
+    include: tuple[str, ...],
     pseudo_documents: str | None,
     address: str | None,
     language: str,
@@ -97,8 +99,8 @@ def index(
 
     SOURCE is a folder (with all its sub-folders), a tar or a pattern of tars in img2dataset's layout, a
     Karpathy JSON, or a TSV or CSV table; without one, the folder that you are in. Several of them make one
-    index. Hidden files and folders are left out, and links to folders are followed. An existing index keeps
-    answering until the new one is complete.
+    index. Hidden files and folders are left out, and the folders in which systems keep thumbnails and deleted
+    files; links to folders are followed. An existing index keeps answering until the new one is complete.
 
     A model of words makes a Lucene index, a dense model one of vectors in Faiss. With --model bm25 photos are
     found by the words of their captions, in one --language; photos without captions are left out.
@@ -137,6 +139,7 @@ def index(
                 images=images,
                 split=split,
                 exclude=exclude,
+                include=include,
                 prune=prune,
                 repair=repair,
                 workers=workers,
@@ -155,6 +158,7 @@ def index(
                 images=images,
                 split=split,
                 exclude=exclude,
+                include=include,
                 pseudo_documents=pseudo_documents,
                 workers=workers,
                 device=device,
@@ -169,7 +173,7 @@ def _on_cluster(context: click.Context, sources: tuple[str, ...], address: str) 
 
     options.refuse(
         context,
-        ["ann", "exclude", "pseudo_documents", "language", "images", "split"],
+        ["ann", "exclude", "include", "pseudo_documents", "language", "images", "split"],
         "is not for --ray, which makes shards of words from tars",
     )
     if len(sources) != 1:
@@ -201,6 +205,8 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
     show_skipped([skip for skip in done.skipped if skip.id not in unlisted], " (--json lists all)")
     if done.unlisted:
         click.echo(_unlisted(done), err=True)
+    if files := _files(done.files):
+        click.echo(files, err=True)
     if done.captions_left_out:
         photos = counted(done.captions_left_out, "photo")
         click.echo(
@@ -263,6 +269,16 @@ def _repaired(done: Updated) -> str:
     if not files:
         return f"nothing in {done.index} is damaged"
     return f"{counted(files, 'damaged file')} replaced, {counted(done.repaired, 'photo')} encoded again"
+
+
+def _files(files: Mapping[str, int]) -> str:
+    """Return in one line what became of a folder's files; "" if other lines have named all."""
+    from lexlip.data.source import LEFT
+
+    if not any(number for fate, number in files.items() if fate not in ("photos", "beside", "named")):
+        return ""
+    fates = ", ".join(f"{files[fate]} {said}" for fate, said in LEFT.items() if files[fate])
+    return f"{counted(sum(files.values()), 'file')}: {counted(files['photos'], 'photo')}, {fates}"
 
 
 def _unlisted(done: Indexed | Updated) -> str:

@@ -94,6 +94,13 @@ exclude_option = click.option(
     help="Leave out files and folders, by a pattern as in a .gitignore, such as 'screenshots/' or '*.gif';"
     " may be repeated.",
 )
+include_option = click.option(
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Take what is left out because it is hidden, or because systems keep thumbnails and deleted files"
+    " there, such as '.private/' or '@eaDir/'; may be repeated.",
+)
 split_option = click.option("--split", metavar="NAME", help="Split of a Karpathy JSON or a table.")
 
 

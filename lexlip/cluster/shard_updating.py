@@ -54,6 +54,7 @@ def update(
     images: str | Path | None = None,
     split: str | None = None,
     exclude: str | Sequence[str] = (),
+    include: str | Sequence[str] = (),
     prune: bool = False,
     repair: bool = False,
     workers: int = 2,
@@ -64,8 +65,8 @@ def update(
 
     Args:
         index: the index's folder; one in shards is updated shard by shard.
-        source, images, split, exclude: see `lexlip.index`; by default as the index was made. An index in
-            shards has one source, of tars, and takes neither images, split nor exclude.
+        source, images, split, exclude, include: see `lexlip.index`; by default as the index was made. An
+            index in shards has one source, of tars, and takes none of the other four.
         model: where the model is now; None is where it was.
         address: of the Ray cluster that makes shards, see `lexlip.cluster.session.connected`; None is this
             process.
@@ -87,16 +88,17 @@ def update(
         BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
     """
     kind = read_header(index).kind if (Path(index) / METADATA_FILE).is_file() else ""
+    which: dict[str, Any] = {"images": images, "split": split, "exclude": exclude, "include": include}
     settings: dict[str, Any] = {"topk": topk, "quantization": quantization, "prune": prune, "repair": repair}
     settings |= {"workers": workers, "device": device, "progress": progress}
     if kind == "sharded":
-        for option, given in (("images", images), ("split", split), ("exclude", exclude)):
+        for option, given in which.items():
             if given:
                 raise ConfigError(f"--{option} is not for an index in shards: leave it out")
         return update_shards(index, names_of(source), model, address=address, **settings)
     if address is not None and kind:
         raise ConfigError(f"--ray updates shards, and {index} has none: leave it out")
-    return api.update(index, source, model, images=images, split=split, exclude=exclude, **settings)
+    return api.update(index, source, model, **which, **settings)
 
 
 def update_shards(

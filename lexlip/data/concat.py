@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -36,6 +37,7 @@ class Concat(Source):
             for prefix, source in zip(prefixes, sources, strict=True)
             for skip in source.skipped
         ]
+        self.left = sum((source.left for source in sources), Counter())
         self.unlisted = [
             Unlisted((prefix + place.id).rstrip("/"), place.reason, place.photos)
             for prefix, source in zip(prefixes, sources, strict=True)

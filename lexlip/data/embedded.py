@@ -28,7 +28,9 @@ _XMP_DATES = (
     "{http://ns.adobe.com/photoshop/1.0/}DateCreated",
     "{http://ns.adobe.com/xap/1.0/}CreateDate",
 )
-_DATE = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?", re.ASCII)
+_DATE = re.compile(
+    r"(\d{4})[ :/.-]+(\d\d?)[ :/.-]+(\d\d?)(?!\d)(?:[ T]+(\d\d?)[ :.]+(\d\d?)(?:[ :.]+(\d\d?))?)?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +133,15 @@ def _values(element: Any) -> Iterator[str]:
 
 
 def _date(value: object) -> str | None:
-    """Return a date of EXIF's or ISO's form as ISO 8601, to the second; None if it is none."""
+    """Return a date of EXIF's or ISO's form as ISO 8601, to the second; None if it is none.
+
+    Of a time that no clock shows, such as 24:00:00 or 12:30:60, what is valid is kept.
+    """
     found = _DATE.match(_text(value))
-    if found is None:
-        return None
-    with suppress(ValueError):
-        return datetime(*(int(part or 0) for part in found.groups())).isoformat()  # type: ignore[arg-type]
+    numbers = [int(part or 0) for part in found.groups()] if found else []
+    for valid in (6, 5, 3):
+        with suppress(ValueError, TypeError):
+            return datetime(*numbers[:valid]).isoformat()  # type: ignore[arg-type]
     return None
 
 

@@ -3,35 +3,28 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from lexlip.data.files import out_of_reach, read_captions, read_file, reason_of
-from lexlip.data.images import SUFFIXES, UnreadableImage
+from lexlip.data.formats import SUFFIXES
+from lexlip.data.images import UnreadableImage
+from lexlip.data.left_out import Matches, why_left_out
 from lexlip.data.source import Item, Skipped, Source, Unlisted, caption_lines
 from lexlip.data.texts import Beside
-from lexlip.plain_text import readable
-
-UNDECODED = (
-    *(".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mts", ".m2ts", ".3gp", ".mpg", ".mpeg", ".wmv"),
-    *(".dng", ".cr2", ".cr3", ".nef", ".nrw", ".arw", ".raf", ".orf", ".rw2", ".pef", ".srw", ".x3f"),
-    *(".psd", ".psb", ".xcf", ".svg", ".eps", ".ai", ".jp2", ".jxl", ".exr", ".hdr", ".tga"),
-)
-"""Suffixes of pictures and videos that cannot be decoded: these are counted."""
+from lexlip.plain_text import composed, readable
 
 NOT_UTF8 = "the name is not UTF-8"
+MOST_NAMED = 20  # kinds of files that are named with their number
 
 _DATA_FOLDER = re.compile(r"data-[1-9][0-9]*")
-
-Excluded = Callable[[str], bool]
-"""Whether a path below the folder is left out; the path of a folder ends with a slash."""
 
 
 class Listing(NamedTuple):
     """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files.
 
-    `unlisted` are folders that could not be listed, and links that lead to something out of reach.
+    `unlisted` are folders that could not be listed, and links that lead to something out of reach. `left` is
+    how many files are neither photos nor tars, by what becomes of them, see `lexlip.data.source.LEFT`.
     """
 
     photos: list[str]
@@ -40,16 +33,18 @@ class Listing(NamedTuple):
     skipped: list[Skipped]
     sides: set[str]
     unlisted: list[Unlisted]
+    left: Counter[str] = Counter()  # noqa: RUF012 (nobody changes it)
 
 
-def walk(root: Path, excluded: Excluded | None = None) -> Listing:
+def walk(root: Path, excluded: Matches | None = None, included: Matches | None = None) -> Listing:
     """Return the photos, tars, texts and XMP files below a folder.
 
-    Hidden files and folders are left out, and folders that hold an index. A link to a folder is followed, but
-    each folder is visited once, so that loops of links end.
+    Folders that hold an index are left out, and what `why_left_out` names; nothing is looked at in there. A
+    link to a folder is followed, but each folder is visited once, so that loops of links end.
     """
-    found = Listing([], [], set(), [], set(), [])
-    undecoded: Counter[str] = Counter()
+    found = Listing([], [], set(), [], set(), [], Counter())
+    kinds: Counter[str] = Counter()
+    systems: Counter[str] = Counter()
     folders = [""]
     links: list[str] = []  # visited last, so that a file is named by its real folder if that is below too
     visited = set()
@@ -63,18 +58,39 @@ def walk(root: Path, excluded: Excluded | None = None) -> Listing:
             with os.scandir(root / folder) as scanned:
                 entries = list(scanned)
             if _is_index({entry.name for entry in entries}):
+                found.left["index"] += 1
                 continue
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
-                _sort_in(entry, name, found, folders, links, undecoded, excluded)
+                fate = _sort_in(entry, name, found, folders, links, excluded, included)
+                found.left[fate] += 1
+                if fate == "other":
+                    kinds[_suffix(name)] += 1
+                elif fate == "system":
+                    systems[f"{entry.name}/"] += 1
         except OSError as error:
             found.unlisted.append(Unlisted(folder, reason_of(error)))
+            found.left["named"] += 1
     found.skipped.extend(Skipped(place.id or str(root), place.reason) for place in found.unlisted)
     for names in (found.photos, found.tars, found.skipped):
         names.sort()
-    if undecoded:
-        found.skipped.append(Skipped(".", _kinds(undecoded)))
+    del found.left[""]
+    _tell_beside(found, kinds)
+    of_systems = "folders of thumbnails and deleted files, which --include takes"
+    for what, numbers in (("files of other kinds", kinds), (of_systems, systems)):
+        if numbers.total():
+            found.skipped.append(Skipped(".", f"{what}: {_named(numbers)}"))
     return found
+
+
+def _tell_beside(found: Listing, kinds: Counter[str]) -> None:
+    """Count the texts and XMP files that are beside a photo, though it may be unusable, and the others."""
+    photos = {composed(name) for name in (*found.photos, *(skip.id for skip in found.skipped))}
+    stems = photos.union(photo.rpartition(".")[0] for photo in photos)
+    for name in (*found.texts, *found.sides):
+        beside = composed(name.rpartition(".")[0]) in stems
+        found.left["beside" if beside else "other"] += 1
+        kinds[_suffix(name)] += not beside
 
 
 def holds_index(folder: Path) -> bool:
@@ -85,10 +101,16 @@ def holds_index(folder: Path) -> bool:
         return False
 
 
-def _kinds(kinds: Counter[str]) -> str:
-    """Return in words how many files of which suffixes cannot be decoded."""
-    named = ", ".join(f"{number} {suffix}" for suffix, number in kinds.most_common())
-    return f"files of kinds that cannot be decoded: {named}"
+def _named(numbers: Counter[str]) -> str:
+    """Return in words how many there are of each name; of many names the rarest in one number."""
+    ordered = sorted((-number, name) for name, number in numbers.items() if number)
+    named = [f"{-number} {name or 'without a suffix'}" for number, name in ordered[:MOST_NAMED]]
+    rest = -sum(number for number, _ in ordered[MOST_NAMED:])
+    return ", ".join([*named, f"{rest} others"] if rest else named)
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 (a Path per file is slow)
 
 
 def _is_index(names: set[str]) -> bool:
@@ -101,25 +123,32 @@ def _sort_in(
     found: Listing,
     folders: list[str],
     links: list[str],
-    undecoded: Counter[str],
-    excluded: Excluded | None,
-) -> None:
-    if entry.name.startswith("."):
-        return
-    suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 (a Path per file is slow)
+    excluded: Matches | None,
+    included: Matches | None,
+) -> str:
+    """Return what becomes of an entry, see `lexlip.data.source.LEFT`; "" is listed, "other" is not taken."""
+    suffix = _suffix(entry.name)
     kind, unlisted = _kind(entry, suffix)
-    if excluded is not None and excluded(f"{name}/" if kind == "folder" or unlisted else name):
-        return
+    path = f"{name}/" if kind == "folder" or unlisted else name
+    if fate := why_left_out(path, included):
+        return fate
+    if excluded is not None and excluded(path):
+        return "excluded"
     if not is_utf8(name):
-        if kind == "folder" or suffix in SUFFIXES:
-            found.skipped.append(Skipped(shown(name), NOT_UTF8))
-    elif unlisted:
+        if kind != "folder" and suffix not in SUFFIXES:
+            return "other"
+        found.skipped.append(Skipped(shown(name), NOT_UTF8))
+        return "named"
+    if unlisted:
         found.unlisted.append(Unlisted(name, unlisted, 1 if suffix in SUFFIXES else None))
-    elif kind == "folder":
+        return "named"
+    if kind == "folder":
         (links if entry.is_symlink() else folders).append(name)
     elif kind != "file":
-        if suffix in (*SUFFIXES, ".tar"):
-            found.skipped.append(Skipped(name, kind))
+        if suffix not in (*SUFFIXES, ".tar"):
+            return "other"
+        found.skipped.append(Skipped(name, kind))
+        return "named"
     elif suffix in SUFFIXES:
         found.photos.append(name)
     elif suffix == ".tar":
@@ -128,8 +157,9 @@ def _sort_in(
         found.texts.add(name)
     elif suffix == ".xmp":
         found.sides.add(name)
-    elif suffix in UNDECODED:
-        undecoded[suffix] += 1
+    else:
+        return "other"
+    return ""
 
 
 def _kind(entry: os.DirEntry[str], suffix: str) -> tuple[str, str]:
@@ -148,7 +178,7 @@ def _kind(entry: os.DirEntry[str], suffix: str) -> tuple[str, str]:
     except OSError as error:
         if out_of_reach(error):
             return "", reason_of(error)
-    lost = suffix not in (*SUFFIXES, *UNDECODED, ".txt", ".xmp")
+    lost = suffix not in (*SUFFIXES, ".txt", ".xmp")
     return "a link to nothing", "a link to nothing" if lost else ""
 
 
@@ -186,6 +216,7 @@ class FolderSource(Source):
         self.root = root.absolute()
         self.roots = [str(self.root)]
         self.skipped, self.unlisted = list(listing.skipped), listing.unlisted
+        self.left = listing.left + Counter(named=len(listing.tars))
         self.skipped += [
             Skipped(tar, "a tar among photos: give it by itself to read it") for tar in listing.tars
         ]

@@ -5,32 +5,40 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from operator import mul
 from typing import Any, BinaryIO
 
+import numpy as np
 from PIL import Image
+from PIL.JpegImagePlugin import JpegImageFile
 
-from lexlip.data.heif import register
+from lexlip.data import isolated
+from lexlip.data.formats import ENDINGS
 from lexlip.errors import DataError
 from lexlip.pictures import SIDEWAYS, TRANSPARENT, as_seen, turn_of
+from lexlip.plain_text import counted
 
-SUFFIXES = (
-    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
-    *(".avif", ".heic", ".heif", ".hif"),
-)
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")  # HEIF is added when the first one comes
-MAX_PIXELS = 178_956_970  # Pillow's own limit
+MAX_PIXELS = 178_956_970  # Pillow's own limit; not of JPEG and JPEG 2000, which can be decoded smaller
 MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take
-MAX_SCANNED = 2_000_000_000  # pixels of a progressive JPEG times its scans: ten scans of MAX_PIXELS
+MAX_SCANNED = 2_000_000_000  # pixels of a JPEG times its scans: ten scans of MAX_PIXELS
 MAX_READS = 1_000_000  # calls by which Pillow reads a file: of some formats it reads byte by byte
 LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF, whose parts it joins one by one, each time copying all
+LONGEST_TEXT, MOST_COMMENTS = 2**25, 1000  # bytes and comments of a PPM that is text, which it reads slowly
 
-_COEFFICIENT = 2  # bytes for each pixel and band of a progressive JPEG, which is decoded as a whole
+_TRUNCATED = "truncated"
+_FORMATS = tuple(name for name in ENDINGS if name not in ("HEIF", "JPEG2000"))  # those of `isolated`
+_SCAN, _END = b"\xff\xda", b"\xff\xd9"  # markers of a JPEG; they are not within compressed data
+_COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which is decoded as a whole
+_DRAFTED = ("JPEG", "JPEG2000")
+_ANIMATED = ("GIF", "WEBP", "PNG", "AVIF")
+_ONE_COLOUR = 8  # by which the pixels of a picture of one colour may differ
+_MISSING = 0.02  # of a JPEG's pixels may be missing at its end
 
 # bytes of memory per pixel while an image of a mode is decoded and becomes RGB; measured
 _BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
-_OPAQUE_BYTES, _TRANSPARENT_BYTES = 6, 16
-_MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4}  # for what their decoders hold besides
+_OPAQUE_BYTES, _TRANSPARENT_BYTES, _COMPARED_BYTES = 6, 16, 20
+_MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4, "JPEG2000": 20}  # for what their decoders hold besides
 
 
 class UnreadableImage(DataError):
@@ -46,12 +54,15 @@ class UnreadableImage(DataError):
 
 
 def decode(data: bytes, size: int | None = None) -> Image.Image:
-    """Return the first frame of an image file, upright, in RGB; transparent parts become white.
+    """Return the picture of an image file, upright, in RGB; transparent parts become white.
+
+    Of an animation it is the first frame that is not of one colour.
 
     Args:
         data: the file.
         size: the shorter side, in pixels, to which the caller will resize. Large JPEGs are then decoded at
-            a half, quarter or eighth of their size, never below `size`; nothing else is resized.
+            a half, quarter or eighth of their size, and JPEG 2000 at a half of it or less, never below
+            `size`; nothing else is resized.
 
     Raises:
         UnreadableImage: it is not an image, damaged or truncated, or decoding it would take too much memory
@@ -71,24 +82,72 @@ def open_image(file: bytes | BinaryIO) -> Image.Image:
         raise UnreadableImage("empty file")
     image = _open(_Bounded(io.BytesIO(file) if isinstance(file, bytes) else file))
     width, height = image.size
-    if width * height > MAX_PIXELS:
+    if width * height > MAX_PIXELS and image.format not in _DRAFTED:
         raise _too_large(width * height)
     return image
 
 
 def decode_opened(image: Image.Image, data: bytes, size: int | None) -> Image.Image:
     """Decode what `open_image` returned, inside `quiet`; see `decode`."""
-    width, height = image.size
     try:
-        if size is not None:
-            image.draft("RGB", (size, size))  # only JPEG has drafts; other formats ignore it
-        _check_cost(image, data, width * height)
-        image.load()
-        return as_seen(image)
+        picture = _load(image, data, size)
+        if image.format in _ANIMATED and _of_one_colour(picture):
+            picture = _later_frame(data) or picture
+        return picture
     except UnreadableImage:
         raise
     except Exception as error:  # decoders raise nearly anything for a damaged file
-        raise _damaged(error) from error
+        damaged = _damaged(error)
+        if damaged.reason == _TRUNCATED and image.format == "JPEG" and (whole := _all_but_end(data, size)):
+            return whole
+        raise damaged from error
+
+
+def _load(image: Image.Image, data: bytes, size: int | None) -> Image.Image:
+    """Decode an opened image as it is seen."""
+    width, height = image.size
+    if size is not None:
+        image.draft("RGB", (size, size))  # JPEG and JPEG 2000 have drafts; other formats ignore it
+    _check_cost(image, data, width * height)
+    image.load()
+    return as_seen(image)
+
+
+def _of_one_colour(picture: Image.Image) -> bool:
+    return all(most - least <= _ONE_COLOUR for least, most in picture.getextrema())  # type: ignore[misc]
+
+
+def _later_frame(data: bytes) -> Image.Image | None:
+    """Return the first frame of an animation that is not of one colour; None: there is none among the first.
+
+    Those are tried that take no more time together than the largest picture takes.
+    """
+    image = open_image(data)  # the file is also described by its first frame, which stays open
+    pixels = image.width * image.height
+    if pixels * (_TRANSPARENT_BYTES + _MORE_BYTES["WEBP"]) > MAX_BYTES:  # former frames are kept
+        return None
+    with suppress(Exception):  # there are no more, or they are damaged
+        for number in range(1, MAX_PIXELS // pixels):
+            image.seek(number)
+            picture = as_seen(image)
+            if not _of_one_colour(picture):
+                return picture
+    return None
+
+
+def _all_but_end(data: bytes, size: int | None) -> Image.Image | None:
+    """Return a JPEG that lacks its end mark, and at most a little more; None: it lacks more.
+
+    What it lacks is what other bytes in its place change.
+    """
+    other = bytes(number % 251 for number in range(len(data) // 10 + 1000))
+    with suppress(Exception):
+        grey = _load(open_image(data + _END), data + _END, size)
+        if grey.width * grey.height * _COMPARED_BYTES <= MAX_BYTES:
+            noisy = _load(open_image(data + other + _END), data + other + _END, size)
+            differs = np.any(np.asarray(grey) != np.asarray(noisy), axis=2)
+            return grey if differs.mean() <= _MISSING else None
+    return None
 
 
 def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
@@ -128,31 +187,36 @@ class _Bounded:
 
 
 def _open(file: Any) -> Image.Image:
+    start = file.read(64)
+    file.seek(0)
     try:
-        return Image.open(file, formats=_formats(file))
+        if start.startswith(b"\xff\xd8\xff"):
+            return JpegImageFile(file)  # Image.open refuses large ones
+        if isolated.accepts(start):
+            return isolated.IsolatedFile(file)
+        image = Image.open(file, formats=_FORMATS)
     except UnreadableImage:
         raise
     except Image.DecompressionBombError as error:
         pixels = re.search(r"\d+", str(error))
         raise _too_large(int(pixels.group()) if pixels else MAX_PIXELS + 1) from error
-    except Image.UnidentifiedImageError as error:
+    except (Image.UnidentifiedImageError, SyntaxError) as error:
         raise UnreadableImage("not an image") from error
     except Exception as error:
         raise _damaged(error) from error
+    return _decoded_by_c(image) if image.format == "PPM" else image
 
 
-def _formats(file: Any) -> tuple[str, ...]:
-    """Return the formats that a file may have."""
-    start = file.read(8)
-    file.seek(0)
-    if start[4:] != b"ftyp":
-        return FORMATS
-    register()
-    return (*FORMATS, "HEIF")
+def _decoded_by_c(ppm: Any) -> Image.Image:
+    """Let a PPM of 16 bits be decoded fast: if its largest value is another one, Pillow does it in Python."""
+    (tile,) = ppm.tile
+    if tile.codec_name == "ppm" and (ppm.mode == "I" or (ppm.mode == "RGB" and tile.args[1] == 65535)):
+        ppm.tile = [tile._replace(codec_name="raw", args=f"{ppm.mode};16B")]
+    return ppm  # type: ignore[no-any-return]
 
 
 def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
-    """Raise UnreadableImage if decoding takes too much memory, or too many scans, as some attacks do.
+    """Raise UnreadableImage if decoding takes too much memory or time, as of some attacks it does.
 
     Args:
         image: opened, not loaded; its size may be drafted.
@@ -163,19 +227,41 @@ def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
     per_pixel = _TRANSPARENT_BYTES if transparent else _BYTES.get(image.mode, _OPAQUE_BYTES)
     per_pixel += _MORE_BYTES.get(image.format or "", 0)
     needed = image.width * image.height * per_pixel
-    if image.info.get("progressive"):
-        needed += pixels * _COEFFICIENT * len(image.getbands())
+    scans = 0
+    if isinstance(image, JpegImageFile) and (scans := _scans(image, data)) > 1:
+        needed += int(pixels * _COEFFICIENT * _samples(image))
     if needed > MAX_BYTES:
         raise UnreadableImage(
             f"{pixels:,} pixels of {image.mode} would take {needed / 1e9:.1f} GB to decode: more than"
             f" {MAX_BYTES / 1e9:.1f} GB"
         )
-    if image.info.get("progressive"):
-        scans = data.count(b"\xff\xda")  # the marker that begins one; it is not within compressed data
-        if scans * pixels > MAX_SCANNED:
-            raise UnreadableImage(
-                f"a JPEG of {scans} scans of {pixels:,} pixels would take too long to decode"
-            )
+    if scans * pixels > MAX_SCANNED:
+        what = f"{counted(scans, 'scan')} of {pixels:,} pixels"
+        raise UnreadableImage(f"a JPEG of {what} would take too long to decode")
+    if image.format == "PPM" and _slow(image, data):
+        raise UnreadableImage("a PPM of this kind would take too long to decode")
+
+
+def _slow(ppm: Any, data: bytes) -> bool:
+    """Return whether Pillow, which decodes some kinds of PPM in Python, would take seconds."""
+    codec = ppm.tile[0].codec_name
+    long = len(data) > LONGEST_TEXT or data.count(b"#") > MOST_COMMENTS
+    return ppm.width * ppm.height > MAX_READS if codec == "ppm" else codec == "ppm_plain" and long
+
+
+def _scans(image: JpegImageFile, data: bytes) -> int:
+    """Return how many scans a JPEG has; 1 if its first one holds all, whatever follows the picture."""
+    assert image.fp is not None
+    first = data.rfind(_SCAN, 0, image.fp.tell())  # Pillow has read as far as the first scan's header
+    if not image.info.get("progressive") and data[first + 4 : first + 5] == bytes([image.layers]):
+        return 1
+    return max(2, data.count(_SCAN))
+
+
+def _samples(image: JpegImageFile) -> float:
+    """Return how many samples a JPEG has for each pixel: its colours may be kept in fewer."""
+    across, down = zip(*(layer[1:3] for layer in image.layer), strict=True)
+    return sum(map(mul, across, down)) / (max(across) * max(down))
 
 
 def _too_large(pixels: int) -> UnreadableImage:
@@ -184,7 +270,7 @@ def _too_large(pixels: int) -> UnreadableImage:
 
 def _damaged(error: Exception) -> UnreadableImage:
     what = str(error).partition("\n")[0] or type(error).__name__
-    return UnreadableImage("truncated" if "truncated" in what.lower() else f"damaged ({what})")
+    return UnreadableImage(_TRUNCATED if "truncated" in what.lower() else f"damaged ({what})")
 
 
 _quiet_lock = threading.Lock()

@@ -11,10 +11,11 @@ from lexlip.config import SourceConfig
 from lexlip.data import caption_table
 from lexlip.data.concat import Concat
 from lexlip.data.files import path_of, reason_of
-from lexlip.data.folder import Excluded, FolderSource, Listing, walk
+from lexlip.data.folder import FolderSource, Listing, walk
+from lexlip.data.formats import ENDINGS, SUFFIXES
 from lexlip.data.further_captions import FurtherCaptions
-from lexlip.data.images import SUFFIXES
 from lexlip.data.karpathy import KarpathySource
+from lexlip.data.left_out import Matches
 from lexlip.data.scenes import Scenes
 from lexlip.data.source import Source
 from lexlip.data.webdataset import WebDatasetSource, match_tars
@@ -43,7 +44,8 @@ def open_source(
     spec: str | Path,
     images: str | Path | None = None,
     split: str | None = None,
-    excluded: Excluded | None = None,
+    excluded: Matches | None = None,
+    included: Matches | None = None,
 ) -> Source:
     """List photos and their captions.
 
@@ -59,6 +61,7 @@ def open_source(
             pattern of tars); the default is the folder of the file.
         split: for tables and split files: which photos to take; the default is all.
         excluded: for folders: which files and folders to leave out.
+        included: for folders: which to take that would be left out, see `lexlip.data.left_out`.
 
     Raises:
         DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
@@ -82,7 +85,7 @@ def open_source(
         return kind(path, where, split, name)
     _refuse(f"{name} holds its photos itself", images, split)
     if path.is_dir():
-        return _open_folder(path, name, excluded)
+        return _open_folder(path, name, excluded, included)
     if path.is_file() and suffix == ".tar":
         return WebDatasetSource([path], name)
     if path.is_file() and suffix in SUFFIXES:
@@ -133,16 +136,17 @@ def _open_photo(path: Path, name: str) -> Source:
     return FolderSource(path.parent, Listing([path.name], [], texts, [], sides, []), name)
 
 
-def _open_folder(path: Path, name: str, excluded: Excluded | None) -> Source:
-    listing = walk(path, excluded)
+def _open_folder(path: Path, name: str, excluded: Matches | None, included: Matches | None) -> Source:
+    listing = walk(path, excluded, included)
     if listing.tars and not listing.photos:
         source = WebDatasetSource([path / tar for tar in listing.tars], name)
         source.skipped += listing.skipped
+        source.left = listing.left
         source.unlisted = [*source.unlisted, *listing.unlisted]
         return source
     if not listing.photos:
-        looked_for = ", ".join(SUFFIXES)
         why = f"; {listing.skipped[0].id}: {listing.skipped[0].reason}" if listing.skipped else ""
+        why += f"; {hidden} hidden, which --include takes" if (hidden := listing.left["hidden"]) else ""
         left = " that --exclude leaves" if excluded else ""
-        raise DataError(f"no photos below {name}{left}: looked for {looked_for} and .tar{why}")
+        raise DataError(f"no photos below {name}{left}: looked for {', '.join(ENDINGS)} and tars{why}")
     return FolderSource(path, listing, name)

@@ -1,15 +1,19 @@
-"""The photos of an index: one or several sources, less what is excluded."""
+"""The photos of an index: one or several sources, less what is left out."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from lexlip.data.concat import Concat
 from lexlip.data.files import path_of
+from lexlip.data.folder import FolderSource
+from lexlip.data.left_out import Matches, why_left_out
 from lexlip.data.open import open_source
 from lexlip.data.source import Given, Source
 from lexlip.data.subset import Subset
+from lexlip.data.webdataset import WebDatasetSource
 from lexlip.errors import DataError
 from lexlip.plain_text import composed
 
@@ -22,24 +26,38 @@ def open_library(given: Given) -> Source:
             left.
     """
     _check_apart(given.sources)
-    excluded = _excluder(given.exclude)
-    sources = [_open(source, given, excluded) for source in given.sources]
+    excluded, included = _matcher(given.exclude, "--exclude"), _matcher(given.include, "--include")
+    sources = [_open(source, given, excluded, included) for source in given.sources]
     source = sources[0] if len(sources) == 1 else Concat(sources)
     source.given = given
     return source
 
 
-def _open(name: str, given: Given, excluded: Callable[[str], bool] | None) -> Source:
-    source = open_source(name, given.images, given.split, excluded)
-    if excluded is None or path_of(name).is_dir():
+def _open(name: str, given: Given, excluded: Matches | None, included: Matches | None) -> Source:
+    source = open_source(name, given.images, given.split, excluded, included)
+    if path_of(name).is_dir() and isinstance(source, FolderSource):
         return source
-    kept = [number for number, item in enumerate(source.items) if not excluded(item.id)]
+    in_tars = isinstance(source, WebDatasetSource)  # a table names its photos one by one
+
+    def fate(id: str) -> str:
+        if in_tars and (why := why_left_out(id, included)):
+            return why
+        return "excluded" if excluded is not None and excluded(id) else ""
+
+    fates = [fate(item.id) for item in source.items] if in_tars or excluded else []
+    kept = [number for number, why in enumerate(fates) if not why]
+    if len(kept) == len(fates):
+        return source
     if not kept:
-        raise DataError(f"all photos of {name} are excluded: {', '.join(given.exclude)}")
-    return source if len(kept) == len(source) else Subset(source, kept)
+        if "excluded" in fates:
+            raise DataError(f"all photos of {name} are excluded: {', '.join(given.exclude)}")
+        raise DataError(f"all photos of {name} are hidden, thumbnails or deleted files: --include takes them")
+    subset = Subset(source, kept)
+    subset.left = source.left + Counter(filter(None, fates))
+    return subset
 
 
-def _excluder(patterns: Sequence[str]) -> Callable[[str], bool] | None:
+def _matcher(patterns: Sequence[str], option: str) -> Matches | None:
     if not patterns:
         return None
     import pathspec
@@ -47,7 +65,7 @@ def _excluder(patterns: Sequence[str]) -> Callable[[str], bool] | None:
     try:
         spec = pathspec.GitIgnoreSpec.from_lines(map(composed, patterns))
     except ValueError as error:
-        raise DataError(f"a pattern of --exclude is invalid: {error}") from error
+        raise DataError(f"a pattern of {option} is invalid: {error}") from error
     return lambda path: spec.match_file(composed(path))
 
 

@@ -2,6 +2,7 @@
 
 import io
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +17,17 @@ from lexlip.data.images import UnreadableImage, decode
 from lexlip.data.texts import decode_text, lines_of
 from lexlip.errors import DataError
 from lexlip.plain_text import whole
+
+LEFT = {
+    "beside": "beside photos",
+    "other": "of other kinds",
+    "named": "named",
+    "hidden": "hidden",
+    "system": "with thumbnails or deleted files",
+    "index": "with an index",
+    "excluded": "excluded",
+}
+"""What becomes of files that are no photos, and how to say that; a folder that is left out counts as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +83,14 @@ class Given:
         sources: see `lexlip.data.open.open_source`; with several, an id begins with the name of its source.
         images, split: see there.
         exclude: patterns as in a .gitignore, of paths below each source.
+        include: patterns of what would be left out without them, see `lexlip.data.left_out`.
     """
 
     sources: tuple[str, ...]
     images: str | None = None
     split: str | None = None
     exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
 
 
 def no_captions(name: str, which: str = "") -> DataError:
@@ -102,6 +116,7 @@ class Source(ABC):
         unlisted: places that could not be listed, which `skipped` names too.
         roots: the folders that paths of its photos begin with; there may be none.
         given: what the user named, if `open_library` opened it.
+        left: how many files of a folder are no photos, by what becomes of them, see LEFT.
     """
 
     name: str
@@ -110,6 +125,7 @@ class Source(ABC):
     unlisted: Sequence[Unlisted] = ()
     roots: Sequence[str] = ()
     given: Given | None = None
+    left: Counter[str] = Counter()  # noqa: RUF012 (nobody changes it)
 
     @abstractmethod
     def read(self, index: int) -> bytes:
@@ -201,6 +217,10 @@ class Source(ABC):
     def place(self, index: int) -> Place:
         """Return where the bytes of a photo are."""
         return Place(self.file(index))
+
+    def files(self) -> dict[str, int]:
+        """Return how many files there are, by what becomes of them: photos, and LEFT."""
+        return {"photos": len(self), **{fate: self.left[fate] for fate in LEFT}}
 
     def captioned(self) -> np.ndarray:
         """Return the indices of the photos that have captions, int64 [n], in order."""

@@ -22,7 +22,7 @@ class Subset(Source):
 
     def __init__(self, source: Source, indices: Sequence[int], captions: int | None = None) -> None:
         self.name, self.skipped, self.roots = source.name, source.skipped, source.roots
-        self.unlisted = source.unlisted
+        self.unlisted, self.left = source.unlisted, source.left
         self.source, self.indices = source, list(indices)
         items = [source.items[index] for index in self.indices]
         self.items = [replace(item, captions=item.captions[:captions]) for item in items]

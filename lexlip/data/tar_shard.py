@@ -12,7 +12,7 @@ import numpy as np
 from anserini_bridge.given_files import parse_json
 from lexlip.data.files import LARGEST_CAPTIONS, open_file
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown
-from lexlip.data.images import SUFFIXES
+from lexlip.data.formats import SUFFIXES
 from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
 from lexlip.data.tar_headers import Member, contents

@@ -34,6 +34,7 @@ def index(
     images: str | Path | None = None,
     split: str | None = None,
     exclude: str | Sequence[str] = (),
+    include: str | Sequence[str] = (),
     pseudo_documents: str | Path | None = None,
     workers: int = 2,
     device: str = "auto",
@@ -54,6 +55,7 @@ def index(
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
         images, split: for tables and split files, see `lexlip.data.open_source`.
         exclude: files and folders to leave out, by patterns as in a .gitignore; or one pattern.
+        include: hidden files, and folders of thumbnails and deleted files, to take all the same.
         workers: threads that decode photos.
         device: see `lexlip.device.pick_device`.
         progress: show a progress bar.
@@ -84,7 +86,8 @@ def index(
     if pseudo_documents is not None:
         check_output(pseudo_documents)
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
-    given = Given(names_of(source), None if images is None else str(images), split, names_of(exclude))
+    where = None if images is None else str(images)
+    given = Given(names_of(source), where, split, names_of(exclude), names_of(include))
     photos = open_library(given)
     if kind == BM25:
         from lexlip.indexing.bm25 import index_captions
@@ -121,6 +124,7 @@ def update(
     images: str | Path | None = None,
     split: str | None = None,
     exclude: str | Sequence[str] = (),
+    include: str | Sequence[str] = (),
     prune: bool = False,
     repair: bool = False,
     workers: int = 2,
@@ -149,7 +153,8 @@ def update(
     with writing(f"the index {index}"):
         check_writable(Path(index), header.directory)
     extra = header.extra
-    given = Given(names_of(source), None if images is None else str(images), split, names_of(exclude))
+    where = None if images is None else str(images)
+    given = Given(names_of(source), where, split, names_of(exclude), names_of(include))
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))
         given = Given(
@@ -157,6 +162,7 @@ def update(
             given.images or before.images,
             given.split or before.split,
             given.exclude or before.exclude,
+            given.include or before.include,
         )
     listed = time.time()
     return update_photos(

@@ -56,6 +56,7 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *without],
         unlisted=list(source.unlisted),
+        files=source.files(),
     )
 
 

@@ -71,6 +71,7 @@ def index_vectors(
         skipped=[*source.skipped, *photos.skipped],
         resumed=len(journal.kept),
         unlisted=list(source.unlisted),
+        files=source.files(),
     )
 
 

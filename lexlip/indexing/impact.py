@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Source
+from lexlip.data.formats import READER
 from lexlip.errors import writing
 from lexlip.indexing.caption_index import write_caption_index
 from lexlip.indexing.journal import Journal
@@ -69,7 +70,7 @@ def index_photos(
     """
     started = time.perf_counter()
     index = Path(index)
-    extra = {"model": model_name, **describe_collection(source, index, listed)}
+    extra = {"model": model_name, "reader": READER, **describe_collection(source, index, listed)}
     scheme = scheme or usual_scheme(model.balance)
     settings = {"encoder": model.identity, "topk": topk_words, "quantization": scheme}
     words = model.vocabulary.words
@@ -108,6 +109,7 @@ def index_photos(
         skipped=[*source.skipped, *photos.skipped],
         resumed=len(journal.kept),
         unlisted=list(source.unlisted),
+        files=source.files(),
         captions_left_out=written.extra.get("captions_left_out", 0),
     )
 

@@ -11,6 +11,7 @@ from lexlip.data import Skipped, Unlisted
 class _Report:
     skipped: list[Skipped]
     unlisted: list[Unlisted]
+    files: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain dictionaries and lists, as `lexlip index --json` prints it."""
@@ -32,6 +33,7 @@ class Indexed(_Report):
         resumed: photos that an interrupted run had encoded.
         unlisted: places that could not be listed, so that photos of them may be missing.
         captions_left_out: photos whose captions and keywords are not indexed, as Anserini is missing.
+        files: how many files there are, by what becomes of them, see `lexlip.data.Source.files`.
     """
 
     index: str
@@ -43,6 +45,7 @@ class Indexed(_Report):
     resumed: int = 0
     unlisted: list[Unlisted] = field(default_factory=list)
     captions_left_out: int = 0
+    files: dict[str, int] = field(default_factory=dict)
 
     @property
     def missed(self) -> int | None:
@@ -67,7 +70,7 @@ class Updated(_Report):
         kept: photos that stay as they were, because their place could not be listed or their file not be
             opened.
         unlisted: places that could not be listed.
-        captions_left_out: see `Indexed`.
+        captions_left_out, files: see `Indexed`.
         listed_ahead: seconds by which the listing before lies in the future, as a clock was wrong.
     """
 
@@ -86,4 +89,5 @@ class Updated(_Report):
     kept: int = 0
     unlisted: list[Unlisted] = field(default_factory=list)
     captions_left_out: int = 0
+    files: dict[str, int] = field(default_factory=dict)
     listed_ahead: float = 0.0

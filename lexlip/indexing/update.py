@@ -26,6 +26,7 @@ from anserini_bridge import (
 from lexlip.data import Skipped, Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.data.files import state_of
+from lexlip.data.formats import READER
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
 from lexlip.indexing.changes import Changes, find_changes, kept_since
@@ -87,7 +88,7 @@ def update_photos(
     described = describe_collection(source, index, listed)
     check_same_collection(metadata.extra, described, index)
     model = metadata.extra.get("model") if model_name is None else lasting_name(model_name)
-    extra = {"model": model, **described}
+    extra = {"model": model, "reader": READER, **described}
     damage = look_for_damage(index)
     if repair:
         damage.prepare_repair(model_name)
@@ -165,6 +166,7 @@ def update_photos(
         damaged_files=len(damage.files),
         kept=plan.kept + len(away),
         unlisted=list(source.unlisted),
+        files=source.files(),
         captions_left_out=read_header(index).extra.get("captions_left_out", 0),
         listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
@@ -253,7 +255,8 @@ def _plan(
     items = (source.items[number] for number in unchanged)
     described = sum(item.id in listed and listed[item.id].captions != item.captions for item in items)
 
-    unreadable = _still_unreadable(source, found.new, table.unreadable())
+    remembered = table.unreadable() if metadata.extra.get("reader") == READER else {}
+    unreadable = _still_unreadable(source, found.new, remembered)
     away = {} if prune else _out_of_reach(source, [*found.new, *found.changed])
     changes = Changes(
         [number for number in found.new if source.items[number].id not in unreadable | away],

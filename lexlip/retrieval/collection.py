@@ -80,6 +80,7 @@ def given_again(extra: dict[str, Any], index: Path) -> Given:
             None if images is None else _named_now(images, index),
             stored["split"],
             tuple(stored["exclude"]),
+            tuple(stored.get("include", ())),
         )
     if "source" not in extra:
         raise DataError(f"the index {index} is too old to say what it was made of: give its SOURCE")
@@ -93,6 +94,7 @@ def store_given(given: Given, index: Path) -> dict[str, Any]:
         "images": None if given.images is None else _store_name(given.images, index),
         "split": given.split,
         "exclude": list(given.exclude),
+        "include": list(given.include),
     }
 
 

@@ -10,11 +10,15 @@ from anserini_bridge.given_files import check_form
 from anserini_bridge.storage import METADATA_FILE
 
 
-class _Given(TypedDict):
+class _Sources(TypedDict):
     sources: list[tuple[str] | tuple[str, str, str]]
     images: tuple[str] | tuple[str, str, str] | None
     split: str | None
     exclude: list[str]
+
+
+class _Given(_Sources, total=False):
+    include: list[str]
 
 
 class _Captions(TypedDict):
@@ -34,6 +38,7 @@ class _Extra(TypedDict, total=False):
     source: str
     given: _Given
     photos: str
+    reader: int
     paths: dict[str, str]
     captions: _Captions
     captions_left_out: int

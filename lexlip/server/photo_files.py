@@ -17,6 +17,7 @@ SHOWN = {
     b"BM": "image/bmp",
     b"II*\x00": "image/tiff",
     b"MM\x00*": "image/tiff",
+    b"\x00\x00\x00\x0cjP  ": "image/jp2",
 }
 """Kinds by how files begin; none of them can run a script."""
 

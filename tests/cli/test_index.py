@@ -53,6 +53,7 @@ def test_json(lexlip: Run, photos: Path) -> None:
         "resumed",
         "unlisted",
         "captions_left_out",
+        "files",
         "missed",
     ]
     assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]
@@ -150,7 +151,7 @@ def test_of_many_skipped_photos_ten_are_named(lexlip: Run, photos: Path) -> None
     ("source", "says"),
     [
         ("nothing", "nothing does not exist"),
-        ("empty", "no photos below empty: looked for .jpg, "),
+        ("empty", "no photos below empty: looked for JPEG, "),
         ("bad", "no photo in bad can be read (2 tried; 1.jpg: empty file)"),
         (
             "notes.md",

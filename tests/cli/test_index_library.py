@@ -103,4 +103,27 @@ def test_moved_photos_are_in_the_summary(lexlip: Run, photos: Path) -> None:
 def test_kinds_that_cannot_be_decoded_are_named(lexlip: Run, photos: Path) -> None:
     (photos / "film.MOV").touch()
     result = lexlip("index", "photos")
-    assert result.stderr.splitlines() == ["1 skipped:", "  .: files of kinds that cannot be decoded: 1 .mov"]
+    assert result.stderr.splitlines() == [
+        "1 skipped:",
+        "  .: files of other kinds: 1 .mov",
+        "13 files: 6 photos, 6 beside photos, 1 of other kinds",
+    ]
+
+
+def test_all_files_of_a_folder_are_counted(lexlip: Run, photos: Path) -> None:
+    write = {"film.mov": b"", "notes": b"", ".hidden.jpg": b"", "bad.jpg": b"no photo", "@eaDir/0.jpg": b""}
+    for name, data in write.items():
+        (photos / name).parent.mkdir(exist_ok=True)
+        (photos / name).write_bytes(data)
+    expected = {"photos": 7, "beside": 6, "other": 2, "named": 0, "hidden": 1, "system": 1, "index": 0}
+    new = json.loads(lexlip("index", "photos", "--json").stdout)
+    assert new["files"] == {**expected, "excluded": 0}
+    assert new["files"]["photos"] == new["photos"] + sum(skip["id"] == "bad.jpg" for skip in new["skipped"])
+    for _ in range(2):
+        done = json.loads(lexlip("index", "--update", "--exclude", "0.*", "--json").stdout)
+        assert done["files"] == {**expected, "photos": 6, "beside": 5, "excluded": 2}
+        assert done["files"]["photos"] == done["unchanged"] + 1
+    taken = json.loads(lexlip("index", "--update", "--include", ".hidden.jpg", "--json").stdout)
+    assert (taken["files"]["photos"], taken["files"]["hidden"]) == (7, 0)
+    again = json.loads(lexlip("index", "--update", "--json").stdout)
+    assert again["files"] == taken["files"]  # what was included stays so

@@ -57,7 +57,8 @@ def test_it_answers_as_an_index_made_anew(indexed: Run, photos: Path) -> None:
     draw(photos / "another.png", 8)
     draw(photos / "1.jpg", 9)
     shutil.copy(photos / "3.jpg", photos / "4.jpg")
-    (photos / "2.jpg").unlink()
+    for name in ("2.jpg", "2.txt"):
+        (photos / name).unlink()
     result = indexed("index", "photos", "--update")
     assert result.stdout.startswith("2 added, 2 changed, 1 deleted, 3 unchanged, ")
     assert " kB in .lexlip, " in result.stdout
@@ -102,7 +103,16 @@ def test_json(indexed: Run, photos: Path) -> None:
     (photos / "1.jpg").unlink()
     done = json.loads(indexed("index", "photos", "--update", "--json").stdout)
     names = ["index", "added", "changed", "deleted", "unchanged", "megabytes", "seconds", "skipped"]
-    more = ["moved", "described", "repaired", "damaged_files", "kept", "unlisted", "captions_left_out"]
+    more = [
+        "moved",
+        "described",
+        "repaired",
+        "damaged_files",
+        "kept",
+        "unlisted",
+        "captions_left_out",
+        "files",
+    ]
     assert list(done) == [*names, *more, "listed_ahead"]
     assert [done[name] for name in names[:5]] == [".lexlip", 0, 0, 1, 5]
 

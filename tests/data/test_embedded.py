@@ -87,6 +87,27 @@ def test_dates(inner: dict[int, str], taken: str | None) -> None:
     assert read_embedded(saved(exif=exif({0x0132: "2001:01:01 00:00:00"}, inner))).taken == taken
 
 
+@pytest.mark.parametrize(
+    ("written", "taken"),
+    [
+        ("2019:07:01 24:00:00", "2019-07-01T00:00:00"),
+        ("2019:07:01 12:30:60", "2019-07-01T12:30:00"),
+        ("2019:07:01 12:61:00", "2019-07-01T00:00:00"),
+        ("2019: 7: 1  9: 5: 0", "2019-07-01T09:05:00"),
+        ("2019/07/01 12:30:05", "2019-07-01T12:30:05"),
+        ("2019.07.01", "2019-07-01T00:00:00"),
+        ("2019:07:01 afternoon", "2019-07-01T00:00:00"),
+        ("2019:07:32 12:30:05", None),
+        ("2019:07:011 12:30:05", None),
+        ("    :  :     :  :  ", None),
+        ("2019-07", None),
+    ],
+)
+def test_a_valid_day_is_kept(written: str, taken: str | None) -> None:
+    assert read_embedded(saved(exif=exif({}, {0x9003: written}))).taken == taken
+    assert read_embedded(saved(xmp=xmp(f'xmp:CreateDate="{written}"'))).taken == taken
+
+
 def test_a_date_of_xmp_counts_if_exif_has_none() -> None:
     packet = xmp('xmp:CreateDate="2014-05-03T10:20:30.5+02:00"')
     assert read_embedded(saved(xmp=packet)).taken == "2014-05-03T10:20:30"

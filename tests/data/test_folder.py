@@ -1,10 +1,13 @@
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from lexlip.data import Item, Skipped, Unlisted, UnreadableImage, open_source
 from lexlip.data.folder import holds_index, walk
+from lexlip.data.formats import SUFFIXES
+from lexlip.data.left_out import why_left_out
 from lexlip.errors import DataError
 
 from .pictures import jpeg, write
@@ -23,7 +26,8 @@ def test_photos_below_a_folder_in_order(tmp_path: Path) -> None:
     assert [item.id for item in source.items] == [
         "a.gif", "a/b/c.WebP", "a/y.tiff", "a/z.png", "b.JPG", "c.jpeg", "d.bmp", "e.tif"
     ]  # fmt: skip
-    assert (source.name, source.skipped, len(source)) == (str(tmp_path), [], 8)
+    others = Skipped(".", "files of other kinds: 1 without a suffix, 1 .csv, 1 .md, 1 .part")
+    assert (source.name, source.skipped, len(source)) == (str(tmp_path), [others], 8)
     assert source.path(1) == f"{tmp_path}/a/b/c.WebP"
     assert source.read(1) == jpeg()
     assert source.image(1).size == (40, 30)
@@ -144,8 +148,11 @@ def test_tars_among_photos_are_listed_as_skipped(tmp_path: Path) -> None:
 
 def test_nothing_there(tmp_path: Path) -> None:
     write(tmp_path / "notes.md", "no photo")
-    with pytest.raises(DataError, match=r"^no photos below .*: looked for \.jpg, \.jpeg, .* and \.tar$"):
+    with pytest.raises(DataError, match=r"^no photos below .*: looked for JPEG, PNG, .* and tars; .: fi"):
         open_source(tmp_path)
+    write(tmp_path / "hidden" / ".a.jpg", jpeg())
+    with pytest.raises(DataError, match=r" and tars; 1 hidden, which --include takes$"):
+        open_source(tmp_path / "hidden")
     with pytest.raises(DataError, match=r"nowhere does not exist$"):
         open_source(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"notes\.md is not a folder, a photo, a tar, a table"):
@@ -187,11 +194,63 @@ def test_folders_that_hold_an_index_are_left_out(tmp_path: Path) -> None:
     assert [holds_index(tmp_path / name) for name in ("ix", "no", "", "none")] == [True, False, False, False]
 
 
-def test_kinds_that_cannot_be_decoded_are_counted(tmp_path: Path) -> None:
-    for name in ("a.jpg", "b.MOV", "c.mov", "d/e.cr2", ".f.mov", "g.docx"):
+def test_files_of_other_kinds_are_counted(tmp_path: Path) -> None:
+    for name in ("a.jpg", "b.MOV", "c.mov", "d/e.cr2", ".f.mov", "g.docx", "h", "i.txt", "a.txt"):
         write(tmp_path / name, jpeg())
-    assert walk(tmp_path).skipped == [Skipped(".", "files of kinds that cannot be decoded: 2 .mov, 1 .cr2")]
-    assert walk(tmp_path, lambda name: name == "d/").skipped[0].reason.endswith(": 2 .mov")
+    why = "files of other kinds: 2 .mov, 1 without a suffix, 1 .cr2, 1 .docx, 1 .txt"
+    assert walk(tmp_path).skipped == [Skipped(".", why)]
+    assert walk(tmp_path, lambda name: name == "d/").skipped[0].reason == why.replace(" 1 .cr2,", "")
+    for number in range(30):
+        write(tmp_path / f"x.{number}", "")
+    assert walk(tmp_path).skipped[0].reason.endswith(", 15 others")
+
+
+def test_folders_of_systems_are_left_out_and_named(tmp_path: Path) -> None:
+    for name in ("a.jpg", "@eaDir/a.jpg/T.jpg", "b/@eaDir/b.jpg/T.jpg", "#recycle/c.jpg", ".x/d.jpg"):
+        write(tmp_path / name, jpeg())
+    listing = walk(tmp_path)
+    assert listing.photos == ["a.jpg"]
+    why = "folders of thumbnails and deleted files, which --include takes: 2 @eaDir/, 1 #recycle/"
+    assert listing.skipped == [Skipped(".", why)]
+    assert (listing.left["system"], listing.left["hidden"]) == (3, 1)
+    everything = walk(tmp_path, included=lambda name: True)
+    assert (len(everything.photos), everything.skipped) == (5, [])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_file_of_a_folder_is_counted_once(tmp_path: Path, seed: int) -> None:
+    """Compare with what os.walk finds; a folder that is left out counts as one."""
+    random = Random(seed)
+    stems = [*"abcde", ".f", "@eaDir", "#recycle", ".hidden", "lost+found", "ü b", "x.y"]
+    endings = [*SUFFIXES, *(suffix.upper() for suffix in SUFFIXES)]
+    endings += [*(".txt", ".xmp", ".tar", ".mov", ".jpg.xmp", ".json", "", ".d", ".")] * 4
+    folders, reached = [tmp_path], [tmp_path]
+    for _ in range(150):
+        kind = random.randrange(12)
+        name = f"{random.choice(stems)}{'' if kind < 2 else random.choice(endings)}"
+        path = random.choice(folders) / name
+        match kind:
+            case _ if path.exists() or path.is_symlink():
+                continue
+            case 0 | 1:
+                path.mkdir()
+                folders.append(path)
+                if not why_left_out(f"{path.relative_to(tmp_path)}/"):
+                    reached.append(path)
+            case 2:
+                path.symlink_to(random.choice(["nowhere", path.name, "/dev/null", *map(str, reached)]))
+            case 3:
+                os.mkfifo(path)
+            case _:
+                path.write_bytes(b"")
+    write(tmp_path / "a.jpg", jpeg())
+    listing = walk(tmp_path, lambda name: name.endswith("b.png"))
+    expected = 0
+    for _, below, files in os.walk(tmp_path):
+        left_out = {name for name in below if why_left_out(f"{name}/")}
+        below[:] = set(below) - left_out
+        expected += len(files) + len(left_out)
+    assert len(listing.photos) + len(listing.tars) + listing.left.total() == expected
 
 
 def test_an_xmp_file_is_beside_its_photo(tmp_path: Path) -> None:
@@ -260,5 +319,6 @@ def test_files_beside_photos_that_never_end_or_are_huge(tmp_path: Path) -> None:
     assert source.side(0) is None
     assert source.skipped == [
         Skipped("p.tar", "not a file"),
+        Skipped(".", "files of other kinds: 1 .txt, 1 .xmp"),
         Skipped("b.txt", "21,474,836,480 bytes: more than 1,048,576"),
     ]

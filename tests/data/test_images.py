@@ -6,6 +6,7 @@ import sys
 import threading
 import warnings
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from lexlip.data import images
+from lexlip.data.facts import decode_with_facts
 from lexlip.data.images import MAX_PIXELS, UnreadableImage, decode
 from lexlip.errors import DataError, LexLIPError
 
@@ -42,7 +44,10 @@ def png_header(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b""))
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF"])
+PLAIN = ("JPEG2000", "TGA", "PPM", "PCX", "DIB")
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", *PLAIN])
 def test_formats(format: str) -> None:
     image = decode(encode(halves(), format))
     assert image.size == (64, 32)
@@ -59,6 +64,48 @@ def test_modes_without_alpha(mode: str) -> None:
 def test_cmyk() -> None:
     assert near(decode(encode(halves().convert("CMYK"), "JPEG")), (8, 16), (255, 0, 0))
     assert near(decode(encode(halves().convert("CMYK"), "TIFF")), (8, 16), (255, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("format", "mode"),
+    [
+        *(("JPEG2000", mode) for mode in ("L", "LA", "RGBA", "I;16")),
+        *(("TGA", mode) for mode in ("1", "L", "LA", "P", "RGBA")),
+        *(("PPM", mode) for mode in ("1", "L", "I", "F")),
+        *(("PCX", mode) for mode in ("1", "L", "P")),
+        *(("DIB", mode) for mode in ("1", "L", "P", "RGBA")),
+    ],
+)
+def test_modes_of_formats(format: str, mode: str) -> None:
+    kinds = {"I;16": np.uint16, "I": np.int32, "F": np.float32}
+    steps = np.array([[0, 1], [0, 1]]).repeat(16, axis=0).repeat(16, axis=1)
+    image = Image.fromarray((steps * 255).astype(np.uint8)).convert("L" if mode in kinds else mode)
+    if mode in kinds:
+        image = Image.fromarray((steps * (1 if mode == "F" else 65535)).astype(kinds[mode]))
+    found = decode(encode(image, format))
+    assert near(found, (4, 8), (0, 0, 0))
+    assert near(found, (28, 8), (255, 255, 255))
+
+
+@pytest.mark.parametrize(("kind", "top"), [("P5", 4095), ("P5", 65535), ("P6", 65535), ("P5", 100)])
+def test_a_ppm_of_other_values(kind: str, top: int) -> None:
+    values = np.array([[0, top // 2, top]]).repeat(4, axis=0).repeat(3 if kind == "P6" else 1, axis=1)
+    pixels = values.astype(">u2" if top > 255 else "u1").tobytes()
+    found = decode(f"{kind}\n3 4\n{top}\n".encode() + pixels)
+    assert [near(found, (x, 1), (grey, grey, grey)) for x, grey in enumerate((0, 127, 255))] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"P3\n300 300 255\n" + b"#\n" * 2000,
+        b"P3\n3000 3000 255\n" + b"1 2 3 " * 6_000_000,
+        b"P6\n3000 3000 127\n" + bytes(27_000_000),
+    ],
+)
+def test_a_ppm_that_would_keep_python_busy_is_refused(data: bytes) -> None:
+    assert refusal(data) == "a PPM of this kind would take too long to decode"
+    assert decode(b"P3\n# two\n2 1 255\n255 0 0  0 0 255\n").size == (2, 1)
 
 
 @pytest.mark.parametrize("format", ["PNG", "WEBP", "TIFF"])
@@ -93,8 +140,19 @@ def test_grey_of_16_bits_keeps_its_brightness() -> None:
         assert [image.getpixel((x, 0)) for x in range(3)] == [(0, 0, 0), (128, 128, 128), (255, 255, 255)]
 
 
+@pytest.mark.parametrize("kind", [np.uint16, np.int32])
+def test_grey_is_scaled_by_what_is_there(kind: type) -> None:
+    """A file does not say of how many bits its values are."""
+    for bits in (8, 10, 12, 14, 16) if kind is np.uint16 else (8, 12, 16, 24):
+        top = 2**bits - 1
+        image = decode(encode(Image.fromarray(np.array([[0, top // 2, top]], dtype=kind)), "TIFF"))
+        assert [image.getpixel((x, 0))[0] for x in range(3)] == [0, 127, 255]
+        dark = decode(encode(Image.fromarray(np.array([[0, 0, top * 3 // 4]], dtype=kind)), "TIFF"))
+        assert dark.getpixel((2, 0))[0] == 191
+
+
 def test_grey_of_floats() -> None:
-    for top in (1.0, 255.0, 65535.0, 1e6):
+    for top in (1.0, 255.0, 4095.0, 65535.0, 5e9):
         grey = np.array([[0, top / 4, top]], dtype=np.float32)
         image = decode(encode(Image.fromarray(grey), "TIFF"))
         assert [image.getpixel((x, 0))[0] for x in range(3)] == [0, 64, 255]
@@ -132,6 +190,57 @@ def test_the_first_frame_of_an_animation() -> None:
         assert near(image, (8, 8), (255, 0, 0))
 
 
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "AVIF"])
+def test_an_animation_that_begins_with_one_colour(format: str) -> None:
+    plain = [Image.new("RGB", (64, 32), colour) for colour in ("black", "white")]
+    exif = Image.Exif()
+    exif[0x010F] = "Maker"
+    data = encode(plain[0], format, save_all=True, append_images=[plain[1], halves()], exif=exif.tobytes())
+    picture, facts = decode_with_facts(data)
+    assert near(picture, (8, 16), (255, 0, 0))
+    assert (facts.width, facts.height) == (64, 32)
+    assert facts.camera == ("Maker" if format != "GIF" else None)
+    only = decode(encode(plain[0], format, save_all=True, append_images=plain[1:]))
+    assert near(only, (8, 16), (0, 0, 0))
+
+
+def test_not_all_frames_of_a_long_animation_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [Image.new("RGB", (64, 32), (number, 0, 0)) for number in range(0, 200, 20)]
+    data = encode(plain[0], "PNG", save_all=True, append_images=[*plain[1:], halves()])
+    assert near(decode(data), (8, 16), (255, 0, 0))
+    monkeypatch.setattr(images, "MAX_PIXELS", 5 * 64 * 32)
+    assert near(decode(data), (8, 16), (0, 0, 0))
+
+
+def test_jpegs_are_limited_by_what_decoding_at_the_size_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = jpeg((1600, 1200))
+    for module, limit in ((images, "MAX_PIXELS"), (Image, "MAX_IMAGE_PIXELS")):
+        monkeypatch.setattr(module, limit, 10_000)
+    monkeypatch.setattr(images, "MAX_BYTES", 200 * 150 * 6)
+    assert decode(data, 150).size == (200, 150)
+    assert "1,920,000 pixels of RGB would take" in refusal(data)
+    assert "1,920,000 pixels: more than 10,000" in refusal(encode(Image.new("RGB", (1600, 1200)), "PNG"))
+    scan = data.index(b"\xff\xda")  # one of several that hold one colour each, for which all is kept
+    monkeypatch.setattr(images, "MAX_BYTES", 1_000_000)
+    with pytest.raises(UnreadableImage, match="pixels of RGB would take"):
+        decode(data[: scan + 4] + b"\1" + data[scan + 5 :], 150)
+    monkeypatch.setattr(images, "MAX_SCANNED", 1_000_000)
+    with pytest.raises(UnreadableImage, match=r"a JPEG of 1 scan of 1,920,000 pixels would take too long"):
+        decode(data, 150)
+
+
+@pytest.mark.parametrize("size", [(1601, 1201), (1600, 1200), (1333, 777)])
+def test_jpeg_2000_is_decoded_smaller(size: tuple[int, int]) -> None:
+    data = encode(halves(size), "JPEG2000")
+    assert decode(data).size == size
+    small = decode(data, 150)
+    assert 150 <= min(small.size) <= 2 * 310
+    assert near(small, (9, 16), (255, 0, 0))
+    assert near(small, (small.width - 9, 16), (0, 0, 255))
+    without_copies = encode(halves(size), "JPEG2000", num_resolutions=1)
+    assert decode(without_copies, 150).size == size
+
+
 def test_draft_decodes_smaller_but_never_below_the_size() -> None:
     data = jpeg((1600, 1200))
     assert decode(data).size == (1600, 1200)
@@ -158,7 +267,7 @@ def test_no_image() -> None:
     )  # never runs Ghostscript
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF"])
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", *PLAIN])
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_truncated(format: str, part: float) -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
@@ -169,9 +278,20 @@ def test_truncated(format: str, part: float) -> None:
         assert reason == "truncated"
 
 
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_jpeg_that_lacks_its_end(progressive: bool) -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (160, 160, 3), dtype=np.uint8))
+    data = encode(noise, "JPEG", progressive=progressive)
+    whole = np.asarray(decode(data))
+    for lacking in (1, 2, 3, 10):
+        found = np.asarray(decode(data[:-lacking]))
+        assert np.mean(np.any(found != whole, axis=2)) <= (0 if lacking <= 2 else 0.02)
+    assert refusal(data[:-2000]) == "truncated"
+
+
 def test_damage_never_raises_anything_else() -> None:
     rng = np.random.default_rng(0)
-    for format in ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF"):
+    for format in ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", *PLAIN):
         whole = np.frombuffer(encode(halves(), format), dtype=np.uint8)
         for _ in range(60):
             data = whole.copy()
@@ -215,41 +335,64 @@ def test_the_error() -> None:
 
 
 MEMORY = """
-import re, sys
+import os, re, sys
 from pathlib import Path
-from typing import Any
-from lexlip.data import images
-def peak():  # of this process: what getrusage says includes the one that started it
-    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
-data = open(sys.argv[1], "rb").read()
-images.decode(open(sys.argv[2], "rb").read())  # what decoding loads once
-before = peak()
-images.decode(data)
-print(1024 * (peak() - before))
+from lexlip.data import images, isolated
+def peak():  # of this process, and of what decodes for it: getrusage includes the one that started it
+    files = [Path(f"/proc/{pid}/status") for pid in ("self", *(process.pid for process in isolated._idle))]
+    return sum(int(re.search(r"VmHWM:\\s+(\\d+)", file.read_text())[1]) for file in files)
+for line in sys.stdin:
+    if os.fork():
+        os.wait()
+        continue
+    small, large = (Path(name).read_bytes() for name in line.rstrip().split("\\t"))
+    images.decode(small)  # what decoding loads once
+    before = peak()
+    images.decode(large)
+    print(1024 * (peak() - before), flush=True)
+    isolated.end()
+    os._exit(0)
 """
 SIDE = 2500
 MODES = [("RGBA", "WEBP"), ("RGB", "WEBP"), ("RGBA", "PNG"), ("LA", "PNG"), ("I;16", "PNG"), ("F", "TIFF")]
 
 
 MODES += [("RGBA", "TIFF"), ("LA", "TIFF"), ("I;16", "TIFF"), ("I", "TIFF"), ("CMYK", "TIFF"), ("P", "GIF")]
+MODES += [("RGB", "JPEG2000"), ("RGBA", "JPEG2000"), ("L", "JPEG2000"), ("I;16", "JPEG2000")]
+MODES += [("RGB", "PPM"), ("F", "PPM"), ("I", "PPM"), ("P", "PCX"), ("RGB", "DIB"), ("RGBA", "DIB")]
+MODES += [("RGB", "TGA"), ("LA", "TGA"), ("RGBA", "TGA"), ("P", "TGA"), ("YCbCr", "SUBSAMPLED")]
 MODES += [("RGB", "AVIF"), ("RGBA", "AVIF"), ("RGB", "PROGRESSIVE"), ("CMYK", "PROGRESSIVE"), ("P", "PNG")]
+
+
+@pytest.fixture(scope="module")
+def measuring() -> Iterator[subprocess.Popen[str]]:
+    """A process that is told of a small and a large picture, and tells what memory the large one takes."""
+    command = [sys.executable, "-c", MEMORY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
 
 
 @pytest.mark.parametrize(("mode", "format"), [*MODES, ("RGB", "PNG"), ("L", "PNG"), ("CMYK", "JPEG")])
 def test_decoding_takes_no_more_memory_than_is_reckoned(
-    mode: str, format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mode: str,
+    format: str,
+    measuring: subprocess.Popen[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options: dict[str, dict[str, Any]] = {
         "WEBP": {"lossless": True, "method": 0},
         "TIFF": {"compression": "tiff_adobe_deflate"},
         "AVIF": {"speed": 10},
         "PROGRESSIVE": {"format": "JPEG", "progressive": True, "subsampling": 0},
+        "SUBSAMPLED": {"format": "JPEG", "progressive": True, "subsampling": 2},
     }
     for name, side in (("large", SIDE), ("small", 8)):
         how = {"format": format, **options.get(format, {})}
         Image.new(mode, (side, side)).save(tmp_path / name, **how)
-    command = [sys.executable, "-c", MEMORY, str(tmp_path / "large"), str(tmp_path / "small")]
-    taken = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    print(tmp_path / "small", tmp_path / "large", sep="\t", file=measuring.stdin, flush=True)
+    assert measuring.stdout is not None
+    taken = int(measuring.stdout.readline())
     # what is refused as soon as the limit is below it
     data = (tmp_path / "large").read_bytes()
     monkeypatch.setattr(images, "MAX_BYTES", taken - 2**21)

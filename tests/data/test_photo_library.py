@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import Given, open_library
+from lexlip.data.source import LEFT
 from lexlip.errors import DataError
 from tests.conftest import write_photos
 from tests.data.pictures import jpeg, write, write_tar
@@ -97,3 +98,34 @@ def test_patterns_for_tars_and_tables(photos: Path, tmp_path: Path) -> None:
         ids(tar, exclude=("*.jpg",))
     with pytest.raises(DataError, match=r"no photos below .* that --exclude leaves: looked for"):
         ids(photos, exclude=("*.jpg",))
+
+
+def test_what_is_left_out_can_be_included(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    for name in ("a.jpg", ".b.jpg", ".x/c.jpg", "@eaDir/d.jpg/T.jpg", "#recycle/e.jpg"):
+        write(folder / name, jpeg())
+    assert ids(folder) == ["a.jpg"]
+    assert ids(folder, include=(".x/", "@eaDir")) == [".x/c.jpg", "@eaDir/d.jpg/T.jpg", "a.jpg"]
+    assert ids(folder, include=(".*", "/@eaDir"), exclude=("*.jpg/", ".b*")) == [".x/c.jpg", "a.jpg"]
+    assert ids(folder / "#recycle") == ["e.jpg"]  # it can be named
+    with pytest.raises(DataError, match="a pattern of --include is invalid"):
+        ids(folder, include=("!",))
+
+
+def test_what_is_left_out_of_tars(tmp_path: Path) -> None:
+    members = {name: jpeg() for name in ("a.jpg", "@eaDir/a.jpg/T.jpg", "b/.x/c.jpg")}
+    tar = write_tar(tmp_path / "t.tar", members)
+    assert ids(tar) == ["t.tar/a.jpg"]
+    assert ids(tar, include=("@eaDir/",)) == ["t.tar/a.jpg", "t.tar/@eaDir/a.jpg/T.jpg"]
+    source = open_library(Given((str(tar),), exclude=("nothing",)))
+    assert source.files() == {**dict.fromkeys(LEFT, 0), "photos": 1, "system": 1, "hidden": 1}
+    write(tmp_path / "t.tsv", "image\tcaption\n@eaDir/b.jpg\ta cat\n")
+    write(tmp_path / "@eaDir" / "b.jpg", jpeg())
+    assert ids(tmp_path / "t.tsv") == ["@eaDir/b.jpg"]  # a table names it
+
+
+def test_files_of_several_folders_are_added(tmp_path: Path) -> None:
+    for name in ("one/a.jpg", "one/.b.jpg", "two/c.jpg", "two/d.mov", "two/.e.jpg"):
+        write(tmp_path / name, jpeg())
+    files = open_library(Given((str(tmp_path / "one"), str(tmp_path / "two")))).files()
+    assert files == {**dict.fromkeys(LEFT, 0), "photos": 2, "hidden": 2, "other": 1}

@@ -13,9 +13,12 @@ import lexlip
 from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.data import Scenes, open_source
-from lexlip.data.facts import digest
+from lexlip.data import source as data_source
+from lexlip.data.facts import decode_with_facts, digest
 from lexlip.data.folder import FolderSource
+from lexlip.data.formats import READER
 from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.indexing import update as update_module
 from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.indexing.update import check_deletions, update_photos
@@ -71,7 +74,7 @@ def test_the_index_is_as_one_made_anew(index: Path, model: Path, photos: Path, t
     os.utime(photos / "3.jpg", (future, future))
     done = update(photos, index)
     assert counts(done) == (1, 1, 2, 3)
-    assert [skip.id for skip in done.skipped] == ["3.jpg"]
+    assert [skip.id for skip in done.skipped] == [".", "3.jpg"]  # 2.txt has no photo any more
     anew = index_words(model, photos, tmp_path / "anew")
     with ImpactSearcher(index) as updated, ImpactSearcher(anew) as other:
         ids = sorted(updated.ids())
@@ -492,6 +495,26 @@ def test_an_index_of_an_older_version_cannot_keep_photos(
 
 
 # ---- unreadable photos are remembered ----
+
+
+def test_what_could_not_be_read_is_tried_again_once_more_can_be_decoded(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "bad.jpg").write_text("no photo")
+    update(photos, index)
+    decoded: list[bytes] = []
+
+    def count(data: bytes, *further: Any) -> Any:
+        decoded.append(data)
+        return decode_with_facts(data, *further)
+
+    monkeypatch.setattr(data_source, "decode_with_facts", count)
+    update(photos, index)
+    assert decoded == []
+    monkeypatch.setattr(update_module, "READER", READER + 1)
+    for _ in range(2):
+        assert update(photos, index).skipped == [("bad.jpg", "not an image")]
+    assert decoded == [b"no photo"]
 
 
 def test_an_unreadable_photo_is_not_tried_again_until_it_changes(

@@ -14,6 +14,7 @@ from lexlip.server.photo_files import file_kind
         ("GIF", "image/gif"),
         ("BMP", "image/bmp"),
         ("TIFF", "image/tiff"),
+        ("JPEG2000", "image/jp2"),
         ("WEBP", "image/webp"),
         ("AVIF", "image/avif"),
     ],

@@ -53,7 +53,18 @@ def pictures() -> list[tuple[str, bytes]]:
         ("TIFF", noise.convert("F"), {}),
         ("TIFF", noise.convert("1"), {"compression": "group4"}),
         ("BMP", colours, {}),
+        ("DIB", colours, {}),
+        ("PCX", colours.quantize(32), {}),
+        ("PPM", colours, {}),
+        ("PPM", noise.convert("I"), {}),
+        ("TGA", colours.convert("RGBA"), {"compression": "tga_rle"}),
+        ("TGA", noise.convert("L"), {}),
+        ("JPEG2000", colours, {}),
+        ("JPEG2000", colours.convert("RGBA"), {"irreversible": True, "tile_size": (32, 32)}),
+        ("JPEG2000", noise, {"no_jp2": True, "codeblock_size": (4, 4)}),
     ]
+    plain = {"save_all": True, "append_images": [Image.new("RGB", (48, 40), "red"), colours]}
+    made += [(form, Image.new("RGB", (48, 40)), plain) for form in ("GIF", "PNG", "WEBP")]
     if features.check("avif"):
         made.append(("AVIF", colours, with_facts))
     written = []
@@ -179,9 +190,54 @@ def huge_tiff(random: Random) -> bytes:
     )
 
 
-BOMBS: tuple[Callable[[Random], bytes], ...] = (huge_png, text_bomb, huge_gif, many_scans, huge_tiff)
+def huge_jpeg(random: Random) -> bytes:
+    """Return one that claims to be larger than it is; it may be decoded at an eighth."""
+    data = pictures()[random.choice([0, 1])][1]
+    size = data.index(b"\xff\xc2" if b"\xff\xc2" in data else b"\xff\xc0") + 5
+    side = random.choice([15_000, 44_000, 65_500])
+    return data[:size] + struct.pack(">HH", side, side) + data[size + 4 :]
+
+
+def huge_jpeg2000(random: Random) -> bytes:
+    """Return one that claims another size, in its header, its picture or both."""
+    data = next(data for form, data in pictures() if form == "JPEG2000")
+    side = struct.pack(">II", *[random.choice([6_000, 13_000, 2**31 - 1])] * 2)
+    if random.random() < 0.7:
+        header = data.index(b"ihdr") + 4
+        data = data[:header] + side + data[header + 8 :]
+    for at in random.choice([(8,), (8, 24)]):  # the picture's size, and that of its tiles
+        start = data.index(b"\xff\x4f\xff\x51") + at
+        data = data[:start] + side + data[start + 8 :]
+    return data
+
+
+def tiny_blocks(random: Random) -> bytes:
+    """Return a JPEG 2000 whose parts take many times the memory of its pixels."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (700, 700)).save(file, "JPEG2000", codeblock_size=(4, 4), num_resolutions=1)
+    return file.getvalue()
+
+
+def ppm_in_python(random: Random) -> bytes:
+    kind = random.choice([b"P1", b"P2", b"P3", b"P6"])
+    body = random.choice([b"#\n" * 10**6, b"1 " * 10**6, b"9" * 10**6, bytes(10**6)])
+    return kind + random.choice([b"\n900 900\n", b"\n9000 9000\n", b"\n"]) + b"200\n" + body
+
+
+def huge_tga(random: Random) -> bytes:
+    side = random.choice([13_000, 65_535])
+    header = bytes((0, 0, random.choice([2, 3, 10]))) + bytes(9) + struct.pack("<HH", side, side)
+    return header + bytes((random.choice([8, 24, 32]), 0)) + b"\xff\1\2\3\4" * 10**5
+
+
+BOMBS: tuple[Callable[[Random], bytes], ...] = (
+    *(huge_png, text_bomb, huge_gif, many_scans, huge_tiff, huge_jpeg, huge_jpeg2000, tiny_blocks),
+    *(ppm_in_python, huge_tga),
+)
 ATTACKS = (
     Attack("fuzz.pictures", mutated, tries=5000, short=300, seconds=30),
-    Attack("fuzz.picture-bombs", bombs, tries=60, short=10, seconds=30),
+    Attack("fuzz.picture-bombs", bombs, tries=120, short=16, seconds=30),
     Attack("fuzz.picture-facts", facts, tries=1200, short=75, seconds=30),
 )

@@ -4,7 +4,7 @@ import { Cloud } from "./cloud.js";
 import { get, original, thumbnail } from "./api.js";
 import { paintPlaces, placeOf, strongest, wordsAt } from "./heat.js";
 
-const SHOWN_BY_BROWSERS = /\.(jpe?g|png|webp|gif|avif)$/i;
+const SHOWN_BY_BROWSERS = /\.(p?jpe?g|jpe|pjp|jfif?|jif|mpo|insp|a?png|webp|gif|bmp|avifs?)$/i;
 const MOST_ROWS = 12; // of the score's table
 const LINGER = 200; // milliseconds of pointing before the places are asked for
 

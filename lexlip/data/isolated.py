@@ -1,4 +1,7 @@
-"""HEIC pictures in Pillow, opened and decoded by a process of their own: a damaged one can crash libheif."""
+"""HEIC and JPEG 2000: opened and decoded by a process of their own, as damaged ones crash their decoders.
+
+Of JPEG 2000 a small file can also make the decoder take many times the memory that its pixels need.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,22 @@ import struct
 import subprocess
 import sys
 import threading
-from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from PIL import Image, ImageFile
 
-BRANDS = (
+MOST_MEMORY = 2**31  # bytes that one process may take, where the system can bound it
+_JPEG2000 = (b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")
+_BRANDS = (
     *(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"),
     *(b"mif1", b"msf1"),
 )
 SECONDS = 60.0  # that one picture may take
+MOST_HALVED = 5  # times; most JPEG 2000 hold as many smaller copies of themselves
+HEADER_ONLY = -1
 
-_PROCESS = Path(__file__).with_name("heif_process.py")
+_PROCESS = Path(__file__).with_name("isolated_process.py")
 _lock = threading.Lock()
 _idle: list[subprocess.Popen[bytes]] = []
 
@@ -30,53 +36,65 @@ class Reply(NamedTuple):
     """What the process tells about a picture.
 
     Attributes:
+        format, mode: Pillow's.
         size: width and height.
-        mode: Pillow's.
         info: "exif" and "xmp", if it has them; upright already.
         pixels: the raw ones, b"" if only its header was asked for.
     """
 
-    size: tuple[int, int]
+    format: str
     mode: str
+    size: tuple[int, int]
     info: dict[str, bytes]
     pixels: bytes
 
 
-class HeifFile(ImageFile.ImageFile):
-    """A HEIC picture, as Pillow's other formats are."""
-
-    format = "HEIF"
-    format_description = "HEIF container"
+class IsolatedFile(ImageFile.ImageFile):
+    """A picture of these kinds, as Pillow's other formats are."""
 
     def _open(self) -> None:
         assert self.fp is not None
         self._data: bytes | None = self.fp.read()
-        header = ask(self._data, pixels=False)
-        self._size, self._mode = header.size, header.mode
+        self._halved = 0
+        header = ask(self._data, HEADER_ONLY)
+        self.format, self._size, self._mode = header.format, header.size, header.mode
         self.info.update(header.info)
         self.tile = []
 
+    def draft(self, mode: str | None, size: tuple[int, int] | None) -> None:
+        """Have a JPEG 2000 decoded as much smaller as it can be, not below a size."""
+        if self.format != "JPEG2000" or size is None:
+            return
+        for times in range(MOST_HALVED, 0, -1):
+            # as OpenJPEG rounds, and as Pillow does, which refuses what differs
+            scale = 1 << times
+            width, height = (-(-side // scale) for side in self.size)
+            rounded = tuple((side + scale // 2) // scale for side in self.size)
+            if rounded == (width, height) and width >= size[0] and height >= size[1]:
+                self._size, self._halved = (width, height), times
+                return
+
     def load(self) -> Any:
         if self._data is not None:
-            reply = ask(self._data, pixels=True)
+            reply = ask(self._data, self._halved)
             self._data = None
             self._size, self._mode = reply.size, reply.mode
             self.im = Image.frombytes(reply.mode, reply.size, reply.pixels).im
         return super().load()
 
 
-@cache
-def register() -> None:
-    """Let Pillow open HEIC."""
-    Image.register_open("HEIF", HeifFile, _accept)
+def accepts(start: bytes) -> bool:
+    """Return whether a file is one of these, given its first 64 bytes."""
+    heic = start[4:8] == b"ftyp" and start[8:12] in _BRANDS and b"avif" not in start
+    return heic or start.startswith(_JPEG2000)
 
 
-def ask(data: bytes, pixels: bool) -> Reply:
+def ask(data: bytes, halved: int) -> Reply:
     """Have a process open a picture, and decode it; several threads may ask at once.
 
     Args:
         data: the file.
-        pixels: also decode it.
+        halved: decode it, so many times half as large, if it can be; or HEADER_ONLY.
 
     Raises:
         SyntaxError: it is no such picture, as Pillow's own formats say it.
@@ -86,7 +104,7 @@ def ask(data: bytes, pixels: bool) -> Reply:
     late = threading.Timer(SECONDS, process.kill)
     late.start()
     try:
-        answer, reply = _exchange(process, data, pixels)
+        answer, reply = _exchange(process, data, halved)
     except BaseException as error:
         process.kill()
         process.communicate()
@@ -104,11 +122,11 @@ def ask(data: bytes, pixels: bool) -> Reply:
 
 
 def _exchange(
-    process: subprocess.Popen[bytes], data: bytes, pixels: bool
+    process: subprocess.Popen[bytes], data: bytes, halved: int
 ) -> tuple[dict[str, Any], Reply | None]:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(struct.pack(">?Q", pixels, len(data)))
+    process.stdin.write(struct.pack(">bQ", halved, len(data)))
     process.stdin.write(data)
     process.stdin.flush()
     (length,) = struct.unpack(">I", _read(process.stdout, 4))
@@ -117,7 +135,8 @@ def _exchange(
         return answer, None
     width, height = answer["size"]
     info = {name: _read(process.stdout, size) for name, size in answer["info"].items()}
-    return answer, Reply((width, height), answer["mode"], info, _read(process.stdout, answer["pixels"]))
+    pixels = _read(process.stdout, answer["pixels"])
+    return answer, Reply(answer["format"], answer["mode"], (width, height), info, pixels)
 
 
 def _read(file: IO[bytes], size: int) -> bytes:
@@ -133,17 +152,13 @@ def _take() -> subprocess.Popen[bytes]:
         if _idle:
             return _idle.pop()
     return subprocess.Popen(
-        [sys.executable, "-P", str(_PROCESS)],
+        [sys.executable, "-P", str(_PROCESS), str(MOST_MEMORY)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for this process; the other ends with it
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
     )
-
-
-def _accept(start: bytes) -> bool:
-    return start[4:8] == b"ftyp" and start[8:12] in BRANDS
 
 
 @atexit.register

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from anserini_bridge import folder_megabytes, replace_index
 from lexlip.bench.corpus.distractors import gaussian, recombined
@@ -19,6 +18,7 @@ from lexlip.indexing.dense import save_vectors
 from lexlip.measure.bm25_recall import draw
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.models.contract import Encoder
+from lexlip.progress import ProgressBar
 from lexlip.registry import BM25
 from lexlip.search.engines.faiss_index import Ann, FaissIndex, make_faiss
 from lexlip.search.engines.lucene import impact_writer
@@ -67,7 +67,7 @@ def _documents(vectors: PoolVectors, photos: int | None) -> Documents:
 
 
 def _write_vectors(
-    folder: Path, documents: Documents, model: Encoder, name: str, ann: Ann, bar: tqdm
+    folder: Path, documents: Documents, model: Encoder, name: str, ann: Ann, bar: ProgressBar
 ) -> None:
     vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
     for names, rows in documents:

@@ -209,5 +209,5 @@ def _translate(error: Any, path: Path) -> BridgeError:
         )
     return BridgeError(
         f"Lucene failed at {path} ({kind}: {message}):"
-        " check permissions and free disk space, or build the index again"
+        " check permissions and free disk space, or build the index anew"
     )

@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from anserini_bridge.errors import FixableError
 
@@ -56,6 +57,11 @@ def writing(what: str, way_on: str = "") -> Iterator[None]:
         if reason is None:
             raise
         raise DataError(f"cannot write {what}: {reason}{way_on}") from error
+
+
+def writing_index(index: str | Path) -> AbstractContextManager[None]:
+    """Do so for an index that is made or updated: elsewhere it may be possible to write."""
+    return writing(f"the index {index}", "; to make it elsewhere, give --index ELSEWHERE")
 
 
 def _of_the_system(error: Exception) -> str | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
-from tqdm import tqdm
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, Unreadable, UnreadableImage
@@ -22,6 +21,7 @@ from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine import keep_freed_memory
 from lexlip.models.contract import Encoder, QueryEncoder
+from lexlip.progress import ProgressBar
 from lexlip.queries.photo_encoder import PhotoEncoder
 
 if TYPE_CHECKING:
@@ -258,6 +258,6 @@ def encode_captions(
     return vstack(rows, format="csr")
 
 
-def _bar(total: int, unit: str, text: str | None) -> tqdm:
-    """Return a progress bar on stderr, if that is a terminal and the work takes more than a second."""
-    return tqdm(total=total, unit=unit, desc=text, disable=text is None or None, delay=1)
+def _bar(total: int, unit: str, text: str | None) -> ProgressBar:
+    """Return a progress bar on stderr, if the work takes more than a second."""
+    return ProgressBar(total=total, unit=unit, desc=text, disable=text is None, delay=1)

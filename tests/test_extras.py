@@ -134,7 +134,15 @@ def test_what_a_lean_installation_can_do(tmp_path: Path) -> None:
         ["doctor", "--index", index, "--verify"],
     ]
     refused = {
-        "torch: pip install 'lexlip[train]'": ["index", str(PHOTOS), "--device", "cuda", "--index", index],
+        "torch: pip install 'lexlip[train]'": [
+            "index",
+            str(PHOTOS),
+            "--anew",
+            "--device",
+            "cuda",
+            "--index",
+            index,
+        ],
         "Anserini: pip install 'lexlip[anserini]'": [
             *("index", str(PHOTOS), "--model", "bm25"),
             *("--index", str(tmp_path / "captions")),

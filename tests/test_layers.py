@@ -15,7 +15,7 @@ PACKAGES = ("lexlip", "anserini_bridge")
 ROOMS = """
     anserini_bridge.errors anserini_bridge.given_files
     lexlip.errors lexlip.extras lexlip.output_files lexlip.plain_text lexlip.pictures lexlip.registry
-    lexlip.hub_access lexlip.machine lexlip.processes lexlip.device
+    lexlip.hub_access lexlip.machine lexlip.processes lexlip.progress lexlip.device
     lexlip.config lexlip.config_files
     lexlip.function_words lexlip.inflections lexlip.vocabulary
     lexlip.sparse

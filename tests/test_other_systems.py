@@ -40,7 +40,7 @@ lexlip.index("photos", "index", model="model")
 lexlip.update("index")
 with lexlip.PhotoSearch("index", model="model") as photos:
     assert photos.text("two dogs play in the snow").hits
-    lexlip.index("photos", "index", model="model")  # replaced while a search has it open
+    lexlip.index("photos", "index", model="model", anew=True)  # replaced while a search has it open
     photos.refresh()
     assert photos.text("two dogs play in the snow").hits
 for command in main.commands:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
-from tqdm import tqdm
 
 from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Source, spread
 from lexlip.errors import DataError
+from lexlip.progress import ProgressBar
 from lexlip.training.augmentation import AugmentedPhotos
 
 SIZES = (224, 384)  # pixels along a side: pre-training's and fine-tuning's
@@ -49,7 +49,7 @@ def measure_decoding(
     augmented = AugmentedPhotos(source, replace(data, sizes=tuple(sizes)), image, seed=0)
     chosen = spread(len(source), photos)
     rates: dict[int, float] = {}
-    with tqdm(total=len(chosen) * (1 + len(sizes)), unit="photo", disable=not progress or None) as bar:
+    with ProgressBar(total=len(chosen) * (1 + len(sizes)), unit="photo", disable=not progress) as bar:
         bar.set_description("decoding all once")
         readable = []
         for photo in chosen:

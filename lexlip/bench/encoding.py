@@ -21,7 +21,6 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Normalize, Resize, ToTensor
-from tqdm import tqdm
 
 from lexlip import machine
 from lexlip.config import ImageEncoderConfig
@@ -33,6 +32,7 @@ from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.processes import in_own_process, worker_context
+from lexlip.progress import ProgressBar
 
 BATCH = 32  # photos that the plain loop encodes at a time
 
@@ -129,8 +129,8 @@ def measure_encoding(
     place = pick_device(device)
     config = _load(model).config.image
     chosen = spread(len(source), photos)
-    total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress or None
-    with tqdm(total=total, unit="photo", disable=hidden) as bar:
+    total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress
+    with ProgressBar(total=total, unit="photo", disable=hidden) as bar:
         bar.set_description("decoding all once")
         shapes = {}
         for index in chosen:

@@ -21,11 +21,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
 from lexlip import machine
 from lexlip.bench.latency import percentiles
 from lexlip.bench.serving import PERCENTILES, memory_mb, needs_httpx, running_server
+from lexlip.progress import ProgressBar
 
 if TYPE_CHECKING:
     import httpx2
@@ -260,7 +260,7 @@ class _Bench:
         """Ask at fixed times, whether or not earlier requests are answered."""
         tally, begun = _Tally(), time.perf_counter()
         running: set[asyncio.Task[None]] = set()
-        for number in tqdm(range(round(seconds * rate)), what, unit="request", disable=None):
+        for number in ProgressBar(range(round(seconds * rate)), what, unit="request"):
             due = begun + number / rate
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             task = asyncio.create_task(self._ask(tally, due, bad))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
+
+from lexlip.progress import ProgressBar
 
 
 class Timed(NamedTuple):
@@ -40,7 +41,7 @@ def queries_per_second(
     counts = [_count(engine, duration) for engine in engines]
     rates: list[list[float]] = [[] for _ in engines]
     turns = (rounds + 1) * len(engines)
-    with tqdm(total=turns, unit="turn", desc="speed", disable=not progress or None, delay=2) as bar:
+    with ProgressBar(total=turns, unit="turn", desc="speed", disable=not progress, delay=2) as bar:
         for _ in range(rounds + 1):
             for engine, count, measured in zip(engines, counts, rates, strict=True):
                 measured.append(count / engine.seconds(count))

@@ -22,7 +22,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from lexlip.config import ImageEncoderConfig, TextEncoderConfig
 from lexlip.device import autocast, pick_device, pick_precision
@@ -34,6 +33,7 @@ from lexlip.machine import keep_freed_memory, memory_mb, peak_memory_mb
 from lexlip.objectives.contrastive import contrastive
 from lexlip.objectives.flops import flops
 from lexlip.processes import in_own_process
+from lexlip.progress import ProgressBar
 
 PIECES = 30_522  # entries of BERT's tokenizer
 TOKENS = (8, 20)  # fewest and most of a caption, [CLS] and [SEP] included
@@ -244,7 +244,7 @@ def measure(
     peaks: dict[str, float] = {}
     seconds: dict[str, list[float]] = {variant: [] for variant in variants}
     step = TrainingStep(settings)
-    with tqdm(total=len(variants) * (rounds + 2), unit="step", disable=not progress) as bar:
+    with ProgressBar(total=len(variants) * (rounds + 2), unit="step", disable=not progress) as bar:
         for variant in variants:
             bar.set_description(f"{variant}, memory")
             peaks[variant] = _peak_of_own_process(settings, variant)

@@ -39,13 +39,15 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
 @click.option(
     "--update",
     is_flag=True,
-    help="Update an index of words: encode only new and changed photos, and delete those that are gone.",
+    help="Only update an index of words, with the SOURCE and the settings that it was made with: encode new"
+    " and changed photos, and delete those that are gone.",
 )
+@click.option("--anew", is_flag=True, help="Build a new index also where the old one could be updated.")
 @click.option(
     "--prune",
     is_flag=True,
-    help="With --update: delete photos that are gone though they are more than a fifth of the index, and"
-    " those whose folder or tar cannot be listed.",
+    help="When an index is updated: delete photos that are gone though they are more than a fifth of the"
+    " index, and those whose folder or tar cannot be listed.",
 )
 @click.option(
     "--repair",
@@ -82,6 +84,7 @@ def index(
     quantization: Scheme | None,
     ann: Ann,
     update: bool,
+    anew: bool,
     prune: bool,
     repair: bool,
     exclude: tuple[str, ...],
@@ -100,29 +103,32 @@ def index(
     SOURCE is a folder (with all its sub-folders), a tar or a pattern of tars in img2dataset's layout, a
     Karpathy JSON, or a TSV or CSV table; without one, the folder that you are in. Several of them make one
     index. Hidden files and folders are left out, and the folders in which systems keep thumbnails and deleted
-    files; links to folders are followed. An existing index keeps answering until the new one is complete.
+    files; links to folders are followed.
+
+    An index of words that was made of the same SOURCE, with the same model and options, is brought up to
+    date: only new and changed photos are encoded. Any other index, or one that is damaged, is replaced by a
+    new one, as --anew does in any case; it keeps answering until the new one is complete.
 
     A model of words makes a Lucene index, a dense model one of vectors in Faiss. With --model bm25 photos are
     found by the words of their captions, in one --language; photos without captions are left out.
 
-    With --update an existing index of words is updated from its SOURCE, which need not be given, with the
-    model and the settings it was made with. A photo has changed if its file, or the tar that contains it, was
-    modified (mtime or ctime) after the last indexing began. Photos with another name or place but the same
-    content are not encoded again.
+    With --update an existing index is updated with the SOURCE, the model and the settings that it was made
+    with; these need not be given, and others are refused. A photo has changed if its file, or the tar that
+    contains it, was modified (mtime or ctime) after the last indexing began. Photos with another name or
+    place but the same content are not encoded again.
     """
     from lexlip.cluster.shard_updating import update as update_index
     from lexlip.indexing import api
     from lexlip.models.model_folder import kind_of
 
-    for option, given in (("--prune", prune), ("--repair", repair)):
-        if given and not update:
-            raise click.UsageError(f"{option} is for --update: leave it out")
+    if repair and not update:
+        raise click.UsageError("--repair is for --update: leave it out")
+    if anew and (update or prune):
+        raise click.UsageError(f"give --anew or {'--update' if update else '--prune'}, not both")
     if update and pseudo_documents is not None:
         raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
     done: Indexed | Updated
-    with interruptible(
-        f"nothing was changed; run the same command again to {'update' if update else 'go on'}"
-    ):
+    with interruptible("nothing was changed; run the same command again to go on"):
         if address is not None and not update:
             _show(_on_cluster(context, sources, address), as_json)
             return
@@ -160,6 +166,8 @@ def index(
                 exclude=exclude,
                 include=include,
                 pseudo_documents=pseudo_documents,
+                anew=anew,
+                prune=prune,
                 workers=workers,
                 device=device,
                 progress=not as_json,
@@ -168,8 +176,8 @@ def index(
 
 
 def _on_cluster(context: click.Context, sources: tuple[str, ...], address: str) -> Indexed:
-    """Index tars on a Ray cluster."""
-    from lexlip.cluster.shard_indexing import index_shards
+    """Index tars on a Ray cluster, or update their index."""
+    from lexlip.cluster.shard_updating import index_or_update
 
     options.refuse(
         context,
@@ -181,13 +189,15 @@ def _on_cluster(context: click.Context, sources: tuple[str, ...], address: str) 
             "--ray takes one SOURCE: a folder of tars, or a pattern of them in quotes, such as 'shards/*.tar'"
         )
     given = context.params
-    return index_shards(
+    return index_or_update(
         sources[0],
         given["index_folder"],
         given["model"],
         address,
         topk=given["topk"],
         quantization=given["quantization"],
+        anew=given["anew"],
+        prune=given["prune"],
         workers=given["workers"],
         device=given["device"],
         progress=not given["as_json"],
@@ -247,7 +257,7 @@ def _summary(done: Indexed | Updated) -> str:
     from lexlip.indexing.report import Updated
 
     if isinstance(done, Updated):
-        encoded = done.added + done.changed
+        encoded = done.added + done.changed - done.resumed
         what = (
             f"{done.added} added, {done.changed} changed, {done.deleted} deleted, {done.unchanged} unchanged"
         )
@@ -257,9 +267,9 @@ def _summary(done: Indexed | Updated) -> str:
         what = counted(done.photos, "photo") + (
             "" if done.postings is None else f", {done.postings} postings"
         )
-        what += f", {done.resumed} encoded before" if done.resumed else ""
+    what += f", {done.resumed} encoded before" if done.resumed else ""
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
-    rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded else ""
+    rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded > 0 else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"
 
 

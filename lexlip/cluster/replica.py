@@ -137,7 +137,10 @@ def copied(place: ShardPlace, giver: Any) -> Path:
             for name in place.files:
                 _copy(giver, f"{place.folder}/{name}", temporary / name)
             if wrong := wrong_files(temporary, place.files):
-                raise BridgeError(f"{place.folder}/{wrong[0]} is not as it was indexed: index again")
+                raise BridgeError(
+                    f"{place.folder}/{wrong[0]} is not as it was indexed:"
+                    " `lexlip index --update --repair` mends the index"
+                )
             if wrong_files(folder, place.files):
                 replace_folder(temporary, folder)
     finally:

@@ -16,8 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tqdm import tqdm
-
 from anserini_bridge import BridgeError, folder_megabytes, read_header, read_metadata, write_metadata
 from anserini_bridge.runtime import has_anserini
 from anserini_bridge.storage import UNFINISHED, WriterLock, check_writable, next_data_folder, remove_leftovers
@@ -28,16 +26,17 @@ from lexlip.data import Given, Skipped, Unlisted
 from lexlip.data.files import path_of
 from lexlip.data.folder import walk
 from lexlip.data.webdataset import folder_of, match_tars
-from lexlip.errors import ConfigError, DataError, FixableError, writing
+from lexlip.errors import ConfigError, DataError, FixableError, writing_index
 from lexlip.indexing.caption_index import write_texts
 from lexlip.indexing.report import Indexed
 from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name, model_folder, read_description
+from lexlip.progress import ProgressBar
 from lexlip.registry import MODELS
 from lexlip.retrieval.collection import store_given
 from lexlip.retrieval.photo_table import open_photos
 from lexlip.search.engines.shard import ShardedMetadata, ShardEntry, read_sharded
 from lexlip.search.paging import digest
-from lexlip.sparse import balance
+from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ def index_shards(
     *,
     topk: int | None = 32,
     quantization: Scheme | None = None,
+    anew: bool = False,
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
@@ -68,6 +68,7 @@ def index_shards(
         model: packaged name or folder of a model of words.
         address: of the cluster, see `lexlip.cluster.session.connected`.
         topk, quantization, workers, device: see `lexlip.indexing.api.index`.
+        anew: take over no shard that is complete already.
         progress: show a progress bar.
 
     Returns:
@@ -85,16 +86,16 @@ def index_shards(
         raise ConfigError(f"--ray indexes with models of words, and '{model}' is not one: leave --ray out")
     folder = model_folder(model)
     identity = read_description(folder)["identity"]
-    scheme = quantization or ("balanced" if (folder / balance.FILE).is_file() else "unit")
+    scheme = quantization or scheme_of(folder)
     keep_checkpoint(model)
     name, index = lasting_name(str(model)), Path(index).absolute()
     tars, _ = find_tars(str(source))
     root = folder_of(tars)
-    with writing(f"the index {index}"):
+    with writing_index(index):
         check_writable(index)
         with WriterLock(index):
             names = [name_of(tar, root, identity, topk, scheme) for tar in tars]
-            before = take_over(index, names)
+            before = take_over(index, names, names if anew else ())
             works = {
                 n: ShardWork(str(tar), root, tar.stat().st_size, str(index / UNFINISHED / names[n]))
                 for n, tar in enumerate(tars)
@@ -104,7 +105,7 @@ def index_shards(
             failed = make_shards(works, settings, address, len(tars), progress)
             entries = [os.path.relpath(tar, root) for tar in tars]
             extra = {"model": name, **describe_tars((str(source),), root, listed, index)}
-            records = commit(index, names, entries, failed, extra)
+            records = commit(index, names, entries, failed, extra, anew)
     unlisted = [Unlisted(entries[n], reason) for n, reason in failed.items()]
     return Indexed(
         index=str(index),
@@ -148,9 +149,11 @@ def make_shards(
     indexer = start(*settings, None, tell)
     indexer.open()
     failed: dict[Key, str] = {}
-    hide = None if progress and tell is None else True
+    hide = not progress or tell is not None
     begun = total - len(works)
-    for key, work in tqdm(works.items(), "index", total, unit="shard", initial=begun, disable=hide, delay=1):
+    for key, work in ProgressBar(
+        works.items(), "index", total, unit="shard", initial=begun, disable=hide, delay=1
+    ):
         try:
             indexer.index(work)
         except FixableError as error:

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from tqdm import tqdm
-
 from lexlip.cluster.session import cause_of
 from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
 from lexlip.errors import DataError
+from lexlip.progress import ProgressBar
 
 TRIES = 3  # of a shard, each on another actor if there is one
 LOOK = 0.5  # seconds between looks at the actors
@@ -73,12 +72,12 @@ class ShardQueue:
         reasons: dict[int, str] = {}
         running: dict[Any, tuple[int, int]] = {}  # by answer the actor and the shard
         photos: dict[int, int] = {}  # by actor
-        with tqdm(
+        with ProgressBar(
             total=self._total,
             initial=self._total - len(works),
             desc="index",
             unit="shard",
-            disable=None if self._progress else True,
+            disable=not self._progress,
             delay=1,
         ) as bar:
             while waiting or running:
@@ -214,7 +213,7 @@ def _next(
     return next((n for n in waiting if actor not in tried[n] or set(actors) <= set(tried[n])), None)
 
 
-def _look(actors: Mapping[int, Any], photos: dict[int, int], bar: tqdm, started: float) -> None:
+def _look(actors: Mapping[int, Any], photos: dict[int, int], bar: ProgressBar, started: float) -> None:
     """Show how many photos were encoded; an actor that does not say so has those it last said."""
     import ray
     from ray.exceptions import RayError

@@ -20,18 +20,20 @@ from lexlip.cluster.shard_indexing import (
     commit,
     describe_tars,
     find_tars,
+    index_shards,
     make_shards,
     megabytes_of,
     name_of,
     take_over,
 )
-from lexlip.data import Skipped, Unlisted
+from lexlip.data import Given, Skipped, Unlisted
 from lexlip.data.webdataset import folder_of
-from lexlip.errors import ConfigError, DataError, writing
+from lexlip.errors import ConfigError, DataError, writing_index
 from lexlip.indexing import api
 from lexlip.indexing.api import Names, names_of
 from lexlip.indexing.damage import look_for_damage
-from lexlip.indexing.report import Updated
+from lexlip.indexing.report import Indexed, Updated
+from lexlip.indexing.same_again import is_made_so
 from lexlip.indexing.update import check_deletions, check_settings
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, given_again
@@ -41,6 +43,36 @@ from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
     from lexlip.photo_vectors import Progress
+
+
+def index_or_update(
+    source: str | Path,
+    index: str | Path,
+    model: str | Path,
+    address: str,
+    *,
+    topk: int | None = 32,
+    quantization: Scheme | None = None,
+    anew: bool = False,
+    prune: bool = False,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool = False,
+) -> Indexed:
+    """Index tars on a Ray cluster, or update the index in shards that was made so; see `index_shards`.
+
+    Args:
+        anew: make every shard anew in any case.
+        prune: see `update`.
+    """
+    settings: dict[str, Any] = {"workers": workers, "device": device, "progress": progress}
+    if not anew and is_made_so(Path(index), "sharded", Given((str(source),)), model, topk, quantization):
+        tars, _ = find_tars(str(source))
+        if folder_of(tars) == read_sharded(Path(index)).extra["root"]:
+            return update_shards(index, (), model, address=address, prune=prune, **settings)
+    return index_shards(
+        source, index, model, address, topk=topk, quantization=quantization, anew=anew, **settings
+    )
 
 
 def update(
@@ -157,7 +189,7 @@ def update_shards(
         )
     folders = {shard["tar"]: shard["folder"] for shard in metadata.shards}
     documents = {shard["tar"]: shard["documents"] for shard in metadata.shards}
-    with writing(f"the index {index}"):
+    with writing_index(index):
         check_writable(index)
         with WriterLock(index):
             if read_sharded(index) != metadata:
@@ -167,7 +199,8 @@ def update_shards(
             names = {os.path.relpath(tar, root): name_of(tar, root, *made_with) for tar in tars}
             away = {} if prune or not unlisted else {tar: folders[tar] for tar in folders.keys() - names}
             names = dict(sorted((names | away).items())) if away else names
-            complete = {list(names)[number] for number in take_over(index, list(names.values()), damaged)}
+            taken = take_over(index, list(names.values()), damaged)
+            complete = {list(names)[number]: record for number, record in taken.items()}
             works = {
                 tar: ShardWork(
                     tar=f"{root}/{tar}",
@@ -205,6 +238,8 @@ def update_shards(
     photos = sum(record.documents for record in records)
     return Updated(
         index=str(index),
+        photos=photos,
+        postings=sum(record.postings for record in records),
         added=added,
         changed=changed,
         deleted=deleted,
@@ -212,6 +247,7 @@ def update_shards(
         megabytes=megabytes_of(index),
         seconds=time.perf_counter() - started,
         skipped=[Skipped(*skip) for record in records for skip in record.skipped],
+        resumed=sum(complete[tar].documents for tar in complete if names[tar] not in folders.values()),
         moved=moved,
         repaired=repaired,
         damaged_files=damaged.total(),

@@ -11,7 +11,6 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 import numpy as np
-from tqdm import tqdm
 
 from lexlip.data import tar_cache
 from lexlip.data.files import reason_of
@@ -21,6 +20,7 @@ from lexlip.data.tar_shard import Shard, list_shard
 from lexlip.errors import DataError
 from lexlip.machine import cores
 from lexlip.processes import worker_context
+from lexlip.progress import ProgressBar
 
 T = TypeVar("T")
 LITTLE = 1 << 28  # bytes of tars for which starting processes costs more than it saves
@@ -75,5 +75,5 @@ def _size(path: str) -> int:
 
 
 def _bar(tars: Iterable[T], text: str, total: int | None = None) -> Iterable[T]:
-    """Show a progress bar on stderr, if that is a terminal and the work takes more than two seconds."""
-    return tqdm(tars, text, total, unit="tar", disable=None, delay=2)
+    """Show a progress bar on stderr, if the work takes more than two seconds."""
+    return ProgressBar(tars, text, total, unit="tar", delay=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,11 +37,17 @@ def index(
     exclude: str | Sequence[str] = (),
     include: str | Sequence[str] = (),
     pseudo_documents: str | Path | None = None,
+    anew: bool = False,
+    prune: bool = False,
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
 ) -> Indexed:
-    """Make photos searchable; an index that exists already answers until the new one is complete.
+    """Make photos searchable: build an index, or bring up to date the one that was built so.
+
+    An index of words that was made of the same source, with the same model and the same options, is updated
+    as by `lexlip.update`. Any other one, and one that is damaged, is built anew; the old one answers until
+    the new one is complete.
 
     Args:
         source: a folder, tars or a table, see `lexlip.data.open_source`; or several, which make one index.
@@ -51,6 +58,9 @@ def index(
         quantization: how their weights become whole numbers, "balanced", "unit" or "paper"; None is
             "balanced" if the model can, and else "unit".
         pseudo_documents: a file to which the documents are also written, for Anserini; of models of words.
+            They are all documents, so the index is built anew.
+        anew: build a new index in any case.
+        prune: see `lexlip.update`; a new index holds only what is there.
         ann: how the vectors of a dense model are searched: "flat", exactly, or "hnsw", in a graph.
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
         images, split: for tables and split files, see `lexlip.data.open_source`.
@@ -61,33 +71,56 @@ def index(
         progress: show a progress bar.
 
     Returns:
-        What is in the index, and which photos were skipped.
+        What is in the index, and which photos were skipped; an `Updated` if the index was updated.
 
     Raises:
         ConfigError: an argument has a value that it cannot have, or there is no such device.
-        DataError: there are no photos, none could be read, or the folder cannot be written.
+        DataError: there are no photos, none could be read, too many of the index are gone, or the folder
+            cannot be written.
         ModelError: there is no such model.
         MissingPackage: the model needs a package that an extra brings, such as torch.
         BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
     _check_settings(topk, workers, quantization, ann)
-    from anserini_bridge import find_anserini, find_jar, find_java
+    from anserini_bridge import (
+        CorruptIndex,
+        IndexMismatch,
+        IndexVersion,
+        find_anserini,
+        find_jar,
+        find_java,
+        read_header,
+    )
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
-    from lexlip.errors import writing
+    from lexlip.errors import writing_index
+    from lexlip.indexing.same_again import is_made_so
     from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
     from lexlip.output_files import check_output
 
     kind = kind_of(model)
-    if kind == BM25 or (kind in MODELS and MODELS[kind].words):
+    words = kind in MODELS and MODELS[kind].words
+    if words or kind == BM25:
         find_java(), find_anserini() if kind == BM25 else find_jar()  # fail before the work
-    with writing(f"the index {index}"):
+    with writing_index(index):
         check_writable(Path(index))
     if pseudo_documents is not None:
         check_output(pseudo_documents)
-    listed = time.time()  # before the listing: an update takes a photo that changes from now on
     where = None if images is None else str(images)
     given = Given(names_of(source), where, split, names_of(exclude), names_of(include))
+    same = words and not anew and pseudo_documents is None
+    if same and is_made_so(Path(index), "impact", given, model, topk, quantization):
+        moved = lasting_name(str(model)) != read_header(index).extra.get("model")
+        with suppress(CorruptIndex, IndexMismatch, IndexVersion):  # nothing was changed
+            return update(
+                index,
+                model=model if moved else None,  # which would be loaded even if there is nothing to encode
+                prune=prune,
+                workers=workers,
+                device=device,
+                progress=progress,
+            )
+    listed = time.time()  # before the listing: an update takes a photo that changes from now on
     photos = open_library(given)
     if kind == BM25:
         from lexlip.indexing.bm25 import index_captions
@@ -100,7 +133,6 @@ def index(
 
     check_model(model)
     keep_checkpoint(model)
-    words = kind in MODELS and MODELS[kind].words
     encoder: Any = open_encoder(model, device) if words else load_model(model, device).fold_batch_norms()
     name = lasting_name(str(model))
     if encoder.vocabulary is None:
@@ -138,7 +170,7 @@ def update(
     from anserini_bridge import IndexNotFound, find_jar, find_java, read_header
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
-    from lexlip.errors import DataError, writing
+    from lexlip.errors import DataError, writing_index
     from lexlip.indexing.update import update_photos
     from lexlip.retrieval.collection import given_again
     from lexlip.retrieval.stored_facts import check_stored
@@ -150,7 +182,7 @@ def update(
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
     check_stored(Path(index), header)
-    with writing(f"the index {index}"):
+    with writing_index(index):
         check_writable(Path(index), header.directory)
     extra = header.extra
     where = None if images is None else str(images)

@@ -13,7 +13,7 @@ from anserini_bridge import folder_megabytes, replace_index, with_checksums, wri
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
 from lexlip.data.source import no_captions
-from lexlip.errors import writing
+from lexlip.errors import writing_index
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.machine import cores
@@ -44,7 +44,7 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
     if not texts:
         raise no_captions(source.name)
     extra = {"model": BM25, **describe_collection(source, index, listed)}
-    with writing(f"the index {index}"):
+    with writing_index(index):
         postings = write_captions(
             index, list(texts), list(texts.values()), extra, language, partial(_write_table, index, source)
         )

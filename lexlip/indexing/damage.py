@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from anserini_bridge import (
     BridgeError,
     CorruptIndex,
@@ -25,6 +23,7 @@ from anserini_bridge.metadata import VOCABULARY_FILE
 from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TABLE
 from lexlip.models.model_folder import model_folder, read_words
+from lexlip.progress import ProgressBar
 from lexlip.registry import BM25, WITH_WORDS
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import open_photos
@@ -164,8 +163,8 @@ def _look(index: Path, progress: bool) -> Damage:
     table = header.extra.get("photos")
     unknown = sorted(name for name in names if name == table or not TABLE.fullmatch(name))
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
-    with tqdm(
-        total=total, unit="B", unit_scale=True, desc="verify", disable=not progress or None, delay=2
+    with ProgressBar(
+        total=total, unit="B", unit_scale=True, desc="verify", disable=not progress, delay=2
     ) as bar:
         read = 0
 

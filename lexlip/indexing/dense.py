@@ -11,7 +11,7 @@ import numpy as np
 
 from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
 from lexlip.data import Source
-from lexlip.errors import writing
+from lexlip.errors import writing_index
 from lexlip.indexing.journal import Journal
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
@@ -50,7 +50,7 @@ def index_vectors(
     extra = {"model": model_name, **describe_collection(source, index, listed)}
     vectors = FaissIndex(make_faiss(model.dimensions, ann), metric=model.metric)
     journal = Journal(index, {"encoder": model.identity}, source, listed, model.dimensions, np.float32)
-    with writing(f"the index {index}"), replace_index(index) as folder, journal:
+    with writing_index(index), replace_index(index) as folder, journal:
         bar = "index" if progress else None
         photos = PhotoVectors(
             model, source, workers=workers, progress=bar, indices=journal.missing, facts=True

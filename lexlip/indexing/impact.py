@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
 from lexlip.data import Source
 from lexlip.data.formats import READER
-from lexlip.errors import writing
+from lexlip.errors import writing, writing_index
 from lexlip.indexing.caption_index import write_caption_index
 from lexlip.indexing.journal import Journal
 from lexlip.indexing.known_again import known_photos
@@ -77,7 +77,7 @@ def index_photos(
     writer = impact_writer(index, words, scheme, topk_words, model.identity, extra)
     journal = Journal(index, settings, source, listed, len(words), np.int32)
     documents: list[Impacts] = []
-    with writing(f"the index {index}"), writer, journal:
+    with writing_index(index), writer, journal:
         if earlier is not None:
             journal.keep(known_photos(earlier, source, journal.missing))
         bar = progress if callable(progress) else "index" if progress else None

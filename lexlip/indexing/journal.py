@@ -9,7 +9,7 @@ import sqlite3
 import time
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -56,6 +56,7 @@ class Journal:
         listed: when the listing of the photos began, in seconds since 1970.
         width: of the rows.
         dtype: of the rows' weights.
+        indices: of the photos to encode, in order; None takes all.
 
     Attributes:
         kept: indices in the source of the photos that need not be encoded again.
@@ -71,9 +72,11 @@ class Journal:
         listed: float,
         width: int,
         dtype: type[np.generic],
+        indices: Sequence[int] | None = None,
     ) -> None:
         self.folder = index / UNFINISHED  # which is deleted when the index is complete
         self.source, self.width, self.dtype = source, width, dtype
+        self.indices = range(len(source)) if indices is None else indices
         rows = {"format": _FORMAT, "width": width, "weights": np.dtype(dtype).name}
         self._made = json.dumps({**rows, **settings}, sort_keys=True)
         self._listed = listed
@@ -93,11 +96,23 @@ class Journal:
         if empty:
             shutil.rmtree(self.folder)
 
+    def forget(self) -> None:
+        """Delete what is kept, as the index is complete, unless it is of other settings; the lock is held."""
+        if not (self.folder / FILE).is_file():
+            return
+        with closing(sqlite3.connect(self.folder / FILE)) as connection:
+            try:
+                same = self._listed_before(connection) is not None
+            except sqlite3.DatabaseError:  # damaged
+                same = True
+        if same:
+            shutil.rmtree(self.folder)
+
     @property
     def missing(self) -> list[int]:
         """Indices in the source of the photos that are to be encoded."""
         kept = set(self.kept)
-        return [number for number in range(len(self.source)) if number not in kept]
+        return [number for number in self.indices if number not in kept]
 
     def keep(self, known: Iterable[Photos]) -> None:
         """Keep photos whose rows are known from elsewhere, so that they are not `missing` any more."""
@@ -145,15 +160,18 @@ class Journal:
                 self._connection.executescript(_SCHEMA)
                 self._connection.execute("INSERT INTO made VALUES (?, ?)", (self._made, self._listed))
                 self._connection.commit()
-            made = self._connection.execute(
-                "SELECT listed FROM made WHERE settings = ?", (self._made,)
-            ).fetchone()
-            if made is None:
+            listed = self._listed_before(self._connection)
+            if listed is None:
                 raise sqlite3.DatabaseError("other settings")
-            self.kept = self._find(*made)
+            self.kept = self._find(listed)
         except BaseException:
             self._connection.close()
             raise
+
+    def _listed_before(self, connection: sqlite3.Connection) -> float | None:
+        """Return when the first of the interrupted runs listed the photos; None if it had other settings."""
+        found = connection.execute("SELECT listed FROM made WHERE settings = ?", (self._made,)).fetchone()
+        return None if found is None else float(found[0])
 
     def _find(self, listed: float) -> list[int]:
         paths, stored = {}, {}
@@ -164,7 +182,7 @@ class Journal:
                 paths[id], stored[id] = path, Listed((), side, _facts(fields[0]).state)
         changes = find_changes(self.source, paths, {"listed": listed, "paths": paths}, stored)
         again = {*changes.new, *changes.changed}
-        return [number for number in range(len(self.source)) if number not in again]
+        return [number for number in self.indices if number not in again]
 
     def _read(self, numbers: Iterable[int]) -> Photos:
         ids, facts, columns, weights = [], [], [], []

@@ -8,20 +8,9 @@ from typing import Any
 from lexlip.data import Skipped, Unlisted
 
 
-class _Report:
-    skipped: list[Skipped]
-    unlisted: list[Unlisted]
-    files: dict[str, int]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain dictionaries and lists, as `lexlip index --json` prints it."""
-        lists = {name: [one._asdict() for one in getattr(self, name)] for name in ("skipped", "unlisted")}
-        return {**vars(self), **lists}
-
-
 @dataclass(frozen=True)
-class Indexed(_Report):
-    """A new index.
+class Indexed:
+    """An index after it was made or updated.
 
     Attributes:
         index: its folder.
@@ -54,14 +43,17 @@ class Indexed(_Report):
         return None if None in known else sum(filter(None, known))
 
     def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "missed": self.missed}
+        """Return the report as plain dictionaries and lists, as `lexlip index --json` prints it."""
+        lists = {name: [one._asdict() for one in getattr(self, name)] for name in ("skipped", "unlisted")}
+        return {**vars(self), **lists, "missed": self.missed}
 
 
-@dataclass(frozen=True)
-class Updated(_Report):
-    """An updated index: numbers of photos, and its size now, as in `Indexed`.
+@dataclass(frozen=True, kw_only=True)
+class Updated(Indexed):
+    """An index that was updated, and how many photos were what.
 
     Attributes:
+        added, changed, deleted, unchanged: since the index was written.
         moved: photos that have another name or place now, with the same content; they are neither added nor
             deleted.
         described: unchanged photos that have other captions now.
@@ -69,25 +61,16 @@ class Updated(_Report):
         damaged_files: of the index, which were written again.
         kept: photos that stay as they were, because their place could not be listed or their file not be
             opened.
-        unlisted: places that could not be listed.
-        captions_left_out, files: see `Indexed`.
         listed_ahead: seconds by which the listing before lies in the future, as a clock was wrong.
     """
 
-    index: str
     added: int
     changed: int
     deleted: int
     unchanged: int
-    megabytes: float
-    seconds: float
-    skipped: list[Skipped]
     moved: int = 0
     described: int = 0
     repaired: int = 0
     damaged_files: int = 0
     kept: int = 0
-    unlisted: list[Unlisted] = field(default_factory=list)
-    captions_left_out: int = 0
-    files: dict[str, int] = field(default_factory=dict)
     listed_ahead: float = 0.0

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import (
     ImpactSearcher,
+    IndexLocked,
     IndexMetadata,
     IndexNotFound,
     folder_megabytes,
@@ -23,14 +26,17 @@ from anserini_bridge import (
     read_metadata,
     update_index,
 )
+from anserini_bridge.runtime import has_anserini
+from anserini_bridge.storage import UNFINISHED, WriterLock, remove_leftovers
 from lexlip.data import Skipped, Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.data.files import state_of
 from lexlip.data.formats import READER
-from lexlip.errors import ConfigError, DataError, writing
+from lexlip.errors import ConfigError, DataError, writing_index
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
 from lexlip.indexing.changes import Changes, find_changes, kept_since
 from lexlip.indexing.damage import look_for_damage
+from lexlip.indexing.journal import Journal
 from lexlip.indexing.known_again import Known, find_known
 from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
@@ -63,7 +69,8 @@ def update_photos(
 ) -> Updated:
     """Make an index of words match its source again, in one commit.
 
-    Searches see all changes at once, after a refresh. An update that fails or is interrupted changes nothing.
+    Searches see all changes at once, after a refresh. An update that fails or is interrupted changes nothing;
+    the next one takes what it had encoded.
 
     Args:
         source, listed, index, workers: see `lexlip.indexing.impact.index_photos`.
@@ -112,15 +119,15 @@ def update_photos(
         photos, batches = _encode(
             index, metadata, model_name, source, plan.to_encode, workers, device, progress
         )
-    batch = next(batches, None)  # before anything is written
-    new_unreadable = photos is not None and bool(photos.unreadable.keys() - plan.unreadable.keys())
+    journal = _journal(index, metadata, source, listed, plan.to_encode)
     encoded: set[str] = set()
     changed = {source.items[number].id for number in plan.changes.changed}
     lost: set[str] = set()
     away: set[str] = set()  # opened, but then not read
     renamed = model != metadata.extra.get("model")
-    if batch is not None or plan.writes or changed or new_unreadable or damage.files or renamed:
-        with writing(f"the index {index}"), writer:
+    captions_wait = "captions_left_out" in metadata.extra and has_anserini()
+    if plan.to_encode or plan.writes or changed or damage.files or renamed or captions_wait:
+        with writing_index(index), writer:
             named = read_metadata(index).extra
             remove_old_tables(writer.folder, keep=named.get("photos"))
             remove_old_captions(writer.folder, keep=named.get("captions", {}).get("folder"))
@@ -131,11 +138,13 @@ def update_photos(
                 if plan.known:
                     writer.upsert([source.items[number].id for number in plan.known], plan.vectors)
                     table.add((number, facts) for number, (_, facts) in plan.known.items())
-                while batch is not None and photos is not None:
-                    writer.upsert(*batch)
-                    encoded.update(batch[0])
-                    table.add(photos.take_facts(batch[0]))
-                    batch = next(batches, None)
+                if photos is not None and plan.to_encode:
+                    with journal:
+                        photos.indices = journal.missing
+                        for ids, rows, facts in journal.all(photos, batches):
+                            writer.upsert(ids, rows)
+                            encoded.update(ids)
+                            table.add(facts)
                 away = photos.away & changed if photos is not None and not prune else set()
                 lost = changed - encoded - plan.known_ids(source) - away  # those that cannot be read any more
                 if not prune:
@@ -151,8 +160,12 @@ def update_photos(
                 extra["kept"] = kept_since(places, held)
             extra["photos"] = table.name
             writer.set_extra(write_caption_index(writer.folder, index, extra, held), [table.name])
+    _clear(index, journal)
+    written = read_metadata(index)
     return Updated(
         index=str(index),
+        photos=written.documents,
+        postings=written.postings,
         added=len(encoded - changed),
         changed=len(changed - lost - away - plan.damaged),
         deleted=len(plan.deleted) + len(lost),
@@ -160,6 +173,7 @@ def update_photos(
         megabytes=folder_megabytes(index),
         seconds=time.perf_counter() - started,
         skipped=[*source.skipped, *plan.skipped, *(photos.skipped if photos else ())],
+        resumed=len(plan.to_encode) - len(photos.indices) if photos else 0,
         moved=len(plan.moved),
         described=plan.described,
         repaired=len(encoded & plan.damaged),
@@ -167,7 +181,7 @@ def update_photos(
         kept=plan.kept + len(away),
         unlisted=list(source.unlisted),
         files=source.files(),
-        captions_left_out=read_header(index).extra.get("captions_left_out", 0),
+        captions_left_out=written.extra.get("captions_left_out", 0),
         listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
 
@@ -334,6 +348,23 @@ def _encode(
         facts=True,
     )
     return photos, impacts(photos, metadata.topk, metadata.quantization["scheme"])
+
+
+def _journal(
+    index: Path, metadata: IndexMetadata, source: Source, listed: float, to_encode: list[int]
+) -> Journal:
+    """Return what keeps encoded photos, under the settings that a new index has, too."""
+    scheme = metadata.quantization["scheme"]
+    settings = {"encoder": metadata.encoder, "topk": metadata.topk, "quantization": scheme}
+    return Journal(index, settings, source, listed, metadata.vocabulary_size, np.int32, to_encode)
+
+
+def _clear(index: Path, journal: Journal) -> None:
+    """Delete what interrupted runs have left beside an index that is complete."""
+    if len([*index.glob("data-*"), *index.glob(UNFINISHED)]) > 1:
+        with suppress(IndexLocked), writing_index(index), WriterLock(index):
+            remove_leftovers(index, keep=read_header(index).directory)
+            journal.forget()
 
 
 def _facts_again(

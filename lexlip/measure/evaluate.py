@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from tqdm import tqdm
 
 from lexlip.data import Skipped, Source
 from lexlip.errors import ModelError
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recall import recall_at_k
 from lexlip.measure.words import WordsScale, words_at_10, words_scale
+from lexlip.progress import ProgressBar
 from lexlip.retrieval.engine import EngineOf
 from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme
@@ -272,7 +272,7 @@ def search_all(
     """
     ids: list[list[str]] = []
     scores: list[np.ndarray] = []
-    with tqdm(total=number, unit="query", desc=text, disable=text is None or None, delay=2) as bar:
+    with ProgressBar(total=number, unit="query", desc=text, disable=text is None, delay=2) as bar:
         for start in range(0, number, QUERIES):
             found, found_scores = search(queries[start : start + QUERIES], k)
             ids += found

@@ -15,12 +15,12 @@ from mteb.models.model_meta import ModelMeta
 from mteb.types import PromptType
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
-from tqdm import tqdm
 
 from lexlip.errors import ConfigError, DataError
 from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import as_queries
 from lexlip.models.load import load_model
+from lexlip.progress import ProgressBar
 from lexlip.retrieval.engine import Engine
 from lexlip.search.open_engine import engine_for
 from lexlip.sparse.balance import as_documents, unit_length, usual_scheme
@@ -191,7 +191,7 @@ class MtebModel:
     ) -> csr_matrix:
         """Encode a data set that is read a few rows at a time, as its photos may not fit into memory."""
         hidden = not encode_kwargs.get("show_progress_bar")
-        with tqdm(total=len(rows), unit="row", desc=what, disable=hidden, delay=2) as bar:
+        with ProgressBar(total=len(rows), unit="row", desc=what, disable=hidden, delay=2) as bar:
             parts = []
             for start in range(0, len(rows), BATCH):
                 part = rows[start : start + BATCH]

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
 from lexlip.errors import DataError
 from lexlip.measure.evaluate import Ranking, Report
 from lexlip.measure.pool import PoolTokens
 from lexlip.measure.recall import recall_at_k
+from lexlip.progress import ProgressBar
 from lexlip.search.fusion import Fusion, fuse
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _ranked(
 def _score(model: OneTransformer, tokens: PoolTokens, pairs: np.ndarray, progress: bool) -> np.ndarray:
     """Return the log-odds, float32 [N], of pairs, int64 [N, 2] (caption, photo)."""
     parts = [np.empty(0, np.float32)]
-    with tqdm(total=len(pairs), unit="pair", desc="pairs", disable=not progress or None, delay=2) as bar:
+    with ProgressBar(total=len(pairs), unit="pair", desc="pairs", disable=not progress, delay=2) as bar:
         for start in range(0, len(pairs), PAIRS):
             some = pairs[start : start + PAIRS]
             texts, rows = np.unique(some[:, 0], return_inverse=True)

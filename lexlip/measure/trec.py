@@ -14,10 +14,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from lexlip.errors import DataError, writing
 from lexlip.measure.evaluate import Ranking
+from lexlip.progress import ProgressBar
 
 DEPTH = 100
 """Documents of each query in a run file."""
@@ -81,8 +81,8 @@ def run_lines(ranking: Ranking, tag: str, progress: str | None = None) -> Iterat
     """
     tag = trec_id(tag)
     answers = zip(ranking.queries, ranking.found, ranking.scores, strict=True)
-    hidden = progress is None or None
-    for query, found, scores in tqdm(
+    hidden = progress is None
+    for query, found, scores in ProgressBar(
         answers, progress, len(ranking.queries), unit="query", disable=hidden, delay=2, leave=False
     ):
         query = trec_id(query)

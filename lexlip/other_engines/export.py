@@ -13,13 +13,13 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from tqdm import tqdm
 
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_header
 from anserini_bridge.storage import replace_folder
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.other_engines.engine_contract import Document, Made, OtherEngine, pretty
 from lexlip.other_engines.known import other_engine
+from lexlip.progress import ProgressBar
 from lexlip.registry import WITH_WORDS
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.engines.shards import LocalShards, ShardedSearcher
@@ -111,8 +111,8 @@ def export(
         for file, text in engine.settings(made, name).items():
             _write(folder / file, text)
         files = 0
-        with tqdm(
-            total=len(searcher), desc="export", unit="photo", disable=not progress or None, delay=2
+        with ProgressBar(
+            total=len(searcher), desc="export", unit="photo", disable=not progress, delay=2
         ) as bar:
             for ids, rows in _read(searcher):
                 cost.add(ids, rows)

@@ -148,6 +148,11 @@ def usual_scheme(balance: Balance | None) -> Scheme:
     return "unit" if balance is None else "balanced"
 
 
+def scheme_of(folder: Path) -> Scheme:
+    """Return the same for a model's folder, without loading the model."""
+    return "balanced" if (folder / FILE).is_file() else "unit"
+
+
 def unit_length(vectors: csr_matrix) -> csr_matrix:
     """Return vectors [n, V] with length 1, float32; rows of zeros stay."""
     rows = csr_matrix(vectors, dtype=np.float32)

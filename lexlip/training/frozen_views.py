@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
-from tqdm import tqdm
 
 from lexlip.config import Config
 from lexlip.device import autocast, pick_precision
@@ -20,6 +19,7 @@ from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ConfigError
 from lexlip.machine import cores
 from lexlip.processes import worker_context
+from lexlip.progress import ProgressBar
 from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run
@@ -91,11 +91,11 @@ def encode_views(
     precision = pick_precision(config.optim.precision, device)
     if processes.first:
         count, size = config.data.views, tokens.nbytes / 1e9
-        tqdm.write(f"encoding {count} views of {len(indices)} photos once, {size:.1f} GB", sys.stderr)
+        ProgressBar.write(f"encoding {count} views of {len(indices)} photos once, {size:.1f} GB", sys.stderr)
     training = encoder.training
     encoder.eval()  # without the body's dropout
-    with tqdm(
-        total=len(places), desc="views of photos", unit="view", delay=2, disable=not processes.first or None
+    with ProgressBar(
+        total=len(places), desc="views of photos", unit="view", delay=2, disable=not processes.first
     ) as bar:
         for samples in loader:
             readable = [(row, view, pixels) for row, _, view, pixels in samples if isinstance(pixels, Tensor)]

@@ -15,7 +15,6 @@ import torch
 import torch.nn.functional as F
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from lexlip.config import Config, ModelConfig
 from lexlip.config_files import to_dict
@@ -30,6 +29,7 @@ from lexlip.models.load import load_initial
 from lexlip.models.model_folder import kind_of
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.photo_vectors import PhotoPixels
+from lexlip.progress import ProgressBar
 from lexlip.registry import MODELS, load_class
 from lexlip.vocabulary import Vocabulary, tokenize_captions
 
@@ -103,7 +103,7 @@ def _new_model(config: Config, train: Source, progress: bool) -> tuple[DualEncod
         fit = config.model.head == "fitted" or (config.model.head == "auto" and not model.starts_trained)
         if fit and not fit_text_head(model, captions, progress) and progress:
             why = "the text encoder's states do not tell words apart: the heads start at random"
-            tqdm.write(why, sys.stderr)
+            ProgressBar.write(why, sys.stderr)
     elif config.model.head == "fitted":
         if type(model) is not Dense:
             raise ConfigError(
@@ -339,7 +339,7 @@ def _states_of_words(model: LexLIP, captions: Sequence[str], progress: bool) -> 
     encoder = model.text_encoder
     states, columns = [torch.empty(0, encoder.width)], [torch.empty(0, dtype=torch.int64)]
     starts = range(0, len(captions), BATCH)
-    for start in tqdm(starts, "fitting the heads", unit="batch", delay=2, disable=not progress or None):
+    for start in ProgressBar(starts, "fitting the heads", unit="batch", delay=2, disable=not progress):
         ids, mask = encoder.tokenize(captions[start : start + BATCH])
         found = torch.from_numpy(model.vocabulary.lookup(ids.numpy()))
         known = mask & (found >= 0)

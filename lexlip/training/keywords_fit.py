@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.sparse import csc_matrix, csr_matrix, vstack
-from tqdm import tqdm
 
+from lexlip.progress import ProgressBar
 from lexlip.sparse.balance import unit_length
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk
@@ -41,7 +41,7 @@ def fit_keywords(
     captioned, own = csc_matrix(said), unit_length(of_words)
     column_of = {word: column for column, word in enumerate(words)}
     rows = []
-    for column, word in enumerate(tqdm(words, "words that stand alone", delay=2, disable=None)):
+    for column, word in enumerate(ProgressBar(words, "words that stand alone", delay=2)):
         forms = [column_of[form] for form in (word, other_number(word)) if form in column_of]
         photos = np.unique(captioned[:, forms].indices)
         query = own[column]

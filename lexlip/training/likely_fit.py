@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
-from tqdm import tqdm
 
 from lexlip.data import Source
 from lexlip.device import autocast, pick_precision
 from lexlip.models.dual_encoder import to_rows
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoPixels
+from lexlip.progress import ProgressBar
 from lexlip.sparse.likely import LikelyWords, scaled
 from lexlip.vocabulary import caption_words
 
@@ -44,7 +44,7 @@ def fit_likely(
     optimizer = torch.optim.Adam([scale, bias, inputs, outputs], RATE)
     rows = scaled(vectors)
     drawn = np.random.default_rng(seed).choice(number, (STEPS, BATCH), p=weights / weights.sum())
-    for step, batch in enumerate(tqdm(drawn, "words that people say", delay=2, disable=None)):
+    for step, batch in enumerate(ProgressBar(drawn, "words that people say", delay=2)):
         for group in optimizer.param_groups:
             group["lr"] = RATE * (1 - step / STEPS)
         x = torch.from_numpy(rows[batch].toarray())

@@ -18,7 +18,6 @@ from scipy.cluster.vq import kmeans2
 from scipy.sparse import csr_matrix, vstack
 from scipy.sparse.linalg import svds
 from torch import Tensor
-from tqdm import tqdm
 
 from lexlip.data import Source
 from lexlip.errors import ModelError
@@ -26,6 +25,7 @@ from lexlip.models.contract import Encoder
 from lexlip.models.load import load_model
 from lexlip.objectives.compared import TaughtScores
 from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.progress import ProgressBar
 from lexlip.sparse.balance import unit_length
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
@@ -187,7 +187,7 @@ def find_teacher(name: str, source: Source, folder: Path, processes: Processes) 
         model = load_model(name, str(processes.device))
         found = _kept(file)
         if found is None or not found.fits(model.identity, source):
-            tqdm.write(f"{model.identity} encodes {len(source)} photos once, to teach", sys.stderr)
+            ProgressBar.write(f"{model.identity} encodes {len(source)} photos once, to teach", sys.stderr)
             with writing_run(folder):
                 Teacher.encoding(model, source).save(file)
     processes.wait()

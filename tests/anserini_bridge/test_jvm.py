@@ -33,7 +33,7 @@ DAMAGE = (
 CLOSED = f"the index at {INDEX} was closed: open it again"
 MEMORY = f"Java ran out of memory at {INDEX} (why): pass a smaller k or memory_mb, or raise the limit with"
 FAILURE = (
-    f"Lucene failed at {INDEX} ({{}}: why): check permissions and free disk space, or build the index again"
+    f"Lucene failed at {INDEX} ({{}}: why): check permissions and free disk space, or build the index anew"
 )
 
 

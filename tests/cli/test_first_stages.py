@@ -19,7 +19,7 @@ from lexlip.models.dense import Dense
 from lexlip.search.stages.dense import DenseMetadata, open_vectors
 from tests.cli.interrupted import encoding
 from tests.cli.test_evaluate import write_karpathy
-from tests.cli.test_index import error
+from tests.cli.test_index import ELSEWHERE, error
 from tests.conftest import write_photos
 from tests.reference.ranking import naive_recall
 from tests.search.indexes import change_header
@@ -190,7 +190,7 @@ def test_folders_that_are_no_index_are_left_alone(here: Run, model: str) -> None
         here("index", "photos", "--model", model, "--index", "mine/notes.txt", code=2)
     )
     says = error(here("index", "photos", "--model", model, "--index", "mine/notes.txt/index", code=2))
-    assert says == "cannot write the index mine/notes.txt/index: Not a directory"
+    assert says == "cannot write the index mine/notes.txt/index: Not a directory" + ELSEWHERE
     with replace_index(Path(".lexlip")) as folder:
         says = error(here("index", "photos", "--model", model, code=2))
         shutil.rmtree(folder)

@@ -11,6 +11,7 @@ from anserini_bridge import ImpactSearcher, read_metadata
 from tests.conftest import write_photos
 
 Run = Callable[..., Any]
+ELSEWHERE = "; to make it elsewhere, give --index ELSEWHERE"
 
 
 def error(result: Any) -> str:
@@ -36,7 +37,8 @@ def test_without_a_source_it_is_the_current_folder(
 ) -> None:
     monkeypatch.chdir(photos)
     assert lexlip("index").stdout.startswith("6 photos, ")
-    assert lexlip("index").stdout.startswith("6 photos, ")  # the index is no photo
+    again = lexlip("index").stdout
+    assert again.startswith("0 added, 0 changed, 0 deleted, 6 unchanged, ")  # the index is no photo
 
 
 def test_json(lexlip: Run, photos: Path) -> None:
@@ -224,17 +226,26 @@ def test_a_folder_of_other_files_is_not_written_to(lexlip: Run, photos: Path) ->
 def test_an_index_folder_that_cannot_be_made(lexlip: Run, photos: Path) -> None:
     Path("file").touch()
     says = error(lexlip("index", "photos", "--index", "file/index", code=2))
-    assert says == "cannot write the index file/index: Not a directory"
+    assert says == "cannot write the index file/index: Not a directory" + ELSEWHERE
     if Path("/proc").is_dir():
         says = error(lexlip("index", "photos", "--index", "/proc/index", code=2))
-        assert says == "cannot write the index /proc/index: No such file or directory"
+        assert says == "cannot write the index /proc/index: No such file or directory" + ELSEWHERE
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_an_index_folder_without_permission(lexlip: Run, photos: Path) -> None:
     Path("closed").mkdir(mode=0o500)
     says = error(lexlip("index", "photos", "--index", "closed/index", code=2))
-    assert says == "cannot write the index closed/index: Permission denied"
+    assert says == "cannot write the index closed/index: Permission denied" + ELSEWHERE
+
+
+def test_an_index_where_one_stands_and_may_not_write(
+    lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).absolute() != Path.cwd())
+    says = error(lexlip("index", "photos", code=2))
+    assert says == "cannot write the index .lexlip: Permission denied" + ELSEWHERE
+    assert lexlip("index", "photos", "--index", photos / "index").stdout.startswith("6 photos, ")
 
 
 def test_two_writers(lexlip: Run, photos: Path, model_folder: Path) -> None:
@@ -309,5 +320,5 @@ def test_what_could_not_be_listed_is_named(lexlip: Run, photos: Path) -> None:
     done = json.loads(lexlip("index", "photos", "--json", "--index", "other").stdout)
     assert done["unlisted"] == [{"id": "0.jpg", "reason": "Too many levels of symbolic links", "photos": 1}]
     assert done["missed"] == 1
-    assert lexlip("index", "photos").stderr == f"{says}: the index may lack 1 photo of it\n"
+    assert lexlip("index", "photos", "--anew").stderr == f"{says}: the index may lack 1 photo of it\n"
     assert lexlip("index", "--update", "--prune").stdout.startswith("0 added, 0 changed, 0 deleted, 5 unch")

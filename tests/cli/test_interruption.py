@@ -37,13 +37,14 @@ def test_an_update_that_is_interrupted_changes_nothing(
         assert stdout == ""
         if end == signal.SIGINT:
             assert code == 130
-            assert stderr == "Error: interrupted: nothing was changed; run the same command again to update\n"
+            assert stderr == "Error: interrupted: nothing was changed; run the same command again to go on\n"
         assert Path(".lexlip/index.json").read_bytes() == before
         hits = json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]
         assert {hit["id"] for hit in hits} <= {"0.jpg", "1.jpg", "2.jpg"}
 
     done = lexlip("index", "photos", "--update").stdout
-    assert done.startswith("67 added, 2 changed, 1 deleted, 0 unchanged, ")
+    assert done.startswith("67 added, 2 changed, 1 deleted, 0 unchanged, 32 encoded before, ")
+    assert names(".lexlip") == ["data-1", "index.json", "writer.lock"]
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
@@ -55,7 +56,7 @@ def test_the_old_index_answers_and_the_next_run_completes(
     before = Path(".lexlip/index.json").read_bytes()
     write_photos(tmp_path / "photos", 70)  # so many that some are read ahead
 
-    with encoding(tmp_path, "index", "photos", "--model", model_folder) as process:
+    with encoding(tmp_path, "index", "photos", "--model", model_folder, "--anew") as process:
         assert (tmp_path / ".lexlip" / "data-2").is_dir()
         code, stdout, stderr = process.end(end)
     assert stdout == ""
@@ -68,7 +69,7 @@ def test_the_old_index_answers_and_the_next_run_completes(
 
     assert Path(".lexlip/index.json").read_bytes() == before
     assert len(json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]) <= 3
-    done = lexlip("index", "photos", "--workers", "0").stdout
+    done = lexlip("index", "photos", "--workers", "0", "--anew").stdout
     assert re.match(r"70 photos, \d+ postings(, 32 encoded before)?, ", done)
     assert "encoded before" in done or end == signal.SIGKILL  # which loses the last two seconds
     folder = json.loads(Path(".lexlip/index.json").read_text())["directory"]

@@ -68,15 +68,18 @@ def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing
     tars[1].write_bytes(whole)
     write_tars(tmp_path / "tars", 1, first=3)
     done = by_cluster(lexlip, model_folder)
-    assert (done["photos"], done["resumed"], done["unlisted"]) == (28, 14, [])
+    assert (done["photos"], done["unchanged"], done["unlisted"]) == (28, 14, [])
     index("tars/*.tar", "one", model_folder)
     assert answers(tmp_path / "many") == answers(tmp_path / "one")
     folders = {path.name for path in (tmp_path / "many").iterdir()} - {"index.json", "writer.lock"}
     assert folders == {former, read_sharded(tmp_path / "many").directory}  # the one before stays
 
     written = (tmp_path / "many" / "index.json").read_bytes()
-    assert by_cluster(lexlip, model_folder)["resumed"] == 28
+    assert by_cluster(lexlip, model_folder)["unchanged"] == 28
     assert (tmp_path / "many" / "index.json").read_bytes() == written
+    assert by_cluster(lexlip, model_folder, "--anew").keys().isdisjoint({"added", "unchanged"})
+    assert (tmp_path / "many" / "index.json").read_bytes() != written
+    assert answers(tmp_path / "many") == answers(tmp_path / "one")
 
 
 @pytest.mark.usefixtures("cluster")
@@ -96,7 +99,7 @@ def test_without_free_processors_it_ends_and_with_one_it_makes_all_shards(
         assert answers(tmp_path / "many") == was
     with processors_taken(but=1):
         done = by_cluster(lexlip, model_folder)
-        assert (done["photos"], done["resumed"], done["unlisted"]) == (21, 7, [])
+        assert (done["photos"], done["unchanged"], done["unlisted"]) == (21, 7, [])
 
 
 @pytest.mark.slow

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher
 from lexlip.data import open_source
+from lexlip.data.facts import Facts
 from lexlip.errors import DataError
 from lexlip.indexing.dense import index_vectors
 from lexlip.indexing.impact import index_photos
+from lexlip.indexing.journal import Journal
 from lexlip.indexing.report import Indexed
 from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
@@ -147,7 +150,7 @@ def test_a_full_disk_is_one_sentence(
         return connection  # type: ignore[no-any-return]
 
     monkeypatch.setattr(sqlite3, "connect", small)
-    with pytest.raises(DataError, match=r"^cannot write the index .*: database or disk is full$"):
+    with pytest.raises(DataError, match=r"^cannot write the index .*: database or disk is full; to"):
         index(model, photos, tmp_path / "index")
 
 
@@ -163,6 +166,29 @@ def test_dense_vectors_too(photos: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert resumed.ids == whole.ids
     rows = [[found.vectors.reconstruct(row) for row in range(PHOTOS)] for found in (resumed, whole)]
     np.testing.assert_array_equal(*rows)
+
+
+def test_some_photos_only_and_what_is_forgotten(photos: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    source = open_source(photos)
+
+    def journal(topk: int, indices: list[int] | None = None) -> Journal:
+        return Journal(folder, {"topk": topk}, source, listed_now(photos), 4, np.int32, indices)
+
+    with journal(8) as kept:
+        one = csr_matrix(np.ones((1, 4), np.int32))
+        kept.keep([([source.items[0].id], one, [(0, Facts())])])
+        assert kept.missing == list(range(1, PHOTOS))
+    with journal(8, [1, 2]) as kept:
+        assert (kept.kept, kept.missing) == ([], [1, 2])
+    with journal(8, [0, 2]) as kept:
+        assert (kept.kept, kept.missing) == ([0], [2])
+    journal(16).forget()
+    assert (folder / "unfinished").is_dir()  # another command goes on with it
+    journal(8).forget()
+    journal(8).forget()
+    assert list(folder.iterdir()) == []
 
 
 def interrupt(make: Callable[[], Indexed], model: LexLIP | Dense, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -402,7 +402,7 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     scandir, opened = os.scandir, os.open
 
     def fail(path: Any, *rest: Any) -> None:
-        if Path(os.fsdecode(path)).name in names:
+        if not isinstance(path, int) and Path(os.fsdecode(path)).name in names:
             raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "scandir", lambda path: fail(path) or scandir(path))

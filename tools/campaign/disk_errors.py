@@ -30,7 +30,7 @@ COMMANDS = {
     "optimize": ("optimize", "--index", "library/.lexlip"),
     "shards": ("optimize", "--index", "library/.lexlip"),  # an index in shards
     "update": ("index", "--update", "--index", "library/.lexlip"),
-    "index": ("index", "library", "--index", "library/.lexlip", "--model"),
+    "index": ("index", "library", "--anew", "--index", "library/.lexlip", "--model"),
     "bm25": ("index", "library", "--index", "library/.lexlip", "--model", "bm25"),
     "dense": ("index", "library", "--index", "library/.lexlip", "--model"),
 }

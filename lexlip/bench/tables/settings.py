@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tqdm import tqdm
-
 from lexlip.models.contract import Encoder
+from lexlip.progress import ProgressBar
 from lexlip.retrieval.engine import EngineName
 from lexlip.sparse.balance import usual_scheme
 from lexlip.sparse.quantize import Scheme
@@ -53,9 +52,9 @@ class TableSettings:
         """Return how a model's documents are quantised."""
         return self.scheme or usual_scheme(model.balance)
 
-    def bar(self, what: str, total: int, unit: str) -> tqdm:
-        """Return a progress bar on stderr, if that is a terminal and the work takes over two seconds."""
-        return tqdm(total=total, unit=unit, desc=what, disable=not self.progress or None, delay=2)
+    def bar(self, what: str, total: int, unit: str) -> ProgressBar:
+        """Return a progress bar on stderr, if the work takes over two seconds."""
+        return ProgressBar(total=total, unit=unit, desc=what, disable=not self.progress, delay=2)
 
 
 def topk_name(kept: TopK) -> str:

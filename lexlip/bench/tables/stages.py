@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tqdm import tqdm
-
 from lexlip.bench.response import Timing, time_pairs, time_stage
 from lexlip.bench.tables.first_stages import (
     Measured,
@@ -28,6 +26,7 @@ from lexlip.data import spread
 from lexlip.errors import ConfigError
 from lexlip.measure.pairs import evaluate_pairs
 from lexlip.models.load import compares_pairs
+from lexlip.progress import ProgressBar
 from lexlip.registry import BM25
 from lexlip.search.fusion import Fusion
 from lexlip.training.run_folder import Training, training_of
@@ -224,4 +223,4 @@ def _training(row: Row) -> Training | None:
 
 
 def _bar(stages: Sequence[Measured], progress: bool) -> Iterator[Measured]:
-    yield from tqdm(stages, unit="model", desc="response", disable=not progress or None, delay=2)
+    yield from ProgressBar(stages, unit="model", desc="response", disable=not progress, delay=2)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
 from anserini_bridge import folder_megabytes, replace_index
 from lexlip.bench.corpus.distractors import gaussian, recombined
@@ -19,6 +18,7 @@ from lexlip.indexing.bm25 import write_captions
 from lexlip.measure.bm25_recall import draw
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.models.contract import Encoder
+from lexlip.progress import ProgressBar
 from lexlip.registry import BM25
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents
@@ -69,7 +69,7 @@ def _documents(vectors: PoolVectors, photos: int | None) -> Documents:
 
 
 def _write_vectors(
-    folder: Path, documents: Documents, model: Encoder, name: str, ann: Ann, bar: tqdm
+    folder: Path, documents: Documents, model: Encoder, name: str, ann: Ann, bar: ProgressBar
 ) -> None:
     from lexlip.indexing.dense import save_vectors  # Faiss is of the extra dense
     from lexlip.search.engines.faiss_index import FaissIndex, make_faiss

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scipy.sparse import csr_matrix
-from tqdm import tqdm
 
 from anserini_bridge import ImpactSearcher, ImpactWriter
+from lexlip.progress import ProgressBar
 from lexlip.retrieval.engine import Results
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
 from lexlip.sparse.topk import topk
@@ -83,7 +83,7 @@ def write_impacts(
     documents: Iterable[tuple[Sequence[str], csr_matrix]],
     scheme: Scheme = "unit",
     memory_mb: float = 512,
-    progress: tqdm | None = None,
+    progress: ProgressBar | None = None,
 ) -> None:
     """Write several temporary indexes of the same documents together, so that documents are made only once.
 

@@ -125,7 +125,10 @@ class OpenShard:
     def __init__(self, folder: Path, version: str) -> None:
         metadata = read_metadata(folder)
         if checksum(folder / METADATA_FILE) != version:
-            raise CorruptIndex(f"{folder} is not the shard that was indexed: index again, or copy it again")
+            raise CorruptIndex(
+                f"{folder} is not the shard that was indexed: copy it again, or mend it with"
+                " `lexlip index --update --repair`"
+            )
         self.searcher = ImpactSearcher(folder)
         try:
             self.photos = open_photos(folder, metadata)

@@ -5,7 +5,7 @@ const NOTHING = {
 	adjust: [], // marked words that chips write: "dog^2", "+beach", "-person"
 	like: "", // the key of a photo: find similar ones
 	picture: "", // the number of a picture that this tab holds
-	terms: "", // that picture's words, "dog:0.54 snow:0.41": they outlive the tab
+	terms: "", // that picture's heaviest words, "dog:0.54 snow:0.41": they outlive the tab
 	after: "",
 	before: "",
 	folder: "",
@@ -29,7 +29,7 @@ export function writeAddress(query) {
 	const given = new URLSearchParams();
 	for (const name of TEXTS) if (query[name] && query[name] !== NOTHING[name]) given.set(name, query[name]);
 	for (const mark of query.adjust) given.append("adjust", mark);
-	const text = given.toString();
+	const text = given.toString().replaceAll("%3A", ":");
 	return text ? `?${text}` : "./";
 }
 
@@ -48,9 +48,11 @@ export const asked = (query, question) => ({
 /** Equal for queries with the same hits. */
 export const identity = (query) => writeAddress({ ...query, photo: "" });
 
-/** {dog: 0.54} as "dog:0.54". */
-export const writeTerms = (terms) =>
+/** {dog: 0.54} as "dog:0.54"; of many words the heaviest. */
+export const writeTerms = (terms, most = Infinity) =>
 	Object.entries(terms)
+		.sort((a, b) => b[1] - a[1])
+		.slice(0, most)
 		.map(([word, weight]) => `${word}:${Number(weight.toPrecision(6))}`)
 		.join(" ");
 

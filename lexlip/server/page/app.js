@@ -13,9 +13,10 @@ import { Lines, NoHits, Welcome } from "./states.js";
 
 const KEPT = 4; // answers, for Back
 const TELLING = 24; // words of a first visit
+const HEAVIEST = 16; // words of a picture in the address
 const [IDLE, UPDATING] = [20, 1.5]; // seconds between questions for the status
 
-const pictures = new Map(); // by number: {blob, url}; they live as long as the tab
+const pictures = new Map(); // by number: {blob, url}; they live as long as the page
 
 class App extends Component {
 	bar = createRef();
@@ -53,7 +54,8 @@ class App extends Component {
 	go(query, { replace = false, state = {} } = {}) {
 		this.remember();
 		if (writeAddress(query) === writeAddress(this.state.query)) replace = true;
-		history[replace ? "replaceState" : "pushState"](state, "", writeAddress(query));
+		const words = query.picture === this.state.query.picture ? history.state?.words : undefined;
+		history[replace ? "replaceState" : "pushState"]({ ...state, words }, "", writeAddress(query));
 		this.turn(query, 0);
 	}
 
@@ -71,6 +73,12 @@ class App extends Component {
 		const at = this.state.results?.keys.indexOf(key) ?? -1;
 		if (at >= 0) requestAnimationFrame(() => this.grid.current.show(at));
 	}
+
+	/** A sentence; nothing, where there was one, is the start. */
+	ask = (q) => {
+		const { query } = this.state;
+		if (q || query.q) this.go(asked(query, q ? { q } : FILTERS));
+	};
 
 	picture = (blob) => {
 		if (!blob.type.startsWith("image/")) return this.setState({ problem: "this is not a picture" });
@@ -101,7 +109,7 @@ class App extends Component {
 			const picture = pictures.get(query.picture)?.blob ?? null;
 			if (query.picture && !query.terms && !picture)
 				return this.setState({ results: null, problem: "the picture of this address is not kept: drop it here again" });
-			results = new Results(query, picture, this.state.status?.limits?.k ?? Infinity);
+			results = new Results(query, picture, history.state?.words, this.state.status?.limits?.k ?? Infinity);
 			this.setState({ waiting: true });
 			if (!(await this.attempt(() => results.more(signal), () => this.search(scroll, query)))) return;
 			if (signal.aborted) return;
@@ -119,12 +127,12 @@ class App extends Component {
 		if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
 	}
 
-	/** A picture's words go into the address: it can be shared, the picture cannot. */
+	/** A picture's heaviest words go into the address, which can be shared; the history of the tab keeps all. */
 	words(query, results) {
 		const { terms } = results.answer;
 		if (!query.picture || query.terms || !Object.keys(terms).length) return;
-		const named = { ...query, terms: writeTerms(terms) };
-		history.replaceState(history.state, "", writeAddress(named));
+		const named = { ...query, terms: writeTerms(terms, HEAVIEST) };
+		history.replaceState({ ...history.state, words: terms }, "", writeAddress(named));
 		this.keep(identity(named), results);
 		this.setState({ query: named });
 	}
@@ -328,7 +336,7 @@ class App extends Component {
 		return html`
 			<header>
 				<${SearchBar} self=${this.bar} query=${query} pictureUrl=${pictures.get(query.picture)?.url}
-					onSearch=${(q) => q && this.go(asked(query, { q }))} onPicture=${this.picture}
+					onSearch=${this.ask} onPicture=${this.picture}
 					onHome=${(event) => this.follow(event, asked(query, FILTERS))} />
 				${waiting && html`<div class="waiting" aria-hidden="true"></div>`}
 			</header>
@@ -343,7 +351,4 @@ class App extends Component {
 	}
 }
 
-const root = document.createElement("div");
-root.id = "app";
-document.body.append(root);
-render(html`<${App} />`, root);
+render(html`<${App} />`, document.getElementById("app"));

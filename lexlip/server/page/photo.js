@@ -230,15 +230,21 @@ export class PhotoView extends Component {
 		return !this.state.why && !like && !terms;
 	}
 
-	facts({ path, taken, camera, width, height, captions, keywords }) {
+	/** Its name, when it was taken, and its size. */
+	about({ id, taken, width, height }) {
+		const size = width > 0 && `${width} × ${height} pixels`;
+		return html`<h2 class="about">
+			<bdi>${id.split("/").pop()}</bdi> <small>${[taken && takenText(taken), size].filter(Boolean).join(" · ")}</small>
+		</h2>`;
+	}
+
+	facts({ path, camera, captions, keywords }) {
 		const fact = (name, value) => value && html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`;
 		return html`
 			<dl>
 				${captions.length > 0 && fact("captions", captions.map((text, place) => html`<p key=${place}>${text}</p>`))}
 				${fact("keywords", keywords.join(", "))}
-				${fact("taken", taken && takenText(taken))}
 				${fact("camera", camera)}
-				${fact("size", width > 0 && `${width} × ${height} pixels`)}
 				<div><dt>file</dt><dd class="path"><bdi ref=${this.path}>${path}</bdi></dd></div>
 			</dl>
 		`;
@@ -260,6 +266,7 @@ export class PhotoView extends Component {
 				<aside tabindex="-1">
 					${photo &&
 					html`
+						${this.about(photo)}
 						${hasWords && words.length > 0 &&
 						html`<${Cloud} words=${words} terms=${answer?.terms ?? {}} lit=${word ?? pinned} pinned=${pinned}
 							named=${names} onPoint=${this.point} onPin=${this.pin} />`}

@@ -7,10 +7,14 @@ const PAGES = [60, 120, 240, 480]; // first hits come fast, later pages are few
 const OPEN = 12; // pages that are kept unpacked
 
 export class Results {
-	/** Of a query as the address has it, or a picture (Blob); `limit` is the most that the server gives at once. */
-	constructor(query, picture, limit) {
+	/**
+	 * Of a query as the address has it; `picture` is a Blob and `words` are all of its words, where they are known;
+	 * `limit` is the most that the server gives at once.
+	 */
+	constructor(query, picture, words, limit) {
 		this.query = query;
 		this.picture = picture;
+		this.words = words;
 		this.limit = limit;
 		this.answer = null; // the first page: terms, unknown, without, cut, suggestions
 		this.keys = [];
@@ -46,7 +50,8 @@ export class Results {
 		if (adjust.length || !this.picture) {
 			if (!like && !terms) return get("search", q ? { q, adjust, ...how } : { q: adjust.join(" "), ...how }, signal);
 			const body = Object.fromEntries(Object.entries(how).filter(([, value]) => value));
-			return post("search", terms ? { ...body, ...adjusted(readTerms(terms), adjust) } : { ...body, like }, signal);
+			const asked = terms ? adjusted(this.words ?? readTerms(terms), adjust) : { like };
+			return post("search", { ...body, ...asked }, signal);
 		}
 		return postPicture("search", this.picture, how, signal);
 	}

@@ -5,9 +5,12 @@ import { thumbnail } from "./api.js";
 const LENS = html`<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="10.500" cy="10.500" r="6.500" /><path d="m15.500 15.500 5 5" /></svg>`;
 const PICTURE = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3.500" y="4.500" width="17" height="15" rx="2.500" /><path d="m4 16 4.500-4.500 4 4L15 13l5 4.500" /><circle cx="15.500" cy="9" r="1.400" /></svg>`;
 
+/** What somebody has typed before the page was ready. */
+const typed = () => document.querySelector("header input").value;
+
 export class SearchBar extends Component {
 	field = createRef();
-	state = { text: this.props.query.q, of: this.props.query.q };
+	state = { text: this.props.query.q || typed(), of: this.props.query.q };
 
 	static getDerivedStateFromProps({ query }, { of }) {
 		return query.q === of ? null : { text: query.q, of: query.q };
@@ -15,6 +18,7 @@ export class SearchBar extends Component {
 
 	componentDidMount() {
 		this.props.self.current = this;
+		this.field.current.focus(); // which it loses as it is drawn over
 	}
 
 	focus() {
@@ -32,7 +36,7 @@ export class SearchBar extends Component {
 		const picture = (query.picture || query.terms) && { url: pictureUrl, what: "like this picture" };
 		const given = like || picture;
 		return html`
-			<form class="search" role="search" onSubmit=${this.submit}>
+			<form class="search" role="search" action="./" onSubmit=${this.submit}>
 				<a class="home" href="./" onClick=${onHome} aria-label="LexLIP: start again"><b>Lex</b>LIP</a>
 				<div class="field">
 					${given &&

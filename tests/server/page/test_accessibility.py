@@ -86,6 +86,7 @@ def test_twice_as_large(visit: Visit, site: str) -> None:
 def test_by_keyboard_alone(visit: Visit, site: str) -> None:
     page = visit(site)
     ready(page)
+    page.keyboard.press("Tab")
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.type("dog snow")

@@ -40,7 +40,14 @@ def test_a_photo_is_opened_and_left(visit: Visit, site: str, collection: Collect
     photo = collection.photo(key)
     expect(dialog.locator(".cloud button")).to_have_count(len(photo["words"]))
     expect(dialog.locator(".path")).to_have_text(photo["path"])
-    expect(dialog.get_by_text("Pixel 8" if photo["camera"] else "pixels").first).to_be_visible()
+    about = dialog.get_by_role("heading").first
+    expect(about).to_contain_text(photo["id"].rpartition("/")[2])
+    expect(about).to_contain_text(f"{photo['width']} × {photo['height']} pixels")
+    assert about.bounding_box()["y"] < dialog.locator(".cloud").bounding_box()["y"]
+    if photo["taken"]:
+        expect(about).to_contain_text(photo["taken"][:4])
+    if photo["camera"]:
+        expect(dialog.get_by_text(photo["camera"])).to_be_visible()
     expect(dialog.get_by_role("link", name="open original")).to_have_attribute(
         "href", f"api/photos/{key}/original"
     )

@@ -20,7 +20,7 @@ from lexlip.cli.demo import PHOTOS
 from tests.conftest import ROOT
 from tests.server.page.conftest import HEIGHTS
 from tests.server.page.test_photo import brightness
-from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, until
+from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, shown, until
 
 Visit = Callable[..., Page]
 
@@ -161,6 +161,10 @@ def test_a_picture_finds_itself(visit: Visit, real: str, photos: Path) -> None:
     expect(page.locator(".hit").first).to_be_visible(timeout=60_000)
     expect_hits(page, ["coffee.jpg"], 1)
     terms = asked(page)["terms"]
+    assert len(page.url) < 300
+    found = shown(page, 9)
+    page.reload()
+    expect_hits(page, found, 9)  # by all words
     again = visit(f"{real}?{page.url.partition('?')[2]}", base_url=real)
     expect_hits(again, ["coffee.jpg"], 1)
     assert asked(again)["terms"] == terms

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.server.page.conftest import HEIGHTS
 from tests.server.page.stand_in import PAGE, Collection, key_of
@@ -105,6 +105,46 @@ def test_a_sentence_finds_photos(visit: Visit, site: str, collection: Collection
     assert page.title() == "dog in the snow · LexLIP"
     expect(page.locator("[aria-live=polite]")).to_have_text(re.compile("^(the first 60|100) photos$"))
     expect(page.locator("[data-index='0'] img")).to_have_attribute("alt", "dog 62 %, snow 38 %")
+
+
+def test_one_can_type_before_the_page_and_its_data_have_come(visit: Visit, site: str) -> None:
+    page = visit("about:blank")
+    held: dict[str, Route] = {}
+    for some in ("app.js", "/api/"):
+        page.route(re.compile(some), lambda route: held.update({route.request.url: route}), times=3)
+    page.goto(site, wait_until="commit")
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_focused()
+    page.keyboard.type("dog sn")
+    until(page, lambda: held)
+    assert [url for url in held if "/api/" in url] == []
+    held.pop(f"{site}app.js").continue_()
+    expect(page.get_by_role("heading")).to_have_text("Photos, found by what is on them")
+    until(page, lambda: len(held) == 3)  # the status, the facets, the telling words
+    expect(field).to_be_focused()
+    page.keyboard.type("ow")
+    expect(field).to_have_value("dog snow")
+    for route in held.values():
+        route.continue_()
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-word=snow]")).to_be_visible()
+    assert asked(page) == {"q": ["dog snow"]}
+
+
+def test_enter_in_an_emptied_field_is_the_start(visit: Visit, site: str) -> None:
+    page = visit(f"{site}?q=dog&folder=garden&sort=date")
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("dog")
+    expect(page.locator(".hit").first).to_be_visible()
+    field.fill(" ")
+    page.keyboard.press("Enter")
+    expect(page.locator(".welcome")).to_be_visible()
+    assert asked(page) == {"sort": ["date"]}
+    page.keyboard.press("Enter")  # there was nothing to empty
+    page.go_back()
+    expect(page.locator(".hit").first).to_be_visible()
+    expect(field).to_have_value("dog")
 
 
 def test_photos_keep_their_shape(visit: Visit, site: str, collection: Collection) -> None:

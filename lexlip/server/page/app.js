@@ -1,5 +1,5 @@
 // The page: the address says what is asked, the server answers, and the parts show it.
-import { Component, Fragment, createRef, html, photos, render } from "./html.js";
+import { Component, Fragment, count, createRef, html, photos, render } from "./html.js";
 import { FILTERS, asked, asks, identity, isFiltered, readAddress, writeAddress, writeTerms } from "./address.js";
 import { Gone, Problem, get } from "./api.js";
 import { multiplied } from "./marks.js";
@@ -190,12 +190,20 @@ class App extends Component {
 		}, seconds * 1000);
 	}
 
-	saying({ length, done, cut, answer }) {
+	saying({ length, done, well, cut, answer }) {
 		if (!length) return "no photo fits";
 		if (cut === 0) return "nothing fits well; showing what comes nearest";
-		if (cut !== null) return `${photos(cut)} fit${cut === 1 ? "s" : ""}`;
-		if (done) return photos(length);
-		return answer.cut === null || answer.cut === undefined ? `the first ${photos(length)}` : `more than ${photos(length)} fit`;
+		const fit = (number) => `${photos(number)} fit${number === 1 ? "s" : ""}`;
+		const known = (of) => (of ?? null) !== null;
+		const end = cut ?? (done ? length : null); // null: more fit than are loaded
+		if (well !== null) {
+			const inPart = end === null ? ", more in part" : `, ${count(end - well)} in part`;
+			return `${fit(well)} well${well === end ? "" : inPart}`;
+		}
+		if (cut !== null) return fit(cut);
+		if (done) return known(answer.well) ? `${fit(length)} well` : photos(length);
+		if (!known(answer.cut)) return `the first ${photos(length)}`;
+		return `more than ${photos(length)} fit${known(answer.well) ? " well" : ""}`;
 	}
 
 	async start() {

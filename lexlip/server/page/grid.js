@@ -18,7 +18,8 @@ export function shares(hit) {
 
 const nameOf = (id) => id.slice(id.lastIndexOf("/") + 1);
 
-function belowText(results) {
+function lineText(results, index) {
+	if (index !== results.cut) return "from here on, photos fit in part";
 	const words = results.wordsBelow();
 	const joined = results.together > 1 ? "and" : "or";
 	const all = Object.keys(results.answer.terms).length;
@@ -115,7 +116,8 @@ export class Grid extends Component {
 		}
 		const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
 		for (; this.laid < results.length; this.laid++) {
-			if (this.laid === results.cut) this.rows.line((width < 560 ? 6.5 : 5) * rem);
+			const { cut, well } = results;
+			if (this.laid === cut || (this.laid === well && well !== 0)) this.rows.line((width < 560 ? 6.5 : 5) * rem);
 			this.rows.add(results.ratios[this.laid]);
 		}
 		if (ended && !this.ended) {
@@ -210,12 +212,12 @@ export class Grid extends Component {
 		`;
 	}
 
-	line({ top, height }) {
+	line({ index, top, height }) {
 		const { results } = this.props;
 		return html`
-			<li key="line" class=${results.cut ? "line" : "line nothing"}
+			<li key=${`line ${index}`} class=${results.cut ? "line" : "line nothing"}
 				style=${{ top: `${top}px`, height: `${height - this.rows.gap}px` }}>
-				<span dir="auto">${belowText(results)}</span>
+				<span dir="auto">${lineText(results, index)}</span>
 			</li>
 		`;
 	}
@@ -236,13 +238,13 @@ export class Grid extends Component {
 		});
 		const inside = new Set(items.map(([index]) => index));
 		for (const index of this.pictures) if (!inside.has(index)) this.pictures.delete(index);
-		const line = lines[0];
+		const from = (index) => lines.filter((line) => line.index <= index).length;
+		const part = (place) => items.filter(([index]) => from(index) === place).map((item) => this.hit(...item));
 		return html`
 			<ul class="grid" ref=${this.root} style=${{ height: `${this.rows.height}px` }} aria-label="photos"
 				onKeyDown=${this.keys}>
-				${items.filter(([index]) => !line || index < line.index).map((item) => this.hit(...item))}
-				${line && this.line(line)}
-				${items.filter(([index]) => line && index >= line.index).map((item) => this.hit(...item))}
+				${part(0)}
+				${lines.map((line, place) => [this.line(line), part(place + 1)])}
 			</ul>
 		`;
 	}

@@ -19,7 +19,8 @@ export class Results {
 		this.answer = null; // the first page: terms, unknown, without, cut, suggestions
 		this.keys = [];
 		this.ratios = [];
-		this.cut = null; // the number of hits that fit; null: all so far
+		this.well = null; // the number of hits that fit well; null: all so far, or nobody knows
+		this.cut = null; // the number of hits that fit, well or in part; null: all so far
 		this.below = new Map(); // by word the hits beyond the cut that share it
 		this.together = 0; // the most words that one of them shares
 		this.done = false;
@@ -58,10 +59,11 @@ export class Results {
 
 	add(hits) {
 		const start = this.keys.length;
-		const cut = this.query.sort === "match" ? this.answer.cut : null;
+		const { cut = null, well = null } = this.query.sort === "match" ? this.answer : {};
 		const light = [];
 		for (const hit of hits) {
-			if (cut !== null && cut !== undefined && hit.score < cut) {
+			if (well !== null && hit.score < well) this.well ??= this.keys.length;
+			if (cut !== null && hit.score < cut) {
 				this.cut ??= this.keys.length;
 				const words = Object.entries(hit.words ?? {});
 				this.together = Math.max(this.together, words.length);

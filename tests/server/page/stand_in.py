@@ -71,6 +71,8 @@ class Collection:
     """Whether answers have words: not for dense vectors."""
     cut: float | None = None
     """Scores below it are beyond the honest end."""
+    well: float | None = None
+    """Scores from it on fit well."""
     limit: int = 1000
     delay: float = 0.0
     """Seconds before a search answers."""
@@ -146,6 +148,7 @@ class Collection:
             "unknown": unknown if self.words else [],
             "without": without,
             "cursor": str(start + k) if start + k < len(found) else None,
+            "well": self.well,
             "cut": self.cut,
             "suggestions": sorted(often, key=lambda word: -often[word])[:6] if self.words else [],
         }

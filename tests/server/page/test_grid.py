@@ -110,6 +110,34 @@ def test_the_honest_end(visit: Visit, site: str, collection: Collection) -> None
     assert "below" in (below.locator("..").get_attribute("class") or "")
 
 
+def test_what_fits_well_and_what_in_part(visit: Visit, site: str, collection: Collection) -> None:
+    scores = [hit["score"] for hit in collection.search({"q": "dog snow", "k": 1000})["hits"]]
+    collection.well, collection.cut = scores[2], 0.92
+    well, fit = (sum(score >= end for score in scores) for end in (collection.well, collection.cut))
+    assert 1 < well < fit < 60
+    page = visit(f"{site}?q=dog+snow")
+    expect(page.locator("[aria-live=polite]")).to_have_text(f"{well} photos fit well, {fit - well} in part")
+    for place, (first, text) in enumerate([(well, "fit in part"), (fit, "show less of “dog” and “snow”")]):
+        line = page.locator(".line").nth(place)
+        line.scroll_into_view_if_needed()
+        expect(line).to_have_text(f"from here on, photos {text}")
+        around = [page.locator(f"[data-index='{index}']") for index in (first - 1, first)]
+        places = [each.bounding_box() for each in (around[0], line, around[1])]
+        tops = [place["y"] for place in places if place]
+        assert len(tops) == 3
+        assert tops == sorted(tops)
+        dim = ["below" in (each.locator("..").get_attribute("class") or "") for each in around]
+        assert dim == [False, first == fit]
+
+
+def test_all_that_is_loaded_fits_well(visit: Visit, site: str, collection: Collection) -> None:
+    collection.well = collection.cut = 0.0
+    number = len(collection.search({"q": "dog snow", "k": 1000})["hits"])
+    page = visit(f"{site}?q=dog+snow")
+    shown = f"{number} photos fit well" if number <= 60 else "more than 60 photos fit well"
+    expect(page.locator("[aria-live=polite]")).to_have_text(shown)
+
+
 def test_the_honest_end_names_what_is_shared(visit: Visit, site: str, collection: Collection) -> None:
     for photo in collection.photos[10:]:
         photo.words = {"two": 0.4}

@@ -19,8 +19,8 @@ KEYWORDS = 1.0  # what keyword queries weigh beside captions
 RIDGE = 1e-3
 GATE_LOSS = 0.01  # right photos that are lost because the query is taken for nonsense
 LOSS = 0.015  # and in all; at most 0.05 shall be lost of other photos too
-FITTING = 0.486  # of the photos that are said to fit a caption well
-FITTING_WORDS = 0.6  # and of those that are said to fit keywords well
+FITTING = 0.49  # of the photos that are said to fit a caption well
+FITTING_WORDS = 0.54  # and of those that are said to fit one or two keywords well
 WELL_SIZE = 1_000  # photos: among fewer too few fit, and what fills larger collections has few captions
 PENALTY = 10.0  # what a photo that does not fit costs, beside a query with a right one
 LOW = 0.02  # the quantile of the right photos' scores
@@ -175,26 +175,30 @@ def _fit_tail(used: Sequence[Observation]) -> dict[str, float]:
 def _fit_well(used: Sequence[Observation], calibration: Calibration) -> dict[str, float]:
     """Fit from which share of the best score on photos fit well.
 
-    FITTING of what is there fits captions, and most captions have their photo there; FITTING_WORDS of it fits
-    keywords, and most that fits them is there. All shares are means over sources. The target has steps, so it
-    is searched for by differential evolution (Storn and Price, 1997).
+    FITTING of what is there fits captions, and most captions have their photo there; of what fits short
+    keywords well, FITTING_WORDS fits. All shares are means over sources. The first target has steps, so it is
+    searched for by differential evolution (Storn and Price, 1997).
     """
     parts: dict[tuple[str, str], list[Observation]] = {}
     for seen in used:
         source, size = seen.group
-        if size == WELL_SIZE:
+        if size == WELL_SIZE and seen.signs.short == (seen.kind == "keywords"):
             parts.setdefault((seen.kind, source), []).append(seen)
     hits = {key: Hits.of(part, calibration) for key, part in parts.items()}
     captions, words = ([hits[key] for key in hits if key[0] == kind] for kind in SENSE)
 
     def loss(weights: Floats) -> float:
-        missing = max(0.0, FITTING - float(np.mean([some.fitting(weights) for some in captions])))
-        missing += max(0.0, FITTING_WORDS - float(np.mean([some.fitting(weights) for some in words])))
-        right = float(np.mean([some.right(weights) for some in captions]))
-        return PENALTY * missing - right - float(np.mean([some.found(weights) for some in words]))
+        fitting, right = np.mean([(some.fitting(weights), some.right(weights)) for some in captions], axis=0)
+        return float(PENALTY * max(0.0, FITTING - fitting) - right)
+
+    def enough(share: float) -> bool:
+        weights = np.array([share, *[0.0] * len(WELL)])
+        return float(np.mean([some.fitting(weights) for some in words])) >= FITTING_WORDS
 
     bounds = [(0.3, 3.0), *[(-1.5, 1.0)] * len(WELL)]
-    return _named(WELL, differential_evolution(loss, bounds, seed=0, maxiter=150, polish=False).x)
+    found = differential_evolution(loss, bounds, seed=0, maxiter=150, polish=False).x
+    short = next((share for share in np.linspace(0.3, 1, 71) if enough(share)), 1.0)
+    return {**_named(WELL, found), "short": _rounded(short)}
 
 
 @dataclass(frozen=True)
@@ -234,11 +238,6 @@ class Hits:
         """Return the share of what fits well that fits indeed, the mean of all queries."""
         well = self.well(weights)
         return float(np.mean((well & self.fits).sum(axis=1) / well.sum(axis=1)))
-
-    def found(self, weights: Floats) -> float:
-        """Return the share of what fits that is said to fit well."""
-        fits = int(self.fits.sum())
-        return int((self.well(weights) & self.fits).sum()) / max(fits, 1)
 
     def right(self, weights: Floats) -> float:
         """Return the share of queries with a right photo among what fits well."""

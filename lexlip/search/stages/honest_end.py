@@ -10,8 +10,9 @@ finds words for any sentence, even for "xyzzy". So the end depends on the query.
 2. **Where do the photos end?** Otherwise the end is a low quantile of the right photos' scores, which rises
    with the best score, with the fiftieth, and with the number of the sentence's words.
 
-Many photos above this end fit in part only. Those fit well that come near the best score, the nearer the more
-photos come near it: about half of them have half of the sentence's words in their captions.
+Many photos above this end fit in part only. Those fit well that come near the best score: how near, depends
+on the second and the tenth score, but for one or two words it is a constant share of the best one. About half
+of them have half of the sentence's words in their captions.
 
 All three models are linear, so a `Calibration` is some numbers, in the model's folder: `tools/honest_end.py`
 measures them (docs/honest_end.md). They hold for sentences in an index of words with the quantisation that
@@ -33,6 +34,7 @@ from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import HONEST_END as FILE
 from lexlip.models.model_folder import damaged, read_description
 from lexlip.retrieval.answer import NO_ENDS, Ends
+from lexlip.sparse.keywords import FEW
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ HEAD = 5  # hits whose words are looked at
 
 GATE = ("best", "own", "held", "number", "none", "size")
 TAIL = ("best", "last", "size", "words")
-WELL = ("second", "tenth", "short")
+WELL = ("second", "tenth")
 TENTH = 10
 
 
@@ -78,9 +80,9 @@ class Signs:
     words: float
 
     @property
-    def short(self) -> float:
-        """What `words` lacks of that of three words."""
-        return max(0.0, math.log2(4) - self.words)
+    def short(self) -> bool:
+        """Whether the sentence has one or two words of its own, or none."""
+        return self.words <= math.log2(1 + FEW)
 
     @classmethod
     def of(
@@ -123,8 +125,8 @@ class Calibration:
         model: the model's identity.
         gate: the logistic model by sign, and its "constant": positive, if the query is about the photos.
         tail: the lowest score of a right photo, by sign and "constant".
-        well: the share of the best score from which on photos fit well, by sign and "constant"; None: it was
-            not measured.
+        well: the share of the best score from which on photos fit well, by sign and "constant", and that of
+            short queries, "short"; None: it was not measured.
         scheme: how documents were quantised, see `lexlip.sparse.quantize`.
     """
 
@@ -135,7 +137,9 @@ class Calibration:
     well: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        parts = [(self.gate, GATE), (self.tail, TAIL), *([] if self.well is None else [(self.well, WELL)])]
+        parts = [(self.gate, GATE), (self.tail, TAIL)]
+        if self.well is not None:
+            parts.append((self.well, ("short", *WELL)))
         for weights, signs in parts:
             if set(weights) != {"constant", *signs}:
                 raise ValueError(f"weights of {', '.join(sorted(weights))}")
@@ -230,7 +234,9 @@ def well_of(signs: Signs, calibration: Calibration) -> float | None:
     """Return the score from which on photos fit well for a query's signs; see `ends`."""
     if calibration.well is None:
         return None
-    share = min(1.0, max(0.0, _linear(signs, calibration.well)))
+    linear = {sign: weight for sign, weight in calibration.well.items() if sign != "short"}
+    share = calibration.well["short"] if signs.short else _linear(signs, linear)
+    share = min(1.0, max(0.0, share))
     return max(share * signs.best, end_of(signs, calibration))
 
 

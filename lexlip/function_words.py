@@ -9,6 +9,8 @@ also French. So are numbers, sizes and people, which stop-word lists often inclu
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Collection
 from functools import lru_cache
 
 ENGLISH = """
@@ -88,3 +90,38 @@ def likely_language(text: str) -> str:
     """Return the language of most of a text's function words; English if there are none, or in a tie."""
     words = re.findall(r"[^\W\d_]+", text.lower())
     return max(BY_LANGUAGE, key=lambda language: sum(word in BY_LANGUAGE[language] for word in words))
+
+
+_ROMANCE_AND_DUTCH = frozenset(
+    """
+a ad ai al alla alle allo as ao com con da dal dalla de degli dei del dell della delle dello di do
+dos das e een el em en es est gli het i il in la las le lo los na nas não nell nel nella no num numa o op os
+para per por que sobre su sul sull sulla sus tra um uma un una uno unos van y è
+""".split()
+)
+"""Of Spanish, Italian, Portuguese and Dutch: only to tell that a sentence is not English."""
+
+
+def looks_foreign(text: str, unknown: Collection[str]) -> bool:
+    """Return whether a sentence does not look like English, to a model that lacks half of its content words.
+
+    Most of its letters are not Latin, or it has more function words of another language that are not English,
+    and unknown words with accents after the first ("Zürich"), than of English that are not the other's.
+
+    Args:
+        text: the sentence.
+        unknown: content words that the model lacks.
+    """
+    letters = [letter for letter in text if letter.isalpha()]
+    if unknown and 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) < len(letters):
+        return True
+    languages = [*BY_LANGUAGE.values(), _ROMANCE_AND_DUTCH]
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    lacked = [word for word in unknown if word.lower() not in _ROMANCE_AND_DUTCH]
+    content = sum(not any(word in language for language in languages) for word in words)
+    accented = max(sum(not word.isascii() for word in lacked) - 1, 0) if len(words) > 2 else 0  # crème brûlée
+    english = languages[0]
+    surplus = [
+        sum((word in language) - (word in english) for word in words) + accented for language in languages
+    ]
+    return bool(lacked) and 2 * len(lacked) >= content and max(surplus[1:]) > 0

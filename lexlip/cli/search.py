@@ -13,8 +13,11 @@ from lexlip.cli import options
 from lexlip.plain_text import readable
 from lexlip.queries.query_language import parse_query
 from lexlip.registry import WITH_WORDS
+from lexlip.retrieval.answer import NOT_ENGLISH
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lexlip.models.contract import QueryEncoder
     from lexlip.retrieval.answer import Answer, Hit
     from lexlip.search.answering import How, Sort
@@ -22,10 +25,11 @@ if TYPE_CHECKING:
 
 SUGGESTIONS = 8  # words to search on with, in JSON
 _ADVICE = 'begin it with a word to look for, as in "photo -dog"'
+_MINUS = "begin the query with -- and a word to look for: -- photo -dog"
 
 
 class _Search(click.Command):
-    """Says what to do about a query that begins with a minus, such as -dog, which click takes for options."""
+    """Says what to do about words that begin with a minus, such as -dog, which click takes for options."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)
@@ -40,11 +44,11 @@ class _Search(click.Command):
             if query is None:
                 raise
             said = error.format_message().removesuffix(".")
-            raise click.UsageError(f"{said}; if '{query}' is the query, {_ADVICE}", context) from error
+            raise click.UsageError(f"{said}; if '{query}' is of the query, {_MINUS}", context) from error
 
 
 @click.command(cls=_Search)
-@click.argument("query", required=False)
+@click.argument("query", nargs=-1)
 @click.option("--image", metavar="FILE", help="Search with a picture instead of a sentence.")
 @click.option(
     "--similar", metavar="ID", help="Find photos like one of the index, given its id: its path below SOURCE."
@@ -96,7 +100,7 @@ class _Search(click.Command):
 @click.pass_context
 def search(
     context: click.Context,
-    query: str | None,
+    query: tuple[str, ...],
     image: str | None,
     similar: str | None,
     k: int,
@@ -132,12 +136,17 @@ def search(
     Each hit is shown with its score and, in an index of words, the words that matched, heaviest first. With
     --rerank a cross-encoder orders the first hits by the probability that the sentence describes the photo.
 
-    In an index of words a QUERY may hold +word, which adds a word, -word, which leaves out photos that hold
-    it, and word^2, which multiplies its weight: "two dogs -person snow^2". It needs a word to look for; if it
-    begins with a minus all the same, write -- before it.
+    QUERY is a sentence, with or without quotes around it. In an index of words it may hold +word, which adds
+    a word, -word, which leaves out photos that hold it, and word^2, which multiplies its weight:
+    "two dogs -person snow^2". Without quotes around it, write options first, then -- and the words:
+    -- two dogs -person snow^2. It needs a word to look for.
+
+    A plain negation leaves words out, too: "dog without snow" means "dog -snow". In quotes of its own it is
+    text: 'dog "without snow"'.
     """
+    sentence = " ".join(query) if query else None
     options.check_second_stage(context)
-    if sum(asked is not None for asked in (query, image, similar)) != 1:
+    if sum(asked is not None for asked in (sentence, image, similar)) != 1:
         raise click.UsageError('give a sentence ("two dogs in snow"), --image FILE or --similar ID: only one')
     if image is not None:
         options.refuse(context, ["rerank", "also", "captions"], "is for sentences, not for --image")
@@ -151,7 +160,7 @@ def search(
         raise click.UsageError("-0 is for paths: give -f paths too")
     if shape == "paths" and as_json:
         raise click.UsageError("give -f paths or --json, not both")
-    if query is not None and not query.strip():
+    if sentence is not None and not sentence.strip():
         raise click.UsageError("the query is empty: give a sentence")
     if server is not None:
         _ask_server(context, server)
@@ -214,7 +223,7 @@ def search(
         elif similar is not None:
             answer = photos.similar(similar, k, **how)
         else:
-            answer = photos.text(str(query), k, **how)
+            answer = photos.text(str(sentence), k, **how)
     if html:
         from lexlip.search.contact_sheet import write_contact_sheet
 
@@ -222,6 +231,7 @@ def search(
     if as_json:
         click.echo(json.dumps(answer.to_dict()))
     elif shape == "paths":
+        _show_notes(answer)
         for hit in answer.hits:
             # as they are for other commands; a terminal could obey them
             seen = sys.stdout.isatty() and not null
@@ -255,7 +265,7 @@ def _ask_server(context: click.Context, address: str) -> None:
 
     Server.of(address)  # refused before the model is loaded
     queries = TextQueries(given["model"] or options.DEFAULT_MODEL, given["query_encoder"])
-    answer = search_server(address, given["query"], given["k"], queries, given["query_topk"])
+    answer = search_server(address, " ".join(given["query"]), given["k"], queries, given["query_topk"])
     if given["as_json"]:
         click.echo(json.dumps(answer.to_dict()))
     else:
@@ -271,13 +281,7 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
         filtered: whether photos had to meet further conditions.
     """
     reranking = answer.ms.get("rerank")
-    if answer.unknown:
-        rest = "; hits fit the other words, or what the model guesses" if answer.terms else ""
-        click.echo(f"note: not in the vocabulary: {readable(', '.join(answer.unknown))}{rest}", err=True)
-    if answer.unread:
-        click.echo(
-            f"note: too long for the model, which did not read the end: {readable(answer.unread)}", err=True
-        )
+    _show_notes(answer)
     if kind in WITH_WORDS:
         heaviest = list(answer.terms.items())[:10]
         more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
@@ -287,7 +291,9 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     if not answer.hits:
         photo = "photo that fits the filters" if filtered else "photo"
         shares = "fits" if kind == "dense" else "shares a word with"
-        if answer.without and not parse_query(answer.query).plain:
+        if answer.unmet:
+            click.echo(answer.unmet)
+        elif answer.without and not parse_query(answer.query).plain:
             click.echo(f"the query only leaves words out: {_ADVICE}")
         else:
             click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
@@ -304,6 +310,27 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     click.echo(
         f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms{reranked}", err=True
     )
+
+
+def _show_notes(answer: Answer) -> None:
+    for note in _notes(answer):
+        click.echo(f"note: {readable(note)}", err=True)
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    """Yield how the query was understood."""
+    if answer.foreign:
+        yield NOT_ENGLISH
+    if answer.unknown:
+        rest = "; hits fit the other words, or what the model guesses" if answer.terms else ""
+        yield f"not in the vocabulary: {', '.join(answer.unknown)}{rest}"
+    for word, near in answer.meant.items():
+        yield f"did you mean {' or '.join(near)} by {word}?"
+    for phrase, words in answer.negations.items():
+        left_out = " ".join(f"-{word}" for word in words)
+        yield f"'{phrase}' is read as {left_out}; in double quotes it is text"
+    if answer.unread:
+        yield f"too long for the model, which did not read the end: {answer.unread}"
 
 
 def _probability(hit: Hit) -> str:

@@ -46,7 +46,8 @@ Sentence = Annotated[
     str,
     Field(
         description="What the photos show. In an index of words it may hold marks: +word adds a word, -word"
-        " leaves out photos that hold it, word^2 doubles its weight."
+        " leaves out photos that hold it, word^2 doubles its weight. A negation (dog without snow) leaves out"
+        " words, too, unless it stands in quotation marks."
     ),
 ]
 Add = Annotated[

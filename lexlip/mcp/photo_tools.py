@@ -169,5 +169,6 @@ class PhotoTools:
 def _query(query: str, add: Sequence[str], exclude: Sequence[str]) -> Query:
     asked = parse_query(query, [*(f"+{word}" for word in add), *(f"-{word}" for word in exclude)])
     if not asked.plain:
-        raise DataError("the query is empty: give a sentence, or words to add")
+        empty = "the query only leaves words out" if asked.without else "the query is empty"
+        raise DataError(f"{empty}: give a sentence, or words to add")
     return asked

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lexlip.retrieval.answer import Answer, Hit
+from lexlip.retrieval.answer import NOT_ENGLISH, Answer, Hit
 
 SHOWN = 6  # words of a hit
 OF_QUERY = 10  # words of a query
@@ -20,7 +20,15 @@ def text_of_answer(answer: Answer) -> str:
         lines.append(f"query words: {_words(answer.terms, OF_QUERY, 2)}")
     if answer.unknown:
         lines.append(f"not in the vocabulary: {', '.join(map(quoted, answer.unknown))}")
-    if not answer.hits:
+    if answer.foreign:
+        lines.append(NOT_ENGLISH)
+    for word, near in answer.meant.items():
+        lines.append(f"did you mean {' or '.join(near)} by {quoted(word)}?")
+    for phrase, words in answer.negations.items():
+        lines.append(f"{quoted(phrase)} leaves out {', '.join(words)}; in quotation marks it is text")
+    if answer.unmet:
+        lines.append(quoted(answer.unmet))
+    elif not answer.hits:
         lines.append("no photo fits: try other words, or fewer conditions")
     lines += [_line(hit) for hit in answer.hits]
     if answer.cut is not None and any(hit.score < answer.cut for hit in answer.hits):

@@ -206,7 +206,7 @@ def search_server(address: str, sentence: str, k: int, queries: TextQueries, top
 
     Args:
         address: see `Server.of`.
-        sentence: with marks, as in `lexlip search`; none may leave words out.
+        sentence: with marks, as in `lexlip search`; none may leave words out, and negations are text.
         k: hits.
         queries: the model that made the documents.
         topk: words that the query keeps; None keeps all.
@@ -215,7 +215,7 @@ def search_server(address: str, sentence: str, k: int, queries: TextQueries, top
         ConfigError, DataError: see `Server`; the documents were made with another model, or quantised in
             another way than queries are here.
     """
-    server, query = Server.of(address), parse_query(sentence)
+    server, query = Server.of(address), parse_query(sentence, negations=False)
     if query.without:
         raise ConfigError(f"--server leaves no words out, such as -{query.without[0]}: ask without it")
     clock = time.perf_counter()

@@ -10,17 +10,19 @@
     factor = a number from 0 to 100, such as 2 or 0.5
 
 The sentence that a model encodes is the text with the words that are weighed, and without those that are
-added or left out. A query without marks is a sentence as it stands.
+added or left out. A query without marks is a sentence as it stands, except that plain negations leave words
+out, too: "no dog on the beach" means "on the beach -dog" (see `lexlip.queries.negations`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lexlip.errors import DataError
 from lexlip.plain_text import readable, words_in
+from lexlip.queries.negations import read_negations
 
 MOST = 100.0  # times that a word's weight is multiplied at most
 
@@ -41,7 +43,8 @@ class Query:
         sentence: what a model encodes; may be empty.
         factors: by which the weights of words are multiplied.
         added: words, by their weights in multiples of the heaviest.
-        without: words that photos must not hold.
+        without: words that photos must not hold, those of negations too.
+        negations: the parts of the text that were read as leaving words out, with these words.
 
     Raises:
         QueryError: it holds half a character (a lone surrogate).
@@ -52,6 +55,7 @@ class Query:
     factors: dict[str, float] = field(default_factory=dict)
     added: dict[str, float] = field(default_factory=dict)
     without: tuple[str, ...] = ()
+    negations: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -76,13 +80,21 @@ class Query:
         """The words of all marks."""
         return [*self.factors, *self.added, *self.without]
 
+    def with_negations(self, negations: dict[str, tuple[str, ...]]) -> Query:
+        """Return the query with negations that leave out other words."""
+        read = {word for words in self.negations.values() for word in words}
+        marked = [word for word in self.without if word not in read]
+        words = [word for words in negations.values() for word in words]
+        return replace(self, without=tuple(dict.fromkeys([*marked, *words])), negations=negations)
 
-def parse_query(text: str, adjust: Iterable[str] = ()) -> Query:
+
+def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True) -> Query:
     """Return what a query means; of two marks of a word that say the same kind of thing the later one counts.
 
     Args:
         text: a sentence, with or without marks.
         adjust: marks that change the words without being part of the sentence.
+        negations: whether plain negations leave words out; otherwise they are text.
 
     Raises:
         QueryError: a mark is wrong, or `adjust` has something else.
@@ -97,18 +109,20 @@ def parse_query(text: str, adjust: Iterable[str] = ()) -> Query:
             if mark[0] == "^":
                 kept.append(mark[1])
     sentence = " ".join(kept) if marks else text
+    sentence, read = read_negations(sentence) if negations else (sentence, {})
     for given in adjust:
         mark = _mark(given, "")
         if mark is None:
             raise QueryError(f"{given!r} is not +word, -word or word^2: give one of these")
         marks.append(mark)
-    return Query(
+    query = Query(
         text,
         sentence,
         factors={word: factor for sign, word, factor in marks if sign == "^"},
         added={word: factor for sign, word, factor in marks if sign == "+"},
         without=tuple(dict.fromkeys(word for sign, word, _ in marks if sign == "-")),
     )
+    return query.with_negations(read)
 
 
 def _mark(token: str, place: str) -> tuple[str, str, float] | None:

@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from scipy.sparse import csr_matrix
 
 from lexlip.models.model_folder import check_kind, damaged, model_folder, read_description, read_words
+from lexlip.queries.negations import forms
 from lexlip.queries.query_language import Query
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.saved_weights import SavedWeights
@@ -99,6 +100,14 @@ class TextQueries:
         values = np.array([weights[column] for column in columns], np.float32)
         row = values, np.array(columns, np.int32), np.array([0, len(columns)], np.int32)
         return csr_matrix(row, shape=vector.shape)
+
+    def read(self, query: Query) -> Query:
+        """Return a query whose negations leave out both numbers of a noun, of those that are known."""
+        negations = {}
+        for phrase, words in query.negations.items():
+            known = [form for word in words for form in forms(word) if self.column(form) is not None]
+            negations[phrase] = tuple(known) or words
+        return query.with_negations(negations)
 
     def column(self, word: str) -> int | None:
         """Return a word's column in the vectors; None if it is no word of the vocabulary."""

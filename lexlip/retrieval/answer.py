@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from lexlip.errors import DataError
 
+NOT_ENGLISH = "this does not look like English, which the model knows: say it in English"
+
 
 @dataclass(frozen=True)
 class Hit:
@@ -71,6 +73,10 @@ class Answer:
         well: the score from which on hits fit well; between it and the cut they fit in part. None: not known.
         suggestions: words that tell the hits from other photos.
         unread: the end of a sentence that is too long for the model, which did not read it.
+        negations: parts of the sentence that were read as leaving words out, with these words.
+        meant: for each unknown word, words of photos that are spelled almost like it, nearest first.
+        foreign: whether the sentence does not look like English, and the model lacks its words.
+        unmet: why no photo meets the filters; "" if one does, or there are none.
     """
 
     query: str
@@ -84,6 +90,10 @@ class Answer:
     suggestions: list[str] = field(default_factory=list)
     unread: str = ""
     well: float | None = None
+    negations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    meant: dict[str, list[str]] = field(default_factory=dict)
+    foreign: bool = False
+    unmet: str = ""
 
     @property
     def above_well(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -59,6 +60,10 @@ class FirstStage(Protocol):
         """
         ...
 
+    def read(self, query: Query) -> Query:
+        """Return a query as this index understands its negations: as words to leave out, or as text."""
+        ...
+
     def encode(self, query: str | Query) -> Any:
         """Return a query as `search` takes it; `encoder.encode_image` returns a picture so.
 
@@ -71,6 +76,10 @@ class FirstStage(Protocol):
 
     def unknown(self, query: str | Query) -> list[str]:
         """Return the words of a query that the index cannot know."""
+        ...
+
+    def near(self, word: str, number: int) -> list[str]:
+        """Return words that photos have and that are spelled most like one that the index cannot know."""
         ...
 
     def unread(self, query: str | Query) -> str:
@@ -197,7 +206,13 @@ class WithoutWords:
     def tables(self) -> list[PhotoTable]:
         return [table_of(self.index, self.metadata)]
 
+    def read(self, query: Query) -> Query:
+        return replace(query.with_negations({}), sentence=query.text) if query.negations else query
+
     def unknown(self, query: str | Query) -> list[str]:
+        return []
+
+    def near(self, word: str, number: int) -> list[str]:
         return []
 
     def unread(self, query: str | Query) -> str:

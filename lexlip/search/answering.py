@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -17,6 +17,7 @@ from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo
+from lexlip.retrieval.unmet_filters import why_unmet
 from lexlip.search.paging import Cursor, StaleCursor, digest
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ class Asked:
         key: what tells it from other queries.
         encoded: as the first stage takes it.
         query: the sentence with its marks, if there is one.
-        unknown: see `Answer`.
-        unread: see `Answer`.
+        unknown, unread, meant, foreign: see `Answer`.
         itself: a photo that is not to be found.
         ms: milliseconds that encoding it took.
     """
@@ -70,6 +70,8 @@ class Asked:
     query: Query | None = None
     unknown: Sequence[str] = ()
     unread: str = ""
+    meant: Mapping[str, list[str]] = field(default_factory=dict)
+    foreign: bool = False
     itself: str | None = None
     ms: float = 0.0
 
@@ -297,7 +299,7 @@ def page_of(
         started = time.perf_counter()
         hits = rerank(asked.query.plain if asked.query else "", hits)[first:end]
         times["rerank"] = 1000 * (time.perf_counter() - started)
-    wanted, ids = how.get("suggest", 0), [photo.id for photo in page]
+    wanted, ids, filters = how.get("suggest", 0), [photo.id for photo in page], how.get("filters")
     return Answer(
         query=asked.text,
         terms=terms,
@@ -310,6 +312,10 @@ def page_of(
         cut=ends.cut,
         well=ends.well,
         suggestions=state.stage.suggestions(asked.encoded, ids, wanted, asked.without) if wanted else [],
+        negations=dict(asked.query.negations) if asked.query else {},
+        meant=dict(asked.meant),
+        foreign=asked.foreign,
+        unmet=why_unmet(state.photos, filters) if filters and not found else "",
     )
 
 

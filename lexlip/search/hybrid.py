@@ -66,12 +66,18 @@ class HybridStage:
     def state(self) -> str:
         return f"{self.first.state} | {self.second.state}"
 
+    def read(self, query: Query) -> Query:
+        return self.first.read(query)
+
     def encode(self, query: str | Query) -> Pair:
         plain = query if isinstance(query, str) else query.plain
         return self.first.encode(query), self.second.encode(plain)
 
     def unknown(self, query: str | Query) -> list[str]:
         return self.first.unknown(query)
+
+    def near(self, word: str, number: int) -> list[str]:
+        return self.first.near(word, number)
 
     def unread(self, query: str | Query) -> str:
         return self.first.unread(query)

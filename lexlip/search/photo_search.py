@@ -17,6 +17,7 @@ from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.function_words import looks_foreign
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.fusion import Hybrid
     from lexlip.search.rerank import Reranker
+
+
+MEANT = 3  # words that somebody may have meant by one that is unknown
 
 
 class PhotoSearch:
@@ -316,13 +320,17 @@ class PhotoSearch:
             yield found
 
     def _encode(self, state: IndexState, query: str | Query) -> Asked:
-        asked = query if isinstance(query, Query) else parse_query(query)
+        asked = state.stage.read(query if isinstance(query, Query) else parse_query(query))
         if isinstance(query, str) and not asked.text.strip() and not asked.marked:
             raise QueryError("the query is empty: give a sentence")
         started = time.perf_counter()
         encoded = state.stage.encode(asked)
         ms = 1000 * (time.perf_counter() - started)
-        of_sentence = asked, state.stage.unknown(asked), state.stage.unread(asked)
+        unknown = state.stage.unknown(asked)
+        foreign = looks_foreign(asked.sentence, unknown)
+        meant = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
+        meant = {word: near for word, near in meant.items() if near}
+        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
 
     def _check_no_reranker(self) -> None:

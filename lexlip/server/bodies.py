@@ -97,6 +97,14 @@ class AnswerBody(BaseModel):
     suggestions: list[str]
     unread: str = Field(description="The end of a long sentence, which the model did not read.")
     above_well: int = Field(description="The number of hits that fit well.")
+    negations: dict[str, list[str]] = Field(
+        description="Parts of the sentence that leave words out, with these words; in quotes they are text."
+    )
+    meant: dict[str, list[str]] = Field(
+        description="For unknown words the words that are spelled most like them."
+    )
+    foreign: bool = Field(description="Whether the sentence does not look like English.")
+    unmet: str = Field(description='Why no photo meets the filters; "" if one does.')
     above: int = Field(description="The number of hits above the cut.")
     below: list[str] = Field(description="The words that the hits below the cut share with the query.")
 

@@ -7,12 +7,12 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
 
 from lexlip.queries.query_language import Query
+from lexlip.queries.spelling import nearest_words
 from lexlip.retrieval.answer import key_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
@@ -46,8 +46,8 @@ class KnownWords:
         """
         counts = self._counts()
         if near:
-            found = get_close_matches(near.lower(), counts, n=limit, cutoff=0.6)
-            found = [word for word in found if word.startswith(prefix.lower())]
+            begun = {word: count for word, count in counts.items() if word.startswith(prefix.lower())}
+            found = nearest_words(near, begun, limit)
         else:
             words = self._for_state("sorted", lambda: sorted(counts))
             begin = bisect_left(words, prefix.lower())
@@ -107,10 +107,7 @@ class KnownWords:
 
     def _count(self) -> dict[str, int]:
         with self._words() as stage:
-            if stage is None:
-                return {}
-            counts = stage.frequencies()
-            return {stage.searcher.vocabulary[c]: int(counts[c]) for c in np.flatnonzero(counts)}
+            return {} if stage is None else stage.counts()
 
     @contextmanager
     def _words(self) -> Iterator[ImpactStage | None]:

@@ -42,7 +42,7 @@ def test_json(indexed: Run, photos: Path) -> None:
     answer = search(indexed, ALL)
     assert list(answer) == [
         *("query", "terms", "hits", "ms", "unknown", "without", "cursor", "cut", "suggestions"),
-        *("unread", "above", "below"),
+        *("unread", "well", "negations", "meant", "foreign", "unmet", "above_well", "above", "below"),
     ]
     assert answer["query"] == ALL
     assert list(answer["terms"].values()) == sorted(answer["terms"].values(), reverse=True)
@@ -166,7 +166,7 @@ def test_a_query_of_unknown_words_alone(indexed: Run) -> None:
 
 
 def test_nothing_that_fits_the_filters(indexed: Run) -> None:
-    result = indexed("search", "A dog", "--folder", "nowhere")
+    result = indexed("search", "quokka", "--query-encoder", "words", "--caption", "dogs")
     says = "no photo that fits the filters shares a word with the query; try other words, or fewer filters"
     assert result.stdout.splitlines()[1:] == [says]
 

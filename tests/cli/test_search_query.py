@@ -61,9 +61,10 @@ def test_a_wrong_mark_names_its_place(indexed: Run, query: str, says: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["-dog"], "No such option '-d'; if '-dog' is the query, begin it with a word"),
-        (["-dog snow"], "No such option '-d'; if '-dog snow' is the query, begin it with a word"),
-        (["-kitten"], "'itten' is not a valid integer; if '-kitten' is the query, begin it with a word"),
+        (["-dog"], "No such option '-d'; if '-dog' is of the query, begin"),
+        (["-dog snow"], "No such option '-d'; if '-dog snow' is of the query, begin"),
+        (["-kitten"], "'itten' is not a valid integer; if '-kitten' is of the query, begin"),
+        (["two", "dogs", "-cat"], "No such option '-c'; if '-cat' is of the query, begin"),
         (["dogs", "--nothing"], "No such option '--nothing'."),
         (["dogs", "-k", "many"], "'many' is not a valid integer."),
     ],
@@ -71,7 +72,8 @@ def test_a_wrong_mark_names_its_place(indexed: Run, query: str, says: str) -> No
 def test_a_query_that_looks_like_an_option(indexed: Run, arguments: list[str], says: str) -> None:
     said = refused(indexed, *arguments)
     assert says in said
-    assert said.endswith('to look for, as in "photo -dog"') == ("begin it" in says)
+    advice = "begin the query with -- and a word to look for: -- photo -dog"
+    assert said.endswith(advice) == ("begin" in says)
 
 
 def test_a_query_needs_a_word_to_look_for(indexed: Run) -> None:
@@ -80,6 +82,50 @@ def test_a_query_needs_a_word_to_look_for(indexed: Run) -> None:
         advice = 'begin it with a word to look for, as in "photo -dog"'
         assert said == f"the query only leaves words out: {advice}"
     assert "try other words" in indexed("search", "quokka -dog", "--query-encoder", "words").stdout
+
+
+def test_words_without_quotes_are_one_query(indexed: Run) -> None:
+    whole = search(indexed, "two dogs play -cat beach^2", "-k", 3)
+    assert whole["without"] == ["cat"]
+    for given in (
+        ("-k", 3, "--", "two", "dogs", "play", "-cat", "beach^2"),
+        ("two", "dogs", "-k", 3, "play", "--", "-cat", "beach^2"),
+    ):
+        answer = search(indexed, *given)
+        assert {**answer, "ms": {}} == {**whole, "ms": {}}
+    assert "the query is empty" in refused(indexed, "", " ")
+    assert "only one" in refused(indexed, "two", "dogs", "--similar", "3.jpg")
+
+
+def test_a_negation_is_read_as_a_mark_and_said(indexed: Run) -> None:
+    said = search(indexed, "a boat without dogs")
+    marked = search(indexed, "a boat -dogs -dog")
+    assert ids(said) == ids(marked)
+    assert (said["terms"], said["without"]) == (marked["terms"], marked["without"])
+    assert (said["negations"], marked["negations"]) == ({"without dogs": ["dogs", "dog"]}, {})
+    notes = indexed("search", "a boat without dogs").stderr
+    assert "note: 'without dogs' is read as -dogs -dog; in double quotes it is text" in notes
+    text = search(indexed, 'a boat "without dogs"')
+    assert (text["negations"], text["without"]) == ({}, [])
+    assert "only leaves words out" in indexed("search", "no", "dogs").stdout
+    assert search(indexed, "no dgos on a boat")["unknown"] == ["dgos"]
+
+
+def test_a_mistyped_word_gets_the_words_that_were_meant(indexed: Run) -> None:
+    answer = search(indexed, "two dgos on a baot")
+    assert (answer["unknown"], answer["foreign"]) == (["dgos", "baot"], False)
+    assert {word: near[0] for word, near in answer["meant"].items()} == {"dgos": "dogs", "baot": "boat"}
+    assert "note: did you mean boat by baot?" in indexed("search", "a", "baot").stderr
+    assert search(indexed, "xyzzy")["meant"] == {}
+
+
+def test_another_language_is_told(indexed: Run) -> None:
+    note = "note: this does not look like English, which the model knows: say it in English"
+    for sentence in ("ein Vogel fliegt über die Wiese", "два человека", "una casa en la montaña"):
+        assert note in indexed("search", sentence).stderr
+        assert search(indexed, sentence)["foreign"]
+        assert search(indexed, sentence)["meant"] == {}
+    assert note not in indexed("search", "two dogs").stderr
 
 
 def test_pages(indexed: Run) -> None:
@@ -97,8 +143,15 @@ def test_filters_and_the_lowest_score(indexed: Run) -> None:
     every = search(indexed, ALL)
     lowest = every["hits"][2]["score"]
     assert ids(search(indexed, ALL, "--min-score", lowest)) == ids(every)[:3]
-    assert ids(search(indexed, ALL, "--folder", "nowhere")) == []
-    assert ids(search(indexed, ALL, "--after", "2014")) == []  # the drawn photos have no date
+    for option, value, says in (
+        ("--folder", "nowhere", "no photo is in the folder nowhere; the index has no folders"),
+        ("--after", "2014", "no photo of this index has a date"),
+    ):
+        answer = search(indexed, ALL, option, value)
+        assert (ids(answer), answer["unmet"]) == ([], says)
+        assert indexed("search", ALL, option, value).stdout.splitlines()[-1] == says
+        assert search(indexed, "--similar", "3.jpg", option, value)["unmet"] == says
+    assert every["unmet"] == ""
     assert "there is no such date" in refused(indexed, ALL, "--after", "2014-13")
     assert search(indexed, ALL, "--sort", "date")["hits"] == every["hits"]
 

@@ -47,9 +47,17 @@ def test_words_that_are_none(tools: PhotoTools, word: str) -> None:
         tools.search("a cat", add=[word])
 
 
-@pytest.mark.parametrize("query", ["", "  \n", "-dog"])
-def test_queries_of_nothing(tools: PhotoTools, query: str) -> None:
-    with pytest.raises(DataError, match="the query is empty: give a sentence, or words to add"):
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("", "is empty"),
+        ("  \n", "is empty"),
+        ("-dog", "only leaves words out"),
+        ("no dogs", "only leaves words out"),
+    ],
+)
+def test_queries_of_nothing(tools: PhotoTools, query: str, says: str) -> None:
+    with pytest.raises(DataError, match=f"the query {says}: give a sentence, or words to add"):
         tools.search(query)
 
 

@@ -34,6 +34,23 @@ def test_hits_that_fit_in_part() -> None:
 def test_an_answer_of_nothing() -> None:
     text = text_of_answer(Answer("x", {}, [], {}, [], cut=0.6))
     assert text == "no photo fits: try other words, or fewer conditions"
+    text = text_of_answer(Answer("x", {}, [], {}, [], unmet="no photo is in the folder a\nb"))
+    assert text == '"no photo is in the folder a\\nb"'
+
+
+def test_how_a_query_was_understood() -> None:
+    answer = Answer(
+        *("x", {"dog": 1.0}, [], {}, ["dgo"]),
+        negations={"no snow": ("snow",), "no cats": ("cats", "cat")},
+        meant={"dgo": ["dog", "dig"]},
+        foreign=True,
+    )
+    assert text_of_answer(answer).splitlines()[2:-1] == [
+        "this does not look like English, which the model knows: say it in English",
+        'did you mean dog or dig by "dgo"?',
+        '"no snow" leaves out snow; in quotation marks it is text',
+        '"no cats" leaves out cats, cat; in quotation marks it is text',
+    ]
 
 
 def test_reasons() -> None:

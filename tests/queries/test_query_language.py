@@ -74,3 +74,18 @@ def test_adjustments_leave_the_sentence_as_it_is() -> None:
 def test_a_wrong_mark_is_refused_with_its_place(text: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         parse_query(text)
+
+
+def test_a_negation_leaves_words_out() -> None:
+    query = parse_query("snow^2 and no dog -cat", ["+sled"])
+    assert query == Query(
+        "snow^2 and no dog -cat",
+        "snow",
+        {"snow": 2},
+        {"sled": 1},
+        ("cat", "dog"),
+        {"and no dog": ("dog",)},
+    )
+    assert query.with_negations({"and no dog": ("dog", "dogs")}).without == ("cat", "dog", "dogs")
+    assert query.with_negations({}).without == ("cat",)
+    assert parse_query("snow and no dog", negations=False) == Query("snow and no dog", "snow and no dog")

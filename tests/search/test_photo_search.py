@@ -290,6 +290,27 @@ def test_a_new_state_that_cannot_be_read_leaves_the_old_one_open(
         assert alike(search.text(ALL), before)
 
 
+# ---- negations ----
+
+
+def test_negations_leave_words_out_where_an_index_knows_words(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as alone, PhotoSearch(indexed.words, captions=True) as fused:
+        for photos in (alone, fused):
+            said, marked = photos.text("a boat without dogs"), photos.text("a boat -dogs -dog")
+            assert [hit.id for hit in said.hits] == [hit.id for hit in marked.hits]
+            assert (said.without, said.negations) == (["dogs", "dog"], {"without dogs": ("dogs", "dog")})
+        (batched,) = alone.texts(["a boat without dogs"])
+        assert alike(batched, alone.text("a boat without dogs"))
+
+
+def test_negations_are_text_in_other_indexes(indexed: Indexed) -> None:
+    for index, model in ((indexed.dense, str(indexed.dense_model)), (indexed.bm25, None)):
+        with PhotoSearch(index, model) as photos:
+            said, text = photos.text("a boat without dogs"), photos.text('a boat "without dogs"')
+            assert (said.without, said.negations) == ([], {})
+            assert [hit.id for hit in said.hits] == [hit.id for hit in text.hits]
+
+
 # ---- the second stage ----
 
 

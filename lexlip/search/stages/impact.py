@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import AllowedDocuments, ImpactSearcher, IndexMetadata, read_metadata
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query
+from lexlip.queries.spelling import nearest_words
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.engine import Results, Scores
@@ -83,12 +84,18 @@ class ImpactStage:
     def state(self) -> str:
         return self.searcher.state
 
+    def read(self, query: Query) -> Query:
+        return self.queries.read(query)
+
     def encode(self, query: str | Query) -> csr_matrix:
         asked = Query(query, query) if isinstance(query, str) else query
         return self.queries.encode_query(asked, self.query_topk)
 
     def unknown(self, query: str | Query) -> list[str]:
         return self.queries.unknown(query)
+
+    def near(self, word: str, number: int) -> list[str]:
+        return nearest_words(word, self.counts(), number)
 
     def unread(self, query: str | Query) -> str:
         return self.queries.unread(query)
@@ -124,6 +131,11 @@ class ImpactStage:
         if self._frequencies is None or self._frequencies[0] != self.state:
             self._frequencies = self.state, self.searcher.frequencies()
         return self._frequencies[1]
+
+    def counts(self) -> dict[str, int]:
+        """Return the words that photos hold, with the number of these."""
+        numbers = self.frequencies()
+        return {self.searcher.vocabulary[c]: int(numbers[c]) for c in np.flatnonzero(numbers)}
 
     @property
     def seen(self) -> int:

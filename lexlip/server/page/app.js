@@ -2,7 +2,7 @@
 import { Component, Fragment, count, createRef, html, photos, render } from "./html.js";
 import { FILTERS, asked, asks, identity, isFiltered, readAddress, writeAddress, writeTerms } from "./address.js";
 import { Gone, Problem, get } from "./api.js";
-import { multiplied } from "./marks.js";
+import { multiplied, quotedNegation } from "./marks.js";
 import { Chips } from "./chips.js";
 import { Filters } from "./filters.js";
 import { Grid } from "./grid.js";
@@ -323,6 +323,7 @@ class App extends Component {
 		return html`
 			<${Fragment}>
 				<div class="tools">
+					${answer.foreign && html`<p>This does not look like English, which the model knows: say it in English.</p>`}
 					${(chips || (answer.without ?? []).length > 0) &&
 					html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`}
 					<${Filters} query=${query} facets=${facets} found=${said}
@@ -334,6 +335,7 @@ class App extends Component {
 					: html`<${NoHits} answer=${answer} filtered=${isFiltered(query)}
 						onUnfilter=${() => this.go({ ...query, ...FILTERS })}
 						onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
+						onText=${(phrase) => this.adjust(quotedNegation(query, phrase))}
 						onHome=${() => this.go(asked(query, FILTERS))} />`}
 			<//>
 		`;

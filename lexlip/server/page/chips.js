@@ -2,7 +2,7 @@
 import { Component, count, createRef, html } from "./html.js";
 import { Menu } from "./menu.js";
 import { get } from "./api.js";
-import { BOOST, WEAKER, added, excluded, marksOf, multiplied, replaced, stepped } from "./marks.js";
+import { BOOST, WEAKER, added, excluded, marksOf, multiplied, quotedNegation, replaced, stepped } from "./marks.js";
 
 const SHOWN = [5, 9]; // chips before "n more": on a phone, elsewhere
 const FACTOR = { [BOOST]: "×2", [WEAKER]: "×½" };
@@ -10,13 +10,14 @@ const FACTOR = { [BOOST]: "×2", [WEAKER]: "×½" };
 /** What stands in the row of chips: words that count, heaviest first, then those that were taken out. */
 export function chipsOf(answer, query) {
 	const marks = marksOf(query);
+	const negated = new Set(Object.values(answer.negations ?? {}).flat());
 	const without = new Set(answer.without ?? []);
 	const chips = Object.entries(answer.terms)
 		.filter(([word]) => !without.has(word))
 		.sort((a, b) => b[1] - a[1])
 		.map(([word, weight]) => ({ word, weight, factor: marks.get(word)?.factor ?? 1 }));
 	const weights = new Set(chips.map((chip) => chip.word));
-	for (const word of without) chips.push({ word, excluded: true });
+	for (const word of without) if (!negated.has(word)) chips.push({ word, excluded: true });
 	for (const [word, mark] of marks)
 		if (mark.sign !== "-" && mark.factor === 0 && !weights.has(word)) chips.push({ word, removed: true });
 	return chips;
@@ -85,29 +86,32 @@ function Chip({ chip, heaviest, query, onChange }) {
 }
 
 /** A word that the vocabulary lacks, with the nearest words that it has. */
-class Unknown extends Component {
-	state = { near: [] };
+function Unknown({ word, near, query, onChange }) {
+	return html`
+		<span class="unknown">
+			<s dir="auto" title="no photo has this word">${word}</s>
+			<span class="hidden"> is not known${near.length > 0 && "; did you mean"}</span>
+			${near.map(
+				(other) => html`
+					<button class="link" key=${other} onClick=${() => onChange(replaced(query, word, other), other)}>
+						${other}?
+					</button>
+				`,
+			)}
+		</span>
+	`;
+}
 
-	async componentDidMount() {
-		const found = await get("words", { near: this.props.word, limit: 3 }).catch(() => null);
-		if (found) this.setState({ near: found.words.map(({ word }) => word) });
-	}
-
-	render({ word, query, onChange }, { near }) {
-		return html`
-			<span class="unknown">
-				<s dir="auto" title="no photo has this word">${word}</s>
-				<span class="hidden"> is not known${near.length > 0 && "; did you mean"}</span>
-				${near.map(
-					(other) => html`
-						<button class="link" key=${other} onClick=${() => onChange(replaced(query, word, other), other)}>
-							${other}?
-						</button>
-					`,
-				)}
-			</span>
-		`;
-	}
+/** A negation of the sentence with the words that it leaves out; a click makes it text. */
+function Negation({ phrase, words, query, onChange }) {
+	return html`
+		<button class="chip exclude" data-negation=${phrase}
+			aria-label=${`“${phrase}” leaves out ${words.join(", ")}: read it as text`}
+			title=${`“${phrase}” leaves out photos that show ${words.join(", ")}; click to read it as text`}
+			onClick=${() => onChange(quotedNegation(query, phrase))}>
+			<span class="text">− ${words.join(", ")} ×</span>
+		</button>
+	`;
 }
 
 /** "+ word": a field that completes words of the vocabulary. */
@@ -232,9 +236,18 @@ export class Chips extends Component {
 							</li>
 						`,
 					)}
+					${Object.entries(answer.negations ?? {}).map(
+						([phrase, words]) => html`
+							<li key=${`negation ${phrase}`}>
+								<${Negation} phrase=${phrase} words=${words} query=${query} onChange=${this.change} />
+							</li>
+						`,
+					)}
 					${(answer.unknown ?? []).map(
 						(word) => html`
-							<li key=${`unknown ${word}`}><${Unknown} word=${word} query=${query} onChange=${this.change} /></li>
+							<li key=${`unknown ${word}`}>
+								<${Unknown} word=${word} near=${answer.meant?.[word] ?? []} query=${query} onChange=${this.change} />
+							</li>
 						`,
 					)}
 					${shown.length < chips.length &&

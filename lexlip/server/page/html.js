@@ -18,5 +18,8 @@ const list = {
 	or: new Intl.ListFormat("en-GB", { type: "disjunction" }),
 };
 
+/** "no photo has a date" as "No photo has a date." */
+export const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
 /** ["a", "b", "c"] as "“a”, “b” and “c”". */
 export const quoted = (words, joined = "and") => list[joined].format(words.map((word) => `“${word}”`));

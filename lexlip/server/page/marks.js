@@ -50,6 +50,12 @@ export function added(query, word) {
 	return { ...clean, adjust: [...clean.adjust, `+${word}`] };
 }
 
+/** The query with a negation, which left words out, as text: in quotes. */
+export const quotedNegation = (query, phrase) => ({
+	...query,
+	q: query.q.replace(/\s+/g, " ").replace(phrase, () => `"${phrase}"`),
+});
+
 /** The query with a word that nobody knows replaced by one that is known; null as the new word: left out. */
 export function replaced(query, old, word) {
 	const same = (text) => text.toLowerCase() === old.toLowerCase();

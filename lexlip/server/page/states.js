@@ -1,5 +1,5 @@
 // What is shown when there are no hits to show, and lines about the state of things.
-import { html, photos, quoted } from "./html.js";
+import { html, photos, quoted, sentence } from "./html.js";
 import { thumbnail } from "./api.js";
 
 /** The first visit: the collection's own telling words, each with a photo. */
@@ -28,20 +28,27 @@ export function Welcome({ words, status, addressOf, onWord }) {
 }
 
 /** No hit: why that may be, and what to try. */
-export function NoHits({ answer, filtered, onUnfilter, onPutBack, onHome }) {
-	const { unknown = [], without = [] } = answer;
+export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome }) {
+	const { unknown = [], without = [], negations = {}, unmet = "" } = answer;
+	const negated = Object.values(negations).flat();
 	return html`
 		<section class="none">
 			<h1>No photo fits</h1>
 			<ul>
 				${unknown.length > 0 && html`<li>No photo has the ${unknown.length > 1 ? "words" : "word"} ${quoted(unknown)}: try another word for it.</li>`}
-				${without.map(
+				${Object.entries(negations).map(
+					([phrase, words]) => html`<li key=${phrase}>
+						“${phrase}” leaves out photos that show ${quoted(words)}.${" "}
+						<button class="link" onClick=${() => onText(phrase)}>Read it as text</button>
+					</li>`,
+				)}
+				${without.filter((word) => !negated.includes(word)).map(
 					(word) => html`<li key=${word}>
 						Photos that show “${word}” are left out.${" "}
 						<button class="link" onClick=${() => onPutBack(word)}>Let them in</button>
 					</li>`,
 				)}
-				${filtered && html`<li>Dates, a folder or captions narrow the search.${" "}
+				${filtered && html`<li>${unmet ? sentence(unmet) : "Dates, a folder or captions narrow the search."}${" "}
 					<button class="link" onClick=${onUnfilter}>Search all photos</button>
 				</li>`}
 				${!unknown.length && !without.length && !filtered && html`<li>Try other words, or fewer.</li>`}

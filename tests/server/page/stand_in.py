@@ -25,6 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 from PIL import Image, ImageDraw
 
 import lexlip
+from lexlip.queries.negations import read_negations
 
 PAGE = Path(lexlip.__file__).parent / "server" / "page"
 CSP = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:"
@@ -81,6 +82,10 @@ class Collection:
     update: dict[str, Any] = field(
         default_factory=lambda: {"running": False, "done": 0, "total": 0, "message": ""}
     )
+    foreign: bool = False
+    """Whether sentences do not look like English."""
+    unmet: str = ""
+    """Why an answer without hits has none."""
     snapshot: str = "1"
     last: tuple = (None, [])
     asked: list[str] = field(default_factory=list)
@@ -130,8 +135,10 @@ class Collection:
         base, adjust = given.get("terms"), [] if "q" not in given else given.get("adjust", [])
         if given.get("like"):
             base = self.by_id[id_of(given["like"])].words
-        terms, without, unknown = self.query(given.get("q", ""), adjust, base)
-        without = [*without, *given.get("without", [])]
+        sentence, negations = read_negations(given.get("q", ""))
+        terms, without, unknown = self.query(sentence, adjust, base)
+        negated = [word for words in negations.values() for word in words]
+        without = [*without, *given.get("without", []), *negated]
         found = self.found(terms, without, given)
         start, k = int(given.get("cursor") or 0), int(given.get("k") or 50)
         page = found[start : start + k]
@@ -151,6 +158,10 @@ class Collection:
             "well": self.well,
             "cut": self.cut,
             "suggestions": sorted(often, key=lambda word: -often[word])[:6] if self.words else [],
+            "negations": negations,
+            "meant": {word: [one["word"] for one in self.near(word)[:3]] for word in unknown},
+            "foreign": self.foreign,
+            "unmet": "" if found else self.unmet,
         }
 
     def found(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
@@ -240,14 +251,14 @@ class Collection:
     def vocabulary(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
         counts = self.frequencies()
         if near:
-            found = sorted(
-                counts, key=lambda word: (-len(set(word) & set(near)) + abs(len(word) - len(near)), word)
-            )
-        else:
-            found = sorted(
-                (word for word in counts if word.startswith(prefix)), key=lambda word: -counts[word]
-            )
+            return {"words": self.near(near)[:limit]}
+        found = sorted((word for word in counts if word.startswith(prefix)), key=lambda word: -counts[word])
         return {"words": [{"word": word, "photos": counts[word]} for word in found[:limit]]}
+
+    def near(self, typed: str) -> list[dict[str, Any]]:
+        counts = self.frequencies()
+        found = sorted(counts, key=lambda w: (-len(set(w) & set(typed)) + abs(len(w) - len(typed)), w))
+        return [{"word": word, "photos": counts[word]} for word in found]
 
     def telling(self, limit: int) -> dict[str, Any]:
         best = {word: max(found, key=lambda pair: pair[1])[0] for word, found in self.postings.items()}

@@ -126,6 +126,26 @@ def test_a_word_that_nobody_knows(visit: Visit, site: str) -> None:
     expect_chips(page, ["dog", "snow"])
 
 
+def test_a_negation_is_undone_by_a_click(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(f"{site}?q=snow++without+a+dog")
+    chip = page.locator("[data-negation]")
+    expect(chip).to_have_text("− dog ×")
+    expect(page.locator("[data-word]")).to_have_count(1)
+    expect_hits(page, ids(collection, q="snow -dog"))
+    chip.click()
+    expect(chip).to_have_count(0)
+    assert asked(page) == {"q": ['snow "without a dog"']}
+    expect_hits(page, ids(collection, q="snow dog"))
+
+
+def test_a_sentence_that_is_not_english_is_told(visit: Visit, site: str, collection: Collection) -> None:
+    page = visit(f"{site}?q=dog+snow")
+    expect(page.locator(".tools")).not_to_contain_text("English")
+    collection.foreign = True
+    page.goto(f"{site}?q=dog")
+    expect(page.locator(".tools")).to_contain_text("the model knows: say it in English.")
+
+
 def test_many_words_are_folded(visit: Visit, site: str, collection: Collection) -> None:
     for photo in collection.photos[:9]:
         photo.words |= {f"word{place}": 0.3 for place in range(30)}

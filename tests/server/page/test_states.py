@@ -81,6 +81,19 @@ def test_no_hits(visit: Visit, site: str) -> None:
     expect(page.locator(".hit").first).to_be_visible()
 
 
+def test_no_hits_as_filters_or_a_negation_leave_none(visit: Visit, site: str, collection: Collection) -> None:
+    collection.unmet = "no photo is in the folder <b>nosuch</b>; folders are garden"
+    page = visit(f"{site}?q=no+dog&folder=nosuch")
+    expect(page.locator(".none")).to_contain_text(
+        "No photo is in the folder <b>nosuch</b>; folders are garden. Search all photos"
+    )
+    expect(page.locator(".none")).to_contain_text("“no dog” leaves out photos that show “dog”.")
+    page.get_by_role("button", name="Search all photos").click()
+    page.get_by_role("button", name="Read it as text", exact=True).click()
+    expect(page.locator(".hit").first).to_be_visible()
+    assert asked(page) == {"q": ['"no dog"']}
+
+
 def test_the_server_is_stopped_and_started_again(visit: Visit, collection: Collection) -> None:
     with ExitStack() as stack:
         address = stack.enter_context(serving(collection))

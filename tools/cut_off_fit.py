@@ -15,7 +15,7 @@ from lexlip.errors import ModelError
 from lexlip.search.stages.honest_end import DEPTH, GATE, TAIL, WELL, Calibration, Signs, end_of
 
 SENSE = ("caption", "keywords")
-KEYWORDS = 1.0  # what keyword queries weigh beside captions
+GATE_KEYWORDS, TAIL_KEYWORDS = 1.0, 0.3  # what keyword queries weigh beside captions
 RIDGE = 1e-3
 GATE_LOSS = 0.01  # right photos that are lost because the query is taken for nonsense
 LOSS = 0.015  # and in all; at most 0.05 shall be lost of other photos too
@@ -107,7 +107,7 @@ def _fit_gate(used: Sequence[Observation]) -> dict[str, float]:
     for seen in used:
         counts[seen.group, seen.kind] = counts.get((seen.group, seen.kind), 0) + 1
     kinds = len({seen.kind for seen in used if seen.nonsense})
-    share = {"caption": 1.0, "keywords": KEYWORDS}
+    share = {"caption": 1.0, "keywords": GATE_KEYWORDS}
     weights = np.array([share.get(seen.kind, 1 / kinds) / counts[seen.group, seen.kind] for seen in used])
     sense = np.array([seen.sense for seen in used], dtype=float)
     return _named(GATE, logistic(matrix(used, GATE), sense, weights / weights.sum()))
@@ -167,7 +167,7 @@ def _fit_tail(used: Sequence[Observation]) -> dict[str, float]:
     for (_, kind), part in parts.items():
         rows = rng.permutation(len(part))[:TAIL_QUERIES]
         chosen += [part[row] for row in rows]
-        weights += [(KEYWORDS if kind == "keywords" else 1.0) / len(rows)] * len(rows)
+        weights += [(TAIL_KEYWORDS if kind == "keywords" else 1.0) / len(rows)] * len(rows)
     values = np.array([rng.choice(seen.right) for seen in chosen])
     return _named(TAIL, quantile_regression(matrix(chosen, TAIL), values, np.array(weights), LOW))
 

@@ -64,6 +64,19 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def check_device(name: str) -> None:
+    """Refuse a device that does not exist here; torch is loaded only to look for a GPU.
+
+    Raises:
+        ConfigError: it does not exist, or needs torch, which is missing.
+    """
+    if name in ("auto", "cpu"):
+        return
+    if not has_torch():
+        raise ConfigError(f"the device '{name}' needs torch: pip install 'lexlip[train]'")
+    pick_device(name)
+
+
 def _unusable(name: str, why: str) -> ConfigError:
     return ConfigError(f"device '{name}' cannot be used here: {why}")
 

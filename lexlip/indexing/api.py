@@ -9,6 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from lexlip.device import check_device
 from lexlip.errors import ConfigError
 from lexlip.extras import needing_extras
 from lexlip.registry import BM25, MODELS
@@ -196,6 +197,7 @@ def update(
             given.exclude or before.exclude,
             given.include or before.include,
         )
+    check_device(device)  # also where nothing is to be encoded
     listed = time.time()
     return update_photos(
         open_library(given),

@@ -51,7 +51,7 @@ def test_letters_that_the_output_cannot_show_are_replaced(lexlip: Run, photos: P
     (photos / "0.jpg").rename(photos / "雪é.jpg")
     (photos / "雪.jpg").write_text("no photo")
     for arguments, shown in (
-        (["index", "photos", "--index", "雪"], ("6 photos", " in ?, ", "1 skipped:\n  \\u96ea.jpg: ")),
+        (["index", "photos", "--index", "雪"], ("6 photos", " in ?, ", "\n  \\u96ea.jpg: not an image")),
         (["search", "two dogs", "--index", "雪"], ("photos/?é.jpg\n",)),
         (["search", "two dogs", "--index", "雪", "-f", "paths"], ("photos/?é.jpg\n",)),
         (["words", "photos"], ("photos/?é.jpg\n",)),

@@ -15,8 +15,11 @@ from lexlip.cli import main
 from lexlip.cli.demo import PHOTOS
 from lexlip.data.photo_location import read_location
 from lexlip.models.model_folder import PACKAGED
+from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
+from lexlip.retrieval.answer import Ends
 from lexlip.sparse.quantize import quantize
+from lexlip.sparse.query_topk import SENTENCE_TOPK
 from tests.cli.test_index import error
 from tests.conftest import write_photos
 
@@ -86,7 +89,7 @@ def test_scores_are_those_of_brute_force_over_the_stored_vectors(
     with ImpactSearcher(".lexlip") as index:
         stored = index.vectors(ids)
     queries = TextQueries(model_folder, query_encoder)
-    query = quantize(queries.encode("a dog in the snow"), scheme)
+    query = quantize(queries.encode_query(parse_query("a dog in the snow"), SENTENCE_TOPK), scheme)
     scores = (stored @ query.T.astype(np.int64)).toarray()[:, 0]
     expected = sorted(((score, id) for score, id in zip(scores, ids, strict=True) if score), reverse=True)
     unit = 1e6 if scheme == "unit" else 1e4
@@ -419,7 +422,9 @@ def test_json_holds_all_that_the_text_says(indexed: Run, monkeypatch: pytest.Mon
     """The end of the list, with the words of what comes behind it."""
     from lexlip.search.stages.impact import ImpactStage
 
-    monkeypatch.setattr(ImpactStage, "cut", lambda self, query, encoded, ids, scores, allowed: scores[2])
+    monkeypatch.setattr(
+        ImpactStage, "ends", lambda self, query, encoded, ids, scores, allowed: Ends(None, scores[2])
+    )
     answer, text = search(indexed, ALL), indexed("search", ALL).stdout
     words = ", ".join(f"'{word}'" for word in answer["below"])
     assert answer["below"]

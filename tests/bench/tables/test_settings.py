@@ -5,7 +5,7 @@ def test_names_of_what_is_kept() -> None:
     assert [topk_name(kept) for kept in (None, 32)] == ["all", "top-32"]
 
 
-def test_a_progress_bar_is_for_terminals() -> None:
-    for wanted in (False, True):  # the tests have none
+def test_progress_is_shown_if_it_is_wanted() -> None:
+    for wanted in (False, True):
         with TableSettings(progress=wanted).bar("photos", 3, "photo") as bar:
-            assert (bar.disable, bar.total) == (True, 3)
+            assert (bar.disable, bar.total) == (not wanted, 3)

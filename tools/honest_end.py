@@ -36,7 +36,7 @@ from lexlip.models.model_folder import model_folder
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
-from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs
+from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs, signs_of
 from lexlip.sparse.balance import load_balance, quantize_documents, usual_scheme
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 from lexlip.sparse.query_topk import SENTENCE_TOPK
@@ -200,22 +200,11 @@ def _observed(
 ) -> Observation:
     order = np.argsort(-scores, kind="stable")[:FAR]
     order = order[scores[order] > 0]
-    terms = {
-        words[column]: weight / UNIT_SCALE
-        for column, weight in zip(query.row.indices, query.row.data, strict=True)
-    }
-    shared = [
-        {
-            words[c]: terms[words[c]] * w / UNIT_SCALE
-            for c, w in zip(row.indices, row.data, strict=True)
-            if words[c] in terms
-        }
-        for row in (impacts[photo] for photo in order[:HEAD])
-    ]
     best = scores[order]
-    nothing = Signs(0, 0, 0, 0, 0, 0, 0, 1, np.log10(len(scores)), 0)
-    known, unknown = query.known, query.unknown
-    signs = Signs.of(terms, best[:DEPTH], shared, known, unknown, len(scores)) if len(best) else nothing
+    signs = Signs(0, 0, 0, 0, 0, 0, 0, 1, np.log10(len(scores)), 0)
+    if len(best):
+        row, first = query.row / UNIT_SCALE, impacts[order[:HEAD]] / UNIT_SCALE
+        signs = signs_of(row, first, best[:DEPTH], query.known, query.unknown, len(scores), words)
     among = scores[np.intersect1d(right, order[:DEPTH])]
     mean, deviation = float(scores.mean()), float(scores.std())
     fits = np.isin(order[:DEPTH], fitting)

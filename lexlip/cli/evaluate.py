@@ -26,6 +26,21 @@ OF_MODELS = (
     "query_topk",
 )  # options of models with vectors
 
+GROUPS = {
+    "agreed_words": "agreed words",
+    "all_words": "all words",
+    "pairs": "pairs of words",
+    "captions": "short captions",
+}  # of short queries
+FIGURES = {
+    "queries": "{:5,}",
+    "P@5": "P@5 {:.3f}",
+    "P@10": "P@10 {:.3f}",
+    "missing": "own words missing {}",
+    "silent": "silent {:.1%}",
+    **{f"R@{k}": f"R@{k} {{:5.1f}}" for k in (1, 5, 10)},
+}
+
 
 @click.command()
 @click.argument("source")
@@ -68,7 +83,7 @@ def evaluate(
     SOURCE is as for `lexlip index`, with captions; for a Karpathy JSON, give --split test. All photos are one
     pool: also the 5,000 of COCO's test split, which older papers cut into folds of 1,000. Recalls are in
     percent; words@10 is the share of an image's ten first words, as `lexlip words` shows them, that occur in
-    its captions.
+    its captions. Words and pairs of words of the captions are searched for, too: docs/measure.md says which.
 
     As in the paper, a caption keeps all of its words as a query. `lexlip search` keeps the 24 heaviest:
     --query-topk 24 measures that.
@@ -229,3 +244,7 @@ def show(report: Report, how: str) -> None:
             f"  words an image {report.terms_image:.1f}, a text {report.terms_text:.1f} (before --topk)"
         )
         click.echo(f"  words@10 {report.words_in_words}")
+    for group, figures in (report.short_queries or {}).items():
+        if figures is not None:
+            shown = [FIGURES[name].format(value) for name, value in figures.items() if value is not None]
+            click.echo(f"  {GROUPS[group]:14}   {'   '.join(shown)}")

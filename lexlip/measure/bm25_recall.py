@@ -22,6 +22,7 @@ from lexlip.machine import cores
 from lexlip.measure.evaluate import Ranking, Report, search_all
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.measure.recall import recall_at_k
+from lexlip.measure.short_queries import Hits, ask, queries_of, short_captions, summary
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ def evaluate_bm25(
     depth: int = 10,
     language: str = "en",
     queries: int | None = None,
+    short: bool = True,
 ) -> Report:
     """Do what `lexlip.measure.evaluate.evaluate` does, without a model.
 
@@ -137,13 +139,15 @@ def evaluate_bm25(
         progress, depth: see `evaluate`.
         language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`.
         queries: the first so many photos are queries; None: all.
+        short: also search with short queries, see `lexlip.measure.short_queries`.
 
     Raises:
         DataError: no photo has a second caption.
         BridgeError: no Java (see anserini_bridge.errors).
     """
-    t2i, i2t = draw(CaptionedPool.of(source, queries), np.random.default_rng(seed))
-    rankings = {}
+    pool = CaptionedPool.of(source, queries)
+    t2i, i2t = draw(pool, np.random.default_rng(seed))
+    rankings, short_queries = {}, None
     for name, what, way in (("t2i", "text to image", t2i), ("i2t", "image to text", i2t)):
         with TemporaryDirectory(prefix="lexlip-") as folder:
             write_bm25_index(Path(folder) / name, way.ids, way.documents, language)
@@ -152,6 +156,11 @@ def evaluate_bm25(
                 found, scores = search_all(
                     search, way.queries, len(way.queries), depth, what if progress else None
                 )
+                if short and way is t2i:
+                    asked = ask(pool)
+                    hits = [Hits(ids) for ids in search(queries_of(asked), 10)[0]]
+                    captions = short_captions(way.queries, found, way.relevant)
+                    short_queries = summary(asked, hits, captions)
         rankings[name] = Ranking(way.query_ids, found, scores, way.relevant)
     return Report(
         images=len(t2i.ids),
@@ -161,6 +170,7 @@ def evaluate_bm25(
         terms_image=None,
         terms_text=None,
         words_at_10=None,
+        short_queries=short_queries,
         skipped=[Skipped(item.id, NO_CAPTION) for item in source.items if not item.captions],
         rankings=rankings,
     )

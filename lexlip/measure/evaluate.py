@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from lexlip.data import Skipped, Source
 from lexlip.errors import ModelError
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recall import recall_at_k
+from lexlip.measure.short_queries import ShortQueries, ask, find, queries_of, short_captions, summary
 from lexlip.measure.words import WordsScale, words_at_10, words_scale
 from lexlip.progress import ProgressBar
-from lexlip.retrieval.engine import EngineOf
+from lexlip.retrieval.engine import Engine, EngineOf
 from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme
 from lexlip.sparse.topk import topk
@@ -56,6 +58,8 @@ class Report:
         words_scale: what it can be compared with.
         skipped: photos that could not be read.
         terms_kept: mean number of words of an image after top-K; None for a dense model.
+        short_queries: by group what single words and pairs of words find, and short captions, see
+            `lexlip.measure.short_queries`; None if that was not measured.
         rankings: the answers, by "t2i" and "i2t".
     """
 
@@ -69,6 +73,7 @@ class Report:
     skipped: list[Skipped]
     terms_kept: float | None = None
     words_scale: WordsScale | None = None
+    short_queries: ShortQueries | None = None
     rankings: dict[str, Ranking] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -85,9 +90,11 @@ class Report:
         return f"{self.words_at_10:.3f} (the same ten words for all {self.words_scale.chance:.3f}{human})"
 
     def with_rankings(self, rankings: Mapping[str, Ranking]) -> Report:
-        """Return the same measurement with other answers."""
+        """Return the same measurement with other answers; what short queries find is then unknown."""
         recalls = {way: recall_at_k(ranking.found, ranking.relevant) for way, ranking in rankings.items()}
-        return replace(self, t2i=recalls["t2i"], i2t=recalls["i2t"], rankings=dict(rankings))
+        return replace(
+            self, t2i=recalls["t2i"], i2t=recalls["i2t"], short_queries=None, rankings=dict(rankings)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain dictionaries, as `lexlip evaluate --json` prints them."""
@@ -103,6 +110,7 @@ class Report:
             "words@10": self.words_at_10,
             "words@10_chance": self.words_scale.chance if self.words_scale else None,
             "words@10_human": self.words_scale.human if self.words_scale else None,
+            "short_queries": self.short_queries,
         }
 
     @classmethod
@@ -124,6 +132,7 @@ class Report:
             skipped=[],
             words_scale=None if chance is None else WordsScale(chance, plain["words@10_human"]),
             terms_kept=plain.get("terms_kept", plain["terms_image"]),  # a validation keeps all
+            short_queries=plain.get("short_queries"),
         )
 
 
@@ -173,8 +182,9 @@ def measure(
     depth: int = 10,
     scheme: Scheme = "unit",
     query_topk: int | None = None,
+    short: bool = True,
 ) -> Report:
-    """Do what `evaluate` does with photos and captions that are encoded already."""
+    """Do what `evaluate` does with encoded photos and captions; `short`: also search with short queries."""
     _check_topk(vectors.model, topk_words, query_topk)
     pool, has_words = vectors.pool, vectors.model.vocabulary is not None
     banks = vectors.model.balance or (None, None)
@@ -182,34 +192,22 @@ def measure(
         as_documents(rows, topk_words, scheme, bank)
         for rows, bank in zip((vectors.images, vectors.captions), banks, strict=True)
     )
-    t2i = Ranking(
-        pool.text_ids[: pool.text_queries],
-        *_search(
-            vectors,
-            engine_of,
-            pool.image_ids,
-            images,
-            vectors.query_captions(query_topk),
-            depth,
-            "text to image",
-            progress,
-        ),
-        pool.relevant_images,
-    )
-    i2t = Ranking(
-        [pool.image_ids[row] for row in pool.image_queries],
-        *_search(
-            vectors,
-            engine_of,
-            pool.text_ids,
-            captions,
-            topk(vectors.query_images, query_topk) if query_topk else vectors.query_images,
-            depth,
-            "image to text",
-            progress,
-        ),
-        pool.relevant_texts,
-    )
+    with _engine(vectors, engine_of, pool.image_ids, images) as engine:
+        queries, bar = vectors.query_captions(query_topk), "text to image" if progress else None
+        answers = search_all(engine.search, queries, queries.shape[0], depth, bar)
+        t2i = Ranking(pool.text_ids[: pool.text_queries], *answers, pool.relevant_images)
+        short_queries = None
+        if short:
+            asked = ask(pool)
+            hits = find(vectors, queries_of(asked), engine.search, images, scheme, query_topk)
+            few = short_captions(pool.texts, t2i.found, t2i.relevant)
+            short_queries = summary(asked, hits, few)
+    with _engine(vectors, engine_of, pool.text_ids, captions) as engine:
+        queries, bar = vectors.query_images, "image to text" if progress else None
+        queries = queries if query_topk is None else topk(queries, query_topk)
+        answers = search_all(engine.search, queries, queries.shape[0], depth, bar)
+        asking = [pool.image_ids[row] for row in pool.image_queries]
+        i2t = Ranking(asking, *answers, pool.relevant_texts)
     words_at_10, scale = _words_at_10(vectors) if has_words else (None, None)
     return Report(
         images=len(pool.image_ids),
@@ -220,6 +218,7 @@ def measure(
         terms_text=_mean_words(vectors.captions) if has_words else None,
         words_at_10=words_at_10,
         words_scale=scale,
+        short_queries=short_queries,
         skipped=pool.skipped,
         terms_kept=_mean_words(images) if has_words else None,
         rankings={"t2i": t2i, "i2t": i2t},
@@ -233,21 +232,13 @@ def _check_topk(model: Encoder, topk_words: int | None, query_topk: int | None) 
         raise ModelError(f"the {model.kind} model '{model.name}' has no words; leave out --query-topk")
 
 
-def _search(
-    vectors: PoolVectors,
-    engine_of: EngineOf,
-    ids: Sequence[str],
-    documents: csr_matrix,
-    queries: csr_matrix,
-    depth: int,
-    text: str,
-    progress: bool,
-) -> tuple[list[list[str]], list[np.ndarray]]:
+def _engine(
+    vectors: PoolVectors, engine_of: EngineOf, ids: Sequence[str], documents: csr_matrix
+) -> AbstractContextManager[Engine]:
     if not vectors.pool.all_are_queries:  # what queries look for must not come first among equal scores
         order = np.random.default_rng(0).permutation(len(ids))
         ids, documents = [ids[row] for row in order], documents[order]
-    with engine_of(ids, documents) as engine:
-        return search_all(engine.search, queries, queries.shape[0], depth, text if progress else None)
+    return engine_of(ids, documents)
 
 
 def _mean_words(vectors: csr_matrix) -> float:

@@ -114,12 +114,14 @@ class PoolVectors:
         model: what encoded them.
         images: [n, V], or [n, D] of a dense model.
         captions: [T, V] or [T, D].
+        query_encoder: how the captions are encoded, see `DualEncoder.encode_text`.
     """
 
     pool: CaptionedPool
     model: Encoder
     images: csr_matrix
     captions: csr_matrix
+    query_encoder: QueryEncoder = "network"
 
     @property
     def query_images(self) -> csr_matrix:
@@ -175,7 +177,8 @@ def encode_pool(
     batches = list(photos)
     pool = _readable(source, [id for ids, _ in batches for id in ids], photos.skipped, queries)
     captions = encode_captions(model, pool.texts, query_encoder, progress=_bar(progress, "captions"))
-    return PoolVectors(pool, model, vstack([rows for _, rows in batches], format="csr"), captions)
+    images = vstack([rows for _, rows in batches], format="csr")
+    return PoolVectors(pool, model, images, captions, query_encoder)
 
 
 def _readable(
@@ -193,6 +196,12 @@ def _bar(progress: str | None, what: str) -> str | None:
     return None if progress is None else f"{progress} {what}".strip()
 
 
+def typed_words(model: Encoder) -> TypedWords:
+    """Return what finds the words of a model's vocabulary in texts."""
+    assert model.vocabulary is not None
+    return TypedWords(model.vocabulary, model.tokenizer.backend_tokenizer, model.tokenizer.unk_token_id)
+
+
 def as_queries(
     model: Encoder, texts: Sequence[str], vectors: csr_matrix, most: int | None = None
 ) -> csr_matrix:
@@ -206,7 +215,7 @@ def as_queries(
     """
     if model.vocabulary is None:
         return vectors
-    typed = TypedWords(model.vocabulary, model.tokenizer.backend_tokenizer, model.tokenizer.unk_token_id)
+    typed = typed_words(model)
     rows = [as_query(vectors[row], typed.of(text), model.keywords, most) for row, text in enumerate(texts)]
     return vstack(rows, format="csr")
 

@@ -54,7 +54,7 @@ class Clip(nn.Module):
     kind: ClassVar[str] = "clip"
     metric: ClassVar[Metric] = "cosine"
     vocabulary = None
-    balance = keywords = likely = None
+    balance = keywords = likely = honest_end = None
     mean: Tensor
     std: Tensor
 

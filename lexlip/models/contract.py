@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from PIL import Image
 from scipy.sparse import csr_matrix
@@ -69,6 +69,11 @@ class Encoder(Protocol):
     @property
     def likely(self) -> LikelyWords | None:
         """In which order a photo's words are shown; None: heaviest first."""
+        ...
+
+    @property
+    def honest_end(self) -> dict[str, Any] | None:
+        """Where the hits of a sentence end, see `lexlip.search.stages.honest_end`; None: not measured."""
         ...
 
     @property

@@ -40,7 +40,7 @@ class TypedWords:
         content = [word for word in words if is_content_word(word)]
         columns = [column for word in content for column in self.columns(word) if column >= 0]
         own = [column for column in columns if is_content_word(self.vocabulary.words[column])]
-        return Typed(list(dict.fromkeys(own)), len(content), len(content) in (1, len(words)))
+        return Typed(list(dict.fromkeys(own)), len(set(content)), len(content) in (1, len(words)))
 
     def missing(self, text: str) -> list[str]:
         """Return the content words of a text that the vocabulary lacks."""

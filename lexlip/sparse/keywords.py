@@ -37,7 +37,7 @@ class Typed(NamedTuple):
 
     Attributes:
         columns: of its content words, in order, without repeats.
-        number: of its content words, n, with those that the vocabulary lacks.
+        number: of its content words, n, with those that the vocabulary lacks, without repeats.
         alone: it has no function word, or only one content word.
     """
 
@@ -66,23 +66,19 @@ def as_query(
             of_word = slice(*keywords.indptr[column : column + 2])
             words[keywords.indices[of_word]] += keywords.data[of_word]
         share = max(2.0 ** (1 - typed.number), LEAST) if typed.alone else LEAST
-        length = np.linalg.norm(vector) or 1.0
-        sentence = row_of((1 - share) * vector + share * length / np.linalg.norm(words) * words)
+        length, of_words = (np.linalg.norm(part) or 1.0 for part in (vector, words))
+        sentence = row_of((1 - share) * vector + share * length / of_words * words)
     return _risen(topk(sentence, most), typed)
 
 
 def _risen(query: csr_matrix, typed: Typed) -> csr_matrix:
     """Return a query with the words that were typed at least as heavy as their last place asks for."""
     weights, own = query.toarray()[0], typed.columns
-    heaviest = -np.sort(-(weights if typed.number > FEW else np.delete(weights, own)))
-    heaviest = heaviest[heaviest > 0]
-    place = SENTENCE_TOPK - 1 if typed.number > FEW else FIRST - len(own)
-    if not len(heaviest):
-        lowest = 1.0
-    elif typed.number <= FEW and place < len(heaviest):
-        lowest = heaviest[place] + STEP * np.linalg.norm(weights)
-    else:
-        lowest = heaviest[: place + 1][-1]
+    few = typed.number <= FEW
+    others = np.delete(weights, own) if few else weights
+    heaviest = -np.sort(-others[others > 0])
+    place = max(FIRST - len(own), 0) if few else SENTENCE_TOPK - 1
+    lowest = heaviest[: place + 1][-1] + STEP * np.linalg.norm(weights) if len(heaviest) else 1.0
     weights[own] = np.maximum(weights[own], lowest)
     return row_of(weights)
 
@@ -117,6 +113,8 @@ def load_keywords(folder: Path, width: int) -> csr_matrix | None:
         parts = tensors["weights"].astype(np.float32), tensors["columns"].astype(np.int32), tensors["starts"]
         keywords = csr_matrix(parts, shape=(width, width))
         keywords.check_format(full_check=True)
-    except (SafetensorError, KeyError, IndexError, TypeError) as error:
+        if not ((keywords.data >= 0) & (keywords.data < np.inf)).all():
+            raise ValueError("a weight is negative, or not a finite number")
+    except (SafetensorError, ValueError, KeyError, IndexError, TypeError) as error:
         raise ValueError(f"{FILE}: {error}") from error
     return keywords

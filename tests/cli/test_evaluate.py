@@ -9,6 +9,7 @@ from PIL import Image
 
 from lexlip.data import Scenes
 from lexlip.data.source import no_captions
+from lexlip.measure.pool import as_queries
 from lexlip.models.lexlip import LexLIP
 from tests.cli.test_index import error
 from tests.measure.test_trec import FILES, trec_eval
@@ -32,7 +33,7 @@ def test_json(lexlip: Run, photos: Path) -> None:
     assert list(report) == [
         *("images", "captions", "t2i", "i2t", "mean_recall"),
         *("terms_image", "terms_text", "terms_kept", "words@10"),
-        *("words@10_chance", "words@10_human"),
+        *("words@10_chance", "words@10_human", "short_queries"),
     ]
     assert report["mean_recall"] == pytest.approx(np.mean([*report["t2i"].values(), *report["i2t"].values()]))
     assert (report["images"], report["captions"]) == (6, 6)
@@ -60,7 +61,25 @@ def test_text(lexlip: Run, photos: Path, engine: str) -> None:
     assert lines[4].startswith(f"  words an image {report['terms_image']:.1f}, a text ")
     chance = f"the same ten words for all {report['words@10_chance']:.3f}"
     assert lines[5:] == [f"  words@10 {report['words@10']:.3f} ({chance})"]
+    assert set(report["short_queries"].values()) == {None}  # of six photos with a long caption each
     assert not Path(".lexlip").exists()
+
+
+def test_short_queries(lexlip: Run) -> None:
+    short = json.loads(lexlip("evaluate", "scenes:30:1", "--json").stdout)["short_queries"]
+    assert list(short) == ["agreed_words", "all_words", "pairs", "captions"]
+    lines = lexlip("evaluate", "scenes:30:1").stdout.splitlines()
+    for name, label in (("agreed_words", "agreed words"), ("all_words", "all words")):
+        found = short[name]
+        assert (found["missing"], found["silent"]) == (0, None)  # the tiny model knows of no end
+        assert (
+            f"  {label:14}   {found['queries']:5}   P@5 {found['P@5']:.3f}   P@10 {found['P@10']:.3f}"
+            "   own words missing 0"
+        ) in lines
+    bm25 = json.loads(lexlip("evaluate", "scenes:30:1", "--model", "bm25", "--json").stdout)["short_queries"]
+    assert bm25["all_words"]["queries"] == short["all_words"]["queries"]
+    assert bm25["all_words"]["missing"] is None
+    assert bm25["all_words"]["P@5"] > short["all_words"]["P@5"]  # of a random model
 
 
 def test_options_reach_the_measurement(lexlip: Run, photos: Path) -> None:
@@ -96,9 +115,10 @@ def test_a_karpathy_split_against_brute_force(lexlip: Run, tmp_path: Path, model
     names = [index for index in range(12) if index % 3]
     photos = [Image.open(folder / f"{index}.png") for index in names]
     images = model.encode_image(photos).toarray()
-    texts = model.encode_text(
-        [c for index in names for c in Scenes(12, seed=5).items[index].captions]
-    ).toarray()
+    captions = [c for index in names for c in Scenes(12, seed=5).items[index].captions]
+    texts = model.encode_text(captions)
+    queries = as_queries(model, captions, texts).toarray()
+    texts = texts.toarray()
     owners = np.repeat(np.arange(8), 5)
     assert (report["images"], report["captions"]) == (8, 40)
 
@@ -106,7 +126,7 @@ def test_a_karpathy_split_against_brute_force(lexlip: Run, tmp_path: Path, model
         kept = naive_topk(vectors, 5)
         return kept / np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1e-12)
 
-    t2i = texts @ five_of_unit_length(images).T
+    t2i = queries @ five_of_unit_length(images).T
     i2t = images @ five_of_unit_length(texts).T
     for k in (1, 5, 10):
         t2i_found = [[d for d in np.argsort(-row, kind="stable") if row[d] > 0] for row in t2i]

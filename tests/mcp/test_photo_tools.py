@@ -31,6 +31,12 @@ def test_a_search_is_that_of_photo_search(tools: PhotoTools, hostile: Path) -> N
             assert found.hits
 
 
+@pytest.mark.parametrize("word", ["dog", "snow", "beach", "children"])
+def test_a_typed_word_is_among_the_heaviest(tools: PhotoTools, word: str) -> None:
+    assert word in list(tools.search(word).terms)[:3]
+    assert {"white", word} <= {*list(tools.search(f"white {word}").terms)[:3]}
+
+
 def test_words_in_lists_are_marks(tools: PhotoTools) -> None:
     found = tools.search("a cat", add=["dog^2", "snow"], exclude=["boat"])
     wanted = tools.search("a cat +dog^2 +snow -boat")

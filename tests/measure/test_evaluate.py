@@ -13,13 +13,14 @@ from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.measure import evaluate as module
 from lexlip.measure.evaluate import Report, evaluate, measure
-from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
+from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, encode_pool
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
 from lexlip.search.open_engine import engine_for
+from lexlip.sparse.balance import unit_length
 from lexlip.sparse.topk import topk
 from tests.measure.pools import NoModel
 from tests.reference.ranking import naive_recall
@@ -48,7 +49,8 @@ def test_recall_of_both_directions(model: LexLIP, encoder: QueryEncoder, kept: i
     texts = [caption for item in SCENES.items for caption in item.captions]
     captions = model.encode_text(texts, encoder)
     owners = np.repeat(np.arange(12), 5)
-    t2i = brute_force(captions.toarray(), topk(images, kept).toarray())
+    queries = as_queries(model, texts, captions)
+    t2i = brute_force(queries.toarray(), topk(images, kept).toarray())
     i2t = brute_force(images.toarray(), topk(captions, kept).toarray())
     for k in (1, 5, 10):
         assert report.t2i[f"R@{k}"] == pytest.approx(naive_recall(t2i, [{o} for o in owners], k))
@@ -75,11 +77,11 @@ def test_balanced_documents() -> None:
     whole_numbers = evaluate(model, SCENES, through_lucene, 8, workers=0, scheme="balanced")
     assert whole_numbers.t2i == pytest.approx(report.t2i, abs=2)  # one of 60 captions
     [[_, images]] = list(PhotoVectors(model, SCENES, workers=0))
-    captions = model.encode_text([caption for item in SCENES.items for caption in item.captions])
-    lengths = 1 / np.linalg.norm(captions.toarray(), axis=1)[:, None]
+    texts = [caption for item in SCENES.items for caption in item.captions]
+    captions = model.encode_text(texts)
     bank = model.balance.photos
     documents = balanced(bank, images, 8)
-    scores = lengths * captions.toarray() @ documents.T
+    scores = unit_length(as_queries(model, texts, captions)).toarray() @ documents.T
     for found, got, row in zip(
         report.rankings["t2i"].found, report.rankings["t2i"].scores, scores, strict=True
     ):

@@ -5,16 +5,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 from lexlip.data import Scenes, Skipped, open_source
 from lexlip.data.concat import Concat
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError, ModelError
-from lexlip.measure.pool import CaptionedPool, embed_pool, encode_pool
+from lexlip.measure.pool import CaptionedPool, as_queries, embed_pool, encode_pool
+from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
+from lexlip.queries.query_language import Query
+from lexlip.queries.text_queries import TextQueries
+from lexlip.sparse.balance import unit_length
 from tests.conftest import write_photos
 from tests.measure.pools import make_pool
-from tests.tiny import tiny_dense, tiny_model, tiny_stage
+from tests.tiny import CAPTIONS, tiny_dense, tiny_model, tiny_stage
 
 SCENES = Scenes(12, seed=0)
 
@@ -79,7 +84,31 @@ def test_queries_come_first(model: LexLIP, photos: Path, tmp_path: Path) -> None
     expected = model.encode_text(pool.texts)
     np.testing.assert_allclose(vectors.captions.toarray(), expected.toarray(), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(vectors.query_images.toarray(), vectors.images[[0, 2, 3, 4]].toarray())
-    np.testing.assert_array_equal(vectors.query_captions().toarray(), vectors.captions[:5].toarray())
+    np.testing.assert_array_equal(
+        vectors.query_captions().toarray(), as_queries(model, pool.texts[:5], vectors.captions[:5]).toarray()
+    )
+
+
+@pytest.mark.parametrize("encoder", ["network", "words"])
+@pytest.mark.parametrize("most", [None, 2])
+def test_queries_are_those_of_a_search(tmp_path: Path, most: int | None, encoder: QueryEncoder) -> None:
+    model = tiny_model()
+    width = len(model.vocabulary)
+    rng = np.random.default_rng(0)
+    model.keywords = unit_length(csr_matrix(rng.random((width, width)) * (rng.random((width, width)) < 0.2)))
+    model.save(tmp_path)
+    model = LexLIP.from_pretrained(tmp_path)
+    queries, texts = TextQueries(tmp_path, encoder), [*CAPTIONS, "dog", "a dog", "brown dog", "zebra", ""]
+    found = as_queries(model, texts, model.encode_text(texts, encoder), most).toarray()
+    for text, row in zip(texts, found, strict=True):
+        ours = queries.encode_query(Query(text, text), most).toarray()[0]
+        np.testing.assert_allclose(row, ours, rtol=1e-3 if encoder == "words" else 0.2, atol=0.1)
+
+
+def test_queries_of_a_dense_model_are_its_vectors() -> None:
+    model = tiny_dense()
+    vectors = model.encode_text(CAPTIONS)
+    assert as_queries(model, CAPTIONS, vectors) is vectors
 
 
 def test_captions_of_photos_that_cannot_be_read_are_not_queries(model: LexLIP, photos: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy.sparse import identity
 
 from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
@@ -17,6 +18,7 @@ from lexlip.models.load import load_model
 from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import HONEST_END
 from lexlip.sparse.balance import FILE as BALANCE
+from lexlip.sparse.keywords import FILE as KEYWORDS
 from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 
 
@@ -126,6 +128,23 @@ def test_banks_are_saved_with_a_model(tmp_path: Path) -> None:
     assert LexLIP.from_pretrained(tmp_path).balance is None
     (tmp_path / BALANCE).write_bytes(b"no bank")
     with pytest.raises(ModelError, match=r"is damaged: balance\.safetensors"):
+        LexLIP.from_pretrained(tmp_path)
+
+
+def test_queries_of_words_are_saved_with_a_model(tmp_path: Path) -> None:
+    model = tiny_model()
+    model.keywords = identity(len(model.vocabulary), dtype=np.float32, format="csr")
+    model.save(tmp_path)
+    assert check_model(tmp_path) == []
+    again = LexLIP.from_pretrained(tmp_path).keywords
+    assert again is not None
+    assert (again != model.keywords).nnz == 0
+    model.keywords = None
+    model.save(tmp_path)
+    assert not (tmp_path / KEYWORDS).exists()
+    assert LexLIP.from_pretrained(tmp_path).keywords is None
+    (tmp_path / KEYWORDS).write_bytes(b"no queries")
+    with pytest.raises(ModelError, match=r"is damaged: keywords\.safetensors"):
         LexLIP.from_pretrained(tmp_path)
 
 

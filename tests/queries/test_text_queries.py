@@ -1,10 +1,20 @@
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix, vstack
 
 from lexlip.errors import ModelError
+from lexlip.measure.pool import as_queries
+from lexlip.models.contract import QueryEncoder
+from lexlip.models.lexlip import LexLIP
+from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
+from lexlip.sparse.quantize import quantize
+from lexlip.vocabulary import is_content_word
 from tests.queries.saved_models import saved
 from tests.tiny import tiny_dense
 
@@ -59,6 +69,7 @@ def test_neither_torch_nor_transformers_is_loaded(run_python, tmp_path: Path, en
         (lambda f: (f / "tokenizer.json").write_text("{}"), r"cannot read .*tokenizer\.json"),
         (lambda f: (f / "tokenizer.json").unlink(), r"cannot read .*tokenizer\.json"),
         (lambda f: (f / "tokenizer_config.json").unlink(), "is damaged: .*No such file"),
+        (lambda f: (f / "keywords.safetensors").write_bytes(b"\0" * 9), r"is damaged: keywords\.safetensors"),
     ],
 )
 @pytest.mark.parametrize("encoder", ["network", "words"])
@@ -83,3 +94,98 @@ def test_models_without_words(tmp_path: Path) -> None:
     tiny_dense().save(tmp_path)
     with pytest.raises(ModelError, match="holds a dense model, not a lexlip one"):
         TextQueries(tmp_path)
+
+
+# ---- what is typed stays ----
+
+CUTS = (1, 5, 24, None)
+ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
+
+
+@pytest.fixture(scope="module")
+def mini() -> LexLIP:
+    return LexLIP.from_pretrained("mini")
+
+
+def drawn(words: Sequence[str], number: int, each: int, form: str = "") -> list[str]:
+    rng = np.random.default_rng(each)
+    texts = [rng.choice(words, each, replace=False) for _ in range(number)]
+    return [form.format(*text) if form else " ".join(text) for text in texts]
+
+
+def places(queries: csr_matrix, words: Sequence[str], texts: list[str]) -> list[int]:
+    """The place of each text's lightest word among those of its query, last among ties; 0: it is gone."""
+    column_of, found = {word: column for column, word in enumerate(words)}, []
+    for text, row in zip(texts, quantize(queries), strict=True):
+        weights = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        least = min(weights.get(column_of[word], 0) for word in text.split() if word in column_of)
+        found.append(sum(weight >= least for weight in weights.values()) if least else 0)
+    return found
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_each_word_alone_is_among_its_three_heaviest(mini: LexLIP, encoder: QueryEncoder) -> None:
+    words = list(mini.vocabulary.words)
+    assert all(map(is_content_word, words))
+    most = 24 if encoder == "network" else 1
+    queries = as_queries(mini, words, mini.encode_text(words, encoder), most)
+    assert set(places(queries, words, words)) <= {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("form", "number", "last"),
+    [
+        ("{} {}", 2, 3),
+        ("a {} with the {}", 2, 3),
+        ("{}, {}!", 2, 3),
+        ("{} {} {}", 3, None),
+        ("there is a {} on the {} near my {}", 3, None),
+        (" ".join(["{}"] * 30), 30, None),
+        ("the " + " and the ".join(["{}"] * 30), 30, None),
+    ],
+)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_words_that_are_typed_together_stay(
+    encoder: QueryEncoder, form: str, number: int, last: int | None
+) -> None:
+    queries = TextQueries("mini", encoder)
+    words = queries.vocabulary.words
+    for most in CUTS:
+        texts = drawn(words, 8, number, form)
+        rows = vstack([queries.encode_query(parse_query(text), most) for text in texts], format="csr")
+        own = [re.sub(r"[^a-z0-9 ]", "", text) for text in texts]
+        assert all(0 < place <= (last or len(words)) for place in places(rows, words, own))
+
+
+def test_long_words_and_unknown_ones() -> None:
+    """Words of several pieces, and words beside others that the model does not know."""
+    queries = TextQueries("mini")
+    words = queries.vocabulary.words
+    split = [words[column] for column in queries.vocabulary.split]
+    texts = [*split[:40], *drawn(split, 40, 2), *(f"{word} okapi" for word in split[:40])]
+    rows = vstack([queries.encode_query(parse_query(text), 24) for text in texts], format="csr")
+    assert set(places(rows, words, texts)) <= {1, 2, 3}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_word_that_is_weighed_once_changes_nothing(encoder: QueryEncoder) -> None:
+    queries = TextQueries("mini", encoder)
+    for text in [*drawn(queries.vocabulary.words, 20, 1), "two dogs in the snow"]:
+        first, *rest = text.split()
+        marked = queries.encode_query(parse_query(" ".join([f"{first}^1", *rest])), 24)
+        plain = queries.encode_query(parse_query(text), 24)
+        np.testing.assert_array_equal(marked.toarray(), plain.toarray())
+
+
+def test_a_model_without_queries_of_words(tmp_path: Path) -> None:
+    """An older one: a word alone is a sentence, and stays among the three heaviest."""
+    saved(tmp_path)
+    queries = TextQueries(tmp_path)
+    assert queries.keywords is None
+    words = queries.vocabulary.words
+    texts = [*words, *drawn(words, 20, 2)]
+    rows = vstack([queries.encode_query(parse_query(text)) for text in texts], format="csr")
+    assert set(places(rows, words, texts)) <= {1, 2, 3}
+    sentence = queries.encode("dog").toarray()[0]
+    dog = np.array(words) == "dog"
+    np.testing.assert_array_equal(queries.encode_query(parse_query("dog")).toarray()[0][~dog], sentence[~dog])

@@ -26,6 +26,7 @@ from lexlip.search.open_index import open_index
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.rerank import Reranker
 from lexlip.sparse.quantize import quantize
+from lexlip.vocabulary import is_content_word
 from tests.conftest import write_photos
 from tests.search.indexes import LISTED, Indexed, change_header, index_bm25, index_dense, index_words, is_open
 from tests.tiny import CAPTIONS
@@ -112,9 +113,19 @@ def test_k_and_the_words_that_a_query_keeps(indexed: Indexed) -> None:
         whole, few = search.text(ALL), search.text(ALL, k=2)
     assert [hit.id for hit in few.hits] == [hit.id for hit in whole.hits][:2]
     with PhotoSearch(indexed.words, query_topk=2) as search:
-        assert list(search.text(ALL).terms) == list(whole.terms)[:2]
+        own = [word for word in ALL.split() if is_content_word(word)]
+        assert set(search.text(ALL).terms) == {*own, *list(whole.terms)[:2]}
     with PhotoSearch(indexed.words, query_encoder="words") as search:
         assert set(search.text("two dogs").terms) == {"two", "dogs"}
+
+
+@pytest.mark.parametrize("word", ["dog", "snow", "beach", "children"])
+def test_a_typed_word_is_among_the_heaviest(indexed: Indexed, word: str) -> None:
+    with PhotoSearch(indexed.words) as search:
+        assert word in list(search.text(word).terms)[:3]
+        assert search.text(f"{word}^1").hits == search.text(word).hits
+        assert {"white", word} <= {*list(search.text(f"a white {word}").terms)[:3]}
+        assert {"white", "blue", word} <= search.text(f"white, blue, {word}").terms.keys()
 
 
 def test_unknown_words_are_in_the_answer_and_in_its_json(indexed: Indexed) -> None:

@@ -26,6 +26,12 @@ def test_a_search_answers_what_the_command_line_prints(server: Serving, library:
     assert [hit["key"] for hit in answer["hits"]] == [key_of(hit["id"]) for hit in answer["hits"]]
 
 
+@pytest.mark.parametrize("word", ["dog", "snow", "beach", "children"])
+def test_a_typed_word_is_among_the_heaviest(server: Serving, word: str) -> None:
+    assert word in list(server.search(word)["terms"])[:3]
+    assert {"white", word} <= {*list(server.search(f"white {word}")["terms"])[:3]}
+
+
 def test_marks_may_come_apart_from_the_sentence(server: Serving, library: Indexed) -> None:
     with PhotoSearch(library.words) as photos:
         expected = photos.text(parse_query("two dogs in snow", ["dog^2", "-cat"]), 5, suggest=8).to_dict()

@@ -11,7 +11,10 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import GRAPH, HONEST_END
 from lexlip.queries.photo_encoder import PhotoEncoder
+from lexlip.queries.text_queries import TextQueries
 from lexlip.training.bank import draw_balance
+from lexlip.training.keywords_fit import KEPT, fit_keywords
+from lexlip.training.likely_fit import encode_captioned
 from lexlip.training.packaging import package
 from tests.models.test_image_graph import CONVOLUTIONAL
 from tests.tiny import CAPTIONS, tiny_balanced, tiny_dense, tiny_model, tiny_photos
@@ -50,6 +53,10 @@ def test_the_bank_is_of_the_photos_of_the_run(run: Path, tmp_path: Path, place: 
     packaged = LexLIP.from_pretrained(tmp_path / "tiny")
     assert packaged.balance is not None
     assert packaged.likely is not None
+    assert packaged.keywords is not None
+    typed = TextQueries(tmp_path / "tiny").keywords
+    assert typed is not None
+    np.testing.assert_array_equal(typed.toarray(), packaged.keywords.toarray())
     assert (
         made.captions == packaged.balance.photos.queries.shape[0] == 60
     )  # a caption of the half that is no photo
@@ -99,6 +106,18 @@ def test_an_honest_end_is_kept_with_its_bank_alone(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "tiny" / HONEST_END).read_text()) == {"format": 1, "model": made.identity}
     package(tmp_path / "saved", tmp_path / "tiny", ["scenes:40:3"])
     assert not (tmp_path / "tiny" / HONEST_END).exists()
+
+
+def test_queries_of_words_are_fitted_to_indexed_photos(model_folder: Path, tmp_path: Path) -> None:
+    package(model_folder, tmp_path / "tiny", ["scenes:40:3"])
+    packaged = LexLIP.from_pretrained(tmp_path / "tiny")
+    assert packaged.balance is not None
+    assert packaged.keywords is not None
+    photos = encode_captioned(packaged, [Scenes(40, seed=3)], workers=0)
+    words = packaged.vocabulary.words
+    documents = packaged.balance.photos.documents(photos.vectors, KEPT)
+    fitted = fit_keywords(documents, photos.said, packaged.encode_text(words, "words"), words)
+    np.testing.assert_allclose(packaged.keywords.toarray(), fitted.toarray(), atol=5e-3)
 
 
 def test_what_cannot_be_packaged(run: Path, tmp_path: Path) -> None:

@@ -176,6 +176,15 @@ def average_column(english: bool = True) -> Column:
 WORDS_KEPT = number_column("terms", lambda row: row.report.terms_kept if row.report else None, ".1f")
 WORDS_AT_10 = number_column("words@10", lambda row: row.report.words_at_10 if row.report else None, ".3f")
 
+
+def _agreed_words(row: Row) -> float | None:
+    short = row.report.short_queries if row.report else None
+    agreed = short["agreed_words"] if short else None
+    return agreed["P@5"] if agreed else None
+
+
+AGREED_WORDS = number_column("words P@5", _agreed_words, ".3f")
+
 # ---- cost ----
 
 PHOTOS = number_column("photos", lambda row: row.photos, ",", key="photos")

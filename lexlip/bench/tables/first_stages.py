@@ -58,6 +58,7 @@ def measure_first_stages(
     queries: int | None = None,
     folds: Sequence[int] = (1,),
     decompose: bool = False,
+    short: bool = False,
 ) -> Iterator[Measured]:
     """Measure first stages one after another, as `lexlip.measure.evaluate` does.
 
@@ -68,6 +69,7 @@ def measure_first_stages(
         queries: the first so many photos, and their captions, are queries; None: all.
         folds: into how many parts the photos are divided, if all are queries.
         decompose: see `first_stage_folder`.
+        short: also search with short queries, see `lexlip.measure.short_queries`.
 
     Raises:
         ModelError: one of them does not exist or cannot find photos; raised before the first is measured.
@@ -78,7 +80,7 @@ def measure_first_stages(
         if folder == BM25:
             for number in folds:
                 started = time.perf_counter()
-                reports = _of_bm25(source, settings, queries, number)
+                reports = _of_bm25(source, settings, queries, number, short)
                 seconds = (0.0, time.perf_counter() - started)
                 yield Measured(name, "captions", None, BM25, reports, seconds=seconds)
         else:
@@ -89,12 +91,18 @@ def measure_first_stages(
                 model = VLDeformer.from_pretrained(folder, or_relative=True).to(place)
             else:
                 model = load_model(folder, settings.device)
-            yield from _of_model(name, model, source, settings, queries, folds)
+            yield from _of_model(name, model, source, settings, queries, folds, short)
 
 
-def _of_bm25(source: Source, settings: TableSettings, queries: int | None, folds: int) -> tuple[Report, ...]:
+def _of_bm25(
+    source: Source, settings: TableSettings, queries: int | None, folds: int, short: bool
+) -> tuple[Report, ...]:
     measure_one = partial(
-        evaluate_bm25, progress=settings.progress, depth=settings.depth, language=settings.language
+        evaluate_bm25,
+        progress=settings.progress,
+        depth=settings.depth,
+        language=settings.language,
+        short=short,
     )
     if folds == 1:
         return (measure_one(source, queries=queries),)
@@ -108,6 +116,7 @@ def _of_model(
     settings: TableSettings,
     queries: int | None,
     folds: Sequence[int],
+    short: bool,
 ) -> Iterator[Measured]:
     wanted = settings.engine if settings.engine in engines_of(model) else None
     dense = model.vocabulary is None
@@ -123,10 +132,8 @@ def _of_model(
         for number in folds:
             started = time.perf_counter()
             parts = [vectors] if number == 1 else fold_vectors(vectors, number)
-            reports = [
-                measure(part, engine_of, topk, settings.progress, settings.depth, scheme, query_topk)
-                for part in parts
-            ]
+            how = settings.progress, settings.depth, scheme, query_topk, short
+            reports = [measure(part, engine_of, topk, *how) for part in parts]
             seconds = (encoded, time.perf_counter() - started)
             yield Measured(name, documents, topk, engine, tuple(reports), vectors, seconds)
 

@@ -62,7 +62,7 @@ def measure_models(
         The rows, and notes on how they were measured.
     """
     methods = methods_of(table, models)
-    measured = list(measure_first_stages(models, photos, settings))
+    measured = list(measure_first_stages(models, photos, settings, short=True))
     rows = [
         Row(
             model=stage.name,

@@ -6,6 +6,7 @@ from typing import Any
 
 from lexlip.bench.tables.columns import (
     ACCOUNTED,
+    AGREED_WORDS,
     DOCUMENTS,
     MEAN,
     MEGABYTES,
@@ -107,7 +108,7 @@ def _system(row: Row) -> dict[str, Any]:
     }
 
 
-_QUALITY = (*RECALLS, MEAN, WORDS_KEPT, WORDS_AT_10)
+_QUALITY = (*RECALLS, MEAN, WORDS_KEPT, WORDS_AT_10, AGREED_WORDS)
 
 TABLES = (
     Table(

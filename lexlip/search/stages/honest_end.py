@@ -26,7 +26,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
@@ -40,6 +40,7 @@ from lexlip.sparse.quantize import Scheme
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
 
 FORMAT = 1
 DEPTH = 50  # hits whose scores are looked at, also if fewer are shown
@@ -148,6 +149,24 @@ class Calibration:
         if self.gate["best"] <= 0:
             raise ValueError("a better best photo must speak for a query")
 
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Calibration:
+        """Return what `save` wrote.
+
+        Raises:
+            ModelError: another version wrote it.
+            ValueError, KeyError, TypeError, AttributeError: something is missing, or is not a number.
+        """
+        if content["format"] != FORMAT:
+            raise ModelError(f"{FILE} has format {content['format']}; this version reads {FORMAT}")
+        gate, tail, well = (
+            {name: float(value) for name, value in content[part].items()} if part in content else None
+            for part in ("gate", "tail", "well")
+        )
+        if gate is None or tail is None:
+            raise ValueError("the numbers of a step are missing")
+        return cls(str(content["model"]), gate, tail, content.get("quantization", "unit"), well)
+
     def save(self, folder: Path) -> None:
         """Write the calibration into a model's folder."""
         content = {
@@ -176,17 +195,7 @@ def load_calibration(folder: Path, scheme: Scheme) -> Calibration | None:
     identity = read_description(folder).get("identity")
     try:
         content = read_json(file)
-        if content["format"] != FORMAT:
-            raise ModelError(f"{file} has format {content['format']}; this version reads {FORMAT}")
-        gate, tail, well = (
-            {name: float(value) for name, value in content[part].items()} if part in content else None
-            for part in ("gate", "tail", "well")
-        )
-        if gate is None or tail is None:
-            raise ValueError("the numbers of a step are missing")
-        calibration = Calibration(
-            str(content["model"]), gate, tail, content.get("quantization", "unit"), well
-        )
+        calibration = Calibration.of(content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(folder, error) from error
     return calibration if (calibration.model, calibration.scheme) == (identity, scheme) else None
@@ -245,3 +254,29 @@ def _linear(signs: Signs, weights: Mapping[str, float]) -> float:
     return constant + sum(
         weight * getattr(signs, sign) for sign, weight in weights.items() if sign != "constant"
     )
+
+
+def signs_of(
+    query: csr_matrix,
+    photos: csr_matrix,
+    scores: Sequence[float] | NDArray[np.floating],
+    known: Collection[str],
+    unknown: Collection[str],
+    number: int,
+    vocabulary: Sequence[str],
+) -> Signs:
+    """Return the signs of a query by vectors with the weights that an index has; see `ends`.
+
+    Args:
+        query: [1, V].
+        photos: of the five best hits, [m, V].
+        scores, known, unknown: see `ends`.
+        number: of photos among which was searched.
+        vocabulary: the V words.
+    """
+    terms, *shared = (
+        {vocabulary[column]: float(weight) for column, weight in zip(row.indices, row.data, strict=True)}
+        for rows in (query, photos.multiply(query).tocsr())
+        for row in rows
+    )
+    return Signs.of(terms, scores, shared, known, unknown, number)

@@ -13,6 +13,7 @@ from tests.training.run_folders import validation
 
 BARE = Row(model="be", documents="dense")
 WORDS = Row(model="mini", documents="top-32", report=Report.from_dict(validation(12.345)))
+SHORT = replace(WORDS, report=replace(WORDS.report, short_queries={"agreed_words": {"P@5": 0.625}}))
 INDEX = IndexSize(megabytes=0.25, megabytes_without_ids=0.1, accounted=96.2)
 
 
@@ -80,6 +81,7 @@ def test_fusions_are_shown_where_they_differ() -> None:
         (columns.AR, ALONE, f"{REPORT.mean_recall:.1f}"),
         (columns.WORDS_KEPT, WORDS, "20.0"),
         (columns.WORDS_AT_10, WORDS, "0.250"),
+        (columns.AGREED_WORDS, SHORT, "0.625"),
         (columns.PHOTOS, replace(BARE, photos=1234), "1,234"),
         (columns.PHOTO_BYTES, ALONE, "1,536"),
         (columns.MINUTES, RERANKED, "62"),

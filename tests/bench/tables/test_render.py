@@ -14,9 +14,9 @@ def test_aligned_text() -> None:
         Row(model="d", documents="dense", report=DENSE),
     ]
     assert as_text(TABLES["1"].shown(rows), rows) == (
-        "model   documents  T2I R@1    R@5   R@10  I2T R@1    R@5   R@10   mean  terms  words@10\n"
-        "runs/a  top-32        12.3   12.3   12.3     12.3   12.3   12.3   12.3   20.0     0.250\n"
-        "d       dense        100.0  100.0  100.0    100.0  100.0  100.0  100.0      -         -"
+        "model   documents  T2I R@1    R@5   R@10  I2T R@1    R@5   R@10   mean  terms  words@10  words P@5\n"
+        "runs/a  top-32        12.3   12.3   12.3     12.3   12.3   12.3   12.3   20.0     0.250          -\n"
+        "d       dense        100.0  100.0  100.0    100.0  100.0  100.0  100.0      -         -          -"
     )
 
 
@@ -27,8 +27,8 @@ def test_markdown_with_methods() -> None:
     ]
     assert as_markdown(TABLES["3"].shown(rows), rows).splitlines() == [
         "| model | method | documents | T2I R@1 | R@5 | R@10 | I2T R@1 | R@5 | R@10 | mean | terms |"
-        " words@10 |",
-        "| --- | --- | --- |" + " ---: |" * 9,
-        "| a\\|b | LexLIP | all |" + " 12.3 |" * 7 + " 20.0 | 0.250 |",
-        "| d | Dense without L_i2t | dense |" + " 100.0 |" * 7 + " - | - |",
+        " words@10 | words P@5 |",
+        "| --- | --- | --- |" + " ---: |" * 10,
+        "| a\\|b | LexLIP | all |" + " 12.3 |" * 7 + " 20.0 | 0.250 | - |",
+        "| d | Dense without L_i2t | dense |" + " 100.0 |" * 7 + " - | - | - |",
     ]

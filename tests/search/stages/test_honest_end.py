@@ -4,7 +4,9 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from lexlip.errors import ModelError
 from lexlip.models.lexlip import LexLIP
@@ -19,6 +21,7 @@ from lexlip.search.stages.honest_end import (
     end_of,
     ends,
     load_calibration,
+    signs_of,
     well_of,
 )
 from lexlip.sparse.balance import usual_scheme
@@ -46,6 +49,16 @@ def test_signs_are_these_formulas() -> None:
     assert signs.number == pytest.approx((1 + 2 + 0) / 3)
     assert signs.held == pytest.approx(1 / 4)  # of dog, beach, small and quokka
     assert (signs.none, signs.size, signs.words) == (0, 3, 2)
+
+
+def test_signs_by_vectors() -> None:
+    vocabulary = [*TERMS, "small"]
+    query = csr_matrix([[*TERMS.values(), 0.0]])
+    shared = [[photo.get(word, 0.0) / TERMS.get(word, 1.0) for word in vocabulary] for photo in WORDS]
+    photos = csr_matrix(np.array(shared) + [0, 0, 0, 0, 0.7])  # a word that the query lacks adds nothing
+    about = SCORES, ["dog", "beach", "small"], ["quokka"], 1000
+    found, expected = signs_of(query, photos, *about, vocabulary), Signs.of(TERMS, SCORES, WORDS, *about[1:])
+    assert vars(found) == pytest.approx(vars(expected))
 
 
 def test_signs_of_a_query_without_words_of_its_own() -> None:

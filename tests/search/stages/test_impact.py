@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,13 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import ImpactSearcher, UnknownId
 from lexlip.data import decode
 from lexlip.errors import ModelError
+from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.stages.impact import ImpactStage
 from lexlip.sparse.quantize import Scheme, quantize
-from lexlip.sparse.topk import topk
+from tests.reference.short_query import plain_query
 from tests.search.indexes import Indexed, index_words, is_open
 from tests.tiny import CAPTIONS
 
@@ -60,11 +62,26 @@ def test_scores_are_those_of_brute_force(indexes: dict[str, Path], scheme: Schem
         assert points.tolist() == pytest.approx([of[id] for id in found])
 
 
-def test_a_sentence_keeps_its_heaviest_words(indexed: Indexed, model_folder: Path) -> None:
-    whole = TextQueries(model_folder).encode(CAPTIONS[0])
+def test_a_sentence_keeps_its_heaviest_words_and_its_own(indexed: Indexed, model_folder: Path) -> None:
+    queries = TextQueries(model_folder)
+    typed = queries.typed.of(CAPTIONS[0])
     for kept in (None, 2):
         with closing(ImpactStage(indexed.words, query_topk=kept)) as stage:
-            assert (stage.encode(CAPTIONS[0]) != topk(whole, kept)).nnz == 0
+            found = stage.encode(CAPTIONS[0]).toarray()[0]
+        sentence = queries.encode(CAPTIONS[0]).toarray()[0]
+        np.testing.assert_allclose(found, plain_query(sentence, *typed, most=kept), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kept", [None, 1])
+@pytest.mark.parametrize("encoder", ["network", "words"])
+def test_typed_words_are_among_the_heaviest(
+    indexed: Indexed, encoder: QueryEncoder, kept: int | None
+) -> None:
+    with closing(ImpactStage(indexed.words, query_encoder=encoder, query_topk=kept)) as stage:
+        words = stage.queries.vocabulary.words
+        for word, other in pairwise(words):
+            assert word in list(stage.terms(stage.encode(word)))[:3]
+            assert {word, other} <= {*list(stage.terms(stage.encode(f"the {word}, {other}")))[:3]}
 
 
 def test_what_each_word_adds(stage: ImpactStage) -> None:

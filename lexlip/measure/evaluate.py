@@ -162,7 +162,7 @@ def evaluate(
         progress: show progress bars.
         depth: documents that a query finds, ten or more.
         scheme: that the engine was chosen with; "balanced" balances documents.
-        query_topk: words that a query keeps, a caption's own ones in any case; None keeps all.
+        query_topk: words that a query keeps; None keeps all.
 
     Raises:
         ConfigError: "balanced" with a model that has no bank.

@@ -132,7 +132,7 @@ class PoolVectors:
         """Return the captions that are queries as `lexlip search` encodes them.
 
         Args:
-            most: words that each keeps, beside its own; None keeps all.
+            most: words that each keeps; None keeps all.
         """
         rows = self.captions[: self.pool.text_queries]
         return as_queries(self.model, self.pool.texts[: self.pool.text_queries], rows, most)
@@ -211,7 +211,7 @@ def as_queries(
         model: what encoded them.
         texts: n sentences.
         vectors: of the texts, [n, V].
-        most: words that a query keeps, beside its own; None keeps all.
+        most: words that a query keeps; None keeps all.
     """
     if model.vocabulary is None:
         return vectors

@@ -110,7 +110,7 @@ def find(
         search: of an engine that holds the documents.
         documents: [n, V] or [n, D], in the order of the photos.
         scheme: how they are quantised.
-        most: words that a query keeps, beside its own; None keeps all.
+        most: words that a query keeps; None keeps all.
 
     Raises:
         ModelError: the model's honest end cannot be read.

@@ -74,7 +74,7 @@ class TextQueries:
 
         Args:
             query: what is asked.
-            most: words that its sentence keeps, beside its own; None keeps all.
+            most: words that its sentence keeps; None keeps all.
         """
         vector = csr_matrix((1, len(self.vocabulary)), dtype=np.float32)
         if query.sentence.strip() or not query.marked:

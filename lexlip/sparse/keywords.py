@@ -7,7 +7,7 @@ encoded as a sentence and as the sum of its words' queries, both of unit length,
 
     p = (1 - a) sentence + a words,   a = max(2^(1-n), LEAST) without function words, else LEAST
 
-Then the heaviest words are kept, and those that were typed: they rise to where people see them.
+Then the words that were typed rise to where people see them, and the heaviest words are kept.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def as_query(
         sentence: the text as a model encodes it, float32 [1, V].
         typed: what it holds.
         keywords: the query of each word, unit vectors [V, V]; None: nothing is mixed.
-        most: words that the query keeps, beside those that were typed; None keeps all.
+        most: words that the query keeps, the heaviest ones; None keeps all.
     """
     own = typed.columns
     if not own:
@@ -68,17 +68,19 @@ def as_query(
         share = max(2.0 ** (1 - typed.number), LEAST) if typed.alone else LEAST
         length, of_words = (np.linalg.norm(part) or 1.0 for part in (vector, words))
         sentence = row_of((1 - share) * vector + share * length / of_words * words)
-    return _risen(topk(sentence, most), typed)
+    return topk(_risen(sentence, typed), most)
 
 
 def _risen(query: csr_matrix, typed: Typed) -> csr_matrix:
     """Return a query with the words that were typed at least as heavy as their last place asks for."""
     weights, own = query.toarray()[0], typed.columns
-    few = typed.number <= FEW
-    others = np.delete(weights, own) if few else weights
-    heaviest = -np.sort(-others[others > 0])
-    place = max(FIRST - len(own), 0) if few else SENTENCE_TOPK - 1
-    lowest = heaviest[: place + 1][-1] + STEP * np.linalg.norm(weights) if len(heaviest) else 1.0
+    others = np.delete(weights, own)
+    others = -np.sort(-others[others > 0])
+    place = max((FIRST if typed.number <= FEW else SENTENCE_TOPK) - len(own), 0)  # so many may be heavier
+    if len(others):
+        lowest = others[: place + 1][-1] + STEP * np.linalg.norm(weights)
+    else:
+        lowest = weights[weights > 0].min() if weights.any() else 1.0
     weights[own] = np.maximum(weights[own], lowest)
     return row_of(weights)
 

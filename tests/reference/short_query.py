@@ -15,7 +15,7 @@ def plain_query(
     keywords: np.ndarray | None = None,
     most: int | None = None,
 ) -> np.ndarray:
-    """The sentence [V] and the queries of its own words, mixed, cut, and with its own words where seen.
+    """The sentence [V] and the queries of its own words, mixed, with its own words where seen, and cut.
 
     `number` content words were typed; `alone`: without function words, or only one content word.
     """
@@ -25,15 +25,12 @@ def plain_query(
         length = math.sqrt(sum(query**2))
         words = sum(keywords[word].astype(float) for word in own)
         query = (1 - a) * query + a * (length or 1) * words / math.sqrt(sum(words**2))
-    query = naive_topk(query[None], most or len(query))[0]
-    if not own:
-        return query
     step = 0.002 * math.sqrt(sum(query**2))
-    others, last = list(query), 23
-    if number <= 2:  # so few others are heavier that the typed words are among the first three
-        others, last = [weight for word, weight in enumerate(query) if word not in own], max(3 - len(own), 0)
-    others = sorted((weight for weight in others if weight > 0), reverse=True)
+    others = [weight for word, weight in enumerate(query) if weight > 0 and word not in own]
+    others.sort(reverse=True)
+    lightest = min((weight for weight in query if weight > 0), default=1)
+    heavier = max((3 if number <= 2 else 24) - len(own), 0)  # so many others may be
     for word in own:
-        seen = others[min(last, len(others) - 1)] + step if others else 1
+        seen = others[min(heavier, len(others) - 1)] + step if others else lightest
         query[word] = max(query[word], seen)
-    return query
+    return naive_topk(query[None], most or len(query))[0]

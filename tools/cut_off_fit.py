@@ -19,8 +19,8 @@ GATE_KEYWORDS, TAIL_KEYWORDS = 1.0, 0.3  # what keyword queries weigh beside cap
 RIDGE = 1e-3
 GATE_LOSS = 0.01  # right photos that are lost because the query is taken for nonsense
 LOSS = 0.015  # and in all; at most 0.05 shall be lost of other photos too
-FITTING = 0.49  # of the photos that are said to fit a caption well
-FITTING_WORDS = 0.54  # and of those that are said to fit one or two keywords well
+FITTING = 0.487  # of the photos that are said to fit a caption well
+FITTING_WORDS = 0.54  # and of those that are said to fit a single word well
 WELL_SIZE = 1_000  # photos: among fewer too few fit, and what fills larger collections has few captions
 PENALTY = 10.0  # what a photo that does not fit costs, beside a query with a right one
 LOW = 0.02  # the quantile of the right photos' scores
@@ -175,8 +175,8 @@ def _fit_tail(used: Sequence[Observation]) -> dict[str, float]:
 def _fit_well(used: Sequence[Observation], calibration: Calibration) -> dict[str, float]:
     """Fit from which share of the best score on photos fit well.
 
-    FITTING of what is there fits captions, and most captions have their photo there; of what fits short
-    keywords well, FITTING_WORDS fits. All shares are means over sources. The first target has steps, so it is
+    FITTING of what is there fits captions, and most captions have their photo there; of what fits single
+    words well, FITTING_WORDS fits. All shares are means over sources. The first target has steps, so it is
     searched for by differential evolution (Storn and Price, 1997).
     """
     parts: dict[tuple[str, str], list[Observation]] = {}

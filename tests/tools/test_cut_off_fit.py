@@ -54,7 +54,7 @@ def test_the_median_is_a_quantile() -> None:
 
 
 def observation(group: int, kind: str, best: float, held: float, right: list[float]) -> Observation:
-    words = 2.0 if kind == "caption" else 1.5
+    words = 2.0 if kind == "caption" else 1.0
     signs = Signs(best, 0.98, 0.85, best / 2, best / 2, held, 3 * held, 0, np.log10(group), words)
     scores = np.sort(np.r_[np.linspace(best, 0.01, 60 - len(right)), right])[::-1]
     fits = np.arange(DEPTH) % 3 < 2  # of the first two thirds of all

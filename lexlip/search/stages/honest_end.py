@@ -11,7 +11,7 @@ finds words for any sentence, even for "xyzzy". So the end depends on the query.
    with the best score, with the fiftieth, and with the number of the sentence's words.
 
 Many photos above this end fit in part only. Those fit well that come near the best score: how near, depends
-on the second and the tenth score, but for one or two words it is a constant share of the best one. About half
+on the second and the tenth score, but for a single word it is a constant share of the best one. About half
 of them have half of the sentence's words in their captions.
 
 All three models are linear, so a `Calibration` is some numbers, in the model's folder: `tools/honest_end.py`
@@ -34,7 +34,6 @@ from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import HONEST_END as FILE
 from lexlip.models.model_folder import damaged, read_description
 from lexlip.retrieval.answer import NO_ENDS, Ends
-from lexlip.sparse.keywords import FEW
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ class Signs:
 
     @property
     def short(self) -> bool:
-        """Whether the sentence has one or two words of its own, or none."""
-        return self.words <= math.log2(1 + FEW)
+        """Whether the sentence has no more than one word of its own."""
+        return self.words <= 1
 
     @classmethod
     def of(
@@ -127,7 +126,7 @@ class Calibration:
         gate: the logistic model by sign, and its "constant": positive, if the query is about the photos.
         tail: the lowest score of a right photo, by sign and "constant".
         well: the share of the best score from which on photos fit well, by sign and "constant", and that of
-            short queries, "short"; None: it was not measured.
+            single words, "short"; None: it was not measured.
         scheme: how documents were quantised, see `lexlip.sparse.quantize`.
     """
 

@@ -28,7 +28,7 @@ def test_relatives_are_mutual() -> None:
 def test_an_index_s_class_searches_that_kind(kind: str) -> None:
     stage = load_class(INDEXES[kind])
     names = {name for name in vars(FirstStage) if not name.startswith("_")} - {"index", "metadata", "encoder"}
-    assert names > {"encode", "unknown", "search", "cut", "refresh", "close"}
+    assert names > {"encode", "unknown", "search", "ends", "refresh", "close"}
     assert names <= set(dir(stage))
 
 

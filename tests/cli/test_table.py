@@ -80,21 +80,21 @@ def two_captions(photos: Path) -> Path:
 
 
 def numbers(line: str) -> list[str]:
-    """The last nine cells: six recalls, their mean, terms, words@10."""
-    return line.split()[-9:]
+    """The last ten cells: six recalls, their mean, terms, words@10, and P@5 of words."""
+    return line.split()[-10:]
 
 
 def test_table_1_from_the_runs_own_validations(lexlip: Run, runs: Path) -> None:
     lines = lexlip("table", "1", "runs/one", "runs/two").stdout.splitlines()
     assert lines[0].split() == (
-        "model documents T2I R@1 R@5 R@10 I2T R@1 R@5 R@10 mean terms words@10".split()
+        "model documents T2I R@1 R@5 R@10 I2T R@1 R@5 R@10 mean terms words@10 words P@5".split()
     )
     assert [line.split()[:2] for line in lines[1:3]] == [["runs/one", "all"], ["runs/two", "all"]]
-    assert numbers(lines[1]) == ["20.0"] * 8 + ["0.250"]
-    assert numbers(lines[2]) == ["30.0"] * 7 + ["20.0", "0.250"]
+    assert numbers(lines[1]) == ["20.0"] * 8 + ["0.250", "-"]
+    assert numbers(lines[2]) == ["30.0"] * 7 + ["20.0", "0.250", "-"]
     assert lines[3].split("  ")[0] == "paper: Frozen (5.5M pairs), Flickr30k 1k"
     assert lines[19].split()[:3] == ["paper:", "LexLIP", "(14.3M"]
-    assert lines[19].split()[-9:] == [*"53.2 79.1 86.7 70.2 90.7 95.2".split(), *["–"] * 3]
+    assert lines[19].split()[-10:] == [*"53.2 79.1 86.7 70.2 90.7 95.2".split(), *["–"] * 4]
     assert lines[20:] == [
         "",
         "Validation on scenes:400:1000000 (10 images, 50 captions), by brute force, at each run's best"
@@ -125,7 +125,7 @@ def test_table_3_names_what_differs_from_the_full_method(lexlip: Run, runs: Path
 def test_markdown(lexlip: Run, runs: Path) -> None:
     lines = lexlip("table", "3", "runs/one", "--markdown").stdout.splitlines()
     assert lines[2].startswith("| runs/one | LexLIP without phase 2 | all | 20.0 |")
-    assert lines[0].count("|") == lines[1].count("|") == lines[2].count("|") == 13
+    assert lines[0].count("|") == lines[1].count("|") == lines[2].count("|") == 14
 
 
 def test_measured_on_photos(lexlip: Run, runs: Path, photos: Path, model_folder: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_index_is_the_default_and_dense_models_are_measured_all_the_same(
     lexlip: Run, runs: Path, photos: Path
 ) -> None:
     lines = lexlip("table", "3", "runs/one", "runs/dense/best", "--source", "photos").stdout.splitlines()
-    assert [line.split()[-10] for line in lines[1:4]] == ["all", "top-32", "dense"]
+    assert [line.split()[-11] for line in lines[1:4]] == ["all", "top-32", "dense"]
     assert lines[3].split()[-2:] == ["-", "-"]
     assert lines[-2] == "Measured on photos: 6 images, 6 captions, one pool, lucene and flat engines."
 

@@ -71,7 +71,7 @@ def test_real_flickr8k(shared: Path) -> None:
 
 def test_a_real_folder_of_tars(shared: Path) -> None:
     source = open_source(shared)
-    assert source.skipped == []
+    assert [skip.id for skip in source.skipped] in ([], ["."])  # files of other kinds
     tars = [open_source(tar) for tar in shared.rglob("*.tar")]
     assert len(source) == sum(map(len, tars)) > 6000 + 1000
     source.image(len(source) - 1)

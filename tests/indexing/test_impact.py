@@ -7,6 +7,7 @@ import pytest
 
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_metadata
 from lexlip.data import Skipped, open_source
+from lexlip.data.formats import READER
 from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.impact import impacts, index_photos
 from lexlip.indexing.report import Indexed
@@ -78,6 +79,7 @@ def test_what_is_stored_and_reported(model: LexLIP, photos: Path, tmp_path: Path
         "relative": False,
         "photos": "photos-1.sqlite",
         "captions": {"folder": "captions-1", "language": "en", "documents": 6},
+        "reader": READER,
     }
     assert (done.index, done.photos, done.postings) == (str(folder), 6, found.postings)
     assert done.megabytes == folder_megabytes(folder)

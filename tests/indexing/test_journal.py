@@ -178,7 +178,7 @@ def test_some_photos_only_and_what_is_forgotten(photos: Path, tmp_path: Path) ->
 
     with journal(8) as kept:
         one = csr_matrix(np.ones((1, 4), np.int32))
-        kept.keep([([source.items[0].id], one, [(0, Facts())])])
+        kept.keep([([source.items[0].id], one, [(0, Facts(state=source.state(0)))])])
         assert kept.missing == list(range(1, PHOTOS))
     with journal(8, [1, 2]) as kept:
         assert (kept.kept, kept.missing) == ([], [1, 2])

@@ -79,7 +79,9 @@ class TextQueries:
         vector = csr_matrix((1, len(self.vocabulary)), dtype=np.float32)
         if query.sentence.strip() or not query.marked:
             typed = self.typed.of(query.sentence)
-            vector = as_query(self.encode(query.sentence), typed, self.keywords, most)
+            if self.keywords is None or not typed.columns or typed.share < 1:  # else it does not matter
+                vector = self.encode(query.sentence)
+            vector = as_query(vector, typed, self.keywords, most)
         return self.adjust(vector, query) if query.marked else vector
 
     def adjust(self, vector: csr_matrix, query: Query) -> csr_matrix:

@@ -45,14 +45,19 @@ class Typed(NamedTuple):
     number: int
     alone: bool
 
+    @property
+    def share(self) -> float:
+        """The share of the words' queries, a."""
+        return max(2.0 ** (1 - self.number), LEAST) if self.alone else LEAST
+
 
 def as_query(
     sentence: csr_matrix, typed: Typed, keywords: csr_matrix | None, most: int | None = None
 ) -> csr_matrix:
-    """Return the query of a text, float32 [1, V], about as long as the sentence's vector.
+    """Return the query of a text, float32 [1, V], about as long as the sentence's vector, or 1 for one word.
 
     Args:
-        sentence: the text as a model encodes it, float32 [1, V].
+        sentence: the text as a model encodes it, float32 [1, V]; of one word it does not matter.
         typed: what it holds.
         keywords: the query of each word, unit vectors [V, V]; None: nothing is mixed.
         most: words that the query keeps, the heaviest ones; None keeps all.
@@ -65,8 +70,9 @@ def as_query(
         for column in own:
             of_word = slice(*keywords.indptr[column : column + 2])
             words[keywords.indices[of_word]] += keywords.data[of_word]
-        share = max(2.0 ** (1 - typed.number), LEAST) if typed.alone else LEAST
-        length, of_words = (np.linalg.norm(part) or 1.0 for part in (vector, words))
+        share = typed.share
+        length = 1.0 if share == 1 else np.linalg.norm(vector) or 1.0
+        of_words = np.linalg.norm(words) or 1.0
         sentence = row_of((1 - share) * vector + share * length / of_words * words)
     return topk(_risen(sentence, typed), most)
 

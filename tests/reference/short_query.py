@@ -22,7 +22,7 @@ def plain_query(
     query = sentence.astype(float)
     if own and keywords is not None:
         a = max(0.5 ** (number - 1), 0.125) if alone else 0.125
-        length = math.sqrt(sum(query**2))
+        length = 1 if a == 1 else math.sqrt(sum(query**2))
         words = sum(keywords[word].astype(float) for word in own)
         query = (1 - a) * query + a * (length or 1) * words / math.sqrt(sum(words**2))
     step = 0.002 * math.sqrt(sum(query**2))

@@ -53,8 +53,9 @@ def test_the_words_of_captions_are_their_mean() -> None:
 @pytest.mark.parametrize("encoder", ["network", "words"])
 def test_the_words_of_a_query_are_those_it_is_searched_with(model_folder: Path, encoder: str) -> None:
     queries = TextQueries(model_folder, encoder)
-    found = words_of_query(queries, parse_query("Two dogs, in the snow!"))
-    check(found, queries.encode("Two dogs, in the snow!").toarray()[0], queries.vocabulary.words)
+    query = parse_query("Two dogs, in the snow!")
+    found = words_of_query(queries, query)
+    check(found, queries.encode_query(query).toarray()[0], queries.vocabulary.words)
     assert set(found.held) == {"two", "dogs", "snow"} & set(found.weights)
 
 

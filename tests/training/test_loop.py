@@ -224,6 +224,7 @@ def test_what_a_run_leaves(finished: Path) -> None:
         "words@10",
         "words@10_chance",
         "words@10_human",
+        "short_queries",
         "mean_recall",
     }
     best = max(

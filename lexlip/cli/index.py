@@ -113,9 +113,9 @@ def index(
     found by the words of their captions, in one --language; photos without captions are left out.
 
     With --update an existing index is updated with the SOURCE, the model and the settings that it was made
-    with; these need not be given, and others are refused. A photo has changed if its file, or the tar that
-    contains it, was modified (mtime or ctime) after the last indexing began. Photos with another name or
-    place but the same content are not encoded again.
+    with; these need not be given, and others are refused. A photo has changed if the size, mtime or ctime of
+    its file, or of the tar that contains it, is another one than when it was indexed. Photos with another
+    name or place but the same content are not encoded again.
     """
     from lexlip.cluster.shard_updating import update as update_index
     from lexlip.indexing import api

@@ -158,12 +158,11 @@ class Calibration:
         """
         if content["format"] != FORMAT:
             raise ModelError(f"{FILE} has format {content['format']}; this version reads {FORMAT}")
-        gate, tail, well = (
-            {name: float(value) for name, value in content[part].items()} if part in content else None
-            for part in ("gate", "tail", "well")
-        )
-        if gate is None or tail is None:
-            raise ValueError("the numbers of a step are missing")
+
+        def numbers(part: str) -> dict[str, float]:
+            return {name: float(value) for name, value in content[part].items()}
+
+        gate, tail, well = numbers("gate"), numbers("tail"), numbers("well") if "well" in content else None
         return cls(str(content["model"]), gate, tail, content.get("quantization", "unit"), well)
 
     def save(self, folder: Path) -> None:

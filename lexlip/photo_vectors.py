@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,10 +36,11 @@ _Photo = tuple[NDArray[np.uint8], Facts | None]
 
 
 class _Failed(NamedTuple):
-    """Why a photo cannot be read, and the state of its file before that."""
+    """Why a photo cannot be read, the state of its file before that, and whether it is not there any more."""
 
     why: UnreadableImage
     state: FileState | None
+    vanished: bool
 
 
 class PhotoPixels:
@@ -59,7 +61,8 @@ class PhotoPixels:
 
     Attributes:
         skipped: photos that could not be read, with the reason; complete after the iteration.
-        away: ids of those that are out of reach, and may be readable later.
+        away: ids of those that are out of reach, or that were there when they were listed and are not now,
+            as if a disk were taken away: they may be readable later.
         unreadable: the others, by id, if facts are gathered.
     """
 
@@ -134,7 +137,7 @@ class PhotoPixels:
 
     def _note(self, id: str, failed: _Failed) -> None:
         self.skipped.append(Skipped(id, failed.why.reason))
-        if isinstance(failed.why, OutOfReach):
+        if isinstance(failed.why, OutOfReach) or failed.vanished:
             self.away.add(id)
         elif failed.state is not None:
             self.unreadable[id] = Unreadable(failed.state.size, failed.state.written, failed.why.reason)
@@ -149,7 +152,8 @@ class PhotoPixels:
             image, facts = self.source.photo(index, self.config.size)
             return pixel_array(image, self.config), replace(facts, state=state)
         except UnreadableImage as error:
-            return _Failed(error, of_file if self._facts is not None else None)
+            vanished = not os.path.lexists(self.source.file(index))
+            return _Failed(error, of_file if self._facts is not None else None, vanished)
 
     def none_read(self) -> DataError:
         """Return the error to raise if no photo could be read."""

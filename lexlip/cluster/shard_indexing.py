@@ -23,8 +23,9 @@ from lexlip.cluster.session import connected
 from lexlip.cluster.shard_indexer import ShardIndexer, ShardRecord, ShardWork, read_record
 from lexlip.cluster.shard_queue import ShardQueue
 from lexlip.data import Given, Skipped, Unlisted
-from lexlip.data.files import path_of
+from lexlip.data.files import path_of, state_of
 from lexlip.data.folder import walk
+from lexlip.data.mounts import mount_points
 from lexlip.data.webdataset import folder_of, match_tars
 from lexlip.errors import ConfigError, DataError, FixableError, writing_index
 from lexlip.indexing.caption_index import write_texts
@@ -104,7 +105,7 @@ def index_shards(
             settings = name, identity, name, device, topk, scheme, workers
             failed = make_shards(works, settings, address, len(tars), progress)
             entries = [os.path.relpath(tar, root) for tar in tars]
-            extra = {"model": name, **describe_tars((str(source),), root, listed, index)}
+            extra = {"model": name, **describe_tars((str(source),), tars, listed, index)}
             records = commit(index, names, entries, failed, extra, anew)
     unlisted = [Unlisted(entries[n], reason) for n, reason in failed.items()]
     return Indexed(
@@ -161,9 +162,14 @@ def make_shards(
     return failed
 
 
-def describe_tars(sources: tuple[str, ...], root: str, listed: float, index: Path) -> dict[str, Any]:
+def describe_tars(
+    sources: tuple[str, ...], tars: Sequence[Path], listed: float, index: Path
+) -> dict[str, Any]:
     """Return what an index in shards stores about its tars; see `describe_collection`."""
-    named = {"given": store_given(Given(sources), index)}
+    root = folder_of(tars)
+    named: dict[str, Any] = {"given": store_given(Given(sources), index)}
+    if mounts := mount_points((os.path.relpath(tar, root), str(tar)) for tar in tars):
+        named["mounts"] = mounts
     return {"listed": listed, "root": root, "relative": False, **named}
 
 
@@ -196,8 +202,7 @@ def find_tars(source: str) -> tuple[list[Path], list[Unlisted]]:
 
 def name_of(tar: Path, root: str, identity: str, topk: int | None, scheme: str) -> str:
     """Return the name of a shard's folder, which changes with all that the shard depends on."""
-    status = tar.stat()
-    of_tar = os.path.relpath(tar, root), root, status.st_size, status.st_mtime_ns
+    of_tar = os.path.relpath(tar, root), root, str(state_of(tar))
     return f"shard-{digest(1, *of_tar, identity, topk, scheme)}"
 
 

@@ -31,6 +31,7 @@ from lexlip.data.webdataset import folder_of
 from lexlip.errors import ConfigError, DataError, writing_index
 from lexlip.indexing import api
 from lexlip.indexing.api import Names, names_of
+from lexlip.indexing.changes import mounts_with, unmounted
 from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.report import Indexed, Updated
 from lexlip.indexing.same_again import is_made_so
@@ -180,7 +181,7 @@ def update_shards(
         raise ConfigError("an index in shards has one SOURCE: a folder of tars, or a pattern in quotes")
     tars, unlisted = find_tars(sources[0])
     root = folder_of(tars)
-    described = describe_tars(sources, root, listed, index)
+    described = describe_tars(sources, tars, listed, index)
     check_same_collection(metadata.extra, described, index)
     if root != metadata.extra["root"]:
         raise DataError(
@@ -197,6 +198,8 @@ def update_shards(
             damaged = _damaged(index, metadata) if repair else Counter[str]()
             made_with = metadata.encoder, metadata.topk, metadata.quantization["scheme"]
             names = {os.path.relpath(tar, root): name_of(tar, root, *made_with) for tar in tars}
+            gone_disks = [] if prune else unmounted(metadata.extra.get("mounts", {}), names, folders)
+            unlisted += gone_disks
             away = {} if prune or not unlisted else {tar: folders[tar] for tar in folders.keys() - names}
             names = dict(sorted((names | away).items())) if away else names
             taken = take_over(index, list(names.values()), damaged)
@@ -228,7 +231,8 @@ def update_shards(
                 check_deletions(deleted, metadata.documents, index)
             model_name = metadata.extra.get("model") if model is None else lasting_name(model)
             lost = {number: failed[tar] for number, tar in enumerate(names) if tar in missing}
-            extra = {"model": model_name, **described}
+            mounts = mounts_with({place.id for place in gone_disks}, described, metadata.extra)
+            extra = {"model": model_name, **described, **mounts}
             records = commit(index, list(names.values()), list(names), lost, extra, anew=repair)
     added = sum(record.added for record in made)
     changed = sum(record.changed for record in made)

@@ -143,6 +143,12 @@ class Source(ABC):
         """Return the path of the file that holds a photo: its own, or a tar's."""
         return self.path(index)
 
+    def file_id(self, index: int) -> tuple[str, str]:
+        """Return the id of a photo, or the part of it that is its tar, and the path of that file."""
+        file, id = self.file(index), self.items[index].id
+        member = len(self.path(index)) - len(file)
+        return id[: len(id) - member], file
+
     def image(self, index: int, size: int | None = None) -> Image.Image:
         """Return a photo in RGB, at least `size` pixels on its shorter side unless the file has fewer.
 

@@ -9,8 +9,9 @@ from functools import lru_cache
 from time import time
 from typing import Any
 
-from lexlip.data import Source
+from lexlip.data import Source, Unlisted
 from lexlip.data.files import FileState, state_of
+from lexlip.data.mounts import is_mounted
 from lexlip.retrieval.photo_table import Listed
 
 
@@ -93,6 +94,29 @@ def places_above(id: str) -> Iterator[str]:
         yield id
         id = id.rpartition("/")[0]
     yield ""
+
+
+def unmounted(mounts: Mapping[str, str], listed: Iterable[str], held: Iterable[str]) -> list[Unlisted]:
+    """Return the places where a disk was mounted, and where now is nothing, or an empty folder.
+
+    Args:
+        mounts: see `lexlip.data.mounts.mount_points`, when the index was written.
+        listed: ids of the photos now.
+        held: ids of the photos of the index.
+    """
+    if not mounts:
+        return []
+    there = {place for id in listed for place in places_above(id)}
+    lost = [place for place, folder in mounts.items() if place not in there and not is_mounted(folder)]
+    known = {place for id in held for place in places_above(id)} if lost else set()
+    return [Unlisted(place, "nothing is mounted there now") for place in lost if place in known]
+
+
+def mounts_with(kept: Container[str], described: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """Return "mounts" of the new index: those of now, and those of before whose photos are kept."""
+    before = {place: folder for place, folder in extra.get("mounts", {}).items() if place in kept}
+    mounts = before | described.get("mounts", {})
+    return {"mounts": mounts} if mounts else {}
 
 
 def kept_since(places: Iterable[str], extra: dict[str, Any]) -> dict[str, float]:

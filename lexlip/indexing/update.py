@@ -34,7 +34,7 @@ from lexlip.data.files import state_of
 from lexlip.data.formats import READER
 from lexlip.errors import ConfigError, DataError, writing_index
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
-from lexlip.indexing.changes import Changes, find_changes, kept_since
+from lexlip.indexing.changes import Changes, find_changes, kept_since, mounts_with, unmounted
 from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.journal import Journal
 from lexlip.indexing.known_again import Known, find_known
@@ -126,7 +126,8 @@ def update_photos(
     away: set[str] = set()  # opened, but then not read
     renamed = model != metadata.extra.get("model")
     captions_wait = "captions_left_out" in metadata.extra and has_anserini()
-    if plan.to_encode or plan.writes or changed or damage.files or renamed or captions_wait:
+    mounted = not described.get("mounts", {}).items() <= metadata.extra.get("mounts", {}).items()
+    if plan.to_encode or plan.writes or changed or damage.files or renamed or captions_wait or mounted:
         with writing_index(index), writer:
             named = read_metadata(index).extra
             remove_old_tables(writer.folder, keep=named.get("photos"))
@@ -158,6 +159,7 @@ def update_photos(
                 table.remember(plan.unreadable | (photos.unreadable if photos is not None else {}))
             if places := [*plan.places, *away]:
                 extra["kept"] = kept_since(places, held)
+            extra |= mounts_with(places, described, held)
             extra["photos"] = table.name
             writer.set_extra(write_caption_index(writer.folder, index, extra, held), [table.name])
     _clear(index, journal)
@@ -263,6 +265,9 @@ def _plan(
     damaged = set(listed).difference(readable)  # only the segments that are left out hold them
     held = [*readable, *damaged]
     extra = metadata.extra if "root" in metadata.extra else {**metadata.extra, "paths": table.paths()}
+    mounts = {} if prune else extra.get("mounts", {})
+    gone_disks = unmounted(mounts, (item.id for item in source.items), held)
+    source.unlisted = [*source.unlisted, *gone_disks]
     found = find_changes(source, held, extra, listed, damaged)
     opened = {*found.new, *found.changed}
     unchanged = [number for number in range(len(source)) if number not in opened]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lexlip.data import Given, Source
+from lexlip.data.mounts import mount_points
 from lexlip.errors import DataError
 
 
@@ -21,7 +22,8 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
     Returns:
         "listed" and "source" (what the user gave). Then, if ids are paths below one folder, "root", that
         folder, with "relative": whether source and root are relative to the index. They are if the index
-        lies below the root. Where each photo is, its table says (`lexlip.retrieval.photo_table`).
+        lies below the root. Where each photo is, its table says (`lexlip.retrieval.photo_table`). "mounts",
+        if disks are mounted among the photos, see `mount_points`.
 
     Raises:
         DataError: a name is not UTF-8, so the index cannot store it.
@@ -33,6 +35,8 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
     except UnicodeEncodeError:
         raise DataError(f"a folder above {source.name} or {index} has a name that is not UTF-8") from None
     named = {} if source.given is None else {"given": store_given(source.given, index)}
+    if mounts := mount_points(map(source.file_id, range(len(source)))):
+        named["mounts"] = mounts
     if any(source.path(number) != root + item.id for number, item in enumerate(source.items)):
         return {"listed": listed, "source": given, **named}
     relative = bool(root) and index.resolve().is_relative_to(Path(root).resolve())

@@ -68,7 +68,7 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
     for name, path in zip(names, paths, strict=True):
         place = str(index / UNFINISHED / name)
         indexer.index(ShardWork(str(path), str(path.parent), path.stat().st_size, place))
-    extra = {"model": str(model), **describe_tars((f"{folder}/tars/*.tar",), f"{folder}/tars", 0.0, index)}
+    extra = {"model": str(model), **describe_tars((f"{folder}/tars/*.tar",), paths, 0.0, index)}
     commit(index, names, [path.name for path in paths], {}, extra)
     return index
 

@@ -2,6 +2,7 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import lexlip
 from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher
-from lexlip.data import Scenes, open_source
+from lexlip.data import Scenes, Unlisted, open_source
 from lexlip.data import source as data_source
 from lexlip.data.facts import decode_with_facts, digest
 from lexlip.data.folder import FolderSource
@@ -26,7 +27,9 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
+from tests.conftest import write_photos
 from tests.data.test_embedded import xmp
+from tests.disks import mount, unmount
 from tests.search import indexes
 from tests.search.indexes import change_header, index_bm25, index_words
 
@@ -461,6 +464,71 @@ def test_what_changed_in_it_meanwhile_is_encoded_later(
     done = update_photos(open_source(photos), time.time() + 600, shared_index, workers=0)
     assert (counts(done), done.kept) == ((0, 1, 0, 7), 0)
     assert "kept" not in read_metadata(shared_index).extra
+
+
+@pytest.fixture
+def disk(photos: Path) -> Iterator[Path]:
+    """A disk with two photos among the others."""
+    disk = photos / "disk"
+    mount(disk, "-t", "tmpfs", "tmpfs")
+    yield write_photos(disk, 2)
+    if disk.is_mount():
+        unmount(disk)
+
+
+def test_a_disk_that_is_gone_takes_no_photo_along(
+    model: Path, photos: Path, disk: Path, tmp_path: Path
+) -> None:
+    """However small its share is; what is on it counts again once it is back."""
+    index = tmp_path / "index"
+    kept = Path(shutil.copytree(disk, tmp_path / "kept"))
+    new_photo(photos / "more.jpg", 6)
+    index_words(model, photos, index)
+    assert counts(update(photos, index)) == (0, 0, 0, 9)
+    before = ids_of(index)
+    unmount(disk)
+    (photos / "more.jpg").unlink()
+    done = update(photos, index)
+    assert (counts(done), done.kept) == ((0, 0, 1, 6), 2)
+    assert done.unlisted == [Unlisted("disk", "nothing is mounted there now")]
+    disk.rmdir()  # as systems do that mount what is plugged in
+    done = update(photos, index)
+    assert (counts(done), done.kept, ids_of(index)) == ((0, 0, 0, 6), 2, sorted({*before} - {"more.jpg"}))
+    mount(disk, "-t", "tmpfs", "tmpfs")
+    new_photo(disk / "1.jpg", 9)
+    shutil.copy(kept / "0.jpg", disk)
+    done = update(photos, index)
+    assert (counts(done), done.kept) == ((0, 2, 0, 6), 0)  # one was copied back
+    (disk / "0.jpg").unlink()
+    assert counts(update(photos, index)) == (0, 0, 1, 7)
+    unmount(disk)
+    assert update(photos, index).kept == 1
+    done = update(photos, index, prune=True)
+    assert (counts(done), done.kept, done.unlisted) == ((0, 0, 1, 6), 0, [])
+    assert "mounts" not in read_metadata(index).extra
+
+
+def test_photos_that_vanish_while_the_update_runs_stay(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were listed: it may be a disk that was taken away, and the next listing tells."""
+    new_photo(photos / "1.jpg", 8)
+    new_photo(photos / "new.jpg", 7)
+    source = open_source(photos)
+    read = FolderSource.read
+
+    def vanish(self: FolderSource, index: int) -> bytes:
+        for name in ("1.jpg", "new.jpg"):
+            (photos / name).unlink(missing_ok=True)
+        return read(self, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderSource, "read", vanish)
+        done = update_photos(source, time.time(), index, workers=0)
+    assert (counts(done), done.kept) == ((0, 0, 0, 5), 1)
+    assert {skip.id for skip in done.skipped} == {"1.jpg", "new.jpg"}
+    assert ids_of(index) == IDS
+    assert counts(update(photos, index)) == (0, 0, 1, 5)
 
 
 def test_a_photo_that_cannot_be_opened_now_stays(

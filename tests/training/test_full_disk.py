@@ -1,7 +1,6 @@
 """Training on a disk that is full at some point: a small file system in memory."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from lexlip.errors import DataError
 from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
+from tests.disks import mount, unmount
 from tests.training.small_run import SMALL, with_data
 from tests.training.test_loop import check_same
 
@@ -23,12 +23,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """An empty disk of KILOBYTES."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={KILOBYTES}k", "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    mount(folder, "-t", "tmpfs", "-o", f"size={KILOBYTES}k", "tmpfs")
     yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    unmount(folder)
 
 
 def fill(disk: Path, kilobytes_left: int) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from . import (
     damage,
     disk_errors,
+    disks_gone,
     fuzz_commands,
     fuzz_pictures,
     fuzz_requests,
@@ -22,6 +23,7 @@ FAMILIES = (
     kills,
     kills_of_commands,
     disk_errors,
+    disks_gone,
     damage,
     fuzz_pictures,
     fuzz_sources,

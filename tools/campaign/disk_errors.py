@@ -72,19 +72,19 @@ def too_small(random: Random, place: Workplace) -> None:
     made = copy(place, name)
     disk = place.folder / "disk"
     disk.mkdir()
-    _mount(disk, "size=64m")
+    mount(disk, "size=64m")
     try:
         library = disk / "library"
         shutil.copytree(made, library, symlinks=True)
         room = os.statvfs(disk)
         used = (room.f_blocks - room.f_bfree) * room.f_frsize // 1024
         size = used + random.randrange(4, 72, 4)
-        _mount(disk, f"remount,size={size}k")
+        mount(disk, f"remount,size={size}k")
         old, new = state_of(library), expected(name, place.prepared)
         ended = run(command(name, place), disk)
         what = f"lexlip {name} on a disk of {size} kB, of which {used} are taken"
         _check(ended, what, library, old, new)
-        _mount(disk, "remount,size=64m")
+        mount(disk, "remount,size=64m")
         again(name, place, library, what)
         if ended.code == 0:
             raise NotRun("in some tries the space was enough")
@@ -210,7 +210,7 @@ def _keep(library: Path, folder: Path) -> None:
             raise
 
 
-def _mount(disk: Path, options: str) -> None:
+def mount(disk: Path, options: str) -> None:
     made = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], capture_output=True, text=True
     )

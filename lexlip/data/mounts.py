@@ -24,12 +24,12 @@ def mount_points(files: Iterable[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     seen = set()
     for id, file in files:
-        place, folder = id.rpartition("/")[0], os.path.dirname(file)  # noqa: PTH120 (a Path per file is slow)
+        place, folder = _above(id), _above(file)
         while place and (place, folder) not in seen:
             seen.add((place, folder))
             if begins(folder):
                 found[place] = folder
-            place, folder = place.rpartition("/")[0], os.path.dirname(folder)  # noqa: PTH120
+            place, folder = _above(place), _above(folder)
     return found
 
 
@@ -41,11 +41,15 @@ def is_mounted(folder: str) -> bool:
         return False
 
 
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def _begins_of(mounted: set[str]) -> Callable[[str], bool]:
     def begins(folder: str) -> bool:
         try:
-            above = os.stat(os.path.dirname(folder))  # noqa: PTH116, PTH120
-            return os.stat(folder).st_dev != above.st_dev or os.path.realpath(folder) in mounted  # noqa: PTH116
+            other_device = os.stat(folder).st_dev != os.stat(_above(folder) or "/").st_dev  # noqa: PTH116
+            return other_device or os.path.realpath(folder) in mounted
         except OSError:
             return False
 

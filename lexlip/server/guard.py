@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
 from lexlip.server.access import Access
@@ -55,6 +55,8 @@ class Guard:
             if answer is None:
                 await self.app(scope, receive, send_safely)
                 return
+        except ClientDisconnect:
+            return  # nobody waits for an answer
         except Exception as error:
             problem = problem_of(error)
             if problem is None:

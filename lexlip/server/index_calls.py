@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from lexlip.server.bodies import HealthBody, StatusBody, Update, problems
-from lexlip.server.request_body import read_json
+from lexlip.server.request_body import Room, read_json
 from lexlip.server.served_index import ServedIndex
 
 MOST = 10_000  # bytes of a body
@@ -18,6 +18,7 @@ _POSTED = {
 def index_calls(served: ServedIndex) -> APIRouter:
     """Return the calls, to be included below /api."""
     calls = APIRouter(tags=["index"], responses=problems())
+    room = Room(100 * MOST)
 
     @calls.get("/status", summary="The index, and its last update", responses={200: {"model": StatusBody}})
     async def status() -> JSONResponse:
@@ -31,7 +32,7 @@ def index_calls(served: ServedIndex) -> APIRouter:
         openapi_extra=_POSTED,
     )
     async def update(request: Request) -> Response:
-        asked = await read_json(request, Update, MOST, served.limits.seconds)
+        asked = await read_json(request, Update, MOST, served.limits.seconds, room)
         served.start_update(asked.prune)
         return JSONResponse(served.status(), 202)
 

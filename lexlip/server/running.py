@@ -17,13 +17,9 @@ from lexlip.server.access import Access
 from lexlip.server.limits import Limits
 
 if TYPE_CHECKING:
-    import uvicorn
-    from fastapi import FastAPI
-
     from lexlip.search.photo_search import PhotoSearch
 
 SMALL_GARBAGE = "-XX:MaxNewSize=64m"  # Java collects its garbage early, instead of growing for hours
-GRACE = 5  # seconds that running requests have when the server ends
 
 
 class OnCluster(NamedTuple):
@@ -110,6 +106,7 @@ def _run(
 ) -> None:
     """Serve an open index."""
     from lexlip.server.application import make_application
+    from lexlip.server.connections import make_server
     from lexlip.server.served_index import ServedIndex
 
     served = ServedIndex(index, model, device, limits, search)
@@ -123,21 +120,6 @@ def _run(
     name = f"[{host}]" if ":" in host else host
     say(f"{photos:,} photo{'s' * (photos != 1)} at http://{name}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
     server.run(sockets=[listening])
-
-
-def make_server(application: FastAPI) -> uvicorn.Server:
-    """Return what speaks HTTP for the application."""
-    import uvicorn
-
-    config = uvicorn.Config(
-        application,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=GRACE,
-    )
-    return uvicorn.Server(config)
 
 
 def open_search(index: Path, model: str | None, device: str, captions: bool) -> PhotoSearch:

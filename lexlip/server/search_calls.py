@@ -18,12 +18,12 @@ from lexlip.server.bodies import (
     problems,
 )
 from lexlip.server.problems import Problem
-from lexlip.server.request_body import kind_of_body, read_body, read_json
+from lexlip.server.request_body import Room, kind_of_body, read_body, read_json
 from lexlip.server.served_index import ServedIndex
 from lexlip.server.threads import Gate
 
 SMALL = 100  # a body of JSON may have so many times fewer bytes than a picture
-UPLOADS = 4  # bodies at once
+UPLOADS = 4  # pictures at once, and as many that are on their way
 
 _POSTED: dict[str, Any] = {
     "requestBody": {
@@ -39,7 +39,8 @@ _POSTED: dict[str, Any] = {
 def search_calls(served: ServedIndex) -> APIRouter:
     """Return the calls, to be included below /api."""
     calls = APIRouter(tags=["search"], responses=problems(410))
-    uploads, limits = Gate("uploads", UPLOADS), served.limits
+    limits = served.limits
+    uploads, room = Gate("uploads", UPLOADS), Room(UPLOADS * limits.upload_bytes)
 
     @calls.get("/search", summary="Find photos by a sentence", responses={200: {"model": AnswerBody}})
     async def search(asked: Annotated[Sentence, Query()]) -> Response:
@@ -53,11 +54,10 @@ def search_calls(served: ServedIndex) -> APIRouter:
     )
     async def post(request: Request, page: Annotated[Page, Query()]) -> Response:
         if kind_of_body(request).startswith("image/"):
+            data = await read_body(request, limits.upload_bytes, limits.seconds, room)
             with uploads.enter():
-                data = await read_body(request, limits.upload_bytes, limits.seconds)
                 return await served.reply_slowly(served.by_picture, data, page)
-        with uploads.enter():
-            asked = await read_json(request, Search, limits.upload_bytes // SMALL, limits.seconds)
+        asked = await read_json(request, Search, limits.upload_bytes // SMALL, limits.seconds, room)
         if sum(given is not None for given in (asked.q, asked.terms, asked.like)) != 1:
             raise Problem(422, "give one of q, terms and like")
         if asked.terms is not None:

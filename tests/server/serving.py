@@ -12,8 +12,9 @@ import httpx2
 
 from lexlip.server.access import Access
 from lexlip.server.application import make_application
+from lexlip.server.connections import make_server
 from lexlip.server.limits import Limits
-from lexlip.server.running import listen, make_server
+from lexlip.server.running import listen
 from lexlip.server.served_index import ServedIndex
 
 

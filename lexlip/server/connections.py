@@ -1,7 +1,7 @@
 """Connections: how many may be open, and how long each may keep the server waiting.
 
-An application sees a connection only once the head of a request has come; silence before that, and answers that
-nobody takes, are noticed here.
+An application sees a connection only once the head of a request has come. Silence before that, and answers
+that nobody takes, are noticed here.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Connections(ServerState):
         self._quiet_until, self._unsaid = -math.inf, 0
 
     def enter(self, connection: Connection) -> bool:
-        """Let a connection in; where there are too many, close the one that has kept the server waiting longest.
+        """Let a connection in; where there are too many, close the one that has said nothing for longest.
 
         Returns:
             Whether there is room: not if the server is at work for all of them.
@@ -231,7 +231,12 @@ def _too_many() -> bytes:
     """Return the answer to a connection for which there is no room."""
     problem = busy("other connections")
     body = json.dumps(problem.body)
-    fields = {"Content-Type": KIND, "Content-Length": str(len(body)), "Connection": "close", **problem.headers}
+    fields = {
+        "Content-Type": KIND,
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **problem.headers,
+    }
     lines = ["HTTP/1.1 503 Service Unavailable", *(f"{name}: {value}" for name, value in fields.items())]
     return "\r\n".join([*lines, "", body]).encode()
 

@@ -53,7 +53,7 @@ async def read_body(request: Request, most: int, seconds: float, room: Room) -> 
     """Return the body of a request.
 
     Raises:
-        Problem: 413, it is longer than `most` bytes; 408, it takes longer than `seconds`; 503, it was given up.
+        Problem: 413, it is longer than `most` bytes; 408, it takes longer than `seconds`; 503, given up.
         ClientDisconnect: the client has hung up.
     """
     too_long = Problem(413, f"the body is too long: send at most {most:,} bytes")

@@ -1,3 +1,4 @@
+import asyncio
 import http.client
 import subprocess
 import sys
@@ -5,7 +6,10 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.requests import ClientDisconnect
 
+from lexlip.server.access import Access
+from lexlip.server.guard import Guard
 from tests.search.indexes import Indexed
 from tests.server.serving import Serving, problem, serving
 
@@ -183,3 +187,15 @@ def test_what_serves_imports_nothing_heavy(library: Indexed) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_client_that_hangs_up_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    async def hung_up(*_: object) -> None:
+        raise ClientDisconnect
+
+    async def call() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "scheme": "http"}
+        await Guard(hung_up, Access())({**scope, "headers": [(b"host", b"localhost")]}, hung_up, hung_up)
+
+    asyncio.run(call())
+    assert capsys.readouterr().err == ""

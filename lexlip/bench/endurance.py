@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexlip import machine
+from lexlip.bench.holding_clients import holding
 from lexlip.bench.latency import percentiles
 from lexlip.bench.serving import PERCENTILES, memory_mb, needs_httpx, running_server
 from lexlip.progress import ProgressBar
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 PHOTOS, COMING = 1000, 12  # drawn; of these come and go
 K, QUERIES = 50, 100
+HOLDING, HELD_SECONDS = 150, 60.0  # clients of each kind that hold the server up; longest connection
 CHANGE = 20.0  # seconds between changes of the photos
 IDLE_RATE, IDLE_SECONDS, CLOSED_SECONDS, OVERLOAD_SECONDS = 2.0, 20.0, 10.0, 30.0
 BAD: tuple[
@@ -62,8 +64,9 @@ Answers = dict[str, dict[str, float]]
 def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: int = 0) -> dict[str, Any]:
     """Serve drawn photos under requests good and bad, while photos come and go; then ask for too much.
 
-    The rate is half of what `clients` that are never idle get, then four times as much for half a minute.
-    At last the server is killed in the middle of an update, and started again.
+    The rate is half of what `clients` that are never idle get, beside others that hold the server up; then
+    four times as much for half a minute. At last the server is killed in the middle of an update, and
+    started again.
 
     Args:
         minutes: at half of the capacity.
@@ -74,7 +77,8 @@ def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: i
     Returns:
         {"conditions", "capacity" (requests in a second), "idle", "load", "overload" (each: "p50" … "max" (ms)
         of searches, "requests", "statuses", "refused" (share of good requests), "wrong" (what was wrong, at
-        most ten sentences), "faults" (how many)}, "updates" (seen by an answer), "memory_mb" ("early": after
+        most ten sentences), "faults" (how many)}, "held" (by kind of clients that hold the server up: see
+        `Held`), "updates" (seen by an answer), "memory_mb" ("early": after
         a sixth of the time, "end"), "recovered_s" (from overload to an idle server's p99 × 3), "restart":
         {"documents", "expected"}}
 
@@ -209,7 +213,12 @@ class _Bench:
             capacity = await self._closed(CLOSED_SECONDS, clients)
             memory: dict[str, float | None] = {}
             changing = asyncio.create_task(self._change(minutes * 60, memory))
-            load = await self._open("half load", minutes * 60, capacity / 2)
+            async with holding(self.address, HOLDING) as held:
+                load = await self._open("half load", minutes * 60, capacity / 2)
+            for kind, connections in held.items():
+                if connections.longest > HELD_SECONDS:
+                    load["faults"] += 1
+                    load["wrong"].append(f"a {kind} connection stayed for {connections.longest:.0f} s")
             await changing
             memory["end"] = memory_mb(self.pid)
             overload = await self._open("overload", OVERLOAD_SECONDS, 4 * capacity)
@@ -218,6 +227,7 @@ class _Bench:
             "capacity": capacity,
             "idle": idle,
             "load": load,
+            "held": {kind: asdict(connections) for kind, connections in held.items()},
             "overload": overload,
             "recovered_s": recovered,
             "updates": self.updates,

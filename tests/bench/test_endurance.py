@@ -23,6 +23,7 @@ def test_a_server_endures(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = {
         "PHOTOS": 80,
         "CHANGE": 5.0,
+        "HOLDING": 20,
         "IDLE_SECONDS": 5.0,
         "CLOSED_SECONDS": 3.0,
         "OVERLOAD_SECONDS": 3.0,
@@ -34,5 +35,9 @@ def test_a_server_endures(monkeypatch: pytest.MonkeyPatch) -> None:
         assert report[phase]["wrong"] == []
         assert report[phase]["statuses"]["200"] > 0
     assert {"400", "404", "405", "415", "422"} <= report["load"]["statuses"].keys()
+    for held in report["held"].values():
+        assert held["opened"] >= 20
+        assert held["refused"] == 0
+    assert report["held"]["silent"]["closed"] > 0
     assert report["updates"] >= 1
     assert report["restart"]["documents"] == report["restart"]["expected"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import (
+    connections,
     damage,
     disk_errors,
     disks_gone,
@@ -30,6 +31,7 @@ FAMILIES = (
     fuzz_vectors,
     fuzz_commands,
     fuzz_requests,
+    connections,
     races,
 )
 ATTACKS: tuple[Attack, ...] = tuple(attack for module in FAMILIES for attack in module.ATTACKS)

@@ -16,6 +16,7 @@ from .contract import Broken
 ROOT = Path(__file__).parents[2]
 LEXLIP = (sys.executable, "-m", "lexlip")
 WRITER = (sys.executable, "-m", "tools.campaign.writer")
+HASTY_SERVER = (sys.executable, "-m", "tools.campaign.hasty_server")
 SECONDS = 120  # that a command may take
 
 _STACK = re.compile(r"Traceback \(most recent|^\s+at [\w.$]+\(|^Exception in thread|hs_err_pid", re.MULTILINE)

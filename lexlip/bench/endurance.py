@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PHOTOS, COMING = 1000, 12  # drawn; of these come and go
 K, QUERIES = 50, 100
-HOLDING, HELD_SECONDS = 150, 60.0  # clients of each kind that hold the server up; longest connection
+HOLDING, HELD_SECONDS = 200, 60.0  # clients of each kind that hold the server up; longest connection
 CHANGE = 20.0  # seconds between changes of the photos
 IDLE_RATE, IDLE_SECONDS, CLOSED_SECONDS, OVERLOAD_SECONDS = 2.0, 20.0, 10.0, 30.0
 BAD: tuple[

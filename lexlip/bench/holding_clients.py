@@ -17,7 +17,9 @@ KINDS = {
     "slow_body": _PICTURE + b"Content-Length: 1000000\r\n\r\n",
     "hanging_up": _PICTURE + b"Content-Length: 1000000\r\n\r\nhalf of it",
 }
-"""What each sends; those that are slow go on with a byte a second."""
+"""What each sends; those that are slow go on with single bytes."""
+
+SLOW, PAUSE = 2.0, 3.0  # seconds between bytes, and between connections of a client
 
 
 @dataclass
@@ -64,11 +66,12 @@ async def _hold(address: str, kind: str, held: Held) -> None:
             held.opened += 1
             begun = time.monotonic()
             try:
-                held.closed += await _wait(reader, writer, kind)
+                closed = await _wait(reader, writer, kind)
+                held.closed += closed
             finally:
                 held.longest = max(held.longest, time.monotonic() - begun)
                 writer.transport.abort()
-        await asyncio.sleep(1)
+        await asyncio.sleep(PAUSE)
 
 
 async def _wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kind: str) -> bool:
@@ -80,7 +83,7 @@ async def _wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kind
     with suppress(OSError):
         while not reader.at_eof():
             with suppress(TimeoutError):
-                await asyncio.wait_for(reader.read(1 << 16), 1)
+                await asyncio.wait_for(reader.read(1 << 16), SLOW)
             if kind != "silent":
                 writer.write(b"x")
     return True

@@ -3,8 +3,8 @@ import asyncio
 from lexlip.bench.holding_clients import KINDS, Held, holding
 
 
-async def hold(closes: bool, seconds: float = 0.3) -> tuple[dict[str, Held], list[bytes]]:
-    """Return what is reported of one client of each kind, and what a server got that never closes."""
+async def hold(closes: bool, each: int = 1, seconds: float = 0.3) -> tuple[dict[str, Held], list[bytes]]:
+    """Return what is reported of clients of each kind, and what a server got that never closes."""
     came: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -14,7 +14,7 @@ async def hold(closes: bool, seconds: float = 0.3) -> tuple[dict[str, Held], lis
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with holding(f"http://127.0.0.1:{port}/", 1) as held:
+    async with holding(f"http://127.0.0.1:{port}/", each) as held:
         await asyncio.sleep(seconds)
     server.close()
     await server.wait_closed()
@@ -22,12 +22,12 @@ async def hold(closes: bool, seconds: float = 0.3) -> tuple[dict[str, Held], lis
 
 
 def test_what_is_closed_by_the_server_is_counted() -> None:
-    held, _ = asyncio.run(hold(closes=True))
+    held, _ = asyncio.run(hold(closes=True, each=3))
     assert {kind: (one.opened, one.closed, one.refused) for kind, one in held.items()} == {
-        "silent": (1, 1, 0),
-        "half_head": (1, 1, 0),
-        "slow_body": (1, 1, 0),
-        "hanging_up": (1, 0, 0),
+        "silent": (3, 3, 0),
+        "half_head": (3, 3, 0),
+        "slow_body": (3, 3, 0),
+        "hanging_up": (3, 0, 0),
     }
 
 

@@ -14,7 +14,7 @@ WITHOUT = {
     "lexlip/objectives/compared.py",  # tested with each loss
     "lexlip/data/isolated_process.py",  # tested with what it answers
     *("lexlip/server/bodies.py", "lexlip/server/limits.py"),  # tested with each call
-    *("lexlip/server/request_body.py", "lexlip/server/served_index.py"),
+    "lexlip/server/served_index.py",
     *(f"lexlip/cluster/{name}.py" for name in ("replica", "shard_indexer", "shard_queue")),  # run in actors
     # tested where a cluster makes and asks shards
     *("lexlip/search/engines/shard.py", "lexlip/search/engines/shards.py", "lexlip/search/stages/sharded.py"),
@@ -22,6 +22,7 @@ WITHOUT = {
     *(f"lexlip/other_engines/{name}.py" for name in ("anserini", "ask", "engine_contract", "known", "vespa")),
     "lexlip/cli/export.py",
     *(f"tools/campaign/{name}.py" for name in ("__main__", "attacks", "contract", "prepare", "writer")),
+    *("tools/campaign/connections.py", "tools/campaign/hasty_server.py"),
     *(
         f"tools/campaign/{name}.py"
         for name in ("damage", "disk_errors", "kills", "kills_of_commands", "races")

@@ -42,7 +42,7 @@ _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def make_server(application: FastAPI) -> uvicorn.Server:
-    """Return what speaks HTTP for an application."""
+    """Return what speaks HTTP for an application, whatever parsers and event loops are installed."""
     config = uvicorn.Config(
         application,
         http=Connection,
@@ -200,8 +200,8 @@ class Connection(H11Protocol):
         super().resume_writing()
 
     def is_at_work(self) -> bool:
-        """Return whether the server owes an answer to a request that has come as a whole."""
-        return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
+        """Return whether a client waits for the server, and not the server for the client."""
+        return not (self._is_answered() or self.cycle.more_body or self.flow.write_paused)
 
     def unsent(self) -> int:
         """Return how many bytes of answers the client has yet to take."""

@@ -78,9 +78,8 @@ def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: i
         {"conditions", "capacity" (requests in a second), "idle", "load", "overload" (each: "p50" … "max" (ms)
         of searches, "requests", "statuses", "refused" (share of good requests), "wrong" (what was wrong, at
         most ten sentences), "faults" (how many)}, "held" (by kind of clients that hold the server up: see
-        `Held`), "updates" (seen by an answer), "memory_mb" ("early": after
-        a sixth of the time, "end"), "recovered_s" (from overload to an idle server's p99 × 3), "restart":
-        {"documents", "expected"}}
+        `Held`), "updates" (seen by an answer), "memory_mb" ("early": after a sixth of the time, "end"),
+        "recovered_s" (from overload to an idle server's p99 × 3), "restart": {"documents", "expected"}}
 
     Raises:
         ModelError: httpx2 is not installed.

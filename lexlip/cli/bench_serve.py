@@ -106,10 +106,10 @@ def show_endurance(report: dict[str, Any]) -> None:
         times = (f"{values[name]:.1f}" for name in ("p50", "p99", "max"))
         counts = f"{values['requests']:,}", f"{values['refused']:.2%}", str(values["faults"])
         click.echo(what.ljust(40) + row(*times, *counts))
-    click.echo("connections that hold it up".ljust(40) + row("opened", "closed", "refused", "longest, s"))
+    click.echo("clients that hold it up, seconds".ljust(40) + row("opened", "closed", "refused", "longest"))
     for kind, held in report["held"].items():
-        counts = (f"{held[name]:,}" for name in ("opened", "closed", "refused"))
-        click.echo(kind.replace("_", " ").ljust(40) + row(*counts, f"{held['longest']:.1f}"))
+        cells = (f"{held[name]:,}" for name in ("opened", "closed", "refused"))
+        click.echo(kind.replace("_", " ").ljust(40) + row(*cells, f"{held['longest']:.1f}"))
     memory, restart = report["memory_mb"], report["restart"]
     click.echo(
         f"{report['updates']} updates seen; memory {memory['early']:.0f} MB after a sixth of the time,"

@@ -224,6 +224,12 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
             " pip install 'lexlip[anserini]', and index again",
             err=True,
         )
+    if done.unsealed:
+        click.echo(
+            "note: lexlip serve and lexlip mcp will send these photos only if --photos names their folder,"
+            f" as {done.unsealed}",
+            err=True,
+        )
     if isinstance(done, Updated) and done.listed_ahead:
         click.echo(
             f"note: a clock was or is wrong: {done.index} says that it was made {done.listed_ahead:.0f} s"

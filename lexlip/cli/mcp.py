@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 @options.index_option
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.query_encoder_option
-def mcp(index_folder: str, model: str | None, query_encoder: QueryEncoder) -> None:
+@options.photos_option
+def mcp(
+    index_folder: str, model: str | None, query_encoder: QueryEncoder, photo_folders: tuple[str, ...]
+) -> None:
     """Let an agent search photos, by the Model Context Protocol over stdin and stdout.
 
     An agent starts this command itself, and it ends when stdin does. Agents are told in their configuration,
@@ -38,10 +42,15 @@ def mcp(index_folder: str, model: str | None, query_encoder: QueryEncoder) -> No
             "lexlip mcp needs the package mcp, version 2 or newer: pip install 'lexlip[mcp]'"
         ) from error
 
+    from anserini_bridge import read_header
     from lexlip.mcp.agent_server import serve
     from lexlip.mcp.photo_tools import PhotoTools
+    from lexlip.retrieval.sending import folders_to_send, why_not_sent
 
-    with PhotoTools(index_folder, model=model, query_encoder=query_encoder) as photos:
+    folders = folders_to_send(photo_folders)
+    with PhotoTools(index_folder, folders, model=model, query_encoder=query_encoder) as photos:
+        if why := why_not_sent(Path(index_folder), read_header(index_folder), folders):
+            click.echo(why, err=True)
         signal.signal(
             signal.SIGINT, signal.SIG_DFL
         )  # nothing is written, and a read of stdin cannot be woken

@@ -42,6 +42,14 @@ index_option = click.option(
     metavar="DIR",
     help="The index's folder.",
 )
+photos_option = click.option(
+    "--photos",
+    "photo_folders",
+    multiple=True,
+    metavar="FOLDER",
+    help="Also send photos of the index from this folder, though another user or an older version made the"
+    " index; may be repeated.",
+)
 quantization_option = click.option(
     "--quantization",
     type=click.Choice(["balanced", "unit", "paper"]),

@@ -55,6 +55,7 @@ _SECONDS = options.Number(min=0, min_open=True)
 )
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.device_option
+@options.photos_option
 @click.option("--max-k", type=_NUMBER, default=1000, show_default=True, help="Most hits of one answer.")
 @click.option(
     "--max-query", type=_NUMBER, default=1000, show_default=True, help="Most characters of a query."
@@ -123,6 +124,7 @@ def serve(
     copy: bool,
     model: str | None,
     device: str,
+    photo_folders: tuple[str, ...],
     max_k: int,
     max_query: int,
     max_upload: float,
@@ -138,6 +140,7 @@ def serve(
     Only this machine reaches it unless --host says otherwise; then callers need a --token. /docs describes
     the API. An index of words is updated while it is served, on request or with --watch.
     """
+    from lexlip.retrieval.sending import folders_to_send
     from lexlip.server.access import Access
     from lexlip.server.limits import Limits
     from lexlip.server.running import OnCluster, serve_index
@@ -160,5 +163,16 @@ def serve(
     with interruptible("the server has ended"):
         where = None if address is None else OnCluster(address, replicas, copy)
         serve_index(
-            Path(index_folder), host, port, access, limits, model, device, watch, captions, where, click.echo
+            Path(index_folder),
+            host,
+            port,
+            access,
+            limits,
+            model,
+            device,
+            watch,
+            captions,
+            where,
+            folders_to_send(photo_folders),
+            click.echo,
         )

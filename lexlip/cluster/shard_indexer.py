@@ -187,7 +187,7 @@ class ShardIndexer:
             *self._settings,
             workers=self._workers,
             progress=count,
-            captions=False,
+            of_more=True,
             earlier=earlier,
         )
         folder = Path(work.folder)

@@ -35,6 +35,7 @@ from lexlip.progress import ProgressBar
 from lexlip.registry import MODELS
 from lexlip.retrieval.collection import store_given
 from lexlip.retrieval.photo_table import open_photos
+from lexlip.retrieval.seal import seal, table_checksum, why_unsealed
 from lexlip.search.engines.shard import ShardedMetadata, ShardEntry, read_sharded
 from lexlip.search.paging import digest
 from lexlip.sparse.balance import scheme_of
@@ -106,7 +107,7 @@ def index_shards(
             failed = make_shards(works, settings, address, len(tars), progress)
             entries = [os.path.relpath(tar, root) for tar in tars]
             extra = {"model": name, **describe_tars((str(source),), tars, listed, index)}
-            records = commit(index, names, entries, failed, extra, anew)
+            records = commit(index, names, entries, failed, extra, True, anew)
     unlisted = [Unlisted(entries[n], reason) for n, reason in failed.items()]
     return Indexed(
         index=str(index),
@@ -118,6 +119,7 @@ def index_shards(
         resumed=sum(record.documents for record in before.values()),
         unlisted=[Unlisted(*place) for record in records for place in record.unlisted] + unlisted,
         captions_left_out=read_header(index).extra.get("captions_left_out", 0),
+        unsealed=why_unsealed(read_header(index).extra),
     )
 
 
@@ -248,6 +250,17 @@ def _captions(shards: Sequence[Path]) -> tuple[list[str], list[str]]:
     return [id for id, _ in found], [text for _, text in found]
 
 
+def _tables_of_tars(folder: Path, shards: Sequence[ShardEntry], root: str) -> dict[str, str]:
+    """Return the checksums of tables of photos, by shard, of those that name no file but the shard's tar."""
+    sums = {}
+    for shard in shards:
+        place = folder / shard["folder"]
+        with open_photos(place, read_metadata(place)) as table:
+            if table.files() == {f"{root}/{shard['tar']}"}:
+                sums[shard["folder"]] = table_checksum(table.file)
+    return sums
+
+
 def _as_before(index: Path, metadata: ShardedMetadata, captions: bool) -> bool:
     """Return whether the index is already as it is to be; with captions, if any can be indexed."""
     try:
@@ -256,7 +269,7 @@ def _as_before(index: Path, metadata: ShardedMetadata, captions: bool) -> bool:
         return False
     if captions and has_anserini() and "captions" not in now.extra:
         return False
-    where = ("model", "given", "root")
+    where = ("model", "given", "root", "seal")
     same = all(now.extra.get(name) == metadata.extra.get(name) for name in where)
     return same and (now.shards, now.files) == (metadata.shards, metadata.files)
 
@@ -287,6 +300,7 @@ def commit(
     tars: Sequence[str],
     failed: dict[int, str],
     extra: dict[str, Any],
+    sealed: bool,
     anew: bool = False,
 ) -> list[ShardRecord]:
     """Make the complete shards the index; return what they hold.
@@ -296,6 +310,7 @@ def commit(
         names, tars: of the shards, in order.
         failed: why, by the number of those that are not there.
         extra: see `ShardedMetadata`.
+        sealed: whether this user has named the source, now or when the index was made.
         anew: also if nothing has changed, and the captions too.
     """
     unfinished = index / UNFINISHED
@@ -319,6 +334,8 @@ def commit(
     if not shards:
         tar, reason = next(((tars[n], why) for n, why in failed.items()), (tars[0], "it holds no photos"))
         raise DataError(f"no tar could be indexed ({len(tars)} tried; {tar}: {reason})")
+    if sealed:
+        extra = seal(extra, _tables_of_tars(unfinished, shards, extra["root"]))
     one = read_metadata(unfinished / shards[0]["folder"])
     metadata = ShardedMetadata(
         directory=data,

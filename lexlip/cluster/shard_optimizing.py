@@ -15,6 +15,7 @@ from anserini_bridge.storage import UNFINISHED, WriterLock, check_writable
 from lexlip.cluster.shard_indexer import checksums, write_record
 from lexlip.cluster.shard_indexing import commit, take_over
 from lexlip.indexing.damage import look_for_damage
+from lexlip.retrieval.seal import sealed_tables
 from lexlip.search.engines.shard import read_sharded
 
 OF_CAPTIONS = ("captions", "captions_left_out")
@@ -61,7 +62,8 @@ def optimize_shards(index: str | Path, memory_mb: float = 512) -> None:
             write_record(part, replace(records[name], files=checksums(part)))
             part.replace(unfinished / name)
         extra = {name: value for name, value in metadata.extra.items() if name not in OF_CAPTIONS}
-        commit(index, names, [shard["tar"] for shard in metadata.shards], {}, extra)
+        sealed = bool(sealed_tables(extra))
+        commit(index, names, [shard["tar"] for shard in metadata.shards], {}, extra, sealed)
 
 
 def segments(shard: Path) -> int:

@@ -38,6 +38,7 @@ from lexlip.indexing.same_again import is_made_so
 from lexlip.indexing.update import check_deletions, check_settings
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, given_again
+from lexlip.retrieval.seal import sealed_tables, why_unsealed
 from lexlip.search.engines.shard import ShardedMetadata, read_sharded
 from lexlip.search.stages.index_model import check_encoder
 from lexlip.sparse.quantize import Scheme
@@ -70,7 +71,7 @@ def index_or_update(
     if not anew and is_made_so(Path(index), "sharded", Given((str(source),)), model, topk, quantization):
         tars, _ = find_tars(str(source))
         if folder_of(tars) == read_sharded(Path(index)).extra["root"]:
-            return update_shards(index, (), model, address=address, prune=prune, **settings)
+            return update_shards(index, (), model, address=address, prune=prune, typed=True, **settings)
     return index_shards(
         source, index, model, address, topk=topk, quantization=quantization, anew=anew, **settings
     )
@@ -147,6 +148,7 @@ def update_shards(
     workers: int = 2,
     device: str = "auto",
     progress: bool | Progress = False,
+    typed: bool = False,
 ) -> Updated:
     """Make an index in shards match its tars again, in one commit.
 
@@ -162,6 +164,7 @@ def update_shards(
         repair: read every file, make damaged shards anew, and the index of captions in any case.
         workers, device: see `lexlip.indexing.api.index`.
         progress: show a bar; without a cluster, or is told how many photos are done, of how many.
+        typed: the user has named the source, also if `source` is nothing; see `commit`.
 
     Raises:
         DataError: there are no tars, they are of another source, too many photos are gone, or the folder
@@ -233,7 +236,8 @@ def update_shards(
             lost = {number: failed[tar] for number, tar in enumerate(names) if tar in missing}
             mounts = mounts_with({place.id for place in gone_disks}, described, metadata.extra)
             extra = {"model": model_name, **described, **mounts}
-            records = commit(index, list(names.values()), list(names), lost, extra, anew=repair)
+            sealed = typed or bool(source or sealed_tables(metadata.extra))
+            records = commit(index, list(names.values()), list(names), lost, extra, sealed, anew=repair)
     added = sum(record.added for record in made)
     changed = sum(record.changed for record in made)
     moved = sum(record.moved for record in made)
@@ -262,6 +266,7 @@ def update_shards(
             *(Unlisted(tar, reason) for tar, reason in failed.items()),
         ],
         captions_left_out=read_header(index).extra.get("captions_left_out", 0),
+        unsealed=why_unsealed(read_header(index).extra),
         listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -14,6 +16,7 @@ from lexlip.errors import DataError
 LARGEST_PHOTO = 2**30  # bytes of a photo's file
 LARGEST_CAPTIONS = 2**20  # bytes of a file of captions beside a photo
 LARGEST_TABLE = 2**31  # bytes of a table or a split file
+LEADS_OUT = "a link to a file elsewhere"
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ENXIO)
 
@@ -44,14 +47,19 @@ def path_of(name: str | Path) -> Path:
         raise DataError(f"{name} names a user who does not exist: write ./{name} for a file") from None
 
 
-def open_file(path: str | Path) -> BinaryIO:
+def open_file(path: str | Path, follow: bool = True) -> BinaryIO:
     """Open a regular file; a pipe or a device, which may never end, is refused without waiting for it.
+
+    Args:
+        path: of the file.
+        follow: a link to another file, too, on systems that can refuse it.
 
     Raises:
         OSError: it cannot be opened.
         UnreadableImage: it is no regular file.
     """
-    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 (a Path has no opener)
+    opener = _without_waiting if follow else _without_links
+    file = open(path, "rb", opener=opener)  # noqa: SIM115 (a Path has no opener)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise UnreadableImage("not a file", str(path))
@@ -66,28 +74,77 @@ def read_file(path: str | Path, offset: int = 0, size: int = -1, most: int = LAR
             bytes.
         OutOfReach: it is there, but cannot be read now.
     """
-    try:
-        with open_file(path) as file:
-            wanted = os.fstat(file.fileno()).st_size - offset if size < 0 else size
-            if wanted > most:
-                raise UnreadableImage(f"{wanted:,} bytes: more than {most:,}", str(path))
-            file.seek(offset)
-            data = file.read(wanted)
-    except OSError as error:
-        kind = OutOfReach if out_of_reach(error) else UnreadableImage
-        raise kind(reason_of(error), str(path)) from error
+    with reading_file(path) as file:
+        return read_part(file, offset, size, most)
+
+
+def read_part(file: BinaryIO, offset: int = 0, size: int = -1, most: int = LARGEST_PHOTO) -> bytes:
+    """Return what `read_file` does, of a file that is open."""
+    wanted = os.fstat(file.fileno()).st_size - offset if size < 0 else size
+    if wanted > most:
+        raise UnreadableImage(f"{wanted:,} bytes: more than {most:,}", file.name)
+    file.seek(offset)
+    data = file.read(wanted)
     if size > len(data):
-        raise UnreadableImage("truncated", str(path))
+        raise UnreadableImage("truncated", file.name)
     return data
 
 
-def read_captions(path: str | Path) -> bytes:
-    """Return the bytes of a file of captions, which is small.
+@contextmanager
+def reading_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file as `open_file` does, for a block that reads it.
 
     Raises:
-        UnreadableImage: see `read_file`.
+        UnreadableImage, OutOfReach: see `read_file`.
     """
-    return read_file(path, most=LARGEST_CAPTIONS)
+    try:
+        with open_file(path) as file:
+            yield file
+    except OSError as error:
+        kind = OutOfReach if out_of_reach(error) else UnreadableImage
+        raise kind(reason_of(error), str(path)) from error
+
+
+def read_beside(path: str, roots: Iterable[str]) -> bytes:
+    """Return the bytes of a file beside a photo, which is small.
+
+    Args:
+        path: of the file.
+        roots: real paths of the folders that it must lie in if it is a link; links to folders may lead out.
+
+    Raises:
+        UnreadableImage: it is a link that leads out, or see `read_file`.
+    """
+    with reading_file(path) as file:
+        if leads_out(path, real_place(file), roots):
+            raise UnreadableImage(LEADS_OUT, path)
+        return read_part(file, most=LARGEST_CAPTIONS)
+
+
+def leads_out(path: str, real: str, roots: Iterable[str]) -> bool:
+    """Return whether a file is itself a link to what lies below none of some real paths, given its own."""
+    if is_below(real, roots):
+        return False
+    folder, name = os.path.split(path)
+    return real != os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
+
+
+def is_below(place: str, folders: Iterable[str]) -> bool:
+    """Return whether a real path lies below one of some folders, which are real paths, too."""
+    return any(place.startswith(os.path.join(folder, "")) for folder in folders)  # noqa: PTH118
+
+
+def real_place(file: BinaryIO) -> str:
+    """Return the path without links of an open file, whatever its name leads to by now."""
+    opened = os.fstat(file.fileno())
+    try:
+        return os.readlink(f"/proc/self/fd/{file.fileno()}")  # noqa: PTH115
+    except OSError:  # not Linux
+        place = os.path.realpath(file.name)
+    found = os.lstat(place)
+    if not os.path.samestat(opened, found):
+        raise UnreadableImage("another file has come to its place", file.name)
+    return place
 
 
 class FileState(NamedTuple):
@@ -121,3 +178,7 @@ def state_of(path: str | Path) -> FileState | None:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no pipes among its files
+
+
+def _without_links(path: str, flags: int) -> int:
+    return _without_waiting(path, flags | getattr(os, "O_NOFOLLOW", 0))

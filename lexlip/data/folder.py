@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from lexlip.data.files import out_of_reach, read_captions, read_file, reason_of
+from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, read_file, reason_of
 from lexlip.data.formats import SUFFIXES
 from lexlip.data.images import UnreadableImage
 from lexlip.data.left_out import Matches, why_left_out
@@ -48,6 +48,7 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
     folders = [""]
     links: list[str] = []  # visited last, so that a file is named by its real folder if that is below too
     visited = set()
+    real_root = os.path.realpath(root)
     while folders or links:
         folder = folders.pop() if folders else links.pop()
         try:
@@ -63,6 +64,11 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 fate = _sort_in(entry, name, found, folders, links, excluded, included)
+                if _suffix(name) in (".txt", ".xmp") and not fate and _is_of_elsewhere(entry, real_root):
+                    found.texts.discard(name)
+                    found.sides.discard(name)
+                    found.skipped.append(Skipped(name, LEADS_OUT))
+                    fate = "named"
                 found.left[fate] += 1
                 if fate == "other":
                     kinds[_suffix(name)] += 1
@@ -91,6 +97,11 @@ def _tell_beside(found: Listing, kinds: Counter[str]) -> None:
         beside = composed(name.rpartition(".")[0]) in stems
         found.left["beside" if beside else "other"] += 1
         kinds[_suffix(name)] += not beside
+
+
+def _is_of_elsewhere(entry: os.DirEntry[str], real_root: str) -> bool:
+    """Return whether a file beside a photo is a link to a file elsewhere."""
+    return entry.is_symlink() and leads_out(entry.path, os.path.realpath(entry.path), [real_root])
 
 
 def holds_index(folder: Path) -> bool:
@@ -229,7 +240,7 @@ class FolderSource(Source):
         if text is None:
             return ()
         try:
-            return caption_lines(read_captions(self.root / text))
+            return caption_lines(read_beside(f"{self.root}/{text}", self.real_roots))
         except (UnreadableImage, ValueError) as error:
             self.skipped.append(Skipped(text, getattr(error, "reason", str(error))))
             return ()

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lexlip.data.files import open_file, path_of, read_file, reason_of
+from lexlip.data.files import open_file, path_of, reason_of
 from lexlip.data.images import UnreadableImage
+from lexlip.data.source import Place, read_place
 from lexlip.data.tar_headers import contents
 from lexlip.errors import DataError
 
@@ -32,20 +33,24 @@ def read_location(location: str) -> bytes:
         UnreadableImage: it is not there any more, or is no file.
         DataError: it is in the home of a user who does not exist.
     """
+    return read_place(find_location(location))
+
+
+def find_location(location: str) -> Place:
+    """Return where the bytes of such a photo are; of two members with the same name the later one counts.
+
+    Raises:
+        UnreadableImage, DataError: see `read_location`.
+    """
     path = path_of(location)
-    for parent in path.parents:
-        if parent.suffix.lower() == ".tar" and parent.is_file():
-            return _read_member(parent, path.relative_to(parent).as_posix())
-    return read_file(path)
-
-
-def _read_member(tar: Path, name: str) -> bytes:
-    """Return the bytes of a tar's member; of two with the same name the later one, as `list_shard` does."""
+    tar = next((above for above in path.parents if above.suffix.lower() == ".tar" and above.is_file()), None)
+    if tar is None:
+        return Place(str(path))
     try:
         with open_file(tar) as file:
-            found = contents(file).files.get(name)
+            found = contents(file).files.get(path.relative_to(tar).as_posix())
     except OSError as error:
         raise UnreadableImage(reason_of(error), str(tar)) from error
     if found is None:
-        raise UnreadableImage("not in the tar", f"{tar}/{name}")
-    return read_file(tar, found.offset, found.size)
+        raise UnreadableImage("not in the tar", location)
+    return Place(str(tar), found.offset, found.size)

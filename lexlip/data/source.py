@@ -1,18 +1,19 @@
 """What every source of photos offers."""
 
 import io
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from lexlip.data.embedded import LONGEST_XMP
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
-from lexlip.data.files import FileState, OutOfReach, open_file, read_file, state_of
+from lexlip.data.files import FileState, OutOfReach, open_file, read_beside, read_file, state_of
 from lexlip.data.images import UnreadableImage, decode
 from lexlip.data.texts import decode_text, lines_of
 from lexlip.errors import DataError
@@ -210,15 +211,19 @@ class Source(ABC):
         return "" if None in states else "; ".join(map(str, states))
 
     def _side(self, index: int) -> bytes:
-        """Return the XMP file beside a photo; one that cannot be read, or is too large, is as none."""
+        """Return the XMP file beside a photo; one that may not or cannot be read is as none."""
         path = self.side(index)
         if path is None:
             return b""
         try:
-            with open_file(path) as file:
-                return file.read(LONGEST_XMP + 1)
-        except (OSError, UnreadableImage):
+            return read_beside(path, self.real_roots)
+        except UnreadableImage:
             return b""
+
+    @cached_property
+    def real_roots(self) -> list[str]:
+        """The roots after links are resolved."""
+        return list(map(os.path.realpath, self.roots))
 
     def place(self, index: int) -> Place:
         """Return where the bytes of a photo are."""

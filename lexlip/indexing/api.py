@@ -120,6 +120,7 @@ def index(
                 workers=workers,
                 device=device,
                 progress=progress,
+                typed=True,
             )
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
     photos = open_library(given)
@@ -163,10 +164,12 @@ def update(
     workers: int = 2,
     device: str = "auto",
     progress: bool | Progress = False,
+    typed: bool = False,
 ) -> Updated:
     """Update an index of words that is not in shards; see `lexlip.update`, which takes both.
 
-    `progress` is that of `lexlip.indexing.update.update_photos`.
+    `progress` and `typed` are those of `lexlip.indexing.update.update_photos`; a source that is given is
+    typed.
     """
     from anserini_bridge import IndexNotFound, find_jar, find_java, read_header
     from anserini_bridge.storage import check_writable
@@ -188,8 +191,10 @@ def update(
     extra = header.extra
     where = None if images is None else str(images)
     given = Given(names_of(source), where, split, names_of(exclude), names_of(include))
+    named = bool(given.sources)
     if not given.sources or "given" in extra:
         before = given_again(extra, Path(index))
+        named = named and (where is not None or before.images is None)
         given = Given(
             given.sources or before.sources,
             given.images or before.images,
@@ -211,6 +216,7 @@ def update(
         progress=progress,
         prune=prune,
         repair=repair,
+        typed=typed or named,
     )
 
 

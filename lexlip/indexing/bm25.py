@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
+from anserini_bridge import folder_megabytes, read_header, replace_index, with_checksums, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
+from lexlip.data.facts import Facts
 from lexlip.data.source import no_captions
 from lexlip.errors import writing_index
 from lexlip.indexing.report import Indexed
@@ -19,6 +21,7 @@ from lexlip.indexing.table_writer import TableWriter
 from lexlip.machine import cores
 from lexlip.registry import BM25
 from lexlip.retrieval.collection import describe_collection
+from lexlip.retrieval.seal import seal_table, why_unsealed
 from lexlip.search.stages.bm25 import BM25Metadata
 
 NO_CAPTION = "no caption"  # why a photo is left out
@@ -44,10 +47,9 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
     if not texts:
         raise no_captions(source.name)
     extra = {"model": BM25, **describe_collection(source, index, listed)}
+    write_table = partial(_write_table, index, source, extra)
     with writing_index(index):
-        postings = write_captions(
-            index, list(texts), list(texts.values()), extra, language, partial(_write_table, index, source)
-        )
+        postings = write_captions(index, list(texts), list(texts.values()), extra, language, write_table)
     return Indexed(
         index=str(index),
         photos=len(texts),
@@ -57,6 +59,7 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
         skipped=[*source.skipped, *without],
         unlisted=list(source.unlisted),
         files=source.files(),
+        unsealed=why_unsealed(read_header(index).extra),
     )
 
 
@@ -66,7 +69,7 @@ def write_captions(
     texts: Sequence[str],
     extra: Mapping[str, Any],
     language: str = "en",
-    write_table: Callable[[Path], str] | None = None,
+    write_table: Callable[[Path], dict[str, Any]] | None = None,
 ) -> int:
     """Write an index of texts, which replaces an old one; return its postings.
 
@@ -75,7 +78,7 @@ def write_captions(
         ids, texts: of the n documents.
         extra: what else the index stores.
         language: see `index_captions`.
-        write_table: writes a table of photos to the data folder, and returns its name.
+        write_table: writes a table of photos to the data folder; returns what to store instead of `extra`.
 
     Raises:
         BridgeError: no Java, the folder is not an index, or another process is writing to it.
@@ -84,22 +87,28 @@ def write_captions(
         write_bm25_index(folder / "lucene", ids, texts, language)
         with Bm25Searcher(folder / "lucene", language=language) as searcher:
             postings = searcher.postings
-        photos = {"photos": write_table(folder)} if write_table else {}
+        extra = dict(extra) if write_table is None else write_table(folder)
         metadata = BM25Metadata(
             directory=folder.name,
             documents=len(ids),
             encoder=BM25,
             postings=postings,
             language=language,
-            extra={**extra, **photos},
+            extra=extra,
         )
-        write_metadata(index, with_checksums(index, metadata, photos.values()))
+        tables = [] if write_table is None else [extra["photos"]]
+        write_metadata(index, with_checksums(index, metadata, tables))
     return postings
 
 
-def _write_table(index: Path, source: Source, folder: Path) -> str:
-    """Write the table of the photos that have captions; return its name."""
+def _write_table(index: Path, source: Source, extra: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Write the table of the photos that have captions; return what the index stores."""
+
+    def facts(number: int) -> Facts:
+        state = source.state(number)  # before the file is read: it may change meanwhile
+        return replace(source.header(number), state=state)
+
     captioned = source.captioned().tolist()
     with TableWriter(folder, index, source) as table, ThreadPoolExecutor(cores()) as pool:
-        table.add(zip(captioned, pool.map(source.header, captioned), strict=True))
-    return table.name
+        table.add(zip(captioned, pool.map(facts, captioned), strict=True))
+    return seal_table({**extra, "photos": table.name}, folder)

@@ -17,6 +17,7 @@ from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
+from lexlip.retrieval.seal import seal_table, why_unsealed
 from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex, make_faiss
 from lexlip.search.stages.dense import DenseMetadata
 
@@ -61,7 +62,8 @@ def index_vectors(
                 table.add(facts)
         if not vectors.ids:
             raise photos.none_read()
-        save_vectors(index, folder, vectors, model, ann, {**extra, "photos": table.name})
+        extra = seal_table({**extra, "photos": table.name}, folder)
+        save_vectors(index, folder, vectors, model, ann, extra)
     return Indexed(
         index=str(index),
         photos=len(vectors),
@@ -72,6 +74,7 @@ def index_vectors(
         resumed=len(journal.kept),
         unlisted=list(source.unlisted),
         files=source.files(),
+        unsealed=why_unsealed(extra),
     )
 
 

@@ -21,6 +21,7 @@ from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.photo_vectors import PhotoVectors, Progress
 from lexlip.retrieval.collection import describe_collection
+from lexlip.retrieval.seal import seal_table, why_unsealed
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents, usual_scheme
 from lexlip.sparse.quantize import Scheme
@@ -42,7 +43,7 @@ def index_photos(
     pseudo_documents: str | Path | None = None,
     workers: int = 2,
     progress: bool | Progress = False,
-    captions: bool = True,
+    of_more: bool = False,
     earlier: Path | None = None,
 ) -> Indexed:
     """Index the photos of a source; an index that exists already answers until the new one is complete.
@@ -60,7 +61,7 @@ def index_photos(
             JsonVectorCollection; they are held in memory for it.
         workers: threads that decode photos.
         progress: show a progress bar; or is told how many photos are done, of how many, after each batch.
-        captions: also index captions and keywords, if there are any.
+        of_more: this is a shard of an index, which itself indexes captions and keywords, and is sealed.
         earlier: an index of these photos as they were, made with the same model and settings: what it holds
             is not encoded again.
 
@@ -94,8 +95,8 @@ def index_photos(
         if len(photos.skipped) == len(source):
             raise photos.none_read()
         extra["photos"] = table.name
-        if captions:
-            extra = write_caption_index(writer.folder, index, extra, {})
+        if not of_more:
+            extra = seal_table(write_caption_index(writer.folder, index, extra, {}), writer.folder)
         writer.set_extra(extra, [table.name])
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, words)
@@ -111,6 +112,7 @@ def index_photos(
         unlisted=list(source.unlisted),
         files=source.files(),
         captions_left_out=written.extra.get("captions_left_out", 0),
+        unsealed="" if of_more else why_unsealed(written.extra),
     )
 
 

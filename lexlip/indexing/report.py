@@ -22,6 +22,7 @@ class Indexed:
         resumed: photos that an interrupted run had encoded.
         unlisted: places that could not be listed, so that photos of them may be missing.
         captions_left_out: photos whose captions and keywords are not indexed, as Anserini is missing.
+        unsealed: why no photo of the index will be sent by `lexlip serve` and `lexlip mcp`; "" if they are.
         files: how many files there are, by what becomes of them, see `lexlip.data.Source.files`.
     """
 
@@ -35,6 +36,7 @@ class Indexed:
     unlisted: list[Unlisted] = field(default_factory=list)
     captions_left_out: int = 0
     files: dict[str, int] = field(default_factory=dict)
+    unsealed: str = ""
 
     @property
     def missed(self) -> int | None:

@@ -43,6 +43,7 @@ from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, describe_collection
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
+from lexlip.retrieval.seal import can_seal, seal_table, sealed_tables, table_checksum, why_unsealed
 from lexlip.retrieval.stored_facts import check_stored
 from lexlip.sparse.quantize import Scheme
 
@@ -66,6 +67,7 @@ def update_photos(
     progress: bool | Progress = False,
     prune: bool = False,
     repair: bool = False,
+    typed: bool = False,
 ) -> Updated:
     """Make an index of words match its source again, in one commit.
 
@@ -79,6 +81,7 @@ def update_photos(
         topk_words, scheme: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone, however many they are, or whose place cannot be listed.
         repair: encode the photos again whose words are damaged, and write other damaged files again.
+        typed: the user has named the source, so the index is sealed also if this user has not made it.
 
     Raises:
         CorruptIndex: the index is damaged, and is not to be repaired or cannot be.
@@ -127,7 +130,10 @@ def update_photos(
     renamed = model != metadata.extra.get("model")
     captions_wait = "captions_left_out" in metadata.extra and has_anserini()
     mounted = not described.get("mounts", {}).items() <= metadata.extra.get("mounts", {}).items()
-    if plan.to_encode or plan.writes or changed or damage.files or renamed or captions_wait or mounted:
+    sealed = _is_sealed(index, sound)
+    seal_waits = typed and not (sealed or plan.kept) and can_seal()
+    waits = captions_wait or mounted or seal_waits
+    if plan.to_encode or plan.writes or changed or damage.files or renamed or waits:
         with writing_index(index), writer:
             named = read_metadata(index).extra
             remove_old_tables(writer.folder, keep=named.get("photos"))
@@ -160,8 +166,10 @@ def update_photos(
             if places := [*plan.places, *away]:
                 extra["kept"] = kept_since(places, held)
             extra |= mounts_with(places, described, held)
-            extra["photos"] = table.name
-            writer.set_extra(write_caption_index(writer.folder, index, extra, held), [table.name])
+            extra = write_caption_index(writer.folder, index, {**extra, "photos": table.name}, held)
+            if sealed or (typed and not (plan.kept or away)):  # what is kept may be made up
+                extra = seal_table(extra, writer.folder)
+            writer.set_extra(extra, [table.name])
     _clear(index, journal)
     written = read_metadata(index)
     return Updated(
@@ -184,8 +192,17 @@ def update_photos(
         unlisted=list(source.unlisted),
         files=source.files(),
         captions_left_out=written.extra.get("captions_left_out", 0),
+        unsealed=why_unsealed(written.extra),
         listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
+
+
+def _is_sealed(index: Path, metadata: IndexMetadata) -> bool:
+    """Return whether this user sealed an index, and its table, if that is to be kept, is the same still."""
+    tables, table = sealed_tables(metadata.extra), metadata.extra.get("photos")
+    if table is None:
+        return bool(tables)
+    return table in tables and tables[table] == table_checksum(index / metadata.directory / table)
 
 
 def check_deletions(deleted: int, held: int, index: Path) -> None:

@@ -33,12 +33,14 @@ class PhotoTools:
 
     Args:
         index, model, query_encoder: see `PhotoSearch`.
+        folders: see `PhotoSearch.sending`.
 
     Raises:
         ModelError, BridgeError: see `PhotoSearch`.
     """
 
-    def __init__(self, index: str | Path, **options: Any) -> None:
+    def __init__(self, index: str | Path, folders: Sequence[str] = (), **options: Any) -> None:
+        self._folders = folders
         self._search = PhotoSearch(index, keep_states=STATES, **options)
         self._refreshing = threading.Lock()
 
@@ -129,8 +131,8 @@ class PhotoTools:
         """
         search = self._fresh()
         photo, words = search.photo(id), search.photo_words(id)
-        with search.now() as (_, photos), reading(photo.path):
-            picture = decode(photos.read(id), size)
+        with reading(photo.path), search.sending(id, self._folders) as (photo, read):
+            picture = decode(read(), size)
         picture.thumbnail((size, size), Image.Resampling.LANCZOS)
         buffer = io.BytesIO()
         picture.save(buffer, "JPEG", quality=QUALITY)

@@ -24,13 +24,15 @@ from urllib.parse import quote
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from lexlip.data import Unreadable, UnreadableImage
-from lexlip.data.photo_location import read_location
+from lexlip.data.photo_location import find_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
 from lexlip.plain_text import composed
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import group_alike
+from lexlip.retrieval.seal import table_checksum
+from lexlip.retrieval.sending import Allowed, Sending, read_as_indexed
 from lexlip.retrieval.stored_facts import check_stored
 
 FORMAT = 1  # of the table; another one is of another version of this program
@@ -67,6 +69,14 @@ CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables l
     reason TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+
+_TEXT, _NUMBER = str | None, int | None
+_COLUMNS: dict[str, Any] = {
+    **{"id": str, "root": _NUMBER, "file": str, "member": str, "start": _NUMBER, "size": _NUMBER},
+    **{"width": int, "height": int, "taken": _TEXT, "camera": _TEXT},
+    **{"captions": str, "embedded": str, "keywords": str, "digest": str, "fingerprint": _NUMBER},
+}
+"""Of a `Photo`, with the types of their values."""
 
 HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 
@@ -196,11 +206,7 @@ class PhotoTable:
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; None for those that the index does not hold."""
-        columns = (
-            "id, root, file, member, start, size, width, height, taken, camera, captions, embedded, keywords,"
-            " digest, fingerprint"
-        )
-        found = {row[0]: self._photo(row) for row in self._of(columns, ids)}
+        found = {row[0]: self._photo(row) for row in self._of(", ".join(_COLUMNS), ids)}
         return [found.get(id) for id in ids]
 
     def paths(self) -> dict[str, str]:
@@ -274,17 +280,49 @@ class PhotoTable:
         }
 
     def read(self, id: str) -> bytes:
-        """Return the bytes of a photo's file, or of its part of a tar.
+        """Return the bytes of a photo's file, or of its part of a tar, as they are now.
 
         Raises:
             UnreadableImage: the index does not hold it, or it is not there any more.
         """
+        return read_place(self._place(id)[1])
+
+    def send(self, id: str, sending: Sending) -> bytes:
+        """Return the bytes of a photo to be sent to others, as they were indexed.
+
+        Raises:
+            UnreadableImage: the index does not hold it, or see `read_as_indexed`.
+        """
+        return self.send_allowed(id, sending.of(self.file.name))
+
+    def send_allowed(self, id: str, allowed: Allowed) -> bytes:
+        """Do what `send` does, given what of this table may be sent."""
+        photo, place = self._place(id)
+        sealed = allowed.table != "" and allowed.table == self._checksum
+        states = self._rows("SELECT state FROM photos WHERE id = ?", [id]) if self._rows(HAS_STATES) else []
+        state = states[0][0] if states else ""
+        folders = (*allowed.folders, *(self._real_roots if sealed else ()))
+        return read_as_indexed(place, photo.digest, state, folders, sealed)
+
+    @cached_property
+    def _checksum(self) -> str:
+        return table_checksum(self.file)
+
+    @cached_property
+    def _real_roots(self) -> tuple[str, ...]:
+        return tuple(map(os.path.realpath, self._roots.values()))
+
+    def files(self) -> set[str]:
+        """Return the paths of the files that hold photos."""
+        return {self._path(*row) for row in self._rows("SELECT DISTINCT root, file FROM photos")}
+
+    def _place(self, id: str) -> tuple[Photo, Place]:
+        """Return a photo, and where its bytes are."""
         (photo,) = self.get([id])
         if photo is None:
             raise UnreadableImage("not in the index", id)
-        if photo.offset is None:
-            return read_place(Place(photo.file))
-        return read_place(Place(photo.file, photo.offset, photo.size))
+        size = None if photo.offset is None else photo.size
+        return photo, Place(photo.file, photo.offset, size)
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         """Put near-duplicates among photos together, best first; see `group_alike`."""
@@ -312,15 +350,19 @@ class PhotoTable:
             texts = parse_json(stored)
         except ValueError:
             texts = None
-        if not isinstance(texts, list):
-            raise _unreadable(self.file, f"{stored!r:.60} is no list")
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise _unreadable(self.file, f"{stored!r:.60} is no list of texts")
         return texts
 
     def _path(self, root: int | None, file: str, member: str = "") -> str:
+        if root is not None and root not in self._roots:
+            raise _unreadable(self.file, f"it has no root {root!r}")
         path = file if root is None else f"{self._roots[root]}/{file}"
         return f"{path}/{member}" if member else path
 
     def _photo(self, row: tuple[Any, ...]) -> Photo:
+        if not all(map(isinstance, row, _COLUMNS.values())):  # SQLite keeps anything in any column
+            raise _unreadable(self.file, f"{row[0]!r:.60} is described in another form")
         id, root, file, member, start, size, width, height, taken, camera, *texts, digest, signed = row
         captions, embedded, keywords = (self._texts(text) for text in texts)
         return Photo(
@@ -399,11 +441,12 @@ class OldPhotoTable(PhotoTable):
     def facets(self) -> dict[str, Any]:
         return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
 
-    def read(self, id: str) -> bytes:
-        (photo,) = self.get([id])
-        if photo is None:
-            raise UnreadableImage("not in the index", id)
-        return read_location(photo.path)
+    def send(self, id: str, sending: Sending) -> bytes:
+        return read_as_indexed(self._place(id)[1], "", "", sending.folders, sealed=False)
+
+    def _place(self, id: str) -> tuple[Photo, Place]:
+        photo, _ = super()._place(id)
+        return photo, find_location(photo.path)
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         return [[id] for id in ids]

@@ -32,6 +32,11 @@ class _Place(TypedDict):
     relative: bool
 
 
+class _Seal(TypedDict):
+    code: str
+    tables: dict[str, str]
+
+
 class _Extra(TypedDict, total=False):
     model: str | None
     listed: float
@@ -42,6 +47,7 @@ class _Extra(TypedDict, total=False):
     paths: dict[str, str]
     captions: _Captions
     captions_left_out: int
+    seal: _Seal
 
 
 class _Quantization(TypedDict):

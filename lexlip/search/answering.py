@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anserini_bridge import UnknownId
@@ -17,6 +17,7 @@ from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo
+from lexlip.retrieval.seal import sealed_tables
 from lexlip.retrieval.unmet_filters import why_unmet
 from lexlip.search.paging import Cursor, StaleCursor, digest
 
@@ -155,6 +156,11 @@ class IndexState:
         if photo is None:
             raise self.no_such_photo(id)
         return photo
+
+    @cached_property
+    def sealed(self) -> dict[str, str]:
+        """The tables that this user has sealed, see `sealed_tables`."""
+        return sealed_tables(self.stage.metadata.extra)
 
     def no_such_photo(self, id: str) -> NoSuchPhoto:
         """Return the error for an id that the index does not hold."""

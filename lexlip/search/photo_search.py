@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -14,7 +15,7 @@ from PIL import Image
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import BridgeError, UnknownId, read_header
-from lexlip.data import decode
+from lexlip.data import UnreadableImage, decode
 from lexlip.data.photo_location import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.function_words import looks_foreign
@@ -23,6 +24,7 @@ from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.first_stage import Moved
 from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.retrieval.sending import ELSEWHERE, Sending
 from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, check_id, find, first_of_page, page_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
@@ -291,6 +293,26 @@ class PhotoSearch:
         check_id(id)
         with self._state() as state:
             return state.photo(state.id_of(id))
+
+    @contextmanager
+    def sending(self, id: str, folders: Sequence[str] = ()) -> Iterator[tuple[Photo, Callable[[], bytes]]]:
+        """Give a photo, and what reads its file to be sent to others, both of one state of the index.
+
+        Args:
+            id: of the photo.
+            folders: see `lexlip.retrieval.sending.folders_to_send`.
+
+        Raises:
+            UnreadableImage: no photos of the index may be sent, as this user neither made it nor named a
+                folder; or, when it is read, see `lexlip.retrieval.sending.read_as_indexed`.
+            DataError: see `photo`.
+        """
+        check_id(id)
+        with self._state() as state:
+            photo = state.photo(state.id_of(id))
+            if not folders and not state.sealed:
+                raise UnreadableImage(ELSEWHERE, photo.path)
+            yield photo, partial(state.photos.send, photo.id, Sending(tuple(folders), state.sealed))
 
     def photo_words(self, id: str) -> dict[str, float]:
         """Return the words of a photo with their weights, heaviest first, if the index has words.

@@ -7,13 +7,17 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from lexlip.server.bodies import PhotoBody, PlacesBody, problems
+from lexlip.server.photo_files import Sent
 from lexlip.server.served_index import ServedIndex
 
 Key = Annotated[str, Path(description="The photo's key, from an answer.")]
 
+Version = Annotated[str, Query(max_length=64, description="A hit's `version`: a browser may keep it.")]
+
 Responses = dict[int | str, dict[str, Any]]
 
 FOREVER = "private, max-age=31536000, immutable"
+AN_HOUR = "private, max-age=3600"
 A_WHILE = "private, max-age=60"
 _WEBP: Responses = {
     200: {"content": {"image/webp": {}}, "description": "The thumbnail"},
@@ -41,23 +45,14 @@ def photo_calls(served: ServedIndex) -> APIRouter:
         request: Request,
         key: Key,
         width: Annotated[Literal["320", "960"], Query()] = "320",
-        v: Annotated[str, Query(max_length=64, description="A hit's `version`: a browser may keep it.")] = "",
+        v: Version = "",
     ) -> Response:
-        tag = await served.run_picture(served.tag, key, int(width))
-        headers = {"ETag": f'"{tag}"', "Cache-Control": FOREVER if v else A_WHILE}
-        if _has(request, tag):
-            return Response(status_code=304, headers=headers)
-        data = await served.run_picture(served.thumbnail, key, int(width))
-        return Response(data, media_type="image/webp", headers=headers)
+        sent = await served.run_picture(served.thumbnail, key, int(width), _known(request))
+        return _answer(sent, _kept(v, sent.version, FOREVER))
 
     @calls.get("/original", summary="The photo's file", response_class=Response, responses=_ANY)
     async def original(request: Request, key: Key) -> Response:
-        tag = await served.run_picture(served.tag, key, 0)
-        headers = {"ETag": f'"{tag}"', "Cache-Control": "private, no-cache"}
-        if _has(request, tag):
-            return Response(status_code=304, headers=headers)
-        data, kind, more = await served.run_picture(served.original, key)
-        return Response(data, media_type=kind, headers={**headers, **more})
+        return _answer(await served.run_picture(served.original, key, _known(request)), "private, no-cache")
 
     @calls.get(
         "/places",
@@ -75,13 +70,33 @@ def photo_calls(served: ServedIndex) -> APIRouter:
         response_class=Response,
         responses={**_PNG, **problems(410, 504)},
     )
-    async def heat(key: Key, word: Annotated[str, Query(min_length=1, max_length=100)]) -> Response:
-        data = await served.run_slowly(served.heat, key, word)
-        return Response(data, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+    async def heat(
+        key: Key,
+        word: Annotated[str, Query(min_length=1, max_length=100)],
+        v: Version = "",
+    ) -> Response:
+        version, data = await served.run_slowly(served.heat, key, word)
+        return Response(
+            data,
+            media_type="image/png",
+            headers={"Cache-Control": _kept(v, version, "private, max-age=3600")},
+        )
 
     return calls
 
 
-def _has(request: Request, tag: str) -> bool:
-    """Return whether a browser has this version."""
-    return f'"{tag}"' in request.headers.get("if-none-match", "")
+def _known(request: Request) -> str:
+    """Return what names the bytes that a browser has."""
+    return request.headers.get("if-none-match", "")
+
+
+def _kept(v: str, version: str, how: str) -> str:
+    """Return how a browser may keep an answer about a version of a photo; not if it asked for another one."""
+    return how if v and v == version else "private, no-store" if v else A_WHILE
+
+
+def _answer(sent: Sent, kept: str) -> Response:
+    headers = {"ETag": f'"{sent.tag}"', "Cache-Control": kept}
+    if sent.data is None:
+        return Response(status_code=304, headers=headers)
+    return Response(sent.data, media_type=sent.kind, headers={**headers, **sent.headers})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import quote
 
 from lexlip.data import UnreadableImage
-from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.plain_text import readable
 from lexlip.server.problems import Problem
 
 SHOWN = {
@@ -31,6 +35,24 @@ _BRANDS = {
 _UNKNOWN = "application/octet-stream"
 
 
+class Sent(NamedTuple):
+    """A picture of a photo as it is sent.
+
+    Attributes:
+        version: of the photo, see `Photo.version`.
+        tag: what names these bytes.
+        data: the bytes; None: the browser has them.
+        kind: their media type.
+        headers: further ones.
+    """
+
+    version: str
+    tag: str
+    data: bytes | None
+    kind: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
 def file_kind(path: str, data: bytes) -> tuple[str, dict[str, str]]:
     """Return a file's media type, by its first bytes and never by its name, and further headers.
 
@@ -50,24 +72,19 @@ def _kind(data: bytes) -> str:
     return next((kind for begin, kind in SHOWN.items() if data.startswith(begin)), _UNKNOWN)
 
 
-def read_photo(photos: PhotoTable, id: str) -> bytes:
-    """Return the bytes of a photo's file.
+def read_photo(read: Callable[[], bytes]) -> bytes:
+    """Return what a function reads of a photo's file.
 
     Raises:
-        Problem: 410, it cannot be read any more.
+        Problem: 410, it cannot be read any more, or must not be sent; the log says which.
     """
     try:
-        return photos.read(id)
+        return read()
     except UnreadableImage as error:
-        raise Problem(410, f"the photo cannot be read any more: {error}") from None
+        raise not_sent(error) from None
 
 
-def digest_of(photo: Photo) -> str:
-    """Return the digest of a photo's bytes; what stands for it where the index does not know it."""
-    if photo.digest:
-        return photo.digest
-    for place in (Path(photo.file), *Path(photo.file).parents):
-        if place.is_file():
-            status = place.stat()
-            return f"{photo.path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
-    return photo.path
+def not_sent(error: UnreadableImage) -> Problem:
+    """Return the problem of a photo that is not sent, and print a line about it."""
+    print(readable(f"not sent: {error}"), file=sys.stderr, flush=True)
+    return Problem(410, f"the photo cannot be sent any more: {error}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from anserini_bridge import find_jar, find_java, read_header, start_jvm
 from lexlip.errors import ConfigError
 from lexlip.registry import WITH_WORDS
+from lexlip.retrieval.sending import why_not_sent
 from lexlip.search.engines.shard import read_sharded
 from lexlip.server.access import Access
 from lexlip.server.limits import Limits
@@ -46,6 +48,7 @@ def serve_index(
     watch: bool = False,
     captions: bool = False,
     cluster: OnCluster | None = None,
+    folders: Sequence[str] = (),
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve an index until SIGTERM or Ctrl-C.
@@ -59,6 +62,7 @@ def serve_index(
         watch: update the index when photos change.
         captions: see `PhotoSearch`.
         cluster: where the index's shards are searched; None: in this process.
+        folders: see `ServedIndex`.
         say: is told the address, once the server answers.
 
     Raises:
@@ -81,7 +85,7 @@ def serve_index(
 
         with connected(cluster.address, len(read_sharded(index).shards) * cluster.replicas + 1):
             search = open_cluster_search(index, model, device, cluster, captions)
-            _run(index, host, listening, access, limits, model, device, watch, search, say)
+            _run(index, host, listening, access, limits, model, device, watch, search, folders, say)
         return
     opener = ThreadPoolExecutor(1)  # opens the index while FastAPI is imported, which takes as long
     opening = opener.submit(open_search, index, model, device, captions)
@@ -89,7 +93,7 @@ def serve_index(
 
     search = opening.result()
     opener.shutdown()
-    _run(index, host, listening, access, limits, model, device, watch, search, say)
+    _run(index, host, listening, access, limits, model, device, watch, search, folders, say)
 
 
 def _run(
@@ -102,6 +106,7 @@ def _run(
     device: str,
     watch: bool,
     search: PhotoSearch,
+    folders: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
     """Serve an open index."""
@@ -109,7 +114,9 @@ def _run(
     from lexlip.server.connections import make_server
     from lexlip.server.served_index import ServedIndex
 
-    served = ServedIndex(index, model, device, limits, search)
+    served = ServedIndex(index, model, device, limits, search, folders)
+    if why := why_not_sent(index, read_header(index), folders):
+        print(why, file=sys.stderr, flush=True)
     photos = served.status()["documents"]
     server = make_server(make_application(served, access, watch))
 

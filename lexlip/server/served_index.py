@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from fastapi import Response
 
 from anserini_bridge import read_header
+from lexlip.data import UnreadableImage
+from lexlip.data.facts import digest
 from lexlip.errors import DataError
 from lexlip.machine import cores
 from lexlip.queries.query_language import Query, parse_query
@@ -20,6 +22,7 @@ from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import Photo
+from lexlip.retrieval.seal import sealed_tables
 from lexlip.search.answering import How
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.follower import Follower
@@ -28,7 +31,7 @@ from lexlip.server.known_words import KnownWords
 from lexlip.server.limits import STATES, SUGGESTED, Limits
 from lexlip.server.model_process import ModelProcess
 from lexlip.server.model_tasks import make_tasks
-from lexlip.server.photo_files import digest_of, file_kind, read_photo
+from lexlip.server.photo_files import Sent, file_kind, not_sent, read_photo
 from lexlip.server.problems import Problem
 from lexlip.server.threads import Threads
 from lexlip.server.thumbnails import FOLDER, Thumbnails, name_of
@@ -51,6 +54,7 @@ class ServedIndex:
         model, device: see `lexlip.search.open_index.open_index`.
         limits: what callers may ask for.
         search: an open search in the index; None opens one.
+        folders: whose photos are sent also if this user has not made the index, see `folders_to_send`.
 
     Raises:
         ModelError, BridgeError, DataError: see `PhotoSearch`.
@@ -63,8 +67,9 @@ class ServedIndex:
         device: str = "auto",
         limits: Limits | None = None,
         search: PhotoSearch | None = None,
+        folders: Sequence[str] = (),
     ) -> None:
-        self.index, self.limits = index, limits or Limits()
+        self.index, self.limits, self.folders = index, limits or Limits(), folders
         self.search = search or PhotoSearch(index, model, device=device, keep_states=STATES)
         self.model = ModelProcess(
             make_tasks, (str(index.absolute()), model, device, self.limits.upload_pixels), self.limits.idle
@@ -112,6 +117,7 @@ class ServedIndex:
             )
 
     async def _update(self, prune: bool, progress: Callable[[tuple[int, int]], None]) -> str:
+        self._check_updatable()
         message: str = await self._updating.run(self.model.call, "update", prune, progress=progress)
         return message
 
@@ -132,6 +138,9 @@ class ServedIndex:
             if stage.metadata.kind not in WITH_WORDS:
                 made = f"the index was made with {stage.metadata.encoder}"
                 raise Problem(409, f"{made}, and only an index of words can be updated: index again")
+            if not sealed_tables(stage.metadata.extra):  # who made it has named what would be read
+                how = f"lexlip index SOURCE --index {self.index}"
+                raise Problem(409, f"this user has not made the index: update it by hand, with SOURCE: {how}")
 
     def status(self) -> dict[str, Any]:
         """Return what `StatusBody` has."""
@@ -176,7 +185,9 @@ class ServedIndex:
         """Return the arithmetic of a photo's score."""
         from lexlip.explain.score_table import score_table
 
-        table = score_table(self.search, self._query(text, adjust), self._known(key).id).to_dict()
+        table = score_table(
+            self.search, self._query(text, adjust), self.search.photo(_id_of(key)).id
+        ).to_dict()
         return {"score": table["score"], "rows": table["rows"]}
 
     def words(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
@@ -221,64 +232,73 @@ class ServedIndex:
 
     def photo(self, key: str) -> dict[str, Any]:
         """Return what is known about a photo."""
-        photo = self._known(key)
+        photo = self.search.photo(_id_of(key))
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
         return {**about, "words": self.search.photo_words(photo.id)}
 
-    def tag(self, key: str, width: int) -> str:
-        """Return what names a photo's bytes, and a width of its thumbnail."""
-        return name_of(digest_of(self._known(key)), width)
+    def thumbnail(self, key: str, width: int, known: str) -> Sent:
+        """Return a photo as WebP of a width; `known` names what the browser has."""
+        with self._named(key) as (photo, digest, read):
+            tag = name_of(digest, width)
+            if f'"{tag}"' in known:
+                return Sent(photo.version, tag, None)
+            return Sent(photo.version, tag, self.thumbnails.get(digest, width, read), "image/webp")
 
-    def thumbnail(self, key: str, width: int) -> bytes:
-        """Return a photo as WebP of a width."""
-        photo = self._known(key)
-        with self._reading(photo.id) as read:
-            return self.thumbnails.get(digest_of(photo), width, read)
-
-    def original(self, key: str) -> tuple[bytes, str, dict[str, str]]:
-        """Return a photo's file, its media type, and further headers."""
-        photo = self._known(key)
-        with self._reading(photo.id) as read:
+    def original(self, key: str, known: str) -> Sent:
+        """Return a photo's file; `known` names what the browser has."""
+        with self._named(key) as (photo, digest, read):
+            tag = name_of(digest, 0)
+            if f'"{tag}"' in known:
+                return Sent(photo.version, tag, None)
             data = read()
-        return data, *file_kind(photo.path, data)
+            return Sent(photo.version, tag, data, *file_kind(photo.path, data))
 
     def places(self, key: str, words: str) -> dict[str, Any]:
         """Return where words are in a photo; by default its own."""
-        photo = self._known(key)
         self._check_words()
-        wanted = [word for word in words.split(",") if word] or list(self.search.photo_words(photo.id))
-        with self._reading(photo.id) as read:
+        with self._sending(key) as (photo, read):
+            wanted = [word for word in words.split(",") if word] or list(self.search.photo_words(photo.id))
             data = read()
         found: dict[str, Any] = self._ask_model("places", data, wanted[:PLACED])
         return found
 
-    def heat(self, key: str, word: str) -> bytes:
-        """Return where a word is in a photo, as a PNG."""
-        photo = self._known(key)
+    def heat(self, key: str, word: str) -> tuple[str, bytes]:
+        """Return a photo's version, and where a word is in it, as a PNG."""
         self._check_words()
-        with self._reading(photo.id) as read:
+        with self._sending(key) as (photo, read):
             data = read()
         png: bytes = self._ask_model("heat", data, word)
-        return png
+        return photo.version, png
 
     def _ask_model(self, task: str, *arguments: Any) -> Any:
         """Return what a task returns; the time that it may take begins when the model is loaded."""
         self.model.call("load", seconds=LOADING)
         return self.model.call(task, *arguments, seconds=self.limits.seconds)
 
-    def _known(self, key: str) -> Photo:
-        """Return the photo that a key names, if the index holds it.
+    @contextmanager
+    def _sending(self, key: str) -> Iterator[tuple[Photo, Callable[[], bytes]]]:
+        """Give the photo that a key names, if the index holds it, and what reads its file.
 
         Raises:
-            Problem: 404.
+            Problem: 404; or 410, see `read_photo`.
             NoSuchPhoto: see `PhotoSearch.photo`.
         """
-        return self.search.photo(_id_of(key))
+        with ExitStack() as stack:
+            try:
+                photo, read = stack.enter_context(self.search.sending(_id_of(key), self.folders))
+            except UnreadableImage as error:
+                raise not_sent(error) from None
+            yield photo, partial(read_photo, read)
 
     @contextmanager
-    def _reading(self, id: str) -> Iterator[Callable[[], bytes]]:
-        with self.search.now() as (_, photos):
-            yield partial(read_photo, photos, id)
+    def _named(self, key: str) -> Iterator[tuple[Photo, str, Callable[[], bytes]]]:
+        """Do the same, and give the file's digest; where the index does not know it, the file is read."""
+        with self._sending(key) as (photo, read):
+            if photo.digest:
+                yield photo, photo.digest, read
+            else:
+                data = read()
+                yield photo, digest(data), lambda: data
 
     def _check_words(self) -> None:
         with self.search.now() as (stage, _):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import tempfile
 import threading
 from collections import OrderedDict
@@ -14,7 +15,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from lexlip.data import decode
+from lexlip.data import UnreadableImage, decode
+from lexlip.data.files import open_file
 
 FOLDER = "thumbnails"  # in the index's folder
 QUALITY = 80
@@ -48,7 +50,7 @@ class Thumbnails:
         Args:
             digest: of the photo's bytes.
             width: in pixels; smaller photos are not enlarged.
-            read: returns the photo's bytes.
+            read: returns the bytes that have this digest.
 
         Raises:
             UnreadableImage: the photo cannot be read.
@@ -69,11 +71,11 @@ class Thumbnails:
         return data
 
     def _load(self, name: str) -> bytes | None:
-        path = self._path(name)
         try:
-            data = path.read_bytes()
-            os.utime(path)  # so that the order of use outlives the server
-        except OSError:
+            with open_file(self._path(name), follow=False) as file:
+                data = file.read()
+            os.utime(self._path(name), follow_symlinks=False)  # so that the order of use outlives the server
+        except (OSError, UnreadableImage):
             return None
         with self._lock:
             if self._sizes is not None and name in self._sizes:
@@ -85,7 +87,7 @@ class Thumbnails:
         path = self._path(name)
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=name, suffix=".tmp")
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
@@ -113,7 +115,7 @@ class Thumbnails:
     def _list(self) -> OrderedDict[str, int]:
         """Return what is on disk; half-written files of a killed server are removed."""
         found: list[tuple[float, str, int]] = []
-        for path in self.folder.glob("*/*"):
+        for path in filter(_is_ours, self.folder.glob("*/*")):
             with suppress(OSError):
                 if path.suffix == ".tmp":
                     path.unlink()
@@ -124,6 +126,11 @@ class Thumbnails:
 
     def _path(self, name: str) -> Path:
         return self.folder / name[:2] / f"{name}.webp"
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a file is a thumbnail: the folder may be a link to one of other files."""
+    return re.fullmatch(r"[0-9a-f]{40}(\.webp|.*\.tmp)", path.name) is not None
 
 
 def name_of(digest: str, width: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lexlip.data import UnreadableImage
-from lexlip.data.files import OutOfReach, open_file, path_of, read_captions, read_file, state_of
+from lexlip.data.files import OutOfReach, open_file, path_of, read_beside, read_file, state_of
 from lexlip.errors import DataError
 
 from .pictures import write
@@ -43,7 +43,10 @@ def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path: Path) -> None:
         file.truncate(20 << 30)
     assert reason(tmp_path / "sparse") == "21,474,836,480 bytes: more than 1,073,741,824"
     assert reason(tmp_path / "sparse", size=2**31) == "2,147,483,648 bytes: more than 1,073,741,824"
-    assert reason(tmp_path / "sparse", read_captions) == "21,474,836,480 bytes: more than 1,048,576"
+    assert (
+        reason(tmp_path / "sparse", lambda path: read_beside(path, []))
+        == "21,474,836,480 bytes: more than 1,048,576"
+    )
     assert read_file(tmp_path / "sparse", 2**33, 4) == bytes(4)
 
 

@@ -8,7 +8,8 @@ the next one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -30,6 +31,7 @@ from lexlip.data import UnreadableImage
 from lexlip.retrieval.engine import Results
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import Photo, open_photos
+from lexlip.retrieval.sending import Allowed
 from lexlip.retrieval.stored_facts import check_stored
 
 
@@ -190,7 +192,18 @@ class OpenShard:
         return self.photos.facets()
 
     def read(self, id: str) -> bytes:
-        try:
+        with _pickled():
             return self.photos.read(id)
-        except UnreadableImage as error:
-            raise UnreadableImage(str(error)) from None  # as one that can be sent
+
+    def send_allowed(self, id: str, allowed: Allowed) -> bytes:
+        with _pickled():
+            return self.photos.send_allowed(id, allowed)
+
+
+@contextmanager
+def _pickled() -> Iterator[None]:
+    """Raise an error about a photo as one that can be sent to another machine."""
+    try:
+        yield
+    except UnreadableImage as error:
+        raise UnreadableImage(str(error)) from None

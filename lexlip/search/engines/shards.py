@@ -29,6 +29,7 @@ from lexlip.machine import cores
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.near_duplicates import group_alike
 from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.retrieval.sending import Sending
 from lexlip.search.engines.shard import (
     OpenShard,
     ShardedMetadata,
@@ -366,11 +367,20 @@ class ShardedPhotos(PhotoTable):
         }
 
     def read(self, id: str) -> bytes:
+        (data,) = self._ask("read", {self._number(id): (id,)})
+        return bytes(data)
+
+    def send(self, id: str, sending: Sending) -> bytes:
+        number = self._number(id)
+        allowed = sending.of(self._searcher.metadata.shards[number]["folder"])
+        (data,) = self._ask("send_allowed", {number: (id, allowed)})
+        return bytes(data)
+
+    def _number(self, id: str) -> int:
         number = self._routes(id)
         if number is None:
             raise UnreadableImage("not in the index", id)
-        (data,) = self._ask("read", {number: (id,)})
-        return bytes(data)
+        return number
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         photos = zip(ids, self.get(ids), strict=True)

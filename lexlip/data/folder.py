@@ -64,9 +64,9 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 fate = _sort_in(entry, name, found, folders, links, excluded, included)
-                if _suffix(name) in (".txt", ".xmp") and not fate and _is_of_elsewhere(entry, real_root):
-                    found.texts.discard(name)
-                    found.sides.discard(name)
+                beside = next((names for names in (found.texts, found.sides) if name in names), None)
+                if beside is not None and _is_of_elsewhere(entry, real_root):
+                    beside.remove(name)
                     found.skipped.append(Skipped(name, LEADS_OUT))
                     fate = "named"
                 found.left[fate] += 1

@@ -5,12 +5,14 @@ from random import Random
 import pytest
 
 from lexlip.data import Item, Skipped, Unlisted, UnreadableImage, open_source
-from lexlip.data.folder import holds_index, walk
+from lexlip.data.folder import FolderSource, holds_index, walk
 from lexlip.data.formats import SUFFIXES
 from lexlip.data.left_out import why_left_out
 from lexlip.errors import DataError
+from tests.conftest import write_photos
 
 from .pictures import jpeg, write
+from .test_embedded import xmp
 
 
 def ids(root: Path) -> list[str]:
@@ -322,3 +324,38 @@ def test_files_beside_photos_that_never_end_or_are_huge(tmp_path: Path) -> None:
         Skipped(".", "files of other kinds: 1 .txt, 1 .xmp"),
         Skipped("b.txt", "21,474,836,480 bytes: more than 1,048,576"),
     ]
+
+
+def test_captions_come_from_no_link_that_leads_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos, outside = write_photos(tmp_path / "photos", 3), tmp_path / "outside"
+    write_photos(outside / "album", 1)
+    (outside / "secret").write_text("root:x:0:0\n")
+    (outside / "secret.xmp").write_bytes(xmp())
+    (photos / "album").symlink_to(outside / "album")  # a link to a folder is followed
+    (photos / "0.xmp").symlink_to(outside / "secret.xmp")
+    for name in ("0.txt", "1.txt"):
+        (photos / name).unlink()
+    (photos / "0.txt").symlink_to(outside / "secret")
+    (photos / "1.txt").symlink_to("2.txt")
+    source = open_source(photos)
+    captions = {item.id: item.captions for item in source.items}
+    assert captions["0.jpg"] == ()
+    assert captions["1.jpg"] == captions["2.jpg"] != ()
+    assert captions["album/0.jpg"] != ()
+    elsewhere = [Skipped(name, "a link to a file elsewhere") for name in ("0.txt", "0.xmp")]
+    assert source.skipped == elsewhere
+    assert source.header(0).keywords == ()
+    assert source.files()["named"] == 2
+    # those that come to their places after the listing are not read, either
+    listing = walk(photos)
+    (photos / "2.txt").unlink()
+    (photos / "2.txt").symlink_to(outside / "secret")
+    source = FolderSource(photos, listing, "photos")
+    assert [item.captions for item in source.items if item.id == "2.jpg"] == [()]
+    assert Skipped("2.txt", "a link to a file elsewhere") in source.skipped
+    (photos / "1.xmp").write_bytes(xmp())
+    source = open_source(photos)
+    assert source.header(1).keywords == ("sea", "holidays 2019")
+    (photos / "1.xmp").unlink()
+    (photos / "1.xmp").symlink_to(outside / "secret.xmp")
+    assert source.header(1).keywords == ()

@@ -31,6 +31,7 @@ def test_what_is_stored_and_reported(photos: Path, tmp_path: Path) -> None:
         "root": f"{photos}/",
         "relative": False,
         "photos": "photos-1.sqlite",
+        "seal": metadata.extra["seal"],
     }
     assert (done.photos, done.postings) == (metadata.documents, metadata.postings)
     assert done.photos == 5

@@ -143,7 +143,7 @@ def test_photos_that_cannot_be_read(photos: Path, model_folder: Path, tmp_path: 
     (photos / "0.jpg").write_bytes(b"text")
     (photos / "1.jpg").unlink()
     with PhotoTools(index) as tools:
-        for id, why in (("0.jpg", "not an image"), ("1.jpg", "not there|No such file|gone|cannot")):
+        for id, why in (("0.jpg", "not what was indexed"), ("1.jpg", "not there|No such file|gone|cannot")):
             with pytest.raises(DataError, match=rf"cannot read the picture {photos / id}: .*({why})"):
                 tools.photo(id, 100)
 
@@ -155,7 +155,9 @@ def test_a_photo_of_an_index_without_a_table(photos: Path, model_folder: Path, t
     extra = read_header(index).extra
     del extra["photos"]
     change_header(index, extra=extra)
-    with PhotoTools(index) as tools:
+    with PhotoTools(index) as tools, pytest.raises(DataError, match="not in a folder"):
+        tools.photo("0.jpg", 100)
+    with PhotoTools(index, [str(photos)]) as tools:
         assert tools.photo("0.jpg", 100)[0]["path"] == str(photos / "0.jpg")
         with pytest.raises(UnknownId):
             tools.photo("../secret.jpg", 100)

@@ -1,5 +1,6 @@
 import io
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -7,11 +8,14 @@ import httpx2
 import pytest
 from PIL import Image
 
+from anserini_bridge import read_header
 from lexlip.data import decode
 from lexlip.retrieval.answer import key_of
+from lexlip.retrieval.sending import folders_to_send
 from lexlip.server.limits import Limits
+from lexlip.server.thumbnails import make_thumbnail
 from tests.conftest import write_photos
-from tests.search.indexes import Indexed, index_words
+from tests.search.indexes import Indexed, change_header, index_words
 from tests.server.conftest import HOSTILE
 from tests.server.serving import Serving, problem, serving, until
 
@@ -126,12 +130,62 @@ def test_a_photo_that_is_gone_is_a_problem_of_its_own(tmp_path: Path, model_fold
         (photos / "1.jpg").write_bytes(b"<script>alert(1)</script>")
         for call in ("thumbnail", "original"):
             problem(server.client.get(f"/api/photos/{key_of('0.jpg')}/{call}"), 410)
-        problem(server.client.get(f"/api/photos/{key_of('1.jpg')}/thumbnail"), 422)
-        answer = server.client.get(f"/api/photos/{key_of('1.jpg')}/original")
-        assert answer.headers["content-type"] == "application/octet-stream"
-        assert answer.headers["content-disposition"].startswith("attachment")
-        assert answer.headers["x-content-type-options"] == "nosniff"
+        for call in ("thumbnail", "original", "places", "heat?word=dog"):
+            answer = server.client.get(f"/api/photos/{key_of('1.jpg')}/{call}")
+            assert "not what was indexed" in problem(answer, 410)
         assert server.get(f"/photos/{key_of('0.jpg')}")["id"] == "0.jpg"
+
+
+def test_what_is_kept_of_a_photo_is_of_what_was_indexed(
+    tmp_path: Path, model_folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    photos = write_photos(tmp_path / "photos", 3)
+    one, other = ((photos / f"{number}.jpg").read_bytes() for number in range(2))
+    (photos / "1.jpg").write_bytes(one)  # two photos of the same bytes
+    with serving(index_words(model_folder, photos, tmp_path / "index")) as server:
+
+        def ask(name: str, call: str = "thumbnail", **parameters: str) -> httpx2.Response:
+            return server.client.get(f"/api/photos/{key_of(name)}/{call}", params=parameters)
+
+        (photos / "0.jpg").write_bytes(other)
+        version = server.get(f"/photos/{key_of('0.jpg')}")["version"]
+        problem(ask("0.jpg", v=version), 410)
+        assert f"not sent: {photos / '0.jpg'}: not what was indexed" in capfd.readouterr().err
+        kept = ask("1.jpg", v=version)
+        assert kept.content == make_thumbnail(one, 320)
+        (photos / "0.jpg").write_bytes(one)
+        assert ask("0.jpg", v=version).content == kept.content
+        assert ask("0.jpg", "original").content == one
+        for call, more in (("thumbnail", {}), ("heat", {"word": "dog"})):
+            assert "max-age" in ask("0.jpg", call, v=version, **more).headers["cache-control"]
+            answer = ask("0.jpg", call, v="another", **more)
+            assert answer.headers["cache-control"] == "private, no-store"
+        assert ask("0.jpg", "heat", word="dog").headers["cache-control"] == "private, max-age=60"
+
+
+def test_a_stranger_s_index_is_searched_only(library: Indexed, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(library.words, index)
+    extra = {name: value for name, value in read_header(index).extra.items() if name != "seal"}
+    change_header(index, extra=extra)
+    with serving(index) as server:
+        assert server.search("dog")["hits"]
+        for call in ("thumbnail", "original", "places", "heat?word=dog"):
+            answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/{call}")
+            assert "not in a folder whose photos may be sent" in problem(answer, 410)
+        assert "with SOURCE" in problem(server.client.post("/api/update", json={}), 409)
+        server.served.folders = folders_to_send([str(library.photos)])
+        assert server.client.get(f"/api/photos/{key_of('0.jpg')}/original").status_code == 200
+
+
+def test_an_index_without_digests_sends_photos(library: Indexed) -> None:
+    with serving(library.bm25) as server:
+        answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/original")
+        assert answer.content == (library.photos / "0.jpg").read_bytes()
+        again = {"If-None-Match": answer.headers["etag"]}
+        assert server.client.get(f"/api/photos/{key_of('0.jpg')}/original", headers=again).status_code == 304
+        answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail")
+        assert answer.content == make_thumbnail((library.photos / "0.jpg").read_bytes(), 320)
 
 
 def test_words_have_places(server: Serving, library: Indexed, model_folder: Path) -> None:

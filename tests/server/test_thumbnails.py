@@ -124,10 +124,25 @@ def test_the_order_of_use_outlives_the_server(tmp_path: Path) -> None:
 
 
 def test_half_written_files_are_removed(tmp_path: Path) -> None:
-    (tmp_path / "ab").mkdir()
-    (tmp_path / "ab" / "killed.tmp").write_bytes(b"half")
+    half, other = tmp_path / "ab" / f"{'ab' * 20}1x.tmp", tmp_path / "ab" / "other.tmp"
+    half.parent.mkdir()
+    for file in (half, other):
+        file.write_bytes(b"half")
     Thumbnails(tmp_path, 10**9).get("digest", 320, photo)
-    assert not (tmp_path / "ab" / "killed.tmp").exists()
+    assert not half.exists()
+    assert other.exists()
+
+
+def test_a_link_in_the_place_of_one_is_not_followed(tmp_path: Path) -> None:
+    thumbnails, secret = Thumbnails(tmp_path / "index", 10**9), tmp_path / "secret"
+    secret.write_bytes(b"root:x:0:0")
+    data = photo()
+    made = thumbnails.get("digest", 320, lambda: data)
+    (file,) = tmp_path.glob("index/*/*.webp")
+    file.unlink()
+    file.symlink_to(secret)
+    assert thumbnails.get("digest", 320, lambda: data) == made
+    assert secret.read_bytes() == b"root:x:0:0"
 
 
 def test_without_a_place_to_write_they_are_made_each_time(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from . import (
     kills,
     kills_of_commands,
     races,
+    strangers_files,
 )
 from .contract import Attack
 
@@ -33,6 +34,7 @@ FAMILIES = (
     fuzz_requests,
     connections,
     races,
+    strangers_files,
 )
 ATTACKS: tuple[Attack, ...] = tuple(attack for module in FAMILIES for attack in module.ATTACKS)
 

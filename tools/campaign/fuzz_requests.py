@@ -39,12 +39,13 @@ STARTING = 240  # that the process with the image model may take to start
 class Server:
     """The application, with an event loop that runs in a thread."""
 
-    def __init__(self, index: Path) -> None:
+    def __init__(self, index: Path, folders: tuple[str, ...] = ()) -> None:
         from lexlip.server.access import Access
         from lexlip.server.application import make_application
         from lexlip.server.served_index import ServedIndex
 
-        self.app: Any = make_application(ServedIndex(index), Access())
+        self._served = ServedIndex(index, folders=folders)
+        self.app: Any = make_application(self._served, Access())
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
         paths = self.app.openapi()["paths"]
@@ -68,6 +69,11 @@ class Server:
         """
         asked = self._ask(method, path, query, headers, body)
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(asked, seconds), self.loop).result()
+
+    def close(self) -> None:
+        """End the thread, and close the index."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._served.close()
 
     async def _ask(
         self, method: str, path: str, query: str, headers: list[tuple[bytes, bytes]], body: bytes

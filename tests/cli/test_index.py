@@ -56,6 +56,7 @@ def test_json(lexlip: Run, photos: Path) -> None:
         "unlisted",
         "captions_left_out",
         "files",
+        "unsealed",
         "missed",
     ]
     assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 
 from anserini_bridge import ImpactSearcher, read_header, read_metadata
+from anserini_bridge.storage import checksum
 from lexlip.data import Scenes
+from lexlip.retrieval.seal import sealed_tables
 from tests.cli.test_index import error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
@@ -106,10 +109,49 @@ def test_json(indexed: Run, photos: Path) -> None:
     numbers = ["added", "changed", "deleted", "unchanged"]
     more = ["moved", "described", "repaired", "damaged_files", "kept"]
     assert sorted(done) == sorted(
-        [*names, "captions_left_out", "files", "listed_ahead", "missed", *numbers, *more]
+        [*names, "captions_left_out", "files", "listed_ahead", "missed", "unsealed", *numbers, *more]
     )
     assert [done[name] for name in ["index", "photos", *numbers]] == [".lexlip", 5, 0, 0, 1, 5]
     assert done["postings"] == read_metadata(".lexlip").postings
+
+
+def test_an_index_of_another_user_is_sealed_if_its_source_is_named(indexed: Run, photos: Path) -> None:
+    header = read_metadata(".lexlip")
+
+    def unsealed() -> bool:
+        return not sealed_tables(read_metadata(".lexlip").extra)
+
+    for command in (["index", "--update"], ["index", "photos"], ["index", "photos", "--update"]):
+        extra = {name: value for name, value in read_metadata(".lexlip").extra.items() if name != "seal"}
+        change_header(Path(".lexlip"), extra=extra)
+        assert unsealed()
+        (photos / "5.txt").write_text(f"a dog {command}\n")
+        result = indexed(*command)
+        assert unsealed() == ("--photos" in result.stderr) == ("photos" not in command)
+    (photos / "5.txt").write_text("a cat\n")
+    assert indexed("index", "--update").stderr == ""
+    assert not unsealed()
+    table = Path(".lexlip", header.directory, read_metadata(".lexlip").extra["photos"])
+    rows = sqlite3.connect(table)
+    rows.execute("UPDATE photos SET camera = 'another'")
+    rows.commit()
+    rows.close()
+    files = {**read_metadata(".lexlip").files, table.name: checksum(table)}
+    change_header(Path(".lexlip"), files=files)
+    (photos / "5.txt").write_text("a boat\n")
+    assert "has not made the index" in indexed("index", "--update").stderr
+    assert unsealed()
+
+
+def test_without_a_place_for_the_key_photos_are_indexed(
+    indexed: Run, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (photos / "5.txt").write_text("a cat\n")
+    said = indexed("index", "photos").stderr
+    assert f"this user's key cannot be kept ({tmp_path / 'state'}" in said
+    assert said.count("\n") == 1
 
 
 def test_with_nothing_to_do_no_model_is_loaded_and_the_index_stays(

@@ -69,7 +69,7 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
         place = str(index / UNFINISHED / name)
         indexer.index(ShardWork(str(path), str(path.parent), path.stat().st_size, place))
     extra = {"model": str(model), **describe_tars((f"{folder}/tars/*.tar",), paths, 0.0, index)}
-    commit(index, names, [path.name for path in paths], {}, extra)
+    commit(index, names, [path.name for path in paths], {}, extra, sealed=True)
     return index
 
 

@@ -54,6 +54,7 @@ def test_what_is_stored_and_reported(model: Dense, photos: Path, tmp_path: Path)
         "root": f"{photos}/",
         "relative": False,
         "photos": "photos-1.sqlite",
+        "seal": metadata.extra["seal"],
     }
     assert (done.index, done.photos, done.postings) == (str(folder), 6, None)
     assert done.megabytes == folder_megabytes(folder)

@@ -80,6 +80,7 @@ def test_what_is_stored_and_reported(model: LexLIP, photos: Path, tmp_path: Path
         "photos": "photos-1.sqlite",
         "captions": {"folder": "captions-1", "language": "en", "documents": 6},
         "reader": READER,
+        "seal": found.extra["seal"],
     }
     assert (done.index, done.photos, done.postings) == (str(folder), 6, found.postings)
     assert done.megabytes == folder_megabytes(folder)

@@ -20,6 +20,7 @@ def test_reports_as_plain_values() -> None:
         "unlisted": [],
         "captions_left_out": 0,
         "files": FILES,
+        "unsealed": "",
         "missed": 0,
     }
     updated = Updated("ix", 6, None, 0.5, 2.0, BAD, files=FILES, added=1, changed=2, deleted=3, unchanged=4)

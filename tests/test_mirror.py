@@ -25,7 +25,7 @@ WITHOUT = {
     *("tools/campaign/connections.py", "tools/campaign/hasty_server.py"),
     *(
         f"tools/campaign/{name}.py"
-        for name in ("damage", "disk_errors", "kills", "kills_of_commands", "races")
+        for name in ("damage", "disk_errors", "kills", "kills_of_commands", "races", "strangers_files")
     ),
     *(
         f"tools/campaign/fuzz_{name}.py"

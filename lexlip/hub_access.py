@@ -14,6 +14,37 @@ def is_cached(name: str, *files: str) -> bool:
     return any(isinstance(try_to_load_from_cache(name, file), str) for file in files)
 
 
+def folder_here(name: str) -> Path:
+    """Return the folder of a model that a file names, which a stranger may have written: the hub is not asked.
+
+    Args:
+        name: a folder, or a name on the hub, of which the cache is looked at.
+
+    Raises:
+        ModelError: it is not on this machine.
+    """
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    if Path(name).exists():
+        return Path(name)
+    try:
+        config = try_to_load_from_cache(name, "config.json")
+    except HFValidationError:  # not a name of the hub
+        config = None
+    if not isinstance(config, str):
+        raise ModelError(
+            f"no model '{name}' is on this machine, and the model hub is asked only for names that you type"
+        )
+    return Path(config).parent
+
+
+def reason(error: Exception) -> str:
+    """Return what transformers, timm or the hub say in an error, on one line."""
+    said = " ".join(str(error).split())
+    return "it needs Python code of its own, which is never run" if "trust_remote_code" in said else said
+
+
 def check_reachable(name: str, *files: str) -> None:
     """Check that a model can be loaded: a folder, in the hub's cache, or from a hub that answers.
 
@@ -38,5 +69,5 @@ def check_reachable(name: str, *files: str) -> None:
     except Exception as error:  # of the library that speaks HTTP, which depends on the hub's version
         raise ModelError(
             f"no model '{name}': no folder has that name, and the model hub cannot be reached"
-            f" ({' '.join(str(error).split())}): check the connection, or give a folder"
+            f" ({reason(error)}): check the connection, or give a folder"
         ) from error

@@ -23,7 +23,7 @@ from lexlip.config import ImageEncoderConfig
 from lexlip.encoders.framing import pixel_array
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
-from lexlip.hub_access import check_reachable
+from lexlip.hub_access import check_reachable, folder_here, reason
 from lexlip.pictures import as_seen
 
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
@@ -92,7 +92,7 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.checkpointing = False
-        self.body = _make_body(config, load_weights and config.weights == "pretrained")
+        self.body = _make_body(config if load_weights else _of_checkpoint(config))
         if load_weights and config.weights not in (None, "pretrained"):
             _load_weights(self.body, str(config.weights))
         if isinstance(self.body, Beit):
@@ -296,8 +296,7 @@ class ImageEncoder(nn.Module):
         return self
 
     def _wrong_size(self, what: str, error: Exception) -> ModelError:
-        why = " ".join(str(error).split())
-        return ModelError(f"'{self.config.name}' takes no photos of {what}: {why}")
+        return ModelError(f"'{self.config.name}' takes no photos of {what}: {reason(error)}")
 
 
 def norm_after_pooling(body: nn.Module) -> nn.Module | None:
@@ -316,12 +315,21 @@ def norm_after_pooling(body: nn.Module) -> nn.Module | None:
     return norm
 
 
-def _make_body(config: ImageEncoderConfig, pretrained: bool) -> nn.Module:
+def _of_checkpoint(config: ImageEncoderConfig) -> ImageEncoderConfig:
+    """Return what makes the encoder of a checkpoint, whose config may be a stranger's: nothing is fetched."""
+    source, separator, name = config.name.partition(":")  # such as hf-hub:OWNER/NAME
+    here = f"local-dir:{folder_here(name)}" if separator else source
+    options = {key: value for key, value in config.options.items() if key != "checkpoint_path"}
+    return replace(config, name=here, options=options, weights=None)
+
+
+def _make_body(config: ImageEncoderConfig) -> nn.Module:
     if config.options.get("img_size", config.size) != config.size:
         raise ModelError(
             f"'{config.name}' takes no photos of {_pixels(config.size)}: its options ask for img_size "
             f"({config.options['img_size']})"
         )
+    pretrained = config.weights == "pretrained"
     try:
         known, options = timm.get_pretrained_cfg(config.name), config.options
         if pretrained and known is not None and known.hf_hub_id:
@@ -334,8 +342,7 @@ def _make_body(config: ImageEncoderConfig, pretrained: bool) -> nn.Module:
     except ModelError:
         raise
     except Exception as error:  # timm and the hub raise many kinds
-        why = " ".join(str(error).split())
-        raise ModelError(f"timm cannot make the image encoder '{config.name}': {why}") from error
+        raise ModelError(f"timm cannot make the image encoder '{config.name}': {reason(error)}") from error
     return body
 
 
@@ -362,8 +369,7 @@ def _load_weights(body: nn.Module, path: str) -> None:
     try:
         weights = load_file(path)
     except Exception as error:
-        why = " ".join(str(error).split())
-        raise ModelError(f"cannot read the image encoder's weights from {path}: {why}") from error
+        raise ModelError(f"cannot read the image encoder's weights from {path}: {reason(error)}") from error
     expected = body.state_dict()
     missing = [key for key in expected if key not in weights]
     wrong = [key for key in expected if key in weights and weights[key].shape != expected[key].shape]

@@ -10,10 +10,12 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from torch import Tensor, nn
 from transformers import (
     MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_MAPPING,
     AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
@@ -21,7 +23,7 @@ from transformers.utils import logging as transformers_logging
 
 from lexlip.config import TextEncoderConfig
 from lexlip.errors import ModelError
-from lexlip.hub_access import check_reachable
+from lexlip.hub_access import check_reachable, reason
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
@@ -52,18 +54,20 @@ class TextEncoder(nn.Module):
         self.max_tokens = config.max_tokens
         try:
             if architecture is not None:
-                self.body = AutoModel.from_config(AutoConfig.for_model(**architecture))
+                self.body = _random_body(AutoConfig.for_model(**architecture))
             elif config.name is not None:
                 check_reachable(config.name)
-                self.body = AutoModel.from_pretrained(config.name, **config.options)
+                known = AutoConfig.from_pretrained(config.name, trust_remote_code=False)
+                options = {**_attention(known), **config.options}
+                self.body = AutoModel.from_pretrained(config.name, trust_remote_code=False, **options)
             else:
                 options = {"vocab_size": len(tokenizer), **config.options}
-                self.body = AutoModel.from_config(AutoConfig.for_model("bert", **options))
+                self.body = _random_body(AutoConfig.for_model("bert", **options))
         except ModelError:
             raise
         except Exception as error:  # transformers and the hub raise many kinds
-            why = " ".join(str(error).split())
-            raise ModelError(f"transformers cannot make the text encoder '{config.name}': {why}") from error
+            what = f"the text encoder '{config.name}'"
+            raise ModelError(f"transformers cannot make {what}: {reason(error)}") from error
         self.body.float()  # some checkpoints are in half precision
         if getattr(self.body, "pooler", None) is not None:
             self.body.pooler = None
@@ -214,6 +218,16 @@ _MLM_HEADS = [
 ]
 
 
+def _random_body(architecture: PretrainedConfig) -> Any:
+    return AutoModel.from_config(architecture, trust_remote_code=False, **_attention(architecture))
+
+
+def _attention(architecture: PretrainedConfig) -> dict[str, str]:
+    """Return what computes attention, as an argument: a config may name a package of the hub, with its code."""
+    known = MODEL_MAPPING.get(type(architecture), None)
+    return {"attn_implementation": "sdpa" if getattr(known, "_supports_sdpa", False) else "eager"}
+
+
 def load_mlm_head(name: str) -> dict[str, Tensor] | None:
     """Return the masked-language-model head that a text encoder was trained with, without its decoder.
 
@@ -231,13 +245,14 @@ def load_mlm_head(name: str) -> dict[str, Tensor] | None:
         ModelError: the checkpoint cannot be found or read.
     """
     try:
-        architecture = AutoConfig.from_pretrained(name)
+        architecture = AutoConfig.from_pretrained(name, trust_remote_code=False)
         if type(architecture) not in MODEL_FOR_MASKED_LM_MAPPING:
             return None
-        model, report = AutoModelForMaskedLM.from_pretrained(name, output_loading_info=True)
+        model, report = AutoModelForMaskedLM.from_pretrained(
+            name, output_loading_info=True, trust_remote_code=False, **_attention(architecture)
+        )
     except Exception as error:  # transformers and the hub raise many kinds
-        why = " ".join(str(error).split())
-        raise ModelError(f"transformers cannot read the text encoder '{name}': {why}") from error
+        raise ModelError(f"transformers cannot read the text encoder '{name}': {reason(error)}") from error
     weights, random = model.state_dict(), set(report["missing_keys"])
     for dense, norm, bias in _MLM_HEADS:
         places = {
@@ -272,10 +287,9 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """
     check_reachable(name)
     try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except Exception as error:  # tokenizers raises plain Exception, the hub many kinds
-        why = " ".join(str(error).split())
-        raise ModelError(f"transformers cannot read the tokenizer '{name}': {why}") from error
+        raise ModelError(f"transformers cannot read the tokenizer '{name}': {reason(error)}") from error
     return tokenizer
 
 

@@ -11,13 +11,14 @@ import torch
 from PIL import Image
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoImageProcessor, CLIPModel, PreTrainedTokenizerBase
+from transformers import AutoImageProcessor, CLIPModel, PretrainedConfig, PreTrainedTokenizerBase
 
 from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
 from lexlip.device import copied, encoding
 from lexlip.encoders.image import to_batch
 from lexlip.encoders.text import read_tokenizer
 from lexlip.errors import ModelError
+from lexlip.hub_access import reason
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.dual_encoder import by_length, to_rows
 from lexlip.registry import Metric
@@ -71,17 +72,18 @@ class Clip(nn.Module):
         """
         name = str(name)
         try:
-            kind = AutoConfig.from_pretrained(name).model_type
+            kind = PretrainedConfig.get_config_dict(name)[0].get("model_type")  # read, and no class made of it
             if kind != "clip":
                 raise ModelError(f"'{name}' holds a model of type '{kind}', not a CLIP model")
-            loaded: Any = CLIPModel.from_pretrained(name, output_loading_info=True)
-            settings = AutoImageProcessor.from_pretrained(name).to_dict()
+            loaded: Any = CLIPModel.from_pretrained(
+                name, output_loading_info=True, weights_only=True, attn_implementation="sdpa"
+            )
+            settings = AutoImageProcessor.from_pretrained(name, trust_remote_code=False).to_dict()
         except ModelError:
             raise
         except Exception as error:  # transformers and the hub raise many kinds
-            why = " ".join(str(error).split())
             here = "" if Path(name).exists() else " (no folder has that name)"
-            raise ModelError(f"transformers cannot read the CLIP model '{name}': {why}{here}") from error
+            raise ModelError(f"transformers cannot read the CLIP model '{name}': {reason(error)}{here}") from error
         model, report = loaded
         if report["missing_keys"]:
             raise ModelError(f"the CLIP model '{name}' lacks weights: {min(report['missing_keys'])}")

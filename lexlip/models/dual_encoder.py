@@ -393,7 +393,7 @@ class DualEncoder(nn.Module):
                 from_dict(ModelConfig, description["model"], "model."),
                 tokenizer,
                 None if words is None else Vocabulary.from_words(words, tokenizer),
-                architecture=description["text_architecture"],
+                architecture=dict(description["text_architecture"]),
                 name=description["name"],
             )
             weights = expand(load_file(folder / WEIGHTS))

@@ -7,7 +7,7 @@ from typing import Any
 
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
-from lexlip.hub_access import check_reachable
+from lexlip.hub_access import check_reachable, reason
 
 PATTERNS = ("*.json", "*.txt", "*.safetensors", "*.onnx")
 """The files of a model's folder, see `lexlip.models.model_folder`."""
@@ -62,8 +62,7 @@ def fetch(name: str) -> Path:
 
 
 def _none(name: str, error: Exception) -> ModelError:
-    why = " ".join(str(error).split())
-    return ModelError(f"no model '{name}': no folder has that name, and the hub says: {why}")
+    return ModelError(f"no model '{name}': no folder has that name, and the hub says: {reason(error)}")
 
 
 def _is_complete(folder: Path) -> bool:
@@ -92,7 +91,7 @@ def push(folder: Path, name: str, private: bool) -> str:
         kept = [CARD] if api.file_exists(name, CARD) else None
         api.upload_folder(repo_id=name, folder_path=folder, ignore_patterns=kept)
     except Exception as error:  # the hub raises many kinds
-        raise ModelError(f"cannot upload the model '{name}': {' '.join(str(error).split())}") from error
+        raise ModelError(f"cannot upload the model '{name}': {reason(error)}") from error
     return str(page)
 
 

@@ -257,7 +257,7 @@ def _architecture(config: Config) -> dict[str, Any]:
     if text.name is None:
         return {"model_type": "bert", **text.options}
     try:
-        known = AutoConfig.from_pretrained(text.name, local_files_only=True)
+        known = AutoConfig.from_pretrained(text.name, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # transformers and the hub raise many kinds
         if text.name != "bert-base-uncased":
             raise ConfigError(
@@ -275,7 +275,9 @@ def _tokenizer(config: Config, captions: Sequence[str], entries: int) -> PreTrai
         return word_tokenizer(captions)
     if name is not None and name != "captions":
         try:
-            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name, local_files_only=True)
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                name, local_files_only=True, trust_remote_code=False
+            )
             return tokenizer
         except Exception:
             pass

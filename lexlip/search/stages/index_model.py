@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from anserini_bridge import IndexHeader, IndexMetadata, check_same_vocabulary
 from lexlip.errors import ModelError
+from lexlip.hub_access import folder_here
 from lexlip.models.model_checksums import check_model
-from lexlip.models.model_folder import kind_of, model_folder, read_description
+from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
 from lexlip.queries.open_encoder import open_encoder
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import BM25
@@ -94,6 +95,8 @@ def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator
             f"{index} does not say where the model is that made it ({metadata.encoder}): name it with --model"
         )
     try:
+        if not model and is_hub_name(name):  # the index names it, which a stranger may have made
+            name = str(folder_here(name))
         identity = _identity_of(name, metadata)
         if identity == metadata.encoder:
             yield name

@@ -15,7 +15,7 @@ def is_cached(name: str, *files: str) -> bool:
 
 
 def folder_here(name: str) -> Path:
-    """Return the folder of a model that a file names, which a stranger may have written: the hub is not asked.
+    """Return the folder of a model that a file names, maybe a stranger's: the hub is not asked.
 
     Args:
         name: a folder, or a name on the hub, of which the cache is looked at.

@@ -223,7 +223,7 @@ def _random_body(architecture: PretrainedConfig) -> Any:
 
 
 def _attention(architecture: PretrainedConfig) -> dict[str, str]:
-    """Return what computes attention, as an argument: a config may name a package of the hub, with its code."""
+    """Return what computes attention, as an argument: a config may name code on the hub for it."""
     known = MODEL_MAPPING.get(type(architecture), None)
     return {"attn_implementation": "sdpa" if getattr(known, "_supports_sdpa", False) else "eager"}
 

@@ -23,6 +23,7 @@ from lexlip.data.facts import Facts
 from lexlip.indexing.changes import find_changes
 from lexlip.indexing.table_writer import side_name
 from lexlip.retrieval.photo_table import Listed
+from lexlip.retrieval.plain_tables import PlainTables, connect
 
 if TYPE_CHECKING:
     from lexlip.photo_vectors import PhotoVectors
@@ -100,11 +101,11 @@ class Journal:
         """Delete what is kept, as the index is complete, unless it is of other settings; the lock is held."""
         if not (self.folder / FILE).is_file():
             return
-        with closing(sqlite3.connect(self.folder / FILE)) as connection:
-            try:
+        try:
+            with closing(connect(self.folder / FILE)) as connection:
                 same = self._listed_before(connection) is not None
-            except sqlite3.DatabaseError:  # damaged
-                same = True
+        except sqlite3.DatabaseError:  # damaged
+            same = True
         if same:
             shutil.rmtree(self.folder)
 
@@ -154,7 +155,7 @@ class Journal:
 
     def _open(self) -> None:
         self.folder.mkdir(exist_ok=True)
-        self._connection = sqlite3.connect(self.folder / FILE)
+        self._connection = connect(self.folder / FILE)
         try:
             if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 self._connection.executescript(_SCHEMA)
@@ -168,10 +169,10 @@ class Journal:
             self._connection.close()
             raise
 
-    def _listed_before(self, connection: sqlite3.Connection) -> float | None:
+    def _listed_before(self, connection: PlainTables) -> float | None:
         """Return when the first of the interrupted runs listed the photos; None if it had other settings."""
-        found = connection.execute("SELECT listed FROM made WHERE settings = ?", (self._made,)).fetchone()
-        return None if found is None else float(found[0])
+        found = connection.ask("SELECT listed FROM made WHERE settings = ? LIMIT 1", (self._made,))
+        return float(found[0][0]) if found else None
 
     def _find(self, listed: float) -> list[int]:
         paths, stored = {}, {}

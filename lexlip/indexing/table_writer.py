@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +17,7 @@ from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
 from lexlip.retrieval.photo_table import HAS_STATES, SCHEMA, UNREADABLE
+from lexlip.retrieval.plain_tables import connect
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
 _OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells
@@ -49,7 +49,7 @@ class TableWriter:
         file = self.folder / self.name
         if self.old is not None:
             shutil.copyfile(self.folder / self.old, file)
-        self._connection = sqlite3.connect(file, isolation_level=None)
+        self._connection = connect(file, isolation_level=None)
         # what is written counts only once index.json names it, after fsync: SQLite needs no journal
         self._connection.execute("PRAGMA journal_mode = OFF")
         self._connection.execute("PRAGMA synchronous = OFF")

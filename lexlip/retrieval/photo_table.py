@@ -31,6 +31,7 @@ from lexlip.plain_text import composed
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import group_alike
+from lexlip.retrieval.plain_tables import PlainTables, connect
 from lexlip.retrieval.seal import table_checksum
 from lexlip.retrieval.sending import Allowed, Sending, read_as_indexed
 from lexlip.retrieval.stored_facts import check_stored
@@ -175,18 +176,14 @@ class PhotoTable:
     def __init__(self, index: Path, file: Path) -> None:
         self.file = file
         self._lock = threading.Lock()
-        self._connection = connect(file)
+        self._connection = _connect(file)
         self._finalizer = weakref.finalize(self, self._connection.close)
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version != FORMAT:
             self.close()
             raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
         folder = index.resolve()
-        try:
-            roots = self._connection.execute("SELECT number, absolute, relative FROM roots").fetchall()
-        except UnicodeDecodeError as error:  # of SQLite's message, which quotes a damaged schema
-            self.close()
-            raise sqlite3.DatabaseError("malformed database schema") from error
+        roots = self._connection.ask("SELECT number, absolute, relative FROM roots")
         self._roots = {
             number: place_now(absolute, relative, folder).rstrip("/") for number, absolute, relative in roots
         }
@@ -339,7 +336,7 @@ class PhotoTable:
     def _rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
             with self._lock:
-                return self._connection.execute(question, values).fetchall()
+                return self._connection.ask(question, values)
         except sqlite3.ProgrammingError:  # it was closed
             raise
         except sqlite3.DatabaseError as error:
@@ -461,14 +458,10 @@ def _unsigned(number: int | None) -> int | None:
     return None if number is None else number & (2**64 - 1)
 
 
-def connect(file: Path) -> sqlite3.Connection:
-    """Open a table that does not change any more.
-
-    Raises:
-        sqlite3.Error: the file is missing.
-    """
+def _connect(file: Path) -> PlainTables:
+    """Open a table that does not change any more; see `lexlip.retrieval.plain_tables.connect`."""
     address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
-    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection = connect(address, uri=True, check_same_thread=False)
     connection.create_function("composed", 1, composed, deterministic=True)
     return connection
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from anserini_bridge.errors import BridgeError, CorruptIndex, IndexLocked, IndexVersion, JVMConflict
+from anserini_bridge.memory import address_space, address_space_left, spare_address_space
 from anserini_bridge.runtime import find_jar, find_java, lucene_version
 
 _JAVA_FOLDER = Path(__file__).parent / "java"
@@ -25,6 +27,8 @@ _DAMAGE = (
     "IndexNotFoundException",
     "NoSuchFileException",
 )
+_JAVA_ITSELF = 400e6  # bytes of address space that Java takes without its heap, with few options (350 MB)
+_SMALLEST_HEAP, _LARGEST_HEAP = 64 << 20, 8 << 30
 one_at_a_time = threading.RLock()
 """Hold it to call instance methods of Java, see `java_class`."""
 
@@ -82,7 +86,7 @@ def _start(further: Sequence[str]) -> None:
         options.append("--sun-misc-unsafe-memory-access=allow")  # no warning from Lucene 9
     if sys.platform == "linux":
         options.append("-XX:+UseTransparentHugePages")  # a search reads from many places of its memory
-    jnius_config.add_options(*options, *further)
+    jnius_config.add_options(*options, *_within_limit(), *further)
     jnius_config.add_classpath(str(find_jar()), str(_IMPACT_JAR))
     # Java takes the encoding of file names from the locale when it starts.
     with _environment(JAVA_HOME=str(java.path), LC_ALL="C.UTF-8"):
@@ -92,6 +96,28 @@ def _start(further: Sequence[str]) -> None:
             raise BridgeError(
                 f"Java does not start ({error}): correct the options {' '.join(further)}"
             ) from None
+
+
+def _within_limit() -> list[str]:
+    """Return what keeps Java within a limit of address space, of which it takes far more than it uses.
+
+    Raises:
+        BridgeError: not even that fits.
+    """
+    left = address_space_left()
+    if left == math.inf:
+        return []
+    spare_address_space()
+    heap = int((left - _JAVA_ITSELF) / 3)  # the rest is for the files of indexes, and for models
+    if heap < _SMALLEST_HEAP:
+        enough = address_space() + 3 * _SMALLEST_HEAP + _JAVA_ITSELF - left
+        raise BridgeError(
+            f"Java needs more address space than the {left / 1e6:.0f} MB that are left: raise the limit with"
+            f" `ulimit -v {math.ceil(enough / 1e8) * 100_000}`, or lift it with `ulimit -v unlimited`"
+        )
+    small = ["-XX:+UseSerialGC", "-XX:CompressedClassSpaceSize=48m", "-XX:ReservedCodeCacheSize=48m"]
+    given = os.environ.get("JAVA_TOOL_OPTIONS", "")
+    return small if "-Xmx" in given else [*small, f"-Xmx{min(heap, _LARGEST_HEAP) >> 20}m"]
 
 
 def _check_variables(java: Path) -> None:

@@ -72,9 +72,7 @@ class Clip(nn.Module):
         """
         name = str(name)
         try:
-            kind = PretrainedConfig.get_config_dict(name)[0].get(
-                "model_type"
-            )  # read, and no class made of it
+            kind = PretrainedConfig.get_config_dict(name)[0].get("model_type")  # no class is made of it
             if kind != "clip":
                 raise ModelError(f"'{name}' holds a model of type '{kind}', not a CLIP model")
             loaded: Any = CLIPModel.from_pretrained(
@@ -84,10 +82,8 @@ class Clip(nn.Module):
         except ModelError:
             raise
         except Exception as error:  # transformers and the hub raise many kinds
-            here = "" if Path(name).exists() else " (no folder has that name)"
-            raise ModelError(
-                f"transformers cannot read the CLIP model '{name}': {reason(error)}{here}"
-            ) from error
+            why = reason(error) + ("" if Path(name).exists() else " (no folder has that name)")
+            raise ModelError(f"transformers cannot read the CLIP model '{name}': {why}") from error
         model, report = loaded
         if report["missing_keys"]:
             raise ModelError(f"the CLIP model '{name}' lacks weights: {min(report['missing_keys'])}")

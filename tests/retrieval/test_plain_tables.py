@@ -24,7 +24,7 @@ def test_own_tables_are_plain(tmp_path: Path, schema: str) -> None:
     "program",
     [
         f"CREATE VIEW photos AS {ENDLESS}",
-        "CREATE TABLE photos (id TEXT); CREATE TRIGGER t AFTER INSERT ON photos BEGIN DELETE FROM photos; END",
+        "CREATE TABLE photos (id TEXT); CREATE TRIGGER t AFTER INSERT ON photos BEGIN SELECT 1; END",
         "CREATE VIRTUAL TABLE photos USING fts5 (id)",
         "CREATE TABLE photos (id TEXT, x AS (hex(zeroblob(1e9))))",
         "CREATE TABLE photos (id TEXT DEFAULT (hex(randomblob(9))))",

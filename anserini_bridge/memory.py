@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import platform
 import sys
 from collections.abc import Iterable
@@ -28,10 +29,15 @@ def address_space() -> float:
 def address_space_left() -> float:
     """Return the bytes of address space that this process may still take, infinite without a limit."""
     limit = address_space()
-    if limit == math.inf or sys.platform != "linux":
-        return limit
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    return limit - pages * 4096
+    return limit if limit == math.inf or sys.platform != "linux" else limit - _pages(0)
+
+
+def memory_left() -> float:
+    """Return the bytes that this process may still take by either limit, infinite without both."""
+    allowed = container_memory()
+    if allowed < math.inf:
+        allowed -= _pages(1)
+    return min(allowed, address_space_left())
 
 
 def container_memory() -> float:
@@ -42,6 +48,12 @@ def container_memory() -> float:
         return math.inf
     limits = [_limit(file) for line in lines for file in _files(*line.split(":", 2)[1:])]
     return min((limit for limit in limits if limit < _UNLIMITED), default=math.inf)
+
+
+def _pages(field: int) -> int:
+    """Return the bytes of address space (0) or memory (1) that this process has."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[field]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _files(controllers: str, path: str) -> Iterable[Path]:

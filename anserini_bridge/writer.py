@@ -15,6 +15,8 @@ from scipy.sparse import csr_matrix
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
 from anserini_bridge.integrity import LUCENE_FOLDER, find_damage
 from anserini_bridge.jvm import java_class, java_errors
+from anserini_bridge.memory import memory_left
+from anserini_bridge.memory import memory_left
 from anserini_bridge.metadata import (
     IndexMetadata,
     check_same_vocabulary,
@@ -99,7 +101,7 @@ class ImpactWriter:
         self._settings: dict[str, Any] = json.loads(json.dumps({"encoder": encoder, **settings}))
         self.set_extra(extra)
         self._update = mode == "update"
-        self._memory_mb = memory_mb
+        self._memory_mb = min(memory_mb, memory_left() / 4e6)
         self._reorder = reorder
         self._without = None if without is None else list(without)
         self._java: Any = None

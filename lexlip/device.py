@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anserini_bridge.memory import memory_left
 from lexlip.errors import ConfigError
+from lexlip.machine import TORCH_ADDRESSES_MB, check_address_space
 
 if TYPE_CHECKING:
     import torch
@@ -43,8 +45,9 @@ def pick_device(name: str) -> torch.device:
     """Return a device by name; "auto" is a GPU if there is one, otherwise the CPU.
 
     Raises:
-        ConfigError: the device does not exist here.
+        ConfigError: the device does not exist here, or torch has too little address space.
     """
+    check_address_space(TORCH_ADDRESSES_MB, "torch")
     import torch
 
     if name == "auto":
@@ -119,26 +122,28 @@ def encoding(device: torch.device) -> torch.autocast:
 def photos_at_a_time(device: torch.device, size: int) -> int:
     """Return how many photos of size x size pixels to encode at a time.
 
-    On a GPU it is a power of two, by the memory that is free.
+    It is a power of two, by the memory of a GPU that is free, or that this process may still have.
     """
-    if device.type != "cuda":
-        return PHOTOS_ON_CPU
-    return fitting(_free_bytes(device), BYTES_A_PIXEL * size**2, PHOTOS_ON_GPU)
+    most = PHOTOS_ON_GPU if device.type == "cuda" else PHOTOS_ON_CPU
+    return fitting(_free_bytes(device), BYTES_A_PIXEL * size**2, most)
 
 
 def texts_at_a_time(device: torch.device) -> int:
-    """Return how many captions to encode at a time; on a GPU by the memory that is free."""
-    return TEXTS_ON_CPU if device.type != "cuda" else fitting(_free_bytes(device), BYTES_A_TEXT, TEXTS_ON_GPU)
+    """Return how many captions to encode at a time, as `photos_at_a_time` does."""
+    most = TEXTS_ON_GPU if device.type == "cuda" else TEXTS_ON_CPU
+    return fitting(_free_bytes(device), BYTES_A_TEXT, most)
 
 
-def fitting(free: int, each: int, most: int) -> int:
+def fitting(free: float, each: int, most: int) -> int:
     """Return the largest power of two, 1 to `most`, of things of `each` bytes that take half of `free`."""
-    number = max(1, min(most, free // (2 * each)))
+    number = int(max(1, min(most, free / (2 * each))))
     return 1 << (number.bit_length() - 1)
 
 
-def _free_bytes(device: torch.device) -> int:
-    """Return the bytes of a GPU that this process can still have, those that torch keeps for it included."""
+def _free_bytes(device: torch.device) -> float:
+    """Return the bytes that this process can still have; of a GPU those that torch keeps for it included."""
+    if device.type != "cuda":
+        return memory_left()
     import torch
 
     free, _ = torch.cuda.mem_get_info(device)

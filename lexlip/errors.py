@@ -1,5 +1,6 @@
 """Errors that the user can fix."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -62,6 +63,22 @@ def writing(what: str, way_on: str = "") -> Iterator[None]:
 def writing_index(index: str | Path) -> AbstractContextManager[None]:
     """Do so for an index that is made or updated: elsewhere it may be possible to write."""
     return writing(f"the index {index}", "; to make it elsewhere, give --index ELSEWHERE")
+
+
+_OUT_OF_MEMORY = re.compile(
+    "bad_alloc|(can't|[Cc]annot|[Ff]ailed to|not) (allocate|enough) memory|can't start new thread"
+    "|AllocateRaw|failed to map segment|Map failed"
+)
+
+
+MORE_MEMORY = "close other programs, raise a limit (`ulimit -v unlimited`), or give a container more"
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether an error of any library says that there is no more memory."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    return _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def _of_the_system(error: Exception) -> str | None:

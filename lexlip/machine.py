@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
+from anserini_bridge.memory import address_space, container_memory
+from lexlip.errors import ConfigError
+
+LEAST_MB = 220  # of memory that a search takes, with the packaged model
+NEEDED_MB = {"index": 350, "demo": 350, "doctor": 350}
+LEAST_ADDRESSES_MB, TORCH_ADDRESSES_MB = 800, 5000  # of address space, of which all libraries take much
+OF_TORCH = ("evaluate", "lexicon", "package", "pretrain", "table")
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # options of mallopt, from glibc's malloc.h
 _NEVER, _GROWTH = 2**31 - 1, 2**28  # bytes
 
@@ -22,13 +30,45 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def check_memory(command: str) -> None:
+    """Check that limits allow what a command takes at least: libraries, or the system, would end it.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    check_address_space(
+        TORCH_ADDRESSES_MB if command in OF_TORCH else LEAST_ADDRESSES_MB, f"`lexlip {command}`"
+    )
+    needed, allowed = NEEDED_MB.get(command, LEAST_MB), container_memory() / 1e6
+    if allowed < needed:
+        raise ConfigError(
+            f"`lexlip {command}` needs {needed} MB of memory, and this container or control group allows"
+            f" {allowed:.0f} MB: allow it more, such as with `docker run --memory 1g`"
+        )
+
+
+def check_address_space(needed_mb: int, what: str) -> None:
+    """Check that this process may have as much address space as something takes at least.
+
+    Raises:
+        ConfigError: it may not.
+    """
+    if address_space() < needed_mb * 1e6:
+        raise ConfigError(
+            f"{what} needs {needed_mb} MB of address space, and {address_space() / 1e6:.0f} MB are allowed:"
+            f" raise the limit with `ulimit -v {needed_mb}000`, or lift it with `ulimit -v unlimited`"
+        )
+
+
 def keep_freed_memory() -> None:
     """Reuse the memory of freed tensors for as long as the process lives.
 
     glibc returns blocks of more than 32 MB to the system at once and requests them again for the next
     batch. The system must then clear every page, which can take half of the time when a batch of photos is
-    encoded. Other C libraries are not changed.
+    encoded. Other C libraries are not changed, nor is anything where address space is limited.
     """
+    if address_space() < math.inf:
+        return
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_TOP_PAD, _GROWTH)):

@@ -185,10 +185,7 @@ class PhotoVectors(PhotoPixels):
         facts: bool = False,
     ) -> None:
         image = model.config.image
-        if isinstance(model, PhotoEncoder):
-            batch = batch or PHOTOS_ON_CPU
-        else:
-            batch = batch or photos_at_a_time(model.device, image.size)
+        batch = batch or photos_at_a_time(model.device, image.size)
         super().__init__(image, source, batch, workers, progress, indices, facts)
         self.model = model
 

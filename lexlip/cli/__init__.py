@@ -29,8 +29,9 @@ from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.versions import show_versions
 from lexlip.cli.words import words
-from lexlip.errors import FixableError
+from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory
 from lexlip.extras import what_is_missing
+from lexlip.machine import check_memory
 from lexlip.plain_text import readable
 
 _NOT_OF_A_SHELL = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte
@@ -56,23 +57,35 @@ class _Commands(click.Group):
                 raise click.UsageError(f"'{shown}' is not UTF-8", context) from None
         return super().parse_args(context, args)
 
+    def resolve_command(self, context: click.Context, args: list[str]) -> Any:
+        check_memory(args[0])
+        return super().resolve_command(context, args)
+
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)
-        except FixableError as error:
-            raise UserError(readable(str(error))) from error
-        except ModuleNotFoundError as error:
-            missing = what_is_missing(error)
-            if missing is None:
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            said = _for_users(error)
+            if said is None:
                 raise
-            raise UserError(missing) from error
-        except OSError as error:
-            if error.errno not in CANNOT_WRITE:
-                raise
-            if error.filename is None:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is in the buffer
-            where = readable(str(error.filename or "the output"))
-            raise UserError(f"cannot write {where}: {error.strerror}") from error
+            raise UserError(said) from error
+
+
+def _for_users(error: Exception) -> str | None:
+    """Return the sentence of an error that a user can fix; None of others."""
+    if isinstance(error, FixableError):
+        return readable(str(error))
+    if isinstance(error, ModuleNotFoundError):
+        return what_is_missing(error)
+    if out_of_memory(error):
+        return f"there is too little memory: {MORE_MEMORY}"
+    if not isinstance(error, OSError) or error.errno not in CANNOT_WRITE:
+        return None
+    if error.filename is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is in the buffer
+    return f"cannot write {readable(str(error.filename or 'the output'))}: {error.strerror}"
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -101,13 +101,13 @@ def _torch() -> str:
         import onnxruntime
 
         return f"none: ONNX Runtime {onnxruntime.__version__} encodes photos; {EXTRAS['torch']} to train"
+    from lexlip.device import pick_device
+
+    device = pick_device("auto")  # before torch is loaded
     import timm
     import torch
     import transformers
 
-    from lexlip.device import pick_device
-
-    device = pick_device("auto")
     what = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} threads"
     others = f"timm {timm.__version__}, transformers {transformers.__version__}"
     return f"{torch.__version__} on {device} ({what}), {others}"

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from anserini_bridge.given_files import check_files, read_json
-from lexlip.errors import ModelError
+from lexlip.errors import MORE_MEMORY, ModelError, out_of_memory
 from lexlip.models.hub import fetch, is_lexlip_on_hub
 from lexlip.registry import BM25
 
@@ -154,4 +154,6 @@ def read_words(path: Path) -> list[str]:
 
 def damaged(folder: Path, error: Exception | str) -> ModelError:
     """Return the error to raise if a folder cannot be read."""
+    if isinstance(error, Exception) and out_of_memory(error):
+        return ModelError(f"there is too little memory for the model in {folder}: {MORE_MEMORY}")
     return ModelError(f"the model in {folder} is damaged: {textwrap.shorten(str(error), 200)}")

@@ -22,10 +22,10 @@ WITHOUT = {
     *(f"lexlip/other_engines/{name}.py" for name in ("anserini", "ask", "engine_contract", "known", "vespa")),
     "lexlip/cli/export.py",
     *(f"tools/campaign/{name}.py" for name in ("__main__", "attacks", "contract", "prepare", "writer")),
-    *("tools/campaign/connections.py", "tools/campaign/hasty_server.py"),
+    *(f"tools/campaign/{name}.py" for name in ("connections", "hasty_server", "strangers_files")),
     *(
         f"tools/campaign/{name}.py"
-        for name in ("damage", "disk_errors", "kills", "kills_of_commands", "races", "strangers_files")
+        for name in ("damage", "disk_errors", "disks_gone", "kills", "kills_of_commands", "races", "strangers")
     ),
     *(
         f"tools/campaign/fuzz_{name}.py"

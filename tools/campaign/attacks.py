@@ -18,6 +18,7 @@ from . import (
     kills_of_commands,
     races,
     strangers_files,
+    strangers,
 )
 from .contract import Attack
 
@@ -35,6 +36,7 @@ FAMILIES = (
     connections,
     races,
     strangers_files,
+    strangers,
 )
 ATTACKS: tuple[Attack, ...] = tuple(attack for module in FAMILIES for attack in module.ATTACKS)
 

@@ -29,7 +29,7 @@ CLASSES = {
 }
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x"
 PROGRAMS = (
-    f"ALTER TABLE roots RENAME TO old; CREATE VIEW roots AS {ENDLESS} AS number, '' absolute, '' relative FROM c",
+    f"DROP TABLE roots; CREATE VIEW roots AS {ENDLESS} AS number, '' absolute, '' relative FROM c",
     f"DROP TABLE photos; CREATE VIEW photos AS {ENDLESS} || '' AS id, 0 root, '' file, '' member FROM c",
     "CREATE TRIGGER t AFTER INSERT ON photos BEGIN DELETE FROM photos; END",
     "CREATE VIRTUAL TABLE v USING fts5 (words)",
@@ -106,10 +106,7 @@ def indexes(random: Random, place: Workplace) -> None:
     """Give an index's model a name of the hub, and use the index."""
     kind = random.choice(["impact", "flat"])
     shutil.copytree(index_of(place.prepared, kind), "index")
-    file = place.folder / "index" / "index.json"
-    metadata = json.loads(file.read_text())
-    metadata["extra"]["model"] = random.choice(NAMES)
-    file.write_text(json.dumps(metadata))
+    _unseal(place.folder / "index", model=random.choice(NAMES))
     command = random.choice(
         [("search", "two red circles"), ("explain", "two red circles"), ("doctor", "--verify")]
     )
@@ -121,7 +118,8 @@ def indexes(random: Random, place: Workplace) -> None:
 def tables(random: Random, place: Workplace) -> None:
     """Put a program into the table of an index's photos, and use the index: it is refused."""
     shutil.copytree(index_of(place.prepared, "impact"), "index")
-    (file,) = Path("index").glob("data-*/photos-*.sqlite")
+    metadata = _unseal(place.folder / "index")
+    file = place.folder / "index" / metadata["directory"] / metadata["extra"]["photos"]
     with closing(sqlite3.connect(file)) as connection:
         connection.executescript(random.choice(PROGRAMS))
     command = random.choice(
@@ -193,6 +191,16 @@ class _Runs:
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return exec, (self.code,)
+
+
+def _unseal(index: Path, **extra: str) -> dict[str, Any]:
+    """Change what an index stores; without checksums it is as one of an older version. Return index.json."""
+    file = index / "index.json"
+    metadata = json.loads(file.read_text())
+    metadata = {key: value for key, value in metadata.items() if key not in ("checksum", "files")}
+    metadata["extra"].update(extra)
+    file.write_text(json.dumps(metadata))
+    return metadata
 
 
 def _change(file: Path, changes: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from anserini_bridge.errors import BridgeError, CorruptIndex, IndexLocked, IndexVersion, JVMConflict
-from anserini_bridge.memory import address_space, address_space_left, spare_address_space
+from anserini_bridge.memory_limits import address_space, address_space_left, spare_address_space
 from anserini_bridge.runtime import find_jar, find_java, lucene_version
 
 _JAVA_FOLDER = Path(__file__).parent / "java"

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
 from anserini_bridge.integrity import LUCENE_FOLDER, find_damage
 from anserini_bridge.jvm import java_class, java_errors
-from anserini_bridge.memory import memory_left
+from anserini_bridge.memory_limits import memory_left
 from anserini_bridge.metadata import (
     IndexMetadata,
     check_same_vocabulary,

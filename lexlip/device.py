@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anserini_bridge.memory import memory_left
+from anserini_bridge.memory_limits import memory_left
 from lexlip.errors import ConfigError
 from lexlip.machine import TORCH_ADDRESSES_MB, check_address_space
 

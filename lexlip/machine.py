@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from anserini_bridge.memory import address_space, container_memory
+from anserini_bridge.memory_limits import address_space, container_memory
 from lexlip.errors import ConfigError
 
 LEAST_MB = 220  # of memory that a search takes, with the packaged model
 NEEDED_MB = {"index": 350, "demo": 350, "doctor": 350}
-LEAST_ADDRESSES_MB, TORCH_ADDRESSES_MB = 800, 5000  # of address space, of which all libraries take much
+LEAST_ADDRESSES_MB, TORCH_ADDRESSES_MB = 1000, 5000  # of address space, of which all libraries take much
 OF_TORCH = ("evaluate", "lexicon", "package", "pretrain", "table")
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # options of mallopt, from glibc's malloc.h
 _NEVER, _GROWTH = 2**31 - 1, 2**28  # bytes

@@ -1,7 +1,7 @@
 import pytest
 from safetensors import SafetensorError
 
-from lexlip.errors import DataError, writing
+from lexlip.errors import DataError, out_of_memory, writing
 
 
 def test_what_the_system_says() -> None:
@@ -20,3 +20,9 @@ def test_other_errors_stay() -> None:
     for error in (ZeroDivisionError("os"), SafetensorError("a tensor is too large")):
         with pytest.raises(type(error)), writing("it"):
             raise error
+
+
+def test_errors_of_too_little_memory() -> None:
+    for error in (MemoryError(), OSError(12, "x"), RuntimeError("std::bad_alloc")):
+        assert out_of_memory(error)
+    assert not out_of_memory(RuntimeError("x"))

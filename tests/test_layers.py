@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("lexlip", "anserini_bridge")
 
 ROOMS = """
-    anserini_bridge.errors anserini_bridge.given_files
+    anserini_bridge.errors anserini_bridge.given_files anserini_bridge.memory_limits
     lexlip.errors lexlip.extras lexlip.output_files lexlip.plain_text lexlip.pictures lexlip.registry
     lexlip.hub_access lexlip.machine lexlip.processes lexlip.progress lexlip.device
     lexlip.config lexlip.config_files
@@ -74,7 +74,7 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))}
 
 
-SHARED = ("anserini_bridge.errors", "anserini_bridge.given_files")
+SHARED = ("anserini_bridge.errors", "anserini_bridge.given_files", "anserini_bridge.memory_limits")
 """Modules of the bridge that every room may use: they know nothing of Lucene."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lexlip import machine
+from lexlip.errors import ConfigError
 
 ROUNDS = """
 import resource, sys, torch
@@ -60,3 +61,13 @@ def test_the_memory_that_windows_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine.sys, "platform", "win32")
     monkeypatch.setattr(ctypes, "windll", type("Libraries", (), {"kernel32": kernel}), raising=False)
     assert machine.describe()["memory_gb"] == 17.2
+
+
+def test_too_little_memory_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "container_memory", lambda: 250e6)
+    monkeypatch.setattr(machine, "address_space", lambda: 4e9)
+    machine.check_memory("search")
+    with pytest.raises(ConfigError, match=r"`lexlip index` needs 350 MB of memory, and .* allows 250 MB: "):
+        machine.check_memory("index")
+    with pytest.raises(ConfigError, match=r"needs 5000 MB of address space.*`ulimit -v 5000000`"):
+        machine.check_memory("pretrain")

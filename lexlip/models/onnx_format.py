@@ -73,6 +73,8 @@ def open_session(
 ) -> onnxruntime.InferenceSession:
     """Return what computes a graph on the CPU.
 
+    A graph that is given as bytes has no folder, so ONNX Runtime opens none of the files that it names.
+
     Args:
         graph: see `model`.
         weights: those that it declares, by name; each is contiguous.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import onnxruntime
@@ -60,7 +60,7 @@ class PhotoEncoder:
     """
 
     kind, metric = "lexlip", "cosine"
-    device = SimpleNamespace(type="cpu")
+    device: Any = SimpleNamespace(type="cpu")  # as one of torch
 
     def __init__(self, name: str | Path, device: str = "auto") -> None:
         if device not in ("auto", "cpu"):
@@ -99,7 +99,7 @@ class PhotoEncoder:
     def _open(self) -> onnxruntime.InferenceSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = cores()
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # its errors are raised
         return open_session((self.folder / GRAPH).read_bytes(), self._weights, options)
 
     @cached_property

@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,33 @@ def test_what_a_processor_does() -> None:
     assert (whole.size, whole.resize) == (24, "squash")
     with pytest.raises(ModelError, match=r"the processor of 'x' makes photos of .*, not square ones"):
         image_config({**settings, "crop_size": {"height": 24, "width": 32}}, "x")
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("config.json", {"model_type": "own", "auto_map": {"AutoConfig": "evil.E", "AutoModel": "evil.E"}}),
+        (
+            "preprocessor_config.json",
+            {"image_processor_type": "Own", "auto_map": {"AutoImageProcessor": "evil.E"}},
+        ),
+    ],
+)
+def test_code_beside_a_model_is_not_run(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, file: str, changes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("builtins.input", pytest.fail)
+    (copy / "evil.py").write_text(f"open({str(copy / 'ran')!r}, 'w')")
+    (copy / file).write_text(json.dumps({**json.loads((copy / file).read_text()), **changes}))
+    with pytest.raises(ModelError, match=r"of type 'own'|code of its own, which is never run$"):
+        Clip.from_pretrained(copy)
+    assert not (copy / "ran").exists()
+
+
+def test_attention_is_not_looked_up_on_the_hub(copy: Path) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "attn_implementation": "attacker/kernel"}))
+    Clip.from_pretrained(copy)
 
 
 def test_what_cannot_be_read(tmp_path: Path, copy: Path) -> None:

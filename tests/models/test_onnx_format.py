@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import numpy as np
 import onnx
+import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from lexlip.models.onnx_format import CONTRIB, declared, model, node, stored, value
+from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
 
 
 def test_a_graph_is_that_of_onnx() -> None:
@@ -32,3 +36,22 @@ def test_a_graph_is_that_of_onnx() -> None:
     operators = [helper.make_opsetid("", 17), helper.make_opsetid(CONTRIB, 1)]
     expected = helper.make_model(graph, opset_imports=operators, ir_version=10)
     assert onnx.load_from_string(written) == expected
+
+
+@pytest.mark.parametrize("kind", ["inside", "above", "absolute", "link"])
+def test_a_graph_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path / "folder")
+    for file in (Path("inside"), tmp_path / "outside"):
+        file.write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    Path("link").symlink_to("../outside")
+    place = {"above": "../outside", "absolute": str(tmp_path / "outside")}.get(kind, kind)
+    inputs, outputs = ([value(name, "float32", [4])] for name in ("x", "y"))
+    graph = onnx.load_from_string(
+        model([node("Add", ["x", "w"], ["y"])], [declared("w", "float32", [4])], inputs, outputs)
+    )
+    graph.graph.initializer[0].external_data[0].value = place
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    with pytest.raises(Exception, match=r"model_path|External data path|external"):
+        open_session(graph.SerializeToString(), {}, options)

@@ -77,6 +77,16 @@ def test_a_model_that_is_gone(indexed: Indexed, words: IndexMetadata) -> None:
         load_queries(indexed.words, gone, "/nowhere", "network")
 
 
+def test_the_hub_is_not_asked_for_a_name_that_an_index_holds(
+    indexed: Indexed, words: IndexMetadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.socket.connect", pytest.fail)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    named = replace(words, extra={**words.extra, "model": "attacker/tracker"})
+    with pytest.raises(ModelError, match=r"no model 'attacker/tracker' is on this machine.*--model where"):
+        load_encoder(indexed.words, named, None)
+
+
 def test_an_index_that_names_no_model(indexed: Indexed, words: IndexMetadata, model_folder: Path) -> None:
     nameless = replace(words, extra={})
     with pytest.raises(ModelError) as caught:

@@ -100,7 +100,7 @@ class ImpactWriter:
         self._settings: dict[str, Any] = json.loads(json.dumps({"encoder": encoder, **settings}))
         self.set_extra(extra)
         self._update = mode == "update"
-        self._memory_mb = min(memory_mb, memory_left() / 4e6)
+        self._memory_mb = min(memory_mb, max(1.0, memory_left() / 4e6))
         self._reorder = reorder
         self._without = None if without is None else list(without)
         self._java: Any = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from anserini_bridge.memory_limits import memory_left
 from lexlip.errors import ConfigError
-from lexlip.machine import TORCH_ADDRESSES_MB, check_address_space
+from lexlip.machine import TORCH, check_memory
 
 if TYPE_CHECKING:
     import torch
@@ -45,9 +45,9 @@ def pick_device(name: str) -> torch.device:
     """Return a device by name; "auto" is a GPU if there is one, otherwise the CPU.
 
     Raises:
-        ConfigError: the device does not exist here, or torch has too little address space.
+        ConfigError: the device does not exist here, or torch has too little memory.
     """
-    check_address_space(TORCH_ADDRESSES_MB, "torch")
+    check_memory("torch", *TORCH)
     import torch
 
     if name == "auto":

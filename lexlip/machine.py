@@ -13,10 +13,15 @@ from typing import Any, ClassVar
 from anserini_bridge.memory_limits import address_space, container_memory
 from lexlip.errors import ConfigError
 
-LEAST_MB = 220  # of memory that a search takes, with the packaged model
-NEEDED_MB = {"index": 350, "demo": 350, "doctor": 350}
-LEAST_ADDRESSES_MB, TORCH_ADDRESSES_MB = 1000, 5000  # of address space, of which all libraries take much
-OF_TORCH = ("evaluate", "lexicon", "package", "pretrain", "table")
+LEAST, TORCH = (220, 1000), (1000, 5000)
+"""MB of memory and of address space that a search takes at least, with the packaged model and with torch."""
+
+NEEDED = {
+    **dict.fromkeys(("index", "demo"), (350, 1100)),
+    **dict.fromkeys(("evaluate", "lexicon", "package", "pretrain", "table"), TORCH),
+}
+"""By command the same, where it is more."""
+
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # options of mallopt, from glibc's malloc.h
 _NEVER, _GROWTH = 2**31 - 1, 2**28  # bytes
 
@@ -30,33 +35,25 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def check_memory(command: str) -> None:
-    """Check that limits allow what a command takes at least: libraries, or the system, would end it.
+def check_memory(what: str, memory: int, addresses: int) -> None:
+    """Check that limits allow what something takes at least: libraries, or the system, would end it.
+
+    Args:
+        what: it is.
+        memory, addresses: MB of memory and of address space.
 
     Raises:
         ConfigError: they do not.
     """
-    check_address_space(
-        TORCH_ADDRESSES_MB if command in OF_TORCH else LEAST_ADDRESSES_MB, f"`lexlip {command}`"
-    )
-    needed, allowed = NEEDED_MB.get(command, LEAST_MB), container_memory() / 1e6
-    if allowed < needed:
+    if address_space() < addresses * 1e6:
         raise ConfigError(
-            f"`lexlip {command}` needs {needed} MB of memory, and this container or control group allows"
-            f" {allowed:.0f} MB: allow it more, such as with `docker run --memory 1g`"
+            f"{what} needs {addresses} MB of address space, and {address_space() / 1e6:.0f} MB are allowed:"
+            f" raise the limit with `ulimit -v {addresses}000`, or lift it with `ulimit -v unlimited`"
         )
-
-
-def check_address_space(needed_mb: int, what: str) -> None:
-    """Check that this process may have as much address space as something takes at least.
-
-    Raises:
-        ConfigError: it may not.
-    """
-    if address_space() < needed_mb * 1e6:
+    if container_memory() < memory * 1e6:
         raise ConfigError(
-            f"{what} needs {needed_mb} MB of address space, and {address_space() / 1e6:.0f} MB are allowed:"
-            f" raise the limit with `ulimit -v {needed_mb}000`, or lift it with `ulimit -v unlimited`"
+            f"{what} needs {memory} MB of memory, and this container or control group allows"
+            f" {container_memory() / 1e6:.0f} MB: allow it more, such as with `docker run --memory 1200m`"
         )
 
 

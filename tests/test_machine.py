@@ -66,8 +66,8 @@ def test_the_memory_that_windows_tells(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_little_memory_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "container_memory", lambda: 250e6)
     monkeypatch.setattr(machine, "address_space", lambda: 4e9)
-    machine.check_memory("search")
-    with pytest.raises(ConfigError, match=r"`lexlip index` needs 350 MB of memory, and .* allows 250 MB: "):
-        machine.check_memory("index")
-    with pytest.raises(ConfigError, match=r"needs 5000 MB of address space.*`ulimit -v 5000000`"):
-        machine.check_memory("pretrain")
+    machine.check_memory("it", 250, 4000)
+    with pytest.raises(ConfigError, match=r"^it needs 350 MB of memory, and .* allows 250 MB: "):
+        machine.check_memory("it", 350, 1000)
+    with pytest.raises(ConfigError, match=r"^torch needs 5000 MB of address space.*`ulimit -v 5000000`"):
+        machine.check_memory("torch", *machine.TORCH)

@@ -31,7 +31,7 @@ from lexlip.cli.versions import show_versions
 from lexlip.cli.words import words
 from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory
 from lexlip.extras import what_is_missing
-from lexlip.machine import check_memory
+from lexlip.machine import LEAST, NEEDED, check_memory
 from lexlip.plain_text import readable
 
 _NOT_OF_A_SHELL = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte
@@ -58,7 +58,7 @@ class _Commands(click.Group):
         return super().parse_args(context, args)
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
-        check_memory(args[0])
+        check_memory(f"`lexlip {args[0]}`", *NEEDED.get(args[0], LEAST))
         return super().resolve_command(context, args)
 
     def invoke(self, context: click.Context) -> object:

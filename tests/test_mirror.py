@@ -25,7 +25,15 @@ WITHOUT = {
     *(f"tools/campaign/{name}.py" for name in ("connections", "hasty_server", "strangers_files")),
     *(
         f"tools/campaign/{name}.py"
-        for name in ("damage", "disk_errors", "disks_gone", "kills", "kills_of_commands", "races", "strangers")
+        for name in (
+            "damage",
+            "disk_errors",
+            "disks_gone",
+            "kills",
+            "kills_of_commands",
+            "races",
+            "strangers",
+        )
     ),
     *(
         f"tools/campaign/fuzz_{name}.py"

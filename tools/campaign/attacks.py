@@ -17,8 +17,8 @@ from . import (
     kills,
     kills_of_commands,
     races,
-    strangers_files,
     strangers,
+    strangers_files,
 )
 from .contract import Attack
 

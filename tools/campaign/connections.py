@@ -63,7 +63,7 @@ class Server:
 
     def files(self) -> int:
         """Return how many files it has open."""
-        return len(os.listdir(f"/proc/{self._pid}/fd"))
+        return len(os.listdir(f"/proc/{self._pid}/fd"))  # noqa: PTH208
 
     def check_log(self) -> None:
         """Check that it prints little, and nothing of a fault."""

@@ -60,6 +60,7 @@ class Bm25Searcher:
         with _alone(self.path):
             _prepare(language)
             self._java = java_class("io.anserini.search.SimpleSearcher")(str(self.path))
+            _checked().open(self._java, str(self.path).encode())
             self._java.set_bm25(k1, b)
             if language != "en":
                 analyzers = java_class("io.anserini.analysis.AnalyzerMap")
@@ -231,6 +232,12 @@ def _write(path: Path, ids: Sequence[str], texts: Sequence[str], language: str) 
         )
     if damaged := damaged_in_lucene(path):  # SimpleIndexer.close only logs an error of the disk
         raise BridgeError(f"the texts at {path} are incomplete ({damaged[0]}): is the disk full?")
+    _checked().addSums(str(path).encode())
+
+
+def _checked() -> Any:
+    """Return Java's class that compares files with checksums of their blocks, as they are read."""
+    return java_class("impact.CheckedDirectory")
 
 
 def _java_lists(queries: Sequence[str]) -> tuple[Any, Any]:

@@ -10,8 +10,7 @@ import dataclasses
 import hashlib
 import json
 import shutil
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,12 +26,14 @@ from anserini_bridge.errors import (
 )
 from anserini_bridge.given_files import check_form, read_file, read_json
 from anserini_bridge.storage import (
+    CHECKSUM,
     DATA_FOLDER,
     METADATA_FILE,
     UNFINISHED,
     WriterLock,
     atomic_write,
     checksum,
+    fields_checksum,
     next_data_folder,
     remove_leftovers,
     sync,
@@ -41,7 +42,6 @@ from anserini_bridge.storage import (
 
 FORMAT_VERSION = 2
 VOCABULARY_FILE = "vocabulary.txt"
-_CHECKSUM = "checksum"  # of the other fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class IndexHeader:
 
     def to_json(self) -> str:
         fields = dataclasses.asdict(self)
-        return json.dumps({**fields, _CHECKSUM: fields_checksum(fields)}, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps({**fields, CHECKSUM: fields_checksum(fields)}, indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +104,6 @@ class IndexMetadata(IndexHeader):
 
 
 Header = TypeVar("Header", bound=IndexHeader)
-
-
-def fields_checksum(fields: Mapping[str, Any]) -> str:
-    """Return the checksum that `index.json` holds of its other fields: a CRC-32, 8 hexadecimal digits."""
-    content = {name: value for name, value in fields.items() if name != _CHECKSUM}
-    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def vocabulary_hash(words: Sequence[str]) -> str:
@@ -199,8 +193,8 @@ def _read(path: Path) -> dict[str, Any]:
             f"{file} has format version {version}, and this program reads version {FORMAT_VERSION}:"
             f" {'install a newer lexlip' if version > FORMAT_VERSION else 'build the index again'}"
         )
-    sealed = _CHECKSUM in found or "files" in found  # those of older versions have neither
-    if sealed and found.get(_CHECKSUM) != fields_checksum(found):
+    sealed = CHECKSUM in found or "files" in found  # those of older versions have neither
+    if sealed and found.get(CHECKSUM) != fields_checksum(found):
         raise CorruptIndex(f"{file} was changed after it was written: build the index again")
     found = {"kind": IndexMetadata.kind, **found}  # older impact indexes have no kind
     try:

@@ -14,15 +14,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import json
 import os
 import re
 import shutil
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from filelock import lock_descriptor
 
@@ -32,6 +33,9 @@ from anserini_bridge.given_files import check_files, read_file
 METADATA_FILE = "index.json"
 LOCK_FILE = "writer.lock"
 UNFINISHED = "unfinished"
+CHECKSUM = "checksum"
+"""The field of a JSON file that holds `fields_checksum`."""
+
 _BLOCK = 2**20  # bytes read at a time
 DATA_FOLDER = re.compile(r"data-([1-9][0-9]*)")
 WINDOWS: bool = sys.platform == "win32"
@@ -81,6 +85,12 @@ def checksum(file: Path) -> str:
         while block := content.read(_BLOCK):
             value = zlib.crc32(block, value)
     return f"{value:08x}"
+
+
+def fields_checksum(fields: Mapping[str, Any]) -> str:
+    """Return the checksum that a JSON file holds of its other fields: a CRC-32, 8 hexadecimal digits."""
+    content = {name: value for name, value in fields.items() if name != CHECKSUM}
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def replace_folder(temporary: Path, folder: Path) -> None:

@@ -29,15 +29,17 @@ WITHOUT = {
             "damage",
             "disk_errors",
             "disks_gone",
+            "flips",
             "kills",
             "kills_of_commands",
             "races",
+            "races_of_commands",
             "strangers",
         )
     ),
     *(
         f"tools/campaign/fuzz_{name}.py"
-        for name in ("commands", "pictures", "requests", "sources", "vectors")
+        for name in ("commands", "json", "pictures", "requests", "sources", "vectors")
     ),
 }
 THEMES = {

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from anserini_bridge.given_files import parse_json
 from anserini_bridge.storage import UNFINISHED
 from lexlip.data import Source
 from lexlip.data.facts import Facts
@@ -218,5 +219,9 @@ def _sum(facts: str, columns: bytes, weights: bytes) -> int:
 
 
 def _facts(text: str) -> Facts:
-    fields = json.loads(text)
-    return Facts(**{**fields, "captions": tuple(fields["captions"]), "keywords": tuple(fields["keywords"])})
+    try:
+        fields = parse_json(text)
+        texts = {name: tuple(fields[name]) for name in ("captions", "keywords")}
+        return Facts(**{**fields, **texts})
+    except (ValueError, TypeError, KeyError) as error:
+        raise sqlite3.DatabaseError(f"facts are {text!r:.60}") from error

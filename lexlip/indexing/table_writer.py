@@ -16,13 +16,19 @@ from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
-from lexlip.retrieval.photo_table import HAS_STATES, SCHEMA, UNREADABLE
+from lexlip.retrieval.photo_table import (
+    COLUMNS,
+    FORMAT,
+    HAS_STATES,
+    ROOT_COLUMNS,
+    SCHEMA,
+    UNREADABLE,
+    row_sum,
+)
 from lexlip.retrieval.plain_tables import connect
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
 _OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells
-_OF_PHOTO = ("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint")
-_COLUMNS = ("id", *_OF_SOURCE, *_OF_PHOTO, "words", "state")
 
 
 class TableWriter:
@@ -55,8 +61,8 @@ class TableWriter:
         self._connection.execute("PRAGMA synchronous = OFF")
         if self.old is None:
             self._connection.executescript(SCHEMA)
-        elif not self._connection.execute(HAS_STATES).fetchone():
-            self._connection.execute("ALTER TABLE photos ADD COLUMN state TEXT NOT NULL DEFAULT ''")
+        else:
+            self._update_format()
         self._connection.executescript(UNREADABLE)
         self._connection.execute("BEGIN")
         self._set_roots()
@@ -68,15 +74,32 @@ class TableWriter:
             self._connection.close()
             file.unlink(missing_ok=True)
             return
+        self._add_sums("photos", COLUMNS)
+        self._add_sums("roots", ROOT_COLUMNS)
         self._connection.execute("COMMIT")
         self._connection.close()
         sync(file)
 
+    def _update_format(self) -> None:
+        """Add what a table of an older version lacks."""
+        if not self._connection.execute(HAS_STATES).fetchone():
+            self._connection.execute("ALTER TABLE photos ADD COLUMN state TEXT NOT NULL DEFAULT ''")
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version < FORMAT:
+            for table in ("photos", "roots"):
+                self._connection.execute(f"ALTER TABLE {table} ADD COLUMN sum INTEGER")
+            self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _add_sums(self, table: str, columns: Sequence[str]) -> None:
+        """Give a checksum to the rows that were written; those of before keep theirs."""
+        self._connection.create_function("row_sum", len(columns), row_sum)
+        self._connection.execute(f"UPDATE {table} SET sum = row_sum({', '.join(columns)}) WHERE sum IS NULL")
+
     def add(self, photos: Iterable[tuple[int, Facts]]) -> None:
         """Store photos, given by their index in the source, with their facts; old rows are replaced."""
-        marks = ", ".join("?" * len(_COLUMNS))
+        marks = ", ".join("?" * len(COLUMNS))
         self._connection.executemany(
-            f"INSERT OR REPLACE INTO photos ({', '.join(_COLUMNS)}) VALUES ({marks})",
+            f"INSERT OR REPLACE INTO photos ({', '.join(COLUMNS)}) VALUES ({marks})",
             (self._row(number, facts) for number, facts in photos),
         )
 
@@ -99,12 +122,12 @@ class TableWriter:
             elif was != now:
                 texts = [*captions, *parse_json(embedded), *parse_json(keywords)]
                 self._connection.execute(
-                    f"UPDATE photos SET {', '.join(f'{name} = ?' for name in _OF_SOURCE)}, words = ?"
-                    " WHERE id = ?",
+                    f"UPDATE photos SET {', '.join(f'{name} = ?' for name in _OF_SOURCE)}, words = ?,"
+                    " sum = NULL WHERE id = ?",
                     (*now, _words(texts), id),
                 )
         pairs = ((state, id) for id, state in (states or {}).items())
-        self._connection.executemany("UPDATE photos SET state = ? WHERE id = ?", pairs)
+        self._connection.executemany("UPDATE photos SET state = ?, sum = NULL WHERE id = ?", pairs)
         self._connection.execute(
             "DELETE FROM roots WHERE number NOT IN (SELECT root FROM photos WHERE root IS NOT NULL)"
         )
@@ -124,7 +147,7 @@ class TableWriter:
         roots = [store_place(root, self.index) for root in self.source.roots]
         self._connection.executemany(
             "INSERT INTO roots (absolute, relative) VALUES (?, ?)"
-            " ON CONFLICT (absolute) DO UPDATE SET relative = excluded.relative",
+            " ON CONFLICT (absolute) DO UPDATE SET relative = excluded.relative, sum = NULL",
             roots,
         )
         numbers = dict(self._connection.execute("SELECT absolute, number FROM roots"))

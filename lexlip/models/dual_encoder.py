@@ -32,7 +32,7 @@ from lexlip.errors import ConfigError, ModelError
 from lexlip.models.compression import compress, expand
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.hub import push, write_card
-from lexlip.models.model_checksums import WEIGHTS, sha256, write_checksums
+from lexlip.models.model_checksums import WEIGHTS, begin_check, sha256, write_checksums
 from lexlip.models.model_folder import (
     FORMAT,
     GRAPH,
@@ -383,6 +383,7 @@ class DualEncoder(nn.Module):
                 another version.
         """
         folder = model_folder(name)
+        check = begin_check(folder)
         description = read_description(folder)
         if not (or_relative and description["kind"] in MODELS[cls.kind].relatives):
             check_kind(folder, description, cls.kind)
@@ -413,6 +414,7 @@ class DualEncoder(nn.Module):
             ConfigError,
         ) as error:
             raise damaged(folder, error) from error
+        check()
         model.hub_name = str(name) if is_hub_name(name) else None
         return model.eval()
 

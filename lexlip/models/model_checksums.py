@@ -1,4 +1,4 @@
-"""The checksums of a saved model's files, which are compared before photos are indexed with it.
+"""The checksums of a saved model's files, which are compared when it is loaded.
 
 checksums.txt      a line for each file: its SHA-256, two blanks and its name (`sha256sum -c checksums.txt`)
 
@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lexlip.models.hub import CARD, is_lexlip_on_hub
 from lexlip.models.model_folder import (
+    GRAPH,
     damaged,
     is_hub_name,
     is_of_transformers,
@@ -74,6 +76,8 @@ def check_model(name: str | Path) -> list[str]:
         return []
     try:
         known = _read(folder)
+        if not (folder / GRAPH).exists():  # torch does without
+            known.pop(GRAPH, None)
         wrong = [file for file, sum in known.items() if sha256(folder / file) != sum]
         if WEIGHTS not in known and not _identified(folder):
             wrong.append(WEIGHTS)
@@ -83,6 +87,18 @@ def check_model(name: str | Path) -> list[str]:
         what = "is not as it was" if len(wrong) == 1 else "are not as they were"
         raise damaged(folder, f"{', '.join(wrong)} {what} when the model was saved, so copy the model again")
     return [file for file in _FILES if file not in known and (folder / file).exists()]
+
+
+def begin_check(folder: Path) -> Callable[[], list[str]]:
+    """Begin to check a model's files in a thread, while they are loaded.
+
+    Returns:
+        `check_model` of the folder: it waits for the end, and raises what is to be raised.
+    """
+    thread = ThreadPoolExecutor(1)
+    checked = thread.submit(check_model, folder)
+    thread.shutdown(wait=False)
+    return checked.result
 
 
 def _identified(folder: Path) -> bool:

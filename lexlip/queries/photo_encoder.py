@@ -25,7 +25,7 @@ from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine import cores
 from lexlip.models.compression import expand
-from lexlip.models.model_checksums import WEIGHTS
+from lexlip.models.model_checksums import WEIGHTS, begin_check
 from lexlip.models.model_folder import GRAPH, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.models.onnx_format import open_session
 from lexlip.pictures import as_seen
@@ -66,6 +66,7 @@ class PhotoEncoder:
         if device not in ("auto", "cpu"):
             raise ConfigError(f"the device '{device}' needs torch: pip install 'lexlip[train]'")
         self.folder = folder = model_folder(name)
+        check = begin_check(folder)
         description = read_description(folder)
         if not (folder / GRAPH).is_file():
             raise ModelError(
@@ -91,6 +92,7 @@ class PhotoEncoder:
             }
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, ConfigError) as error:
             raise damaged(folder, error) from error
+        check()
         try:
             self._session = self._open()
         except Exception as error:  # onnxruntime raises nothing more specific

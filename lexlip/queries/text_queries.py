@@ -9,6 +9,7 @@ import numpy as np
 from safetensors import SafetensorError
 from scipy.sparse import csr_matrix
 
+from lexlip.models.model_checksums import begin_check
 from lexlip.models.model_folder import check_kind, damaged, model_folder, read_description, read_words
 from lexlip.queries.negations import forms
 from lexlip.queries.query_language import Query
@@ -39,6 +40,7 @@ class TextQueries:
 
     def __init__(self, name: str | Path, encoder: QueryEncoder = "network") -> None:
         self.folder = folder = model_folder(name)
+        check = begin_check(folder)
         description = read_description(folder)
         check_kind(folder, description, "lexlip")
         try:
@@ -64,6 +66,7 @@ class TextQueries:
                     self._vector = network(folder, description, weights, self.tokenizer)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise damaged(folder, error) from error
+        check()
 
     def encode(self, text: str) -> csr_matrix:
         """Return the vector of a sentence, float32 [1, V]."""

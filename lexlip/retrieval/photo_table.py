@@ -3,6 +3,9 @@
 They are in one SQLite file in the index's data folder, DIR/data-<n>/photos-<m>.sqlite, which index.json
 names (`extra["photos"]`). It never changes: an update writes a new one, and the next update deletes the old.
 
+Each row has a checksum, which is compared when it is read by its id. Before a question about all rows, the
+whole file is compared with its checksum in index.json; a small one as soon as it is opened.
+
 A root is a folder that many paths begin with; `lexlip.retrieval.collection.place_now` says where it is now.
 """
 
@@ -13,6 +16,7 @@ import os
 import sqlite3
 import threading
 import weakref
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +27,7 @@ from urllib.parse import quote
 
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
+from anserini_bridge.storage import checksum
 from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.photo_location import find_location
 from lexlip.data.source import Place, read_place
@@ -36,13 +41,15 @@ from lexlip.retrieval.seal import table_checksum
 from lexlip.retrieval.sending import Allowed, Sending, read_as_indexed
 from lexlip.retrieval.stored_facts import check_stored
 
-FORMAT = 1  # of the table; another one is of another version of this program
+FORMAT = 2  # of the table; in 1, of older versions, rows have no checksums
+_SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened
 _AT_ONCE = 10_000  # ids of one question to SQLite
 _LAST = "\U0010ffff"  # sorts after everything
 
 SCHEMA = f"""
 PRAGMA user_version = {FORMAT};
-CREATE TABLE roots (number INTEGER PRIMARY KEY, absolute TEXT NOT NULL UNIQUE, relative TEXT NOT NULL);
+CREATE TABLE roots (number INTEGER PRIMARY KEY, absolute TEXT NOT NULL UNIQUE, relative TEXT NOT NULL,
+    sum INTEGER);
 CREATE TABLE photos (
     id TEXT PRIMARY KEY,
     root INTEGER,             -- NULL: file is an absolute path, or only a name
@@ -59,6 +66,7 @@ CREATE TABLE photos (
     digest TEXT NOT NULL,
     fingerprint INTEGER,      -- as a signed number
     state TEXT NOT NULL DEFAULT '',  -- of its files when they were read; older tables lack it
+    sum INTEGER,              -- see `row_sum`
     words TEXT NOT NULL       -- of captions and keywords, each between spaces
 ) WITHOUT ROWID;
 CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
@@ -71,13 +79,19 @@ CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables l
 ) WITHOUT ROWID;
 """
 
+ROOT_COLUMNS = ("number", "absolute", "relative")
+COLUMNS = (
+    *("id", "root", "file", "member", "start", "captions", "side"),
+    *("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint"),
+    *("words", "state"),
+)
 _TEXT, _NUMBER = str | None, int | None
-_COLUMNS: dict[str, Any] = {
+_TYPES: dict[str, Any] = {
     **{"id": str, "root": _NUMBER, "file": str, "member": str, "start": _NUMBER, "size": _NUMBER},
     **{"width": int, "height": int, "taken": _TEXT, "camera": _TEXT},
     **{"captions": str, "embedded": str, "keywords": str, "digest": str, "fingerprint": _NUMBER},
 }
-"""Of a `Photo`, with the types of their values."""
+"""Of the columns that a `Photo` has."""
 
 HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 
@@ -153,7 +167,7 @@ def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
         file = index / metadata.directory / name
         try:
             check_file(file)
-            return PhotoTable(index, file)
+            return PhotoTable(index, file, metadata.files.get(name))
         except (OSError, sqlite3.Error) as error:
             now = read_header(index)
             if (now.directory, now.extra.get("photos")) == (metadata.directory, name):
@@ -167,23 +181,27 @@ class PhotoTable:
     Args:
         index: the index's folder.
         file: the table.
+        wanted: its checksum; None is unknown.
 
     Raises:
         sqlite3.Error: the file is missing or damaged.
-        CorruptIndex: another version of this program wrote it.
+        CorruptIndex: another version of this program wrote it, or it is damaged.
     """
 
-    def __init__(self, index: Path, file: Path) -> None:
-        self.file = file
+    def __init__(self, index: Path, file: Path, wanted: str | None = None) -> None:
+        self.file, self._wanted = file, wanted
         self._lock = threading.Lock()
         self._connection = _connect(file)
         self._finalizer = weakref.finalize(self, self._connection.close)
+        if file.stat().st_size <= _SMALL:
+            self._check()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version != FORMAT:
+        if version not in (1, FORMAT):
             self.close()
             raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
+        self._has_sums = version == FORMAT
         folder = index.resolve()
-        roots = self._connection.ask("SELECT number, absolute, relative FROM roots")
+        roots = self._checked("roots", ROOT_COLUMNS)
         self._roots = {
             number: place_now(absolute, relative, folder).rstrip("/") for number, absolute, relative in roots
         }
@@ -199,54 +217,54 @@ class PhotoTable:
         self._finalizer()
 
     def __len__(self) -> int:
-        return int(self._rows("SELECT count(*) FROM photos")[0][0])
+        return int(self._all("SELECT count(*) FROM photos")[0][0])
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; None for those that the index does not hold."""
-        found = {row[0]: self._photo(row) for row in self._of(", ".join(_COLUMNS), ids)}
-        return [found.get(id) for id in ids]
+        found = self._of(ids)
+        return [self._photo(found[id]) if id in found else None for id in ids]
 
     def paths(self) -> dict[str, str]:
         """Return where every photo is, by id."""
-        rows = self._rows("SELECT id, root, file, member FROM photos")
+        rows = self._all("SELECT id, root, file, member FROM photos")
         return {id: self._path(root, file, member) for id, root, file, member in rows}
 
     def listed(self) -> dict[str, Listed]:
         """Return what the source told of every photo, by id."""
-        state = "state" if self._rows(HAS_STATES) else "''"
-        rows = self._rows(f"SELECT id, captions, side, {state} FROM photos")
+        state = "state" if self._all(HAS_STATES) else "''"
+        rows = self._all(f"SELECT id, captions, side, {state} FROM photos")
         return {id: Listed(tuple(self._texts(captions)), side, state) for id, captions, side, state in rows}
 
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
-        return dict(self._rows("SELECT id, digest FROM photos"))
+        return dict(self._all("SELECT id, digest FROM photos"))
 
     def unreadable(self) -> dict[str, Unreadable]:
         """Return the photos that were found unreadable, by id."""
-        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'unreadable'"):
+        if not self._all("SELECT 1 FROM sqlite_master WHERE name = 'unreadable'"):
             return {}
-        return {id: Unreadable(*known) for id, *known in self._rows("SELECT * FROM unreadable")}
+        return {id: Unreadable(*known) for id, *known in self._all("SELECT * FROM unreadable")}
 
     def texts(self) -> tuple[list[str], list[str]]:
         """Return the ids of the photos that have captions or keywords, and these as one text each."""
-        rows = self._rows("SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id")
+        rows = self._all("SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id")
         texts = [" ".join(text for part in parts for text in self._texts(part)) for _, *parts in rows]
         return [row[0] for row in rows], texts
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         """Return when photos were taken; None is unknown."""
-        found = dict(self._of("id, taken", ids))
-        return [found.get(id) for id in ids]
+        found = self._of(ids)
+        return [found[id]["taken"] if id in found else None for id in ids]
 
     def select(self, filters: Filters) -> list[str]:
         """Return the ids of the photos that meet conditions, in any order."""
         conditions, values = _conditions(filters)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return [id for (id,) in self._rows(f"SELECT id FROM photos{where}", values)]
+        return [id for (id,) in self._all(f"SELECT id FROM photos{where}", values)]
 
     def same_name(self, id: str) -> list[str]:
         """Return the ids that are the same name in Unicode's NFC."""
-        rows = self._rows("SELECT id FROM photos WHERE composed(id) = ?", [composed(id)])
+        rows = self._all("SELECT id FROM photos WHERE composed(id) = ?", [composed(id)])
         return [same for (same,) in rows]
 
     def facets(self) -> dict[str, Any]:
@@ -262,9 +280,9 @@ class PhotoTable:
     @cached_property
     def _facets(self) -> dict[str, Any]:
         folders: Counter[str] = Counter()
-        for (id,) in self._rows("SELECT id FROM photos"):
+        for (id,) in self._all("SELECT id FROM photos"):
             folders.update(_folders_above(id))
-        first, last, dated, captioned = self._rows(
+        first, last, dated, captioned = self._all(
             "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken), total(words != '')"
             " FROM photos"
         )[0]
@@ -323,15 +341,48 @@ class PhotoTable:
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         """Put near-duplicates among photos together, best first; see `group_alike`."""
-        known = {row[0]: (row[1], _unsigned(row[2])) for row in self._of("id, digest, fingerprint", ids)}
+        known = {id: (row["digest"], _unsigned(row["fingerprint"])) for id, row in self._of(ids).items()}
         return group_alike([(id, *known.get(id, ("", None))) for id in ids])
 
-    def _of(self, columns: str, ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def _of(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return rows by id; an id that is not found may be that of a damaged page, so all are compared."""
+        columns = COLUMNS if self._has_sums else [name for name in COLUMNS if name != "state"]
+        found: dict[str, dict[str, Any]] = {}
         for start in range(0, len(ids), _AT_ONCE):
             wanted = json.dumps(list(ids[start : start + _AT_ONCE]))
-            yield from self._rows(
-                f"SELECT {columns} FROM photos WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
-            )
+            rows = self._checked("photos", columns, "id IN (SELECT value FROM json_each(?))", (wanted,))
+            found.update((row[0], dict(zip(columns, row, strict=True))) for row in rows)
+        if not all(id in found for id in ids):
+            self._check()
+        return found
+
+    def _checked(
+        self, table: str, columns: Sequence[str], where: str = "true", values: Sequence[Any] = ()
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield rows, each of which is compared with its checksum if it has one."""
+        names = ", ".join([*columns, "sum" if self._has_sums else "NULL"])
+        for *row, wanted in self._rows(f"SELECT {names} FROM {table} WHERE {where}", values):
+            if wanted is not None and wanted != row_sum(*row):
+                raise _unreadable(self.file, f"the row {row[0]!r:.60} is not as it was written")
+            yield tuple(row)
+
+    def _all(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Ask about all rows; the whole file is compared before."""
+        self._check()
+        return self._rows(question, values)
+
+    def _check(self) -> None:
+        """Compare the file with its checksum, once; one that an update has just deleted is believed."""
+        if self._wanted is None:
+            return
+        try:
+            if checksum(self.file) != self._wanted:
+                raise _unreadable(self.file, "it was changed after it was written")
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _unreadable(self.file, error) from None
+        self._wanted = None
 
     def _rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -357,25 +408,20 @@ class PhotoTable:
         path = file if root is None else f"{self._roots[root]}/{file}"
         return f"{path}/{member}" if member else path
 
-    def _photo(self, row: tuple[Any, ...]) -> Photo:
-        if not all(map(isinstance, row, _COLUMNS.values())):  # SQLite keeps anything in any column
-            raise _unreadable(self.file, f"{row[0]!r:.60} is described in another form")
-        id, root, file, member, start, size, width, height, taken, camera, *texts, digest, signed = row
-        captions, embedded, keywords = (self._texts(text) for text in texts)
+    def _photo(self, row: dict[str, Any]) -> Photo:
+        if not all(isinstance(row[name], kind) for name, kind in _TYPES.items()):  # SQLite keeps anything
+            raise _unreadable(self.file, f"{row['id']!r:.60} is described in another form")
+        root, file, member = row["root"], row["file"], row["member"]
+        captions, embedded, keywords = (self._texts(row[k]) for k in ("captions", "embedded", "keywords"))
         return Photo(
-            id=id,
+            id=row["id"],
             path=self._path(root, file, member),
             file=self._path(root, file),
-            offset=start,
-            size=size,
-            width=width,
-            height=height,
-            taken=taken,
-            camera=camera,
+            offset=row["start"],
             captions=tuple(dict.fromkeys([*captions, *embedded])),
             keywords=tuple(keywords),
-            digest=digest,
-            fingerprint=_unsigned(signed),
+            fingerprint=_unsigned(row["fingerprint"]),
+            **{name: row[name] for name in ("size", "width", "height", "taken", "camera", "digest")},
         )
 
 
@@ -451,6 +497,11 @@ class OldPhotoTable(PhotoTable):
 
 def _unreadable(file: Path, why: object) -> CorruptIndex:
     return CorruptIndex(f"{file} cannot be read ({why}): build the index again")
+
+
+def row_sum(*row: Any) -> int:
+    """Return the checksum of a row, given its other columns as in COLUMNS or ROOT_COLUMNS."""
+    return zlib.crc32(json.dumps(row).encode())
 
 
 def _unsigned(number: int | None) -> int | None:

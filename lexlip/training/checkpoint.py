@@ -23,12 +23,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from anserini_bridge.given_files import read_json
-from anserini_bridge.storage import replace_folder, replace_link
+from anserini_bridge.storage import CHECKSUM, checksum, fields_checksum, replace_folder, replace_link
 from lexlip.errors import ModelError
+from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import KEPT, read_words
 from lexlip.training.distributed import Processes
 from lexlip.training.method import Method
 from lexlip.training.run_folder import writing_run
+
+LEFT_BEHIND, OPTIMIZER, TRAINER = "left_behind.safetensors", "optimizer.safetensors", "trainer.json"
 
 
 @dataclass
@@ -65,10 +68,12 @@ def save_checkpoint(
     with writing_run(run):
         try:
             method.model.save(temporary, graph=False)
-            _save(method.left_behind(), temporary / "left_behind.safetensors")
-            _save(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
+            _save(method.left_behind(), temporary / LEFT_BEHIND)
+            _save(_optimizer_tensors(optimizer), temporary / OPTIMIZER)
             trainer = {"step": step, **asdict(state), **generators, "scaler": scaler.state_dict()}
-            (temporary / "trainer.json").write_text(json.dumps(trainer), encoding="utf-8")
+            trainer["files"] = {name: checksum(temporary / name) for name in (LEFT_BEHIND, OPTIMIZER)}
+            trainer[CHECKSUM] = fields_checksum(trainer)
+            (temporary / TRAINER).write_text(json.dumps(trainer), encoding="utf-8")
             replace_folder(temporary, folder)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -107,22 +112,46 @@ def load_checkpoint(
     """
     folder = run / "last"
     try:
-        trainer: dict[str, Any] = read_json(folder / "trainer.json")
+        trainer = _checked(folder)
         model = method.model
         words = folder / "vocabulary.txt"
         if model.vocabulary is not None and tuple(read_words(words)) != model.vocabulary.words:
             raise ModelError(f"{folder} has another vocabulary than this config and its photos give")
         model.load_state_dict(load_file(folder / "model.safetensors"))
-        left_behind = load_file(folder / "left_behind.safetensors")
+        left_behind = load_file(folder / LEFT_BEHIND)
         if left_behind.keys() != method.left_behind().keys():
             raise ModelError(f"{folder} was trained with other objectives than this config's")
         method.load_state_dict(left_behind, strict=False)
-        _restore_optimizer(optimizer, load_file(folder / "optimizer.safetensors"))
+        _restore_optimizer(optimizer, load_file(folder / OPTIMIZER))
         scaler.load_state_dict(trainer["scaler"])
         restored = _restore_generators(trainer, processes)
         return trainer["step"], State(trainer["best"], trainer["best_step"]), restored
     except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"cannot resume from {folder}: {' '.join(str(error).split())}") from error
+
+
+def _checked(folder: Path) -> dict[str, Any]:
+    """Return the content of a checkpoint's trainer.json, after a check of all that resuming reads.
+
+    Raises:
+        OSError, ValueError: something was changed; in checkpoints of older versions only the model has
+            checksums.
+    """
+    try:
+        check_model(folder)
+    except ModelError as error:
+        raise ValueError(str(error)) from error
+    trainer: dict[str, Any] = read_json(folder / TRAINER)
+    if not isinstance(trainer, dict):
+        raise ValueError(f"{TRAINER} is no dictionary")
+    if "files" not in trainer and CHECKSUM not in trainer:
+        return trainer
+    whole = trainer.get(CHECKSUM) == fields_checksum(trainer)
+    files = trainer["files"] if whole else {}
+    changed = [name for name, wanted in files.items() if checksum(folder / name) != wanted]
+    if changed or not whole:
+        raise ValueError(f"{', '.join(changed) or TRAINER} is not as it was written")
+    return trainer
 
 
 def _generator_states(processes: Processes) -> dict[str, list[list[int]]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, random_array
 
-from anserini_bridge.metadata import fields_checksum
+from anserini_bridge.storage import fields_checksum
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, Any] = {

@@ -128,7 +128,9 @@ def test_an_index_of_an_older_version_learns_states(index: Path, photos: Path) -
     """So that from then on only these count."""
     (file,) = index.glob("data-*/photos-*.sqlite")
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("ALTER TABLE photos DROP COLUMN state")
+        for column in ("photos DROP COLUMN state", "photos DROP COLUMN sum", "roots DROP COLUMN sum"):
+            connection.execute(f"ALTER TABLE {column}")
+        connection.execute("PRAGMA user_version = 1")
     metadata = read_metadata(index)
     metadata.extra["listed"] = time.time()
     write_metadata(index, replace(metadata, files={}))

@@ -15,7 +15,7 @@ from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
-from lexlip.models.model_checksums import check_model
+from lexlip.models.model_checksums import check_model, write_checksums
 from lexlip.models.model_folder import HONEST_END
 from lexlip.sparse.balance import FILE as BALANCE
 from lexlip.sparse.keywords import FILE as KEYWORDS
@@ -161,6 +161,7 @@ def test_an_honest_end_is_saved_with_the_weights_that_it_was_measured_for(tmp_pa
     assert json.loads(file.read_text()) == {**end, "model": again.identity}
     assert check_model(tmp_path) == []
     file.write_text(json.dumps(end))  # of other weights
+    write_checksums(tmp_path, [HONEST_END])
     other = LexLIP.from_pretrained(tmp_path)
     assert other.honest_end is None
     other.save(tmp_path)

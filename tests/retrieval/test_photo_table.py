@@ -6,12 +6,14 @@ import sqlite3
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from anserini_bridge import CorruptIndex, IndexHeader
+from anserini_bridge.storage import checksum
 from lexlip.data import Source, UnreadableImage, open_source
 from lexlip.data.facts import Facts
 from lexlip.errors import DataError
@@ -272,8 +274,51 @@ def test_a_table_that_is_damaged(photos: Path, tmp_path: Path, monkeypatch: pyte
     with sqlite3.connect(file) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(CorruptIndex, match=r"has format 99, not 1: build the index again"):
+    with pytest.raises(CorruptIndex, match=rf"has format 99, not {FORMAT}: build the index again"):
         open_photos(tmp_path / "index", header())
+
+
+@pytest.mark.parametrize("small", [0, 2**24])
+def test_a_flipped_bit_is_found_or_changes_nothing(
+    small: int, library: tuple[Source, list[Facts]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a small table the whole is compared when it is opened, of a large one what is read."""
+    monkeypatch.setattr("lexlip.retrieval.photo_table._SMALL", small)
+    index, ids = tmp_path / "index", [item.id for item in library[0].items]
+    file = table(library[0], index, library[1]).file
+    whole = replace(header(), files={file.name: checksum(file)})
+    monkeypatch.setattr("lexlip.retrieval.photo_table.read_header", lambda index: whole)
+
+    def read() -> list[Any]:
+        with open_photos(index, whole) as made:
+            return [made.get(ids), made.taken(ids), made.group(ids)]
+
+    right, data, found = read(), file.read_bytes(), 0
+    generator = random.Random(1)
+    for _ in range(60):
+        bits = bytearray(data)
+        bits[generator.randrange(len(bits))] ^= 1 << generator.randrange(8)
+        file.write_bytes(bits)
+        try:
+            assert read() == right
+        except CorruptIndex:
+            found += 1
+        with pytest.raises(CorruptIndex), open_photos(index, whole) as made:
+            made.select(Filters(caption="dog"))
+    assert found == 60 if small else 0 < found < 60
+
+
+def test_rows_that_an_update_changes_get_new_checksums(photos: Path, tmp_path: Path) -> None:
+    with table(open_source(photos), tmp_path / "index") as made:
+        old = made.file.name
+    write(photos / "1.txt", "a dog")
+    source = open_source(photos)
+    with TableWriter(tmp_path / "index" / "data-1", tmp_path / "index", source, old) as writer:
+        writer.refresh(range(len(source)), {"2.jpg": "as it is now"})
+    with open_photos(tmp_path / "index", header(writer.name)) as made:
+        assert [photo.captions for photo in made.get(["1.jpg"]) if photo] == [("a dog",)]
+        assert made.listed()["2.jpg"].state == "as it is now"
+        assert made.get(["2.jpg"]) != [None]
 
 
 @pytest.mark.parametrize("damage", ["x'FF'", "'[\"a dog'", "7"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge.metadata import fields_checksum
+from anserini_bridge.storage import fields_checksum
 from lexlip.data import Source, open_source
 from lexlip.indexing.bm25 import index_captions
 from lexlip.indexing.dense import index_vectors

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 import torch
 
+from anserini_bridge.storage import fields_checksum
 from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ModelError
 from lexlip.indexing.api import index, update
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.model_checksums import write_checksums
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint
 from lexlip.training.distributed import Processes
@@ -93,7 +95,8 @@ def test_objectives_that_leave_more_behind(tmp_path: Path) -> None:
 def test_generators_of_another_number_of_processes_are_left_alone(tmp_path: Path) -> None:
     file = save(tmp_path, 1) / "trainer.json"
     trainer = json.loads(file.read_text())
-    file.write_text(json.dumps({**trainer, "random": trainer["random"] * 2}))
+    trainer["random"] *= 2
+    file.write_text(json.dumps({**trainer, "checksum": fields_checksum(trainer)}))
     method, optimizer = trained(steps=0)
     before = torch.get_rng_state()
     assert load_checkpoint(tmp_path, method, optimizer, OFF, ALONE) == (1, State(), False)
@@ -187,9 +190,29 @@ def test_damaged_checkpoints(tmp_path: Path, file: str) -> None:
         load(tmp_path)
 
 
+@pytest.mark.parametrize("file", ["trainer.json", "optimizer.safetensors", "left_behind.safetensors"])
+def test_a_flipped_bit_of_a_checkpoint(tmp_path: Path, file: str) -> None:
+    damaged = save(tmp_path, 1) / file
+    data = bytearray(damaged.read_bytes())
+    data[-3] ^= 1
+    damaged.write_bytes(data)
+    with pytest.raises(ModelError, match="cannot resume from"):
+        load(tmp_path)
+
+
+def test_a_checkpoint_of_an_older_version(tmp_path: Path) -> None:
+    """It has no checksums of what is beside the model."""
+    file = save(tmp_path, 1) / "trainer.json"
+    trainer = json.loads(file.read_text())
+    del trainer["checksum"], trainer["files"]
+    file.write_text(json.dumps(trainer))
+    assert load(tmp_path)[0] == 1
+
+
 def test_a_checkpoint_of_another_vocabulary(tmp_path: Path) -> None:
     folder = save(tmp_path, 1)
     (folder / "vocabulary.txt").write_text("dog\n")
+    write_checksums(folder, ["vocabulary.txt"])
     with pytest.raises(ModelError, match="another vocabulary than this config and its photos give"):
         load(tmp_path)
 

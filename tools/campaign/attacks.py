@@ -9,7 +9,9 @@ from . import (
     damage,
     disk_errors,
     disks_gone,
+    flips,
     fuzz_commands,
+    fuzz_json,
     fuzz_pictures,
     fuzz_requests,
     fuzz_sources,
@@ -17,6 +19,7 @@ from . import (
     kills,
     kills_of_commands,
     races,
+    races_of_commands,
     strangers,
     strangers_files,
 )
@@ -27,9 +30,11 @@ FAMILIES = (
     kills_of_commands,
     disk_errors,
     disks_gone,
+    flips,
     damage,
     fuzz_pictures,
     fuzz_sources,
+    fuzz_json,
     fuzz_vectors,
     fuzz_commands,
     fuzz_requests,
@@ -37,6 +42,7 @@ FAMILIES = (
     races,
     strangers_files,
     strangers,
+    races_of_commands,
 )
 ATTACKS: tuple[Attack, ...] = tuple(attack for module in FAMILIES for attack in module.ATTACKS)
 

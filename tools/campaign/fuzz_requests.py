@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from .contract import Attack, Broken, Workplace
 from .fuzz_pictures import pictures
-from .mutations import mutate, mutate_tree, text
+from .mutations import hostile_json, mutate, mutate_tree, text
 from .prepare import index_of
 from .processes import LEXLIP, environment
 
@@ -200,10 +200,12 @@ def _body(random: Random) -> tuple[bytes, bytes]:
         return mutate(random, random.choice(pictures())[1]), random.choice(
             [b"image/jpeg", b"image/png", b"image/"]
         )
-    data = json.dumps(
-        mutate_tree(random, {**SEARCH, random.choice(["like", "terms"]): {"dog": 1}} if kind == 1 else SEARCH)
-    )
-    body = mutate(random, data.encode()) if kind == 3 else data.encode()
+    tree = {**SEARCH, random.choice(["like", "terms"]): {"dog": 1}} if kind == 1 else SEARCH
+    if random.random() < 0.2:
+        body = hostile_json(random, tree)
+    else:
+        data = json.dumps(mutate_tree(random, tree)).encode()
+        body = mutate(random, data) if kind == 3 else data
     return body, random.choice(
         [b"application/json", b"application/json", b"text/plain", b"", b"application/json; charset=x"]
     )
@@ -222,9 +224,9 @@ def messages(random: Random, place: Workplace) -> None:
         }
         tree = json.loads(_message(number, "tools/call", {"name": tool, "arguments": arguments}))
         data = json.dumps(mutate_tree(random, tree)).encode()
-        lines.append(
-            (mutate(random, data) if random.random() < 0.3 else data).replace(b"\n", b" ").decode("latin-1")
-        )
+        kind = random.random()
+        data = hostile_json(random, tree) if kind < 0.1 else mutate(random, data) if kind < 0.4 else data
+        lines.append(data.replace(b"\n", b" ").decode("latin-1"))
     lines.append(_message(1000, "tools/call", {"name": "search", "arguments": {"query": "two red circles"}}))
     process = subprocess.Popen(
         [*LEXLIP, "mcp", "--index", str(index_of(place.prepared, "impact"))],

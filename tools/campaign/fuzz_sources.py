@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import tarfile
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from random import Random
 from .contract import Attack, Broken, Workplace
 from .fuzz_pictures import XMP, pictures
 from .mutations import TEXTS, mutate, mutate_tree, text
+from .processes import check_end, invoke, shown
 
 
 def tars(random: Random, place: Workplace) -> None:
@@ -178,7 +180,106 @@ def _member(tar: tarfile.TarFile, name: str, data: bytes, kind: bytes = tarfile.
     tar.addfile(info, io.BytesIO(data))
 
 
+def kinds(random: Random, place: Workplace) -> None:
+    """Index a source of each kind, with the options that it takes, and update it; others are refused."""
+    os.chdir(place.folder)
+    photos = sorted((place.prepared / "others").glob("*.jpg"))
+    source, options, number = _SOURCES[place.number % len(_SOURCES)](photos)
+    made = ["index", source, *options, "--index", "index"]
+    ended = invoke(*made, "--model", place.prepared / "words" / "best", "--json")
+    what = f"lexlip {shown(made)}"
+    check_end(ended, what, 0)
+    again = invoke(*made, "--update", "--json")
+    check_end(again, f"{what} --update", 0)
+    for one in (ended, again):
+        if json.loads(one.stdout)["photos"] != number:
+            raise Broken(f"{what}: {json.loads(one.stdout)['photos']} photos, not {number}")
+    if json.loads(again.stdout)["added"]:
+        raise Broken(f"{what} --update: photos are added again")
+    hits = json.loads(invoke("search", "two red circles", "--index", "index", "-k", 99, "--json").stdout)[
+        "hits"
+    ]
+    missing = [hit["path"] for hit in hits if source.startswith("photos") and not Path(hit["path"]).is_file()]
+    if not hits or missing:
+        raise Broken(f"{what}: a search has {len(hits)} hits; not there: {missing[:3]}")
+    wrong = (
+        ["--images", "photos"] if "--images" not in options and "table" not in source else ["--split", "x"]
+    )
+    check_end(invoke(*made, *wrong, "--anew"), f"{what} {shown(wrong)}", 0, 2)
+
+
+def _a_folder(photos: list[Path]) -> _Given:
+    shutil.copytree(photos[0].parent, "photos")
+    Path("photos", ".hidden").mkdir()
+    shutil.copy(photos[0], "photos/.hidden")
+    Path("photos", "shots").mkdir()
+    shutil.copy(photos[0], "photos/shots/a b.jpg")
+    return "photos", ["--exclude", "shots/", "--include", ".hidden/"], len(photos) + 1
+
+
+def _a_photo(photos: list[Path]) -> _Given:
+    shutil.copy(photos[0], "photos.jpg")
+    return "photos.jpg", [], 1
+
+
+def _a_tar(photos: list[Path]) -> _Given:
+    _pack("a.tar", photos)
+    return "a.tar", [], len(photos)
+
+
+def _tars(photos: list[Path]) -> _Given:
+    for number in range(3):
+        _pack(f"a-{number}.tar", photos[3 * number : 3 * number + 3])
+    return "a-{0..2}.tar", [], 9
+
+
+def _a_folder_of_tars(photos: list[Path]) -> _Given:
+    Path("tars").mkdir()
+    _pack("tars/a.tar", photos[:4])
+    _pack("tars/b.tar", photos[4:6])
+    return "tars", [], 6
+
+
+def _a_table(photos: list[Path], suffix: str = ".tsv", mark: str = "\t") -> _Given:
+    shutil.copytree(photos[0].parent, "photos")
+    lines = [f"{photo.name}{mark}two dogs" for photo in photos]
+    Path(f"table{suffix}").write_text("\n".join([f"image{mark}caption", *lines]) + "\n")
+    return f"table{suffix}", ["--images", "photos"], len(photos)
+
+
+def _a_table_of_commas(photos: list[Path]) -> _Given:
+    return _a_table(photos, ".csv", ",")
+
+
+def _a_split_file(photos: list[Path]) -> _Given:
+    _pack("a.tar", photos)
+    images = [
+        {"filename": one.name, "split": ["train", "val"][number % 2], "sentences": [{"raw": "two dogs"}]}
+        for number, one in enumerate(photos)
+    ]
+    Path("table.json").write_text(json.dumps({"dataset": "flickr8k", "images": images}))
+    return "table.json", ["--images", "a.tar", "--split", "val"], len(photos) // 2
+
+
+def _scenes(photos: list[Path]) -> _Given:
+    return "scenes:5:1", [], 5
+
+
+def _pack(tar: str, photos: list[Path]) -> None:
+    with tarfile.open(tar, "w") as file:
+        for photo in photos:
+            file.add(photo, photo.name)
+            file.add(photo.with_suffix(".txt"), f"{photo.stem}.txt")
+
+
+_Given = tuple[str, list[str], int]  # a source, its options, and how many photos it has
+_SOURCES = (
+    *(_a_folder, _a_photo, _a_tar, _tars, _a_folder_of_tars, _a_table, _a_table_of_commas, _a_split_file),
+    _scenes,
+)
+
 ATTACKS = (
+    Attack("fuzz.kinds-of-sources", kinds, tries=27, short=9, seconds=90),
     Attack("fuzz.tars", tars, tries=800, short=50, seconds=30),
     Attack("fuzz.tables", tables, tries=1000, short=75, seconds=30),
     Attack("fuzz.split-files", split_files, tries=800, short=50, seconds=30),

@@ -114,6 +114,30 @@ def mutate_tree(random: Random, tree: Any) -> Any:
     return tree
 
 
+def hostile_json(random: Random, tree: Any) -> bytes:
+    """Return JSON, one value of which is nested very deep, or hardly a value; or which names a key twice."""
+    depth = 10**5
+    value = random.choice(
+        [
+            *("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth, "[" * depth, '[{"a":' * depth),
+            *("9" * depth, "-1e999999", "0." + "1" * depth, "NaN", "-Infinity", '"\\ud800"', '"\\u0000"'),
+        ]
+    )
+    if random.random() < 0.1:
+        return value.encode()
+    tree = json.loads(json.dumps(tree))
+    places = [(tree, key) for key in _keys(tree)]
+    for parent, key in places:
+        places += [(parent[key], name) for name in _keys(parent[key])]
+    parent, key = random.choice(places)
+    mark = f"mark of {random.random()}"
+    if isinstance(parent, dict) and random.random() < 0.3:
+        parent[mark] = 0
+        return json.dumps(tree).replace(f"{json.dumps(mark)}: 0", f"{json.dumps(key)}: {value}").encode()
+    parent[key] = mark
+    return json.dumps(tree).replace(json.dumps(mark), value).encode()
+
+
 def _keys(tree: Any) -> list[Any]:
     if isinstance(tree, dict):
         return list(tree)

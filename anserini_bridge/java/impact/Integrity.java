@@ -55,7 +55,9 @@ public final class Integrity {
   }
 
   /** A directory for reading, whose only commit is one of another directory without some segments. */
-  static Directory without(Directory directory, String commit, String names) throws IOException {
+  static Directory without(CheckedDirectory directory, String commit, String names)
+      throws IOException {
+    directory.find(commit);
     Directory memory = new ByteBuffersDirectory();
     commitWithout(directory, commit, names, memory);
     return new FileSwitchDirectory(Set.of(""), memory, directory, true); // a commit has no suffix

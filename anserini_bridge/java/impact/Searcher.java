@@ -19,7 +19,6 @@ import org.apache.lucene.index.Terms;
 import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.store.AlreadyClosedException;
 import org.apache.lucene.store.Directory;
-import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.IntsRefBuilder;
 
@@ -31,7 +30,8 @@ import org.apache.lucene.util.IntsRefBuilder;
  */
 public final class Searcher {
   private final BytesRef[] words;
-  private final Directory directory;
+  private final CheckedDirectory files;
+  private final Directory directory; // these files, or some of them
   private final Memory memory;
   private final Queue<Query> idle;
   private final boolean held;
@@ -43,21 +43,21 @@ public final class Searcher {
       throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
     String named = Packed.string(commit);
-    Directory files = FSDirectory.open(Packed.path(path));
-    if (leftOut.length > 0) {
-      files = Integrity.without(files, named, Packed.string(leftOut));
-      named = ""; // the only one
-    }
-    directory = files;
+    files = new CheckedDirectory(Packed.path(path));
+    directory =
+        leftOut.length == 0 ? files : Integrity.without(files, named, Packed.string(leftOut));
     memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
     idle = new ConcurrentLinkedQueue<>();
     held = false;
-    DirectoryReader reader = DirectoryReader.open(Commits.find(directory, named));
+    DirectoryReader reader =
+        DirectoryReader.open(
+            leftOut.length == 0 ? files.find(named) : Commits.find(directory, ""));
     snapshot = new Snapshot(reader, null, words, memory);
   }
 
   private Searcher(Searcher of, Snapshot acquired) {
     words = of.words;
+    files = of.files;
     directory = of.directory;
     memory = of.memory;
     idle = of.idle;
@@ -108,7 +108,7 @@ public final class Searcher {
     Snapshot old = snapshot;
     DirectoryReader newer =
         DirectoryReader.openIfChanged(
-            old.reader, Commits.find(directory, Packed.string(commit)));
+            old.reader, files.find(Packed.string(commit)));
     if (newer == null) {
       return false;
     }

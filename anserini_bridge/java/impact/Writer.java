@@ -216,10 +216,14 @@ public final class Writer {
       join(writer);
     }
     IndexWriter lucene = writer.lucene;
-    lucene.setLiveCommitData(Map.of(NEXT_ORDER, Long.toString(writer.nextOrder)).entrySet());
     lucene.flush();
     lucene.maybeMerge();
     writer.merging.sync();
+    Map<String, String> known =
+        writer.before == null ? Map.of() : writer.before.getIndexCommit().getUserData();
+    Map<String, String> data = CheckedDirectory.sums(lucene, known);
+    data.put(NEXT_ORDER, Long.toString(writer.nextOrder));
+    lucene.setLiveCommitData(data.entrySet());
     lucene.commit();
     String name = SegmentInfos.getLastCommitSegmentsFileName(writer.directory);
     try (DirectoryReader after = DirectoryReader.open(Commits.find(writer.directory, name))) {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from lexlip.queries.query_tokenizer import words_after
 from lexlip.registry import Metric
 from lexlip.retrieval.engine import Results
 from lexlip.retrieval.first_stage import WithoutWords
-from lexlip.search.engines.faiss_index import IDS, Ann, FaissIndex
+from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex
 from lexlip.search.stages.index_model import load_dense_encoder
 
 if TYPE_CHECKING:
@@ -57,8 +58,12 @@ def open_vectors(index: Path) -> tuple[DenseMetadata, FaissIndex]:
     while True:
         metadata = read_metadata_as(DenseMetadata, index)
         try:
-            check_file(index, metadata, IDS)  # the vectors are too large to be read twice
-            return metadata, FaissIndex.load(index / metadata.directory, metadata.metric)
+            with ThreadPoolExecutor(1) as thread:  # which compares the vectors while they are loaded
+                checked = thread.submit(check_file, index, metadata, VECTORS)
+                check_file(index, metadata, IDS)
+                vectors = FaissIndex.load(index / metadata.directory, metadata.metric)
+                checked.result()
+            return metadata, vectors
         except CorruptIndex:
             if read_metadata_as(DenseMetadata, index) == metadata:  # otherwise a writer has just replaced it
                 raise

@@ -7,6 +7,7 @@ import pytest
 
 from anserini_bridge import IndexMetadata, VocabularyMismatch, read_header, read_metadata
 from lexlip.errors import ModelError
+from lexlip.models.model_checksums import write_checksums
 from lexlip.search.stages.index_model import (
     check_no_model,
     load_dense_encoder,
@@ -104,6 +105,7 @@ def test_other_words_by_the_same_name(
     shutil.copytree(model_folder, tmp_path / "copy")
     file = tmp_path / "copy" / "vocabulary.txt"
     file.write_text("\n".join(reversed(file.read_text().splitlines())) + "\n")
+    write_checksums(tmp_path / "copy", [file.name])
     with pytest.raises(VocabularyMismatch):
         load_encoder(indexed.words, words, str(tmp_path / "copy"))
     with pytest.raises(VocabularyMismatch):

@@ -52,6 +52,7 @@ THEMES = {
         *(
             "anserini_compatibility",
             "block_max",
+            "blocks",
             "damaged_index",
             "java_classes",
             "lucene_alone",

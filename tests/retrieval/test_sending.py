@@ -1,7 +1,8 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,18 @@ SECRET = b"root:x:0:0"
 def sent(index: Path, id: str, folders: tuple[str, ...] = ()) -> bytes:
     with PhotoSearch(index) as search, search.sending(id, folders) as (_, read):
         return read()
+
+
+@contextmanager
+def table_of(index: Path) -> Iterator[sqlite3.Connection]:
+    """The table of photos of an index, to be changed by a stranger, who makes the checksums fit."""
+    header = read_header(index)
+    table = index / header.directory / header.extra["photos"]
+    with closing(sqlite3.connect(table)) as rows, rows:
+        yield rows
+        for name in ("photos", "roots"):
+            rows.execute(f"UPDATE {name} SET sum = NULL")
+    change_header(index, files={**header.files, table.name: checksum(table)})
 
 
 def refused(index: Path, id: str, folders: tuple[str, ...] = ()) -> str:
@@ -117,16 +130,11 @@ HOSTILE: dict[str, Change] = {
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 def test_a_stranger_s_table_sends_nothing(index: Path, photos: Path, outside: Path, change: Change) -> None:
-    header = read_header(index)
-    table = index / header.directory / header.extra["photos"]
-    rows = sqlite3.connect(table)
-    change(rows, outside)
-    rows.commit()
-    rows.close()
-    change_header(index, files={**header.files, table.name: checksum(table)})
+    with table_of(index) as rows:
+        change(rows, outside)
     assert refused(index, "0.jpg")  # its seal is that of another table
     assert refused(index, "0.jpg", folders_to_send([str(photos)]))
-    extra = {name: value for name, value in header.extra.items() if name != "seal"}
+    extra = {name: value for name, value in read_header(index).extra.items() if name != "seal"}
     change_header(index, extra=extra)
     assert refused(index, "0.jpg", folders_to_send([str(photos)]))
     assert refused(index, "0.jpg") == "not in a folder whose photos may be sent"
@@ -145,11 +153,8 @@ def test_a_stranger_s_table_sends_nothing(index: Path, photos: Path, outside: Pa
     ],
 )
 def test_a_table_of_another_form_is_damaged(index: Path, change: str) -> None:
-    header = read_header(index)
-    rows = sqlite3.connect(index / header.directory / header.extra["photos"])
-    rows.execute(change)
-    rows.commit()
-    rows.close()
+    with table_of(index) as rows:
+        rows.execute(change)
     with PhotoSearch(index) as search, pytest.raises(CorruptIndex, match="build the index again"):
         search.photo("0.jpg")
 

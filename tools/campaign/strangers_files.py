@@ -164,6 +164,8 @@ def tables(random: Random, place: Workplace) -> None:
     rows = sqlite3.connect(table)
     for change in random.sample(CHANGES, random.randint(1, len(CHANGES))):
         change(random, rows, secret)
+    for name in ("photos", "roots"):
+        rows.execute(f"UPDATE {name} SET sum = NULL")
     digests = [digest for (digest,) in rows.execute("SELECT digest FROM photos")]
     rows.commit()
     rows.close()

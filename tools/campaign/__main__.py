@@ -23,7 +23,7 @@ from .prepare import prepare
 @click.option("--count", type=click.FloatRange(0, min_open=True), default=1.0, help="Times the usual tries.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the first try of each attack.")
 @click.option("--one", is_flag=True, help="One try of each attack: repeats the one with this --seed.")
-@click.option("--short", is_flag=True, help="A few tries of most attacks: under two minutes on two cores.")
+@click.option("--short", is_flag=True, help="A few tries of most attacks: some three minutes on two cores.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count(), help="Attacks at the same time.")
 @click.option("--keep", type=click.Path(path_type=Path), help="A folder to keep what is prepared in.")
 @click.option("--list", "as_list", is_flag=True, help="Name the attacks and what is missing for them here.")

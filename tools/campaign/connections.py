@@ -194,6 +194,6 @@ def nonsense(random: Random, place: Workplace) -> None:
 ATTACKS = (
     Attack("connections.held", held, 10, 1, seconds=180),
     Attack("connections.endless-bodies", endless_bodies, 10, 1, seconds=180),
-    Attack("connections.nobody-reads", nobody_reads, 5, 1, seconds=180),
-    Attack("connections.nonsense", nonsense, 20, 1, seconds=180),
+    Attack("connections.nobody-reads", nobody_reads, 5, 0, seconds=180),
+    Attack("connections.nonsense", nonsense, 20, 0, seconds=180),
 )

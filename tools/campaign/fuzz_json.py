@@ -150,4 +150,4 @@ def _unsealed(header: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in header.items() if name not in ("checksum", "files")}
 
 
-ATTACKS = (Attack("fuzz.json", files, tries=80, short=8, seconds=120),)
+ATTACKS = (Attack("fuzz.json", files, tries=80, short=3, seconds=120),)

@@ -279,7 +279,7 @@ _SOURCES = (
 )
 
 ATTACKS = (
-    Attack("fuzz.kinds-of-sources", kinds, tries=27, short=9, seconds=90),
+    Attack("fuzz.kinds-of-sources", kinds, tries=27, short=3, seconds=90),
     Attack("fuzz.tars", tars, tries=800, short=50, seconds=30),
     Attack("fuzz.tables", tables, tries=1000, short=75, seconds=30),
     Attack("fuzz.split-files", split_files, tries=800, short=50, seconds=30),

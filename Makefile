@@ -1,7 +1,7 @@
 # make demo    index and search a few real photos (PHOTOS=FOLDER for your own); installs without torch
 # make test    all tests; the Lucene bridge's on every Python that is found; installs all that they need
 # make test-gpu  the tests that need a GPU
-# make campaign  attacks on what is promised, for half an hour (docs/campaign.md; COUNT=10 for longer)
+# make campaign  attacks on what is promised, for an hour (docs/campaign.md; COUNT=10 for longer)
 # make check   lint, format, types
 # make docs    the documentation as a site, in build/docs
 # make extras  each extra alone does what it is for, in an environment of its own

@@ -171,6 +171,6 @@ def _only(state: State, ids: Sequence[str]) -> State:
 
 
 ATTACKS = (
-    Attack("disks.gone", gone, 40, 1, seconds=180, missing=cannot_mount, prefix=own_mounts()),
-    Attack("disks.clocks", clocks, 40, 1, seconds=180),
+    Attack("disks.gone", gone, 20, 1, seconds=180, missing=cannot_mount, prefix=own_mounts()),
+    Attack("disks.clocks", clocks, 20, 1, seconds=180),
 )

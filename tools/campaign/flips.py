@@ -183,12 +183,12 @@ def _of(kind: str) -> Attack:
     def attack(random: Random, place: Workplace) -> None:
         of_index(kind, random, place)
 
-    return Attack(f"flips.{kind}", attack, tries=60, short=int(kind in ("impact", "bm25")), seconds=90)
+    return Attack(f"flips.{kind}", attack, tries=30, short=int(kind in ("impact", "bm25")), seconds=90)
 
 
 ATTACKS = (
     *map(_of, (*KINDS, "shards")),
-    Attack("flips.model", of_model, tries=60, short=1, seconds=90),
-    Attack("flips.checkpoint", of_checkpoint, tries=60, short=1, seconds=90),
-    Attack("flips.blocks", of_blocks, tries=60, short=0, seconds=90),
+    Attack("flips.model", of_model, tries=30, short=1, seconds=90),
+    Attack("flips.checkpoint", of_checkpoint, tries=30, short=1, seconds=90),
+    Attack("flips.blocks", of_blocks, tries=30, short=0, seconds=90),
 )

@@ -227,7 +227,7 @@ def _write_clip(folder: Path) -> None:
 
 
 ATTACKS = (
-    Attack("strangers.models", models, tries=200, short=2, seconds=120),
+    Attack("strangers.models", models, tries=60, short=2, seconds=120),
     Attack("strangers.indexes", indexes, tries=60, short=1, seconds=120),
     Attack("strangers.tables", tables, tries=30, short=1, seconds=60),
     Attack("strangers.address-space", address_space, tries=60, short=1, seconds=150),

@@ -247,7 +247,7 @@ def _beside(random: Random, outside: Path, suffix: str) -> Path:
 
 
 ATTACKS = (
-    Attack("files.swaps", swaps, tries=60, short=1, seconds=90),
-    Attack("files.tables", tables, tries=200, short=3, seconds=60),
-    Attack("files.captions", captions, tries=60, short=1, seconds=60),
+    Attack("files.swaps", swaps, tries=30, short=1, seconds=90),
+    Attack("files.tables", tables, tries=60, short=3, seconds=60),
+    Attack("files.captions", captions, tries=30, short=1, seconds=60),
 )

@@ -50,7 +50,7 @@ def _begins_of(mounted: set[str]) -> Callable[[str], bool]:
         try:
             other_device = os.stat(folder).st_dev != os.stat(_above(folder) or "/").st_dev  # noqa: PTH116
             return other_device or os.path.realpath(folder) in mounted
-        except OSError:
+        except (OSError, ValueError):  # a ValueError: no path can hold what an index says
             return False
 
     return begins

@@ -47,6 +47,8 @@ class _Extra(TypedDict, total=False):
     paths: dict[str, str]
     captions: _Captions
     captions_left_out: int
+    kept: dict[str, float]
+    mounts: dict[str, str]
     seal: _Seal
 
 

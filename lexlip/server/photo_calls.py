@@ -79,7 +79,7 @@ def photo_calls(served: ServedIndex) -> APIRouter:
         return Response(
             data,
             media_type="image/png",
-            headers={"Cache-Control": _kept(v, version, "private, max-age=3600")},
+            headers={"Cache-Control": _kept(v, version, AN_HOUR)},
         )
 
     return calls

@@ -67,3 +67,4 @@ def test_an_empty_disk_is_as_none(tmp_path: Path) -> None:
     finally:
         unmount(tmp_path / "disk")
     assert not is_mounted(str(tmp_path / "missing"))
+    assert not is_mounted("a\0b")

@@ -16,6 +16,8 @@ EXTRA = {
     "given": {"sources": [["/p", "../p", ""], ["*.tar"]], "images": None, "split": None, "exclude": ["a"]},
     "photos": "photos-1.sqlite",
     "captions": {"folder": "captions-1", "language": "en", "documents": 6},
+    "kept": {"share": 1.5},
+    "mounts": {"disk": "/p/disk"},
 }
 
 
@@ -41,6 +43,9 @@ def test_what_indexes_store(extra: dict[str, Any]) -> None:
         ({"captions": {**EXTRA["captions"], "folder": ".."}}, "'..' is no name of a file"),  # type: ignore[dict-item]
         ({"captions": []}, "extra.captions is []"),
         ({"paths": {"a": 1}}, "extra.paths['a'] is 1"),
+        ({"kept": {"share": "x"}}, "extra.kept['share'] is 'x'"),
+        ({"mounts": ["disk"]}, "extra.mounts is ['disk']"),
+        ({"mounts": {"disk": 1}}, "extra.mounts['disk'] is 1"),
     ],
 )
 def test_what_no_index_stores(changed: dict[str, Any], why: str) -> None:

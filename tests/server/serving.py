@@ -1,5 +1,7 @@
 """Servers for tests: real ones, on a free port."""
 
+import faulthandler
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -74,7 +76,9 @@ def serving(
     finally:
         server.should_exit = True
         thread.join(30)
-        assert not thread.is_alive()
+        if thread.is_alive():
+            faulthandler.dump_traceback(sys.__stderr__)
+        assert not thread.is_alive(), "the server does not end: stderr says where each thread is"
 
 
 def until(condition: Callable[[], object], seconds: float = 60) -> None:

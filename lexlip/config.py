@@ -156,7 +156,7 @@ class TextEncoderConfig:
 
 @dataclass(frozen=True)
 class VocabularyConfig:
-    kind: Literal["all", "pieces", "words"] = "pieces"  # see lexlip.vocabulary
+    kind: Literal["all", "pieces", "words"] = "pieces"  # see lexlip.words.vocabulary
     min_count: int = 1  # for kind "words": how often a word must occur in the training captions
 
     def __post_init__(self) -> None:

@@ -14,16 +14,16 @@ PACKAGES = ("lexlip", "anserini_bridge")
 
 ROOMS = """
     anserini_bridge.errors anserini_bridge.given_files anserini_bridge.memory_limits
-    lexlip.errors lexlip.extras lexlip.output_files lexlip.plain_text lexlip.pictures lexlip.registry
+    lexlip.errors lexlip.extras lexlip.output_files lexlip.registry
     lexlip.hub_access lexlip.machine lexlip.processes lexlip.progress lexlip.device
     lexlip.config lexlip.config_files
-    lexlip.function_words lexlip.inflections lexlip.vocabulary
+    lexlip.words
     lexlip.sparse
+    lexlip.data.upright
     lexlip.data
     lexlip.encoders
     lexlip.models
     lexlip.queries
-    lexlip.photo_vectors
     lexlip.objectives
     anserini_bridge
     lexlip.retrieval
@@ -74,8 +74,11 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))}
 
 
-SHARED = ("anserini_bridge.errors", "anserini_bridge.given_files", "anserini_bridge.memory_limits")
-"""Modules of the bridge that every room may use: they know nothing of Lucene."""
+SHARED = (
+    *("anserini_bridge.errors", "anserini_bridge.given_files", "anserini_bridge.memory_limits"),
+    "lexlip.data.upright",
+)
+"""Modules that every room may use: they know nothing of Lucene, nor where photos are."""
 
 
 def room_of(module: str) -> str:

@@ -25,7 +25,7 @@ from lexlip.sparse.balance import Bank, unit_length
 from lexlip.training.augmentation import Key, Sample
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.method import Method
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 CAPTIONS = [
     "two dogs play in the snow",

@@ -33,14 +33,14 @@ from lexlip.data import open_source
 from lexlip.errors import DataError, LexLIPError
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import model_folder
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs, signs_of
 from lexlip.sparse.balance import load_balance, quantize_documents, usual_scheme
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 from lexlip.sparse.query_topk import SENTENCE_TOPK
-from lexlip.vocabulary import is_content_word
+from lexlip.words.vocabulary import is_content_word
 
 TOPK = 32  # words that a document keeps
 SIZES = {20: 25, 100: 5, 1_000: 1, 7_000: 1, 28_549: 1, 100_000: 1, 1_000_000: 1}  # photos, collections

@@ -30,7 +30,7 @@ from lexlip.data import open_source
 from lexlip.data.caption_table import SUFFIXES, read_entries
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import DataError, LexLIPError, ModelError
-from lexlip.vocabulary import CONTINUES
+from lexlip.words.vocabulary import CONTINUES
 
 ENTRIES = 16_000
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -8,9 +8,9 @@ import string
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from lexlip.function_words import BY_LANGUAGE
 from lexlip.queries.text_queries import TextQueries
-from lexlip.vocabulary import entries_as_words, is_content_word
+from lexlip.words.function_words import BY_LANGUAGE
+from lexlip.words.vocabulary import entries_as_words, is_content_word
 
 ABSENT = Path(__file__).with_name("absent_things.tsv")
 NUMBER = 60  # of each kind

@@ -3,11 +3,11 @@
 from PIL import Image
 
 from lexlip import LexLIP, PhotoSearch
+from lexlip.data.upright import as_seen
 from lexlip.explain.heat_map import overlay
 from lexlip.explain.score_table import score_table
 from lexlip.explain.word_cloud import cloud
 from lexlip.explain.word_places import places
-from lexlip.pictures import as_seen
 
 QUERY = "a cup of coffee on a table"
 

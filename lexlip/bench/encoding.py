@@ -30,9 +30,9 @@ from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine import cores
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
-from lexlip.photo_vectors import PhotoVectors
 from lexlip.processes import in_own_process, worker_context
 from lexlip.progress import ProgressBar
+from lexlip.queries.photo_vectors import PhotoVectors
 
 BATCH = 32  # photos that the plain loop encodes at a time
 

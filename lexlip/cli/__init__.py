@@ -32,7 +32,7 @@ from lexlip.cli.words import words
 from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory
 from lexlip.extras import what_is_missing
 from lexlip.machine import LEAST, NEEDED, check_memory
-from lexlip.plain_text import readable
+from lexlip.words.plain_text import readable
 
 _NOT_OF_A_SHELL = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the disk is full, or read-only

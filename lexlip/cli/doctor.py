@@ -12,7 +12,7 @@ import click
 from lexlip.cli import options
 from lexlip.errors import FixableError
 from lexlip.extras import EXTRAS
-from lexlip.plain_text import counted
+from lexlip.words.plain_text import counted
 
 Check = Callable[[], str | list[str]]
 """Returns what is well, or the sentences about what is not."""

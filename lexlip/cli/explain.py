@@ -13,7 +13,7 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 from lexlip.cli.explain_options import Model, Wanted, check_explain, explain_options
 from lexlip.errors import DataError
-from lexlip.plain_text import readable
+from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
     from PIL import Image

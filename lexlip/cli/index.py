@@ -10,7 +10,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-from lexlip.plain_text import counted, readable
+from lexlip.words.plain_text import counted, readable
 
 if TYPE_CHECKING:
     from lexlip.data import Skipped

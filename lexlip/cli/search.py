@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lexlip.cli import options
-from lexlip.plain_text import readable
 from lexlip.queries.query_language import parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import NOT_ENGLISH
+from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

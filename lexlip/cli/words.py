@@ -9,7 +9,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-from lexlip.plain_text import readable
+from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
     from lexlip.search.contact_sheet import PhotoWords
@@ -67,9 +67,9 @@ def words(
     photos = open_source(source, images, split)
 
     from lexlip.device import pick_device
-    from lexlip.inflections import forms_together
     from lexlip.measure.words import photo_words
     from lexlip.models.lexlip import LexLIP
+    from lexlip.words.plain_text import forms_together
 
     with interruptible("no page was written"):
         place = pick_device(device)  # before the weights are read

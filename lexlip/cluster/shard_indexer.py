@@ -20,7 +20,7 @@ from lexlip.indexing.damage import look_for_damage
 from lexlip.retrieval.photo_table import open_photos
 
 if TYPE_CHECKING:
-    from lexlip.photo_vectors import Progress
+    from lexlip.queries.photo_vectors import Progress
     from lexlip.sparse.quantize import Scheme
 
 

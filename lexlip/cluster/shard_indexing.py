@@ -42,7 +42,7 @@ from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
-    from lexlip.photo_vectors import Progress
+    from lexlip.queries.photo_vectors import Progress
 
 Key = TypeVar("Key", int, str)
 

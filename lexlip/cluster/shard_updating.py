@@ -44,7 +44,7 @@ from lexlip.search.stages.index_model import check_encoder
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
-    from lexlip.photo_vectors import Progress
+    from lexlip.queries.photo_vectors import Progress
 
 
 def index_or_update(

@@ -12,7 +12,7 @@ from lexlip.data.images import UnreadableImage
 from lexlip.data.left_out import Matches, why_left_out
 from lexlip.data.source import Item, Skipped, Source, Unlisted, caption_lines
 from lexlip.data.texts import Beside
-from lexlip.plain_text import composed, readable
+from lexlip.words.plain_text import composed, readable
 
 NOT_UTF8 = "the name is not UTF-8"
 MOST_NAMED = 20  # kinds of files that are named with their number

@@ -15,9 +15,9 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from lexlip.data import isolated
 from lexlip.data.formats import ENDINGS
+from lexlip.data.upright import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 from lexlip.errors import DataError
-from lexlip.pictures import SIDEWAYS, TRANSPARENT, as_seen, turn_of
-from lexlip.plain_text import counted
+from lexlip.words.plain_text import counted
 
 MAX_PIXELS = 178_956_970  # Pillow's own limit; not of JPEG and JPEG 2000, which can be decoded smaller
 MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-from lexlip.plain_text import composed
+from lexlip.words.plain_text import composed
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from lexlip.data.source import Given, Source
 from lexlip.data.subset import Subset
 from lexlip.data.webdataset import WebDatasetSource
 from lexlip.errors import DataError
-from lexlip.plain_text import composed
+from lexlip.words.plain_text import composed
 
 
 def open_library(given: Given) -> Source:

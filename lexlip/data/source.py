@@ -17,7 +17,7 @@ from lexlip.data.files import FileState, OutOfReach, open_file, read_beside, rea
 from lexlip.data.images import UnreadableImage, decode
 from lexlip.data.texts import decode_text, lines_of
 from lexlip.errors import DataError
-from lexlip.plain_text import whole
+from lexlip.words.plain_text import whole
 
 LEFT = {
     "beside": "beside photos",

@@ -17,7 +17,7 @@ from lexlip.data.lazy_items import LazyItems
 from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
 from lexlip.data.tar_headers import Member, contents
 from lexlip.data.texts import Beside, decode_text
-from lexlip.plain_text import composed
+from lexlip.words.plain_text import composed
 
 _CAPTIONS = (".json", ".txt")  # the first that has captions counts
 _TAKEN = (*SUFFIXES, *_CAPTIONS)

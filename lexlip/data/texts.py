@@ -6,7 +6,7 @@ import codecs
 import re
 from collections.abc import Iterable
 
-from lexlip.plain_text import composed
+from lexlip.words.plain_text import composed
 
 _MARKS = (  # the longer ones first: that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "UTF-32-LE"),

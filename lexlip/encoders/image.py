@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lexlip.config import ImageEncoderConfig
+from lexlip.data.upright import as_seen
 from lexlip.encoders.framing import pixel_array
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
 from lexlip.hub_access import check_reachable, folder_here, reason
-from lexlip.pictures import as_seen
 
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
 

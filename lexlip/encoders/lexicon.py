@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lexlip.encoders.chunked_logits import max_pooled_logits
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 
 class WordPieces(nn.Module):

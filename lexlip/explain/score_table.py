@@ -10,13 +10,13 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import UnknownId, read_header
 from lexlip.errors import DataError
-from lexlip.plain_text import composed
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.impact import ImpactStage
+from lexlip.words.plain_text import composed
 
 
 @dataclass(frozen=True)

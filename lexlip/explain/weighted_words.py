@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from lexlip.errors import DataError
 from lexlip.queries.photo_encoder import PhotoEncoder
 from lexlip.sparse.likely import LikelyWords, as_shown
-from lexlip.vocabulary import Vocabulary, caption_words, is_held
+from lexlip.words.vocabulary import Vocabulary, caption_words, is_held
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from lexlip.data.upright import as_seen
 from lexlip.encoders.framing import seen_part
 from lexlip.errors import ModelError
 from lexlip.explain.weighted_words import columns_of
-from lexlip.pictures import as_seen
 from lexlip.queries.photo_encoder import PhotoEncoder
 
 if TYPE_CHECKING:

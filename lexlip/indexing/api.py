@@ -16,7 +16,7 @@ from lexlip.registry import BM25, MODELS
 
 if TYPE_CHECKING:
     from lexlip.indexing.report import Indexed, Updated
-    from lexlip.photo_vectors import Progress
+    from lexlip.queries.photo_vectors import Progress
     from lexlip.search.engines.faiss_index import Ann
     from lexlip.sparse.quantize import Scheme
 

@@ -15,7 +15,7 @@ from lexlip.errors import writing_index
 from lexlip.indexing.journal import Journal
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
 from lexlip.retrieval.seal import seal_table, why_unsealed
 from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex, make_faiss

@@ -19,7 +19,7 @@ from lexlip.indexing.journal import Journal
 from lexlip.indexing.known_again import known_photos
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
-from lexlip.photo_vectors import PhotoVectors, Progress
+from lexlip.queries.photo_vectors import PhotoVectors, Progress
 from lexlip.retrieval.collection import describe_collection
 from lexlip.retrieval.seal import seal_table, why_unsealed
 from lexlip.search.engines.lucene import impact_writer

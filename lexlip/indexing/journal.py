@@ -27,7 +27,7 @@ from lexlip.retrieval.photo_table import Listed
 from lexlip.retrieval.plain_tables import PlainTables, connect
 
 if TYPE_CHECKING:
-    from lexlip.photo_vectors import PhotoVectors
+    from lexlip.queries.photo_vectors import PhotoVectors
 
 FILE = "encoded.sqlite"
 EVERY = 2.0  # seconds after which what was encoded is made durable

@@ -52,7 +52,7 @@ LARGEST_SHARE = 0.2  # of an index that it deletes so
 
 if TYPE_CHECKING:
     from lexlip.indexing.impact import Impacts
-    from lexlip.photo_vectors import PhotoVectors, Progress
+    from lexlip.queries.photo_vectors import PhotoVectors, Progress
 
 
 def update_photos(
@@ -76,7 +76,7 @@ def update_photos(
 
     Args:
         source, listed, index, workers: see `lexlip.indexing.impact.index_photos`.
-        progress: show a bar; or see `lexlip.photo_vectors.PhotoPixels`.
+        progress: show a bar; or see `lexlip.queries.photo_vectors.PhotoPixels`.
         model_name: where the model is now; None is where it was.
         topk_words, scheme: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone, however many they are, or whose place cannot be listed.
@@ -356,7 +356,7 @@ def _encode(
     progress: bool | Progress,
 ) -> tuple[PhotoVectors, Iterator[Impacts]]:
     from lexlip.indexing.impact import impacts
-    from lexlip.photo_vectors import PhotoVectors
+    from lexlip.queries.photo_vectors import PhotoVectors
     from lexlip.search.stages.index_model import check_encoder, load_encoder
 
     check_encoder(index, metadata, model_name)
@@ -401,7 +401,7 @@ def _facts_again(
     from lexlip.config import ModelConfig
     from lexlip.config_files import from_dict
     from lexlip.models.model_folder import model_folder, read_description
-    from lexlip.photo_vectors import PhotoPixels
+    from lexlip.queries.photo_vectors import PhotoPixels
     from lexlip.search.stages.index_model import check_encoder
 
     description = read_description(model_folder(check_encoder(index, metadata, model_name)))

@@ -21,7 +21,7 @@ from lexlip.retrieval.engine import Engine, EngineOf
 from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import caption_words
+from lexlip.words.vocabulary import caption_words
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder, QueryEncoder

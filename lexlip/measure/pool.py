@@ -15,7 +15,7 @@ from lexlip.data.source import no_captions
 from lexlip.device import photos_at_a_time
 from lexlip.errors import ModelError
 from lexlip.models.contract import Encoder, QueryEncoder
-from lexlip.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
+from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.queries.typed_words import TypedWords
 from lexlip.sparse.keywords import as_query
 

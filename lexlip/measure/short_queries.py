@@ -27,11 +27,11 @@ from lexlip.errors import ModelError
 from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, typed_words
 from lexlip.measure.recall import recall_at_k
 from lexlip.models.contract import Encoder
-from lexlip.plain_text import words_in
 from lexlip.retrieval.engine import Results
 from lexlip.search.stages.honest_end import DEPTH, FILE, HEAD, Calibration, end_of, signs_of
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
-from lexlip.vocabulary import is_content_word, other_number
+from lexlip.words.plain_text import words_in
+from lexlip.words.vocabulary import is_content_word, other_number
 
 PHOTOS = 8
 PHOTOS_OF_PAIRS = 5

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from lexlip.data import Skipped, Source
-from lexlip.function_words import FUNCTION_WORDS
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.contact_sheet import PhotoWords
 from lexlip.sparse.likely import as_shown
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import Vocabulary, caption_words, is_held, is_sign
+from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.vocabulary import Vocabulary, caption_words, is_held, is_sign
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP

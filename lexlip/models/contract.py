@@ -12,7 +12,7 @@ from lexlip.config import ModelConfig
 from lexlip.registry import Metric
 from lexlip.sparse.balance import Balance
 from lexlip.sparse.likely import LikelyWords
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import torch

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lexlip.config import ModelConfig
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

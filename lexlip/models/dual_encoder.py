@@ -51,7 +51,7 @@ from lexlip.sparse.keywords import FILE as KEYWORDS
 from lexlip.sparse.keywords import load_keywords, save_keywords
 from lexlip.sparse.likely import FILE as LIKELY
 from lexlip.sparse.likely import LikelyWords, load_likely, save_likely
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -17,7 +17,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import kind_of
 from lexlip.registry import MODELS
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 TIMM = "vit_base_patch32_clip_224"  # of any other size by its options
 _NAMES = {  # of transformers and of timm; the three matrices of an attention become one

@@ -13,7 +13,7 @@ from lexlip.encoders.lexicon import BagOfWords, LexiconHead, PooledHead, WordPie
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ModelError
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.vocabulary import Vocabulary, tokenize_captions
+from lexlip.words.vocabulary import Vocabulary, tokenize_captions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -19,7 +19,7 @@ from lexlip.config import ModelConfig
 from lexlip.device import copied, encoding
 from lexlip.encoders.positions import resample_positions
 from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -1,1 +1,1 @@
-"""What encodes a sentence when it is searched with: a saved model's text half, without torch."""
+"""From a model to vectors: sentences and photos without torch, and all photos of a source."""

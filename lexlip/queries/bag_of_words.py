@@ -6,7 +6,7 @@ import numpy as np
 
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.saved_weights import Encode, SavedWeights, Vector
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 
 def bag_of_words(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from lexlip.function_words import FUNCTION_WORDS
+from lexlip.words.function_words import FUNCTION_WORDS
 
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]')
 _WORD = r"[^\W\d_]+"

@@ -21,6 +21,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict
+from lexlip.data.upright import as_seen
 from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine import cores
@@ -28,12 +29,11 @@ from lexlip.models.compression import expand
 from lexlip.models.model_checksums import WEIGHTS, begin_check
 from lexlip.models.model_folder import GRAPH, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.models.onnx_format import open_session
-from lexlip.pictures import as_seen
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.balance import load_balance
 from lexlip.sparse.likely import load_likely
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder

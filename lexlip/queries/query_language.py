@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from lexlip.errors import DataError
-from lexlip.plain_text import readable, words_in
 from lexlip.queries.negations import read_negations
+from lexlip.words.plain_text import readable, words_in
 
 MOST = 100.0  # times that a word's weight is multiplied at most
 

@@ -17,7 +17,7 @@ from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.saved_weights import SavedWeights
 from lexlip.queries.typed_words import TypedWords
 from lexlip.sparse.keywords import as_query, load_keywords, row_of
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from lexlip.plain_text import words_in
 from lexlip.sparse.keywords import Typed
-from lexlip.vocabulary import Vocabulary, is_content_word
+from lexlip.words.plain_text import words_in
+from lexlip.words.vocabulary import Vocabulary, is_content_word
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from lexlip.errors import DataError
-from lexlip.plain_text import readable, whole, words_in
+from lexlip.words.plain_text import readable, whole, words_in
 
 MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
 

@@ -32,7 +32,6 @@ from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.photo_location import find_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
-from lexlip.plain_text import composed
 from lexlip.retrieval.collection import locate, place_now
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import group_alike
@@ -40,6 +39,7 @@ from lexlip.retrieval.plain_tables import PlainTables, connect
 from lexlip.retrieval.seal import table_checksum
 from lexlip.retrieval.sending import Allowed, Sending, read_as_indexed
 from lexlip.retrieval.stored_facts import check_stored
+from lexlip.words.plain_text import composed
 
 FORMAT = 2  # of the table; in 1, of older versions, rows have no checksums
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened

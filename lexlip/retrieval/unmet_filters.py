@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lexlip.plain_text import readable
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.words.plain_text import readable
 
 NAMED = 10  # folders
 EVER = "0001"  # all dates are after it

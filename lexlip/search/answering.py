@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anserini_bridge import UnknownId
 from lexlip.errors import DataError
-from lexlip.plain_text import whole
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
@@ -20,6 +19,7 @@ from lexlip.retrieval.photo_table import OldPhotoTable, Photo
 from lexlip.retrieval.seal import sealed_tables
 from lexlip.retrieval.unmet_filters import why_unmet
 from lexlip.search.paging import Cursor, StaleCursor, digest
+from lexlip.words.plain_text import whole
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage

@@ -13,9 +13,9 @@ from typing import Any
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location
 from lexlip.errors import DataError
-from lexlip.inflections import forms_together
 from lexlip.output_files import write_output
 from lexlip.retrieval.answer import Answer, Hit
+from lexlip.words.plain_text import forms_together
 
 SIDE = 240  # pixels of a thumbnail's longer side
 SHEET = "the contact sheet "  # in errors

@@ -18,7 +18,6 @@ from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data import UnreadableImage, decode
 from lexlip.data.photo_location import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.function_words import looks_foreign
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
@@ -31,6 +30,7 @@ from lexlip.search.open_index import open_index
 from lexlip.search.paging import Cursor, StaleCursor, digest
 from lexlip.search.stages.captions import CaptionsStage
 from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.words.function_words import looks_foreign
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from lexlip.data import UnreadableImage
-from lexlip.plain_text import readable
 from lexlip.server.problems import Problem
+from lexlip.words.plain_text import readable
 
 SHOWN = {
     b"\xff\xd8\xff": "image/jpeg",

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from lexlip.data import Source
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.balance import NEAREST, Balance, make_bank
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk

@@ -20,7 +20,7 @@ from lexlip.config import ObjectiveConfig
 from lexlip.training.augmentation import Sample
 from lexlip.training.hard_negatives import compose, draw_other_captions
 from lexlip.training.masking import NOT_MASKED, Masking, mask_words
-from lexlip.vocabulary import Vocabulary, tokenize_captions
+from lexlip.words.vocabulary import Vocabulary, tokenize_captions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

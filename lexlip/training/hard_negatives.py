@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from lexlip.function_words import FUNCTION_WORDS, likely_language
+from lexlip.words.function_words import FUNCTION_WORDS, likely_language
 
 SHARE = 0.5  # of the content words that is replaced
 CACHED = 8192  # captions whose words are kept, as each meets all others of its batch

@@ -28,10 +28,10 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_initial
 from lexlip.models.model_folder import kind_of
 from lexlip.models.one_transformer import OneTransformer
-from lexlip.photo_vectors import PhotoPixels
 from lexlip.progress import ProgressBar
+from lexlip.queries.photo_vectors import PhotoPixels
 from lexlip.registry import MODELS, load_class
-from lexlip.vocabulary import Vocabulary, tokenize_captions
+from lexlip.words.vocabulary import Vocabulary, tokenize_captions
 
 COUNTED_PHOTOS = 500_000  # whose captions' words are counted; enough for any larger collection
 FITTED_PHOTOS = 256  # that the projection of photo tokens is fitted with

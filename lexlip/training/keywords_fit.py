@@ -13,7 +13,7 @@ from lexlip.progress import ProgressBar
 from lexlip.sparse.balance import unit_length
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import other_number
+from lexlip.words.vocabulary import other_number
 
 KEPT = 32  # words of a document, as an index has it
 TRIED = 64  # words that a query is chosen from

@@ -26,11 +26,11 @@ from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import to_rows
 from lexlip.models.from_dense import lexlip_of
 from lexlip.models.lexlip import LexLIP
-from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.balance import NEAREST
 from lexlip.training.bank import CAPTIONS, balance_of
 from lexlip.training.initialisation import inverse_document_frequency
-from lexlip.vocabulary import Vocabulary, caption_words
+from lexlip.words.vocabulary import Vocabulary, caption_words
 
 LEAST_CAPTIONS = 1_000  # some ten thousands are better
 MOST_CAPTIONS = 100_000  # enough for a regression onto D entries

@@ -15,10 +15,10 @@ from lexlip.data import Source
 from lexlip.device import autocast, pick_precision
 from lexlip.models.dual_encoder import to_rows
 from lexlip.models.lexlip import LexLIP
-from lexlip.photo_vectors import PhotoPixels
 from lexlip.progress import ProgressBar
+from lexlip.queries.photo_vectors import PhotoPixels
 from lexlip.sparse.likely import LikelyWords, scaled
-from lexlip.vocabulary import caption_words
+from lexlip.words.vocabulary import caption_words
 
 SUMS, STEPS, BATCH, RATE, PENALTY = 32, 800, 256, 0.02, 3e-3
 

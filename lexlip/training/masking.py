@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexlip.errors import ModelError
-from lexlip.vocabulary import CONTINUES, WORD_BEGINS, word_mark
+from lexlip.words.vocabulary import CONTINUES, WORD_BEGINS, word_mark
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -42,7 +42,7 @@ from lexlip.objectives.matching import matching
 from lexlip.training.batches import Batch, PhotoBatch, Tokens
 from lexlip.training.hard_negatives import mix_tokens
 from lexlip.training.masking import NOT_MASKED
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from lexlip.training.teacher import Teacher

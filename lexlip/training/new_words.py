@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead, WordPieces
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.initialisation import companions, ridge
-from lexlip.vocabulary import Vocabulary, frequent_words
+from lexlip.words.vocabulary import Vocabulary, frequent_words
 
 
 def add_words(model: LexLIP, captions_of: Sequence[Sequence[str]], min_count: int) -> tuple[str, ...]:

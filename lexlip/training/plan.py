@@ -31,7 +31,7 @@ from lexlip.training.memory import estimate_memory
 from lexlip.training.method import Method
 from lexlip.training.new_words import add_words
 from lexlip.training.run_folder import check_run
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 AHEAD = 2  # batches that each worker process prepares
 ENTRIES = 10_000  # of a tokenizer of whole words, before there are captions to learn it from

@@ -28,7 +28,7 @@ from lexlip.training.method import Method
 from lexlip.training.new_words import add_words
 from lexlip.training.optimizer import make_optimizer
 from lexlip.training.teacher import find_teacher
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 
 
 @dataclass

@@ -24,8 +24,8 @@ from lexlip.errors import ModelError
 from lexlip.models.contract import Encoder
 from lexlip.models.load import load_model
 from lexlip.objectives.compared import TaughtScores
-from lexlip.photo_vectors import PhotoVectors, encode_captions
 from lexlip.progress import ProgressBar
+from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.balance import unit_length
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from lexlip.data import Scenes
-from lexlip.function_words import FUNCTION_WORDS
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import MODELS
+from lexlip.words.function_words import FUNCTION_WORDS
 from tests.multilingual import ALL, CAPTIONS, write_encoder
 from tests.tiny import TINY
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lexlip.other_engines import ask
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from tests.cli.test_index import error
 from tests.cli.test_search import ALL
 from tests.other_engines.exported import exported

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lexlip.data import open_source
-from lexlip.function_words import FUNCTION_WORDS
-from lexlip.inflections import forms_together
 from lexlip.models.lexlip import LexLIP
+from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.plain_text import forms_together
 from tests.cli.test_index import error
 from tests.tiny import CAPTIONS, tiny_dense
 

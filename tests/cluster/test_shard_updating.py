@@ -13,7 +13,7 @@ from click.testing import Result
 from lexlip import LexLIPError, update
 from lexlip.cluster.shard_indexer import ShardIndexer
 from lexlip.indexing.api import index
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
 from tests.cluster.conftest import sharded_index, write_tars

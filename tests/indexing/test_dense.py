@@ -10,7 +10,7 @@ from lexlip.errors import DataError
 from lexlip.indexing.dense import index_vectors
 from lexlip.indexing.report import Indexed
 from lexlip.models.dense import Dense
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.stages.dense import open_vectors
 from tests.tiny import tiny_dense
 

@@ -8,7 +8,7 @@ from click.testing import Result
 
 from lexlip.indexing import export_photos as module
 from lexlip.other_engines.known import ENGINES
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 
 Run = Callable[..., Result]
 

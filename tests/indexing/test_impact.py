@@ -12,7 +12,7 @@ from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.impact import impacts, index_photos
 from lexlip.indexing.report import Indexed
 from lexlip.models.lexlip import LexLIP
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.sparse.quantize import Scheme, quantize
 from lexlip.sparse.topk import topk
 from tests.tiny import balanced, tiny_balanced, tiny_model

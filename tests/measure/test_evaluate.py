@@ -16,7 +16,7 @@ from lexlip.measure.evaluate import Report, evaluate, measure
 from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, encode_pool
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
 from lexlip.search.open_engine import engine_for

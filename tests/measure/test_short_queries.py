@@ -9,7 +9,6 @@ import pytest
 
 from lexlip.data import Scenes
 from lexlip.errors import ModelError
-from lexlip.function_words import FUNCTION_WORDS
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import Report, evaluate, measure
 from lexlip.measure.pool import CaptionedPool, encode_pool
@@ -19,6 +18,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.open_engine import engine_for
 from lexlip.search.photo_search import PhotoSearch
+from lexlip.words.function_words import FUNCTION_WORDS
 from tests.measure.pools import pool_of
 from tests.reference.ranking import naive_recall
 from tests.search.indexes import index_words

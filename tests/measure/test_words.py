@@ -7,9 +7,9 @@ from scipy.sparse import csr_matrix
 from lexlip.data import open_source
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import DataError
-from lexlip.function_words import FUNCTION_WORDS
 from lexlip.measure.words import photo_words, words_at_10, words_scale
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import tiny_model
 
 WORDS = ["[CLS]", ",", "the", "dog", "cat", "snow", *(f"w{i}" for i in range(10))]

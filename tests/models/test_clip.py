@@ -17,7 +17,7 @@ from lexlip.models.clip import Clip, image_config
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import is_hub_name, kind_of, lasting_name
-from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from tests.tiny import CAPTIONS, tiny_photos
 from tests.tiny_clip import DIMENSIONS, SIZE, TOKENS, write_clip
 

@@ -8,7 +8,7 @@ from lexlip.errors import ModelError
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.from_dense import lexlip_of, load_dense
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, tiny_dense, tiny_model, tiny_photos
 from tests.tiny_clip import write_clip
 

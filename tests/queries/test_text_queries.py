@@ -15,7 +15,7 @@ from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
-from lexlip.vocabulary import is_content_word
+from lexlip.words.vocabulary import is_content_word
 from tests.queries.saved_models import saved
 from tests.tiny import tiny_dense
 

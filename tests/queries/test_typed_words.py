@@ -2,12 +2,12 @@ import re
 
 import pytest
 
-from lexlip.function_words import FUNCTION_WORDS
 from lexlip.measure.pool import typed_words
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
 from lexlip.queries.typed_words import TypedWords
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, tiny_model
 
 

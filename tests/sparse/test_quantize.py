@@ -102,7 +102,7 @@ def test_ranking_of_real_vectors_survives(shared) -> None:
     from lexlip.data import open_source
     from lexlip.models.lexlip import LexLIP
     from lexlip.models.model_folder import PACKAGED
-    from lexlip.photo_vectors import PhotoVectors
+    from lexlip.queries.photo_vectors import PhotoVectors
 
     if not (PACKAGED / "mini" / "config.json").exists():
         pytest.skip("no model is packaged")

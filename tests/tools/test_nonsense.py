@@ -4,7 +4,7 @@ import pytest
 from nonsense import KINDS, NUMBER, absent_things, nonsense
 
 from lexlip.queries.text_queries import TextQueries
-from lexlip.vocabulary import is_content_word
+from lexlip.words.vocabulary import is_content_word
 
 
 @pytest.fixture(scope="module")

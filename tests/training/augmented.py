@@ -12,7 +12,7 @@ from lexlip.encoders.text import word_tokenizer
 from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.loading import Order, caption_counts, count_steps, load_batches
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY
 
 AUGMENTED = Config(

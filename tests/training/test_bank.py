@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lexlip.data import Scenes
-from lexlip.photo_vectors import PhotoVectors
+from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.sparse.balance import NEAREST
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from lexlip.function_words import FUNCTION_WORDS, likely_language
 from lexlip.training.hard_negatives import ANTONYMS, compose, draw_other_captions, mix_tokens
+from lexlip.words.function_words import FUNCTION_WORDS, likely_language
 from tests.tiny import CAPTIONS
 
 

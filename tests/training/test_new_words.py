@@ -17,7 +17,7 @@ from lexlip.training.initialisation import companions
 from lexlip.training.loop import pretrain
 from lexlip.training.new_words import add_words
 from lexlip.training.plan import plan
-from lexlip.vocabulary import Vocabulary
+from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY, tiny_photos
 from tests.training.small_run import SMALL
 

@@ -102,7 +102,7 @@ def prepare_encoded(
             documents are asked for.
         DataError: there are no captions, or no photo could be read.
     """
-    from lexlip.photo_vectors import encode_captions
+    from lexlip.queries.photo_vectors import encode_captions
 
     rng = np.random.default_rng(seed)
     texts = list(dict.fromkeys(text for of_file in captions.values() for text in of_file))
@@ -131,7 +131,7 @@ def _encoded(
     model: LexLIP, photos: Source | None, texts: Sequence[str], documents: int | None, topk: int
 ) -> list[csr_matrix]:
     """Return float vectors, [n, V], of photos and then of texts, until there are so many."""
-    from lexlip.photo_vectors import PhotoVectors, encode_captions
+    from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 
     parts: list[csr_matrix] = []
     missing = sys.maxsize if documents is None else documents

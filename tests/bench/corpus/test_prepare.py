@@ -12,7 +12,7 @@ from lexlip.bench.corpus.synthetic import SyntheticVectors
 from lexlip.data import open_source
 from lexlip.errors import ConfigError, DataError
 from lexlip.models.lexlip import LexLIP
-from lexlip.photo_vectors import PhotoVectors, encode_captions
+from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
 from tests.bench.corpus.small_corpus import SMALL

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, vstack
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError
 from lexlip.models.lexlip import LexLIP
-from lexlip.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
+from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from tests.tiny import CAPTIONS, tiny_model
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from lexlip.data import decode
-from lexlip.pictures import as_seen
+from lexlip.data.upright import as_seen
 
 
 def turned(orientation: int, format: str = "JPEG") -> bytes:

@@ -27,8 +27,8 @@ from tokenizers.decoders import ByteLevel
 
 from lexlip.config import VocabularyConfig
 from lexlip.errors import ModelError
-from lexlip.function_words import FUNCTION_WORDS
-from lexlip.plain_text import words_in
+from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.plain_text import words_in
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

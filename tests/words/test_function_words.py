@@ -1,6 +1,6 @@
 import pytest
 
-from lexlip.function_words import BY_LANGUAGE, FUNCTION_WORDS, likely_language, looks_foreign
+from lexlip.words.function_words import BY_LANGUAGE, FUNCTION_WORDS, likely_language, looks_foreign
 from tests.multilingual import CAPTIONS
 
 KNOWN = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
@@ -51,6 +52,21 @@ def _marks() -> str:
 def counted(number: int, thing: str) -> str:
     """Return a number with what it counts, such as "1 photo" or "2 photos"."""
     return f"{number} {thing}{'s' * (number != 1)}"
+
+
+def forms_together(words: Iterable[str]) -> list[list[str]]:
+    """Return words in groups with one stem (Porter's English one), each where its first word is.
+
+    "sitting", "dog", "sits" gives ["sitting", "sits"] and ["dog"]. Forms with other letters ("men" of "man")
+    stay apart. Words of other languages are together only if these rules give them one stem.
+    """
+    from snowballstemmer import EnglishStemmer  # not in a lean installation, which shows no photo's words
+
+    stem = EnglishStemmer().stemWord
+    groups: dict[str, list[str]] = {}
+    for word in words:
+        groups.setdefault(stem(word), []).append(word)
+    return list(groups.values())
 
 
 def _seen(letter: str) -> str:

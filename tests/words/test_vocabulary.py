@@ -6,8 +6,8 @@ from transformers import PreTrainedTokenizerFast
 from lexlip.config import VocabularyConfig
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ModelError
-from lexlip.function_words import FUNCTION_WORDS
-from lexlip.vocabulary import (
+from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.vocabulary import (
     Vocabulary,
     caption_words,
     entries_as_words,

@@ -1,0 +1,1 @@
+"""Words: the lexicon, function words, and texts of people."""

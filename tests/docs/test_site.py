@@ -16,15 +16,16 @@ SITE = ROOT / "build" / "docs"
 pytestmark = pytest.mark.docs
 
 
-IN_DOCS = [path for path in PAGES if path.parent.name == "docs"]
+DOCS = ROOT / "docs"
+IN_DOCS = [path.relative_to(DOCS) for path in PAGES if path.is_relative_to(DOCS)]
 
 
-@pytest.mark.parametrize("page", IN_DOCS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", IN_DOCS, ids=str)
 def test_a_page_is_in_the_site(page: Path) -> None:
     """Under its own name: Sphinx writes pages of its own, such as search.html."""
-    heading = re.search(r"^# ([^`\n]*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    heading = re.search(r"^# ([^`\n]*)", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert heading
-    shown = html.unescape((SITE / f"{page.stem}.html").read_text(encoding="utf-8"))
+    shown = html.unescape((SITE / page.with_suffix(".html")).read_text(encoding="utf-8"))
     assert f"<h1>{heading[1]}" in shown.replace("’", "'")
 
 

@@ -21,7 +21,7 @@ def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_
     mean number of words. The neighbour is one of the 16 most similar among 2048 real ones, drawn once.
 
     Such vectors distract less than real photos, but far more than mixtures of any two, which also take
-    longer to search; docs/engine.md has the figures.
+    longer to search; docs/notes/2026-11-22-synthetic-vectors.md has the figures.
 
     Args:
         vectors: the real ones, [n, V], with weights >= 0.

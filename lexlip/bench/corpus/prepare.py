@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lexlip.data import Source
     from lexlip.models.lexlip import LexLIP
 
-MIXTURES = 20  # of each real vector, at most: among more, searches are too fast (docs/engine.md)
+MIXTURES = 20  # of each real vector, at most: among more, searches are too fast
 
 
 def prepare_synthetic(

@@ -21,10 +21,18 @@ BRINGS = {
 EXTRAS = {module: f"pip install 'lexlip[{extra}]'" for extra, modules in BRINGS.items() for module in modules}
 """By module of another package the command that installs it."""
 
+IN_A_CLONE = "benchmarks"
+"""The folder beside this package in a clone: engines to compare with. The package does not bring it."""
+
 
 def what_is_missing(error: ModuleNotFoundError) -> str | None:
     """Return a sentence about the package that could not be imported; None if no extra brings it."""
     module = (error.name or "").partition(".")[0]
+    if module == IN_A_CLONE:
+        return (
+            "this needs the engines to compare with, which are in a clone of LexLIP's repository: there, run"
+            " pip install --editable '.[bench]'"
+        )
     return f"this needs {module}: {EXTRAS[module]}" if module in EXTRAS else None
 
 

@@ -51,7 +51,7 @@ NEEDED_BY = {
     ),
     "dense": (
         *("lexlip.search.engines.faiss_index", "lexlip.search.stages.dense", "lexlip.indexing.dense"),
-        *("lexlip.bench.peers.dense", "lexlip.bench.tables.systems", "lexlip.bench.tables.flat_systems"),
+        *("benchmarks.peers.dense", "lexlip.bench.tables.systems", "lexlip.bench.tables.flat_systems"),
     ),
     "mteb": ("lexlip.measure.mteb_model", "lexlip.models.sparse_encoder"),
     "mcp": ("lexlip.mcp.agent_server",),
@@ -99,7 +99,7 @@ for extra, without, wanted in json.load(sys.stdin):
     hidden.clear()
     hidden.update(without)
     for name in [*sys.modules]:
-        if name.partition(".")[0] in {*hidden, "lexlip", "anserini_bridge"}:
+        if name.partition(".")[0] in {*hidden, "lexlip", "anserini_bridge", "benchmarks"}:
             del sys.modules[name]
     for name in wanted:
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("lexlip", "anserini_bridge")
+PACKAGES = ("lexlip", "anserini_bridge", "benchmarks")
 
 ROOMS = """
     anserini_bridge.errors anserini_bridge.given_files anserini_bridge.memory_limits
@@ -36,11 +36,11 @@ ROOMS = """
     lexlip.cluster
     lexlip.measure
     lexlip.training
-    lexlip.bench.corpus
-    lexlip.bench.peers
     lexlip.bench
-    lexlip.bench.engine
     lexlip.bench.tables
+    benchmarks.corpus
+    benchmarks.peers
+    benchmarks
     lexlip.mcp
     lexlip
     lexlip.server

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("lexlip", "anserini_bridge", "tools")
+PACKAGES = ("lexlip", "anserini_bridge", "benchmarks", "tools")
 
 WITHOUT = {
     *("lexlip/__main__.py", "lexlip/sparse/query_topk.py"),  # nothing to test
     *("lexlip/models/contract.py", "lexlip/retrieval/engine.py", "anserini_bridge/errors.py"),  # contracts
-    *("lexlip/bench/peers/library.py", "lexlip/cli/bench.py"),  # tested with each library and command
+    *("benchmarks/peers/library.py", "lexlip/cli/bench.py"),  # tested with each library and command
     "lexlip/objectives/compared.py",  # tested with each loss
     "lexlip/data/isolated_process.py",  # tested with what it answers
     *("lexlip/server/bodies.py", "lexlip/server/limits.py"),  # tested with each call
@@ -47,7 +47,7 @@ THEMES = {
     "tests/cli": {"main", "first_stages", "second_stage", "multilingual", "interruption"},
     "tests/cluster": {"taking_over"},
     "tests/training": {"full_disk", "nodes", "phases", "relations"},
-    "tests/bench/peers": {"peers"},
+    "tests/benchmarks/peers": {"peers"},
     "tests/anserini_bridge": {
         *(
             "anserini_compatibility",

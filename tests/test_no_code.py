@@ -8,14 +8,14 @@ ROOT = Path(__file__).parents[1]
 OF_MODELS = ("from_pretrained", "from_config")
 OTHERS = ("SentenceTransformer", "SparseEncoder", "CrossEncoder", "pipeline", "load_dataset")
 UNPICKLING = {
-    "lexlip/bench/engine/worker.py",  # speaks to a process that it started
+    "benchmarks/worker.py",  # speaks to a process that it started
     "tools/honest_end.py",  # reads what it wrote itself
 }
 
 
 def calls() -> Iterator[tuple[str, str, ast.Call]]:
     """Yield the file, the name and the call of every call."""
-    for package in ("lexlip", "anserini_bridge", "tools"):
+    for package in ("lexlip", "anserini_bridge", "benchmarks", "tools"):
         for file in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Call):

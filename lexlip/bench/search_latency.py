@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip import machine
-from lexlip.bench.corpus.distractors import recombined
+from lexlip.bench.distractors import recombined
 from lexlip.bench.latency import percentiles, time_queries
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.search.stages.impact import ImpactStage
@@ -87,7 +87,7 @@ def _answer(stage: ImpactStage, k: int, query: str) -> tuple[float, ...]:
 def grow(index: Path, folder: Path, documents: int) -> None:
     """Write a copy of an index with so many documents to a new folder.
 
-    An added document mixes two of the index's own (see `lexlip.bench.corpus.distractors.recombined`), and
+    An added document mixes two of the index's own (see `lexlip.bench.distractors.recombined`), and
     has as many words as these if all have the same number.
     """
     metadata = read_metadata(index)

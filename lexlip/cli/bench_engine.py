@@ -128,8 +128,8 @@ def engine(
     Documents are synthetic, with the statistics of a model's vectors, or photos and captions. Engines for
     dense vectors get those of the same synthetic photos. Engines that are not installed are named.
     """
-    from lexlip.bench.engine.benchmark import Benchmark, EngineSettings
-    from lexlip.bench.peers import choose, library_class
+    from benchmarks.benchmark import Benchmark, EngineSettings
+    from benchmarks.peers import choose, library_class
 
     specs = choose(engines)
     settings = EngineSettings(k, threads, rounds, _pythons(pythons))
@@ -139,12 +139,12 @@ def engine(
             _say("documents and queries")
             asked = topk, queries, query_terms, seed
             if source is None and not captions:
-                from lexlip.bench.corpus.prepare import prepare_synthetic
+                from benchmarks.corpus.prepare import prepare_synthetic
 
                 corpus, made = prepare_synthetic(folder / "corpus", shape, docs or DOCUMENTS, *asked, dense)
             else:
                 encoder, photos, texts = _encoder_and_documents(source, captions, images, split, model)
-                from lexlip.bench.corpus.prepare import prepare_encoded
+                from benchmarks.corpus.prepare import prepare_encoded
 
                 corpus, made = prepare_encoded(folder / "corpus", encoder, photos, texts, docs, *asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
@@ -182,7 +182,7 @@ def _pythons(values: Sequence[str]) -> dict[str, str]:
     Raises:
         ConfigError: not LIBRARY=PATH, or no such library.
     """
-    from lexlip.bench.peers import LIBRARIES
+    from benchmarks.peers import LIBRARIES
     from lexlip.errors import ConfigError
 
     found = dict(value.partition("=")[::2] for value in values)
@@ -269,7 +269,7 @@ def show(report: dict[str, Any], as_json: bool) -> None:
 
 def builders(rows: Mapping[str, Any]) -> str:
     """Return the most threads that built each library's index, such as "lexlip its choice, faiss-hnsw 1"."""
-    from lexlip.bench.peers import ENGINES
+    from benchmarks.peers import ENGINES
 
     built = {
         ENGINES[name].library: row["build_threads"]

@@ -15,7 +15,7 @@ def plot(results: Sequence[str], out: str) -> None:
 
     The first picture is of the largest collection; the others need results of several sizes.
     """
-    from lexlip.bench.engine.plots import draw, read_results
+    from benchmarks.plots import draw, read_results
 
     for path in draw(read_results(results), out):
         click.echo(path)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from lexlip.bench.corpus import synthetic
-from lexlip.bench.engine import benchmark as module
-from lexlip.bench.engine.benchmark import Benchmark
+from benchmarks import benchmark as module
+from benchmarks.benchmark import Benchmark
+from benchmarks.corpus import synthetic
 from lexlip.cli import main
 
 Run = Callable[..., Result]
@@ -174,6 +174,19 @@ def test_an_interruption_prints_what_is_known(
     result = lexlip("bench", "engine", *SMALL, "--work-dir", "work", "--json", code=130)
     assert list(json.loads(result.stdout)["engines"]) == ["lexlip"]
     assert "interrupted: the report holds what was measured until then" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["engine"], ["plot", "report.json", "--out", "plots"]])
+def test_a_package_without_the_engines_to_compare_with_says_where_they_are(
+    arguments: list[str], lexlip: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if not Path(place, "benchmarks").is_dir()])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert lexlip("bench", *arguments, code=2).stderr == (
+        "Error: this needs the engines to compare with, which are in a clone of LexLIP's repository: there,"
+        " run pip install --editable '.[bench]'\n"
+    )
 
 
 @pytest.mark.parametrize(

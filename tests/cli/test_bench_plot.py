@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from tests.bench.engine.reports import report
+from tests.benchmarks.reports import report
 
 Run = Callable[..., Result]
 

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import folder_megabytes
-from lexlip.bench.corpus.distractors import gaussian
-from lexlip.bench.corpus.documents import Documents
+from lexlip.bench.distractors import Documents, gaussian
 from lexlip.bench.tables.row import IndexSize, Row
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.bench.tables.system import System, recall_of, seconds_of

@@ -14,8 +14,7 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, folder_megabytes, update_index
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
-from lexlip.bench.corpus.distractors import recombined
-from lexlip.bench.corpus.documents import Documents
+from lexlip.bench.distractors import Documents, recombined
 from lexlip.bench.tables.flat_systems import DIMENSIONS, flat, flat_without_weights
 from lexlip.bench.tables.row import IndexSize, Row
 from lexlip.bench.tables.settings import TableSettings, topk_name

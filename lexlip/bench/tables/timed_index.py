@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anserini_bridge import folder_megabytes, replace_index
-from lexlip.bench.corpus.distractors import gaussian, recombined
-from lexlip.bench.corpus.documents import Documents
+from lexlip.bench.distractors import Documents, gaussian, recombined
 from lexlip.bench.response import TimedIndex
 from lexlip.bench.tables.first_stages import Measured, first_stage_folder
 from lexlip.bench.tables.settings import TableSettings
@@ -38,7 +37,7 @@ def write_timed_index(
         source: the photos with their captions, for BM25.
         settings: those that it was measured with.
         photos: in the index; synthetic vectors replace those that are missing (see
-            `lexlip.bench.corpus.distractors`), which BM25 cannot have. None: all that there are.
+            `lexlip.bench.distractors`), which BM25 cannot have. None: all that there are.
     """
     if stage.vectors is None:
         t2i, _ = draw(CaptionedPool.of(source), np.random.default_rng(0))

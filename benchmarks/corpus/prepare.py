@@ -1,0 +1,193 @@
+"""Writes documents and queries to a folder: synthetic ones, or photos and captions that a model encodes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, vstack
+
+from benchmarks.corpus.corpus import Corpus, write_dense, write_documents, write_queries
+from benchmarks.corpus.synthetic import BLOCK, SHAPES, SyntheticVectors
+from lexlip.bench.distractors import recombined
+from lexlip.data.source import no_captions
+from lexlip.errors import ConfigError
+from lexlip.sparse.quantize import quantize
+from lexlip.sparse.topk import topk as heaviest
+
+if TYPE_CHECKING:
+    from lexlip.data import Source
+    from lexlip.models.lexlip import LexLIP
+
+MIXTURES = 20  # of each real vector, at most: among more, searches are too fast
+
+
+def prepare_synthetic(
+    folder: Path,
+    shape: str,
+    documents: int,
+    topk: int,
+    queries: int,
+    query_terms: int,
+    seed: int,
+    dense: bool,
+) -> tuple[Corpus, dict[str, Any]]:
+    """Return a corpus of synthetic vectors, and what is needed to make it again.
+
+    Documents that the folder already holds are kept; queries are always written.
+
+    Args:
+        folder: where they are written.
+        shape: key of SHAPES.
+        documents: number of them.
+        topk: terms that a document keeps.
+        queries: number of them.
+        query_terms: terms that a query keeps.
+        seed: of everything that is drawn.
+        dense: with dense vectors.
+
+    Raises:
+        ConfigError: the folder holds other documents.
+    """
+    made = {"documents": documents, "topk": topk, "seed": seed, "shape": asdict(SHAPES[shape])}
+    vectors = SyntheticVectors(SHAPES[shape], seed)
+    if not _is_there(folder, made):
+        write_documents(folder, (rows for _, rows in vectors.documents(documents, topk)))
+        _finish(folder, made)
+    if dense and not Corpus(folder).dimensions:
+        write_dense(folder, vectors.dense_documents(documents))
+    corpus = min(documents, BLOCK)
+    write_queries(
+        folder,
+        vectors.queries(queries, query_terms, corpus),
+        vectors.dense_queries(queries, corpus) if dense else None,
+    )
+    return Corpus(folder), {"source": "synthetic", **made, "query_terms": query_terms}
+
+
+def prepare_encoded(
+    folder: Path,
+    model: LexLIP,
+    photos: Source | None,
+    captions: Mapping[str, Sequence[str]],
+    documents: int | None,
+    topk: int,
+    queries: int,
+    query_terms: int,
+    seed: int,
+) -> tuple[Corpus, dict[str, Any]]:
+    """Return a corpus of encoded photos, captions or both, and what is needed to make it again.
+
+    The photos come first, then the captions in random order. If more documents are asked for, each further
+    one mixes two of these (see `lexlip.bench.distractors.recombined`).
+
+    Queries are captions, drawn at random: of `captions`, which then are not documents too; without them, of
+    the photos.
+
+    Args:
+        folder: where documents and queries are written.
+        model: the encoder.
+        photos: see above.
+        captions: by the name of their file; repeated ones count once.
+        documents: the first so many, or with mixtures; None takes all photos and captions.
+        topk, queries, query_terms, seed: see `prepare_synthetic`.
+
+    Raises:
+        ConfigError: the folder holds other documents, there are fewer captions than queries, or too many
+            documents are asked for.
+        DataError: there are no captions, or no photo could be read.
+    """
+    from lexlip.queries.photo_vectors import encode_captions
+
+    rng = np.random.default_rng(seed)
+    texts = list(dict.fromkeys(text for of_file in captions.values() for text in of_file))
+    made: dict[str, Any] = {"source": photos.name if photos else None, "model": model.identity}
+    made |= {"documents": documents, "topk": topk}
+    if captions:
+        made |= {"source": ", ".join([*([photos.name] if photos else []), *captions]), "captions": len(texts)}
+        made |= {"held_out": queries, "seed": seed}
+        asked, texts = _drawn(texts, queries, rng)
+    else:
+        asked = [caption for item in photos.items for caption in item.captions] if photos else []
+        asked = [asked[row] for row in rng.permutation(len(asked))[:queries]]
+    if not asked:
+        raise no_captions(photos.name if photos else ", ".join(captions))
+    _check_mixtures(documents, (len(photos) if photos else 0) + len(texts))
+    if not _is_there(folder, made):
+        real = csr_matrix(vstack(_encoded(model, photos, texts, documents, topk), format="csr"))
+        write_documents(folder, _grown(real, documents, topk, seed))
+        _finish(folder, made)
+    vectors = encode_captions(model, asked, progress="queries")
+    write_queries(folder, quantize(heaviest(vectors, query_terms)))
+    return Corpus(folder), {**made, "seed": seed, "query_terms": query_terms}
+
+
+def _encoded(
+    model: LexLIP, photos: Source | None, texts: Sequence[str], documents: int | None, topk: int
+) -> list[csr_matrix]:
+    """Return float vectors, [n, V], of photos and then of texts, until there are so many."""
+    from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
+
+    parts: list[csr_matrix] = []
+    missing = sys.maxsize if documents is None else documents
+    if photos:
+        encoded = PhotoVectors(model, photos, progress="photos")
+        for _, rows in encoded:
+            parts.append(heaviest(rows, topk))
+            missing -= rows.shape[0]
+            if missing <= 0:
+                return parts
+        if not parts:
+            raise encoded.none_read()
+    if texts := texts[:missing]:
+        parts.append(heaviest(encode_captions(model, texts, progress="captions"), topk))
+    return parts
+
+
+def _drawn(texts: Sequence[str], number: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+    """Return so many texts and the others, both in random order.
+
+    Raises:
+        ConfigError: there are too few.
+    """
+    if len(texts) <= number:
+        raise ConfigError(
+            f"there are {len(texts):,} captions, and --queries takes {number:,} of them: give fewer queries"
+        )
+    order = rng.permutation(len(texts))
+    return [texts[row] for row in order[:number]], [texts[row] for row in order[number:]]
+
+
+def _check_mixtures(documents: int | None, real: int) -> None:
+    """Raise ConfigError if more than 20 mixtures of each real document would be needed."""
+    if documents is not None and documents > (1 + MIXTURES) * real:
+        raise ConfigError(
+            f"{documents:,} documents would take more than {MIXTURES} mixtures of each of {real:,} photos and"
+            f" captions, which are too alike: give --docs {(1 + MIXTURES) * real} at most"
+        )
+
+
+def _grown(real: csr_matrix, documents: int | None, topk: int, seed: int) -> Iterator[csr_matrix]:
+    """Yield so many quantised vectors, [n, V]: the first of the real ones, [N, V], or all and mixtures."""
+    yield quantize(real[:documents])
+    for mixed in recombined(real, max(0, (documents or 0) - real.shape[0]), seed):
+        yield quantize(heaviest(mixed, topk))
+
+
+def _is_there(folder: Path, made: dict[str, Any]) -> bool:
+    """Return whether a folder holds documents that were made like this."""
+    file = folder / "made.json"
+    if not file.exists():
+        return False
+    if json.loads(file.read_text()) != json.loads(json.dumps(made)):
+        raise ConfigError(f"{folder.parent} holds other documents; give another --work-dir, or remove it")
+    return True
+
+
+def _finish(folder: Path, made: dict[str, Any]) -> None:
+    (folder / "made.json").write_text(json.dumps(made))

@@ -9,7 +9,7 @@ OF_MODELS = ("from_pretrained", "from_config")
 OTHERS = ("SentenceTransformer", "SparseEncoder", "CrossEncoder", "pipeline", "load_dataset")
 UNPICKLING = {
     "benchmarks/worker.py",  # speaks to a process that it started
-    "tools/honest_end.py",  # reads what it wrote itself
+    "tools/studies/honest_end.py",  # reads what it wrote itself
 }
 
 

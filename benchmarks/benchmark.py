@@ -25,7 +25,7 @@ from benchmarks.corpus.corpus import Corpus
 from benchmarks.peers import EngineSpec, library_class
 from benchmarks.truth import DenseTruth, SparseTruth
 from benchmarks.worker import LibraryFailed, LibraryMissing, LibraryProcess
-from lexlip import machine
+from lexlip.machine import resources
 
 SECONDS = 10.0  # of an engine's queries in a round, at most
 BATCH_SECONDS = 30.0  # of a batch, which gains from its size
@@ -81,7 +81,7 @@ class Benchmark:
         self.conditions = {
             **made,
             **describe(corpus),
-            **machine.describe(),
+            **resources.describe(),
             "seconds": SECONDS,
             "judged": JUDGED,
         }

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from lexlip.bench.latency import Seconds, percentiles
-from lexlip.machine import memory_mb
+from lexlip.machine.resources import memory_mb
 
 ROOT = Path(__file__).parents[1]
 PERCENTILES = (50, 95, 99, 99.9)

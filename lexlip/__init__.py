@@ -56,7 +56,7 @@ def __getattr__(name: str) -> object:
         MissingPackage: it needs a package that an extra brings, such as torch.
     """
     if name in _MODULES:
-        from lexlip.extras import needing_extras
+        from lexlip.errors import needing_extras
 
         with needing_extras():
             return getattr(import_module(f"lexlip.{_MODULES[name]}"), name)

@@ -13,8 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lexlip.errors import LexLIPError, MissingPackage
-from lexlip.extras import BRINGS, needing_extras, what_is_missing
+from lexlip.errors import BRINGS, LexLIPError, MissingPackage, needing_extras, what_is_missing
 from tests.conftest import ROOT
 from tests.test_layers import MODULES
 

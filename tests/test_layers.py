@@ -14,8 +14,8 @@ PACKAGES = ("lexlip", "anserini_bridge", "benchmarks")
 
 ROOMS = """
     anserini_bridge.errors anserini_bridge.given_files anserini_bridge.memory_limits
-    lexlip.errors lexlip.extras lexlip.output_files lexlip.registry
-    lexlip.hub_access lexlip.machine lexlip.processes lexlip.progress lexlip.device
+    lexlip.errors lexlip.registry
+    lexlip.machine
     lexlip.config lexlip.config_files
     lexlip.words
     lexlip.sparse

@@ -64,7 +64,16 @@ THEMES = {
     "tests/docs": {"commands", "links", "python_blocks", "long_commands", "quick_commands", "site", "tables"},
     "tests/net": {"net"},
     "tests/server/page": {"accessibility", "chips", "grid", "photo", "real", "search", "states"},
-    "tests": {"contributing", "examples", "exports", "layers", "mirror", "no_code", "other_systems"},
+    "tests": {
+        "contributing",
+        "examples",
+        "exports",
+        "extras",
+        "layers",
+        "mirror",
+        "no_code",
+        "other_systems",
+    },
 }
 """By folder what is tested there that is not one module."""
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from anserini_bridge import storage
-from lexlip import machine, processes
 from lexlip.indexing.table_writer import remove_old_tables
+from lexlip.machine import processes, resources
 from lexlip.retrieval import collection
 from lexlip.training import frozen_views
 
@@ -64,10 +64,10 @@ def test_photos_are_indexed_and_found(
 
 
 def test_memory_that_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "Path", lambda name: Path("/nowhere"))
-    assert machine.memory_mb() > 1
+    monkeypatch.setattr(resources, "Path", lambda name: Path("/nowhere"))
+    assert resources.memory_mb() > 1
     monkeypatch.setitem(sys.modules, "resource", None)
-    assert math.isnan(machine.memory_mb())
+    assert math.isnan(resources.memory_mb())
 
 
 def test_a_process_of_its_own_is_spawned(monkeypatch: pytest.MonkeyPatch) -> None:

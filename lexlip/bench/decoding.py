@@ -13,7 +13,7 @@ from torch import Tensor
 from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Source, spread
 from lexlip.errors import DataError
-from lexlip.progress import ProgressBar
+from lexlip.machine.progress import ProgressBar
 from lexlip.training.augmentation import AugmentedPhotos
 
 SIZES = (224, 384)  # pixels along a side: pre-training's and fine-tuning's

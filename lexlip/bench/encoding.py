@@ -22,16 +22,16 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Normalize, Resize, ToTensor
 
-from lexlip import machine
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage, decode, spread
-from lexlip.device import photos_at_a_time, pick_device
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.machine import cores
+from lexlip.machine import resources
+from lexlip.machine.device import photos_at_a_time, pick_device
+from lexlip.machine.processes import in_own_process, worker_context
+from lexlip.machine.progress import ProgressBar
+from lexlip.machine.resources import cores
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
-from lexlip.processes import in_own_process, worker_context
-from lexlip.progress import ProgressBar
 from lexlip.queries.photo_vectors import PhotoVectors
 
 BATCH = 32  # photos that the plain loop encodes at a time
@@ -112,8 +112,8 @@ def measure_encoding(
         photos: the most to take, evenly spread over the source.
         workers: that decode, for each loop.
         rounds: of both loops.
-        device: see `lexlip.device.pick_device`. On a GPU the index's loop computes in bf16, the plain one in
-            fp32, as each does by default.
+        device: see `lexlip.machine.device.pick_device`. On a GPU the index's loop computes in bf16, the plain
+            one in fp32, as each does by default.
         progress: show a progress bar.
 
     Returns:
@@ -163,7 +163,7 @@ def measure_encoding(
             "threads": torch.get_num_threads(),
             "rounds": rounds,
             "torch": torch.__version__,
-            **machine.describe(),
+            **resources.describe(),
         },
         "loops": {
             loop: {"photos_per_s": _spread(rates[loop]), "busy": median(busy for _, busy in taken)}

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexlip import machine
 from lexlip.bench.holding_clients import holding
 from lexlip.bench.latency import percentiles
 from lexlip.bench.serving import PERCENTILES, memory_mb, needs_httpx, running_server
-from lexlip.progress import ProgressBar
+from lexlip.machine import resources
+from lexlip.machine.progress import ProgressBar
 
 if TYPE_CHECKING:
     import httpx2
@@ -89,7 +89,7 @@ def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: i
     with tempfile.TemporaryDirectory(prefix="lexlip-endurance-") as folder:
         library = _Library(Path(folder), model)
         report: dict[str, Any] = {"conditions": {"minutes": minutes, "photos": PHOTOS, "coming": COMING}}
-        report["conditions"].update(machine.describe(), clients=clients, seed=seed)
+        report["conditions"].update(resources.describe(), clients=clients, seed=seed)
         with running_server(library.index, None, ["--watch"]) as (address, pid, _):
             assert pid is not None
             report.update(asyncio.run(_Bench(address, pid, library, seed).run(minutes, clients)))

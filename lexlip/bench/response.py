@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from lexlip.bench.latency import Seconds, percentiles, time_queries
 from lexlip.errors import DataError
-from lexlip.machine import peak_memory_mb
-from lexlip.processes import in_own_process
+from lexlip.machine.processes import in_own_process
+from lexlip.machine.resources import peak_memory_mb
 from lexlip.search.fusion import Fusion, fuse
 from lexlip.search.open_index import open_index
 

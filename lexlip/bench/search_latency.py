@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import ImpactSearcher, read_metadata
-from lexlip import machine
 from lexlip.bench.distractors import recombined
 from lexlip.bench.latency import percentiles, time_queries
+from lexlip.machine import resources
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.search.stages.impact import ImpactStage
 from lexlip.sparse.quantize import quantize, scale_of
@@ -69,7 +69,7 @@ def measure_latency(
             },
         }
     conditions = {"documents": documents, "queries": len(queries), "k": k, "query_topk": query_topk}
-    return {"conditions": {**conditions, **machine.describe()}, "encoders": report}
+    return {"conditions": {**conditions, **resources.describe()}, "encoders": report}
 
 
 def _answer(stage: ImpactStage, k: int, query: str) -> tuple[float, ...]:

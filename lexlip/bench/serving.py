@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexlip import machine
 from lexlip.bench.latency import percentiles
 from lexlip.errors import DataError, ModelError
+from lexlip.machine import resources
 
 if TYPE_CHECKING:
     import httpx2
@@ -71,7 +71,7 @@ def measure_server(
     with running_server(index, url, options) as (address, pid, started):
         try:
             report: dict[str, Any] = {"conditions": {"clients": clients, "rate": rate, "k": k}}
-            report["conditions"].update(machine.describe())
+            report["conditions"].update(resources.describe())
             with httpx2.Client(base_url=address, timeout=60) as client:
                 if pid is not None:
                     client.get("/api/health").raise_for_status()

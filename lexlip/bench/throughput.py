@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lexlip.progress import ProgressBar
+from lexlip.machine.progress import ProgressBar
 
 
 class Timed(NamedTuple):

@@ -24,16 +24,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lexlip.config import ImageEncoderConfig, TextEncoderConfig
-from lexlip.device import autocast, pick_device, pick_precision
 from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
 from lexlip.encoders.text import TextEncoder, word_tokenizer
 from lexlip.errors import ConfigError
-from lexlip.machine import keep_freed_memory, memory_mb, peak_memory_mb
+from lexlip.machine.device import autocast, pick_device, pick_precision
+from lexlip.machine.processes import in_own_process
+from lexlip.machine.progress import ProgressBar
+from lexlip.machine.resources import keep_freed_memory, memory_mb, peak_memory_mb
 from lexlip.objectives.contrastive import contrastive
 from lexlip.objectives.flops import flops
-from lexlip.processes import in_own_process
-from lexlip.progress import ProgressBar
 
 PIECES = 30_522  # entries of BERT's tokenizer
 TOKENS = (8, 20)  # fewest and most of a caption, [CLS] and [SEP] included

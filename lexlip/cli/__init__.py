@@ -29,9 +29,8 @@ from lexlip.cli.serve import serve
 from lexlip.cli.table import table
 from lexlip.cli.versions import show_versions
 from lexlip.cli.words import words
-from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory
-from lexlip.extras import what_is_missing
-from lexlip.machine import LEAST, NEEDED, check_memory
+from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory, what_is_missing
+from lexlip.machine.resources import LEAST, NEEDED, check_memory
 from lexlip.words.plain_text import readable
 
 _NOT_OF_A_SHELL = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte

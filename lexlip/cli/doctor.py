@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from lexlip.cli import options
-from lexlip.errors import FixableError
-from lexlip.extras import EXTRAS
+from lexlip.errors import EXTRAS, FixableError
 from lexlip.words.plain_text import counted
 
 Check = Callable[[], str | list[str]]
@@ -95,13 +94,13 @@ def _python() -> str:
 
 
 def _torch() -> str:
-    from lexlip.device import has_torch
+    from lexlip.machine.device import has_torch
 
     if not has_torch():
         import onnxruntime
 
         return f"none: ONNX Runtime {onnxruntime.__version__} encodes photos; {EXTRAS['torch']} to train"
-    from lexlip.device import pick_device
+    from lexlip.machine.device import pick_device
 
     device = pick_device("auto")  # before torch is loaded
     import timm
@@ -128,7 +127,7 @@ def _lucene() -> str:
 
 
 def _model(name: str) -> str:
-    from lexlip.device import has_torch
+    from lexlip.machine.device import has_torch
     from lexlip.models.load import load_model
     from lexlip.models.model_checksums import check_model
     from lexlip.queries.open_encoder import open_encoder

@@ -73,7 +73,7 @@ def explain(
         check_words(index_folder)
     if cloud is not None:
         from lexlip.explain.drawing import check_suffix
-        from lexlip.output_files import check_output
+        from lexlip.machine.output_files import check_output
 
         check_suffix(cloud, (".png", ".svg"))
         check_output(cloud)

@@ -166,7 +166,7 @@ def search(
         return
 
     from anserini_bridge import find_jar, find_java, read_header
-    from lexlip.output_files import check_output
+    from lexlip.machine.output_files import check_output
 
     if html:
         check_output(html, "the contact sheet ")

@@ -135,7 +135,7 @@ def _measure_systems(
     photos, others = _open_pool("queries", queries, images, split, pools)
 
     from lexlip.bench.tables.systems import measure_systems
-    from lexlip.device import pick_device
+    from lexlip.machine.device import pick_device
     from lexlip.models.clip import Clip
     from lexlip.models.lexlip import LexLIP
 

@@ -60,13 +60,13 @@ def words(
     """
     from lexlip.cli.index import show_skipped
     from lexlip.data import open_source, spread
-    from lexlip.output_files import check_output
+    from lexlip.machine.output_files import check_output
 
     if html:
         check_output(html, "the contact sheet ")
     photos = open_source(source, images, split)
 
-    from lexlip.device import pick_device
+    from lexlip.machine.device import pick_device
     from lexlip.measure.words import photo_words
     from lexlip.models.lexlip import LexLIP
     from lexlip.words.plain_text import forms_together

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lexlip.errors import ConfigError, FixableError
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 
 if TYPE_CHECKING:
     from ray.exceptions import RayError

@@ -97,7 +97,7 @@ class ShardIndexer:
         model: packaged name or folder of a model of words.
         identity: that the model must have.
         model_name: by which a search finds the model again.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
         topk, scheme, workers: see `lexlip.indexing.impact.index_photos`.
         threads: that encode; None: a GPU does, or all cores.
         tell: is told how many photos are done, of how many that are listed.

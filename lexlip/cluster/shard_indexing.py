@@ -30,8 +30,8 @@ from lexlip.data.webdataset import folder_of, match_tars
 from lexlip.errors import ConfigError, DataError, FixableError, writing_index
 from lexlip.indexing.caption_index import write_texts
 from lexlip.indexing.report import Indexed
+from lexlip.machine.progress import ProgressBar
 from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name, model_folder, read_description
-from lexlip.progress import ProgressBar
 from lexlip.registry import MODELS
 from lexlip.retrieval.collection import store_given
 from lexlip.retrieval.photo_table import open_photos

@@ -10,7 +10,7 @@ from typing import Any
 from lexlip.cluster.session import cause_of
 from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
 from lexlip.errors import DataError
-from lexlip.progress import ProgressBar
+from lexlip.machine.progress import ProgressBar
 
 TRIES = 3  # of a shard, each on another actor if there is one
 LOOK = 0.5  # seconds between looks at the actors
@@ -26,7 +26,7 @@ class ShardQueue:
 
     Args:
         settings: all arguments of `ShardIndexer` but the last, `threads`.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
         total: shards of the whole index, for the progress bar.
         progress: show one.
 

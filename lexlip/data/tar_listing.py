@@ -18,9 +18,9 @@ from lexlip.data.images import UnreadableImage
 from lexlip.data.source import Skipped
 from lexlip.data.tar_shard import Shard, list_shard
 from lexlip.errors import DataError
-from lexlip.machine import cores
-from lexlip.processes import worker_context
-from lexlip.progress import ProgressBar
+from lexlip.machine.processes import worker_context
+from lexlip.machine.progress import ProgressBar
+from lexlip.machine.resources import cores
 
 T = TypeVar("T")
 LITTLE = 1 << 28  # bytes of tars for which starting processes costs more than it saves

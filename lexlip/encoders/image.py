@@ -22,9 +22,9 @@ from torch.utils.checkpoint import checkpoint
 from lexlip.config import ImageEncoderConfig
 from lexlip.data.upright import as_seen
 from lexlip.encoders.framing import pixel_array
+from lexlip.encoders.hub_access import check_reachable, folder_here, reason
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
-from lexlip.hub_access import check_reachable, folder_here, reason
 
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
 

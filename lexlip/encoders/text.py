@@ -22,8 +22,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from lexlip.config import TextEncoderConfig
+from lexlip.encoders.hub_access import check_reachable, reason
 from lexlip.errors import ModelError
-from lexlip.hub_access import check_reachable, reason
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()

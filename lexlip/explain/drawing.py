@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from PIL import Image, ImageDraw, ImageFont
 
 from lexlip.errors import ConfigError
-from lexlip.output_files import write_output
+from lexlip.machine.output_files import write_output
 
 PAPER, INK, QUIET, ACCENT = "#ffffff", "#1f2937", "#5b6675", "#c2410c"
 FAMILY = "DejaVu Sans, Verdana, sans-serif"

@@ -14,7 +14,7 @@ from lexlip.data.upright import as_seen
 from lexlip.errors import ConfigError, DataError
 from lexlip.explain.drawing import INK, QUIET, Drawing, Element, Picture, Text, cut, width_of
 from lexlip.explain.word_places import WordPlaces
-from lexlip.output_files import check_output, write_output
+from lexlip.machine.output_files import check_output, write_output
 
 VIRIDIS = "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725"
 """Colours from 0 to 1, of even steps to the eye, also to colour-blind people and in grey."""

@@ -141,8 +141,8 @@ def _views(
         return
     import torch
 
-    from lexlip.device import copied, encoding
     from lexlip.encoders.image import to_batch
+    from lexlip.machine.device import copied, encoding
 
     batch = to_batch(picture, model.config.image)
     chosen = torch.tensor(columns, dtype=torch.int64, device=model.device)

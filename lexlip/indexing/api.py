@@ -9,9 +9,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lexlip.device import check_device
-from lexlip.errors import ConfigError
-from lexlip.extras import needing_extras
+from lexlip.errors import ConfigError, needing_extras
+from lexlip.machine.device import check_device
 from lexlip.registry import BM25, MODELS
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def index(
         exclude: files and folders to leave out, by patterns as in a .gitignore; or one pattern.
         include: hidden files, and folders of thumbnails and deleted files, to take all the same.
         workers: threads that decode photos.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
         progress: show a progress bar.
 
     Returns:
@@ -96,8 +95,8 @@ def index(
     from lexlip.data import Given, open_library
     from lexlip.errors import writing_index
     from lexlip.indexing.same_again import is_made_so
+    from lexlip.machine.output_files import check_output
     from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
-    from lexlip.output_files import check_output
 
     kind = kind_of(model)
     words = kind in MODELS and MODELS[kind].words

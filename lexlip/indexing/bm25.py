@@ -18,7 +18,7 @@ from lexlip.data.source import no_captions
 from lexlip.errors import writing_index
 from lexlip.indexing.report import Indexed
 from lexlip.indexing.table_writer import TableWriter
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.registry import BM25
 from lexlip.retrieval.collection import describe_collection
 from lexlip.retrieval.seal import seal_table, why_unsealed

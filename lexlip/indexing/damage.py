@@ -22,8 +22,8 @@ from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.metadata import VOCABULARY_FILE
 from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TABLE
+from lexlip.machine.progress import ProgressBar
 from lexlip.models.model_folder import model_folder, read_words
-from lexlip.progress import ProgressBar
 from lexlip.registry import BM25, WITH_WORDS
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import open_photos

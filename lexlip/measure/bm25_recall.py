@@ -18,7 +18,7 @@ from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
 from lexlip.errors import DataError
 from lexlip.indexing.bm25 import NO_CAPTION
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.measure.evaluate import Ranking, Report, search_all
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.measure.recall import recall_at_k

@@ -12,11 +12,11 @@ from scipy.sparse import csr_matrix
 
 from lexlip.data import Skipped, Source
 from lexlip.errors import ModelError
+from lexlip.machine.progress import ProgressBar
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recall import recall_at_k
 from lexlip.measure.short_queries import ShortQueries, ask, find, queries_of, short_captions, summary
 from lexlip.measure.words import WordsScale, words_at_10, words_scale
-from lexlip.progress import ProgressBar
 from lexlip.retrieval.engine import Engine, EngineOf
 from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.errors import ConfigError, DataError
+from lexlip.machine.progress import ProgressBar
 from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import as_queries
 from lexlip.models.load import load_model
-from lexlip.progress import ProgressBar
 from lexlip.retrieval.engine import Engine
 from lexlip.search.open_engine import engine_for
 from lexlip.sparse.balance import as_documents, unit_length, usual_scheme
@@ -43,7 +43,7 @@ class MtebModel:
         name: of the model: packaged name, folder or hub name, as for `lexlip evaluate`.
         topk: words that a document keeps in the index; None keeps all, and a dense model has none.
         query_encoder: how texts become vectors, "network" or "words".
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, or its files are damaged.

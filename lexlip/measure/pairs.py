@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexlip.errors import DataError
+from lexlip.machine.progress import ProgressBar
 from lexlip.measure.evaluate import Ranking, Report
 from lexlip.measure.pool import PoolTokens
 from lexlip.measure.recall import recall_at_k
-from lexlip.progress import ProgressBar
 from lexlip.search.fusion import Fusion, fuse
 
 if TYPE_CHECKING:

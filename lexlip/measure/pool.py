@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix, vstack
 
 from lexlip.data import Skipped, Source
 from lexlip.data.source import no_captions
-from lexlip.device import photos_at_a_time
 from lexlip.errors import ModelError
+from lexlip.machine.device import photos_at_a_time
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.queries.typed_words import TypedWords

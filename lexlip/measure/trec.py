@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from lexlip.errors import DataError, writing
+from lexlip.machine.progress import ProgressBar
 from lexlip.measure.evaluate import Ranking
-from lexlip.progress import ProgressBar
 
 DEPTH = 100
 """Documents of each query in a run file."""

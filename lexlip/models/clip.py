@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from transformers import AutoImageProcessor, CLIPModel, PretrainedConfig, PreTrainedTokenizerBase
 
 from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
-from lexlip.device import copied, encoding
+from lexlip.encoders.hub_access import reason
 from lexlip.encoders.image import to_batch
 from lexlip.encoders.text import read_tokenizer
 from lexlip.errors import ModelError
-from lexlip.hub_access import reason
+from lexlip.machine.device import copied, encoding
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.dual_encoder import by_length, to_rows
 from lexlip.registry import Metric

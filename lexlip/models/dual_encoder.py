@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from anserini_bridge.given_files import read_json
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
-from lexlip.device import copied, encoding
 from lexlip.encoders.batch_norms import fold_batch_norms
 from lexlip.encoders.image import ImageEncoder, to_batch
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
+from lexlip.machine.device import copied, encoding
 from lexlip.models.compression import compress, expand
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.hub import push, write_card

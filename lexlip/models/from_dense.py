@@ -35,7 +35,7 @@ def load_dense(name: str | Path, device: str = "cpu") -> Clip | Dense:
 
     Args:
         name: of the model.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, it is damaged, or it is of another kind.

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from anserini_bridge.given_files import read_json
+from lexlip.encoders.hub_access import check_reachable, reason
 from lexlip.errors import ModelError
-from lexlip.hub_access import check_reachable, reason
 
 PATTERNS = ("*.json", "*.txt", "*.safetensors", "*.onnx")
 """The files of a model's folder, see `lexlip.models.model_folder`."""

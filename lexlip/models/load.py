@@ -22,7 +22,7 @@ def load_model(name: str | Path, device: str = "cpu") -> Encoder:
 
     Args:
         name: of the model.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, its files are damaged or of an unknown kind or version, or it
@@ -39,7 +39,7 @@ def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:
 
     Args:
         name: of the model.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, its files are damaged, or it does not compare pairs.
@@ -51,7 +51,7 @@ def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:
 
 
 def _load(name: str | Path, device: str) -> Any:
-    from lexlip.device import pick_device  # loads torch
+    from lexlip.machine.device import pick_device  # loads torch
 
     kind = kind_of(name)
     if kind not in MODELS:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lexlip.config import ModelConfig
-from lexlip.device import copied, encoding
 from lexlip.encoders.positions import resample_positions
+from lexlip.machine.device import copied, encoding
 from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
 from lexlip.words.vocabulary import Vocabulary
 

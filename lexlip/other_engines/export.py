@@ -17,9 +17,9 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_header
 from anserini_bridge.storage import replace_folder
 from lexlip.errors import ConfigError, DataError, writing
+from lexlip.machine.progress import ProgressBar
 from lexlip.other_engines.engine_contract import Document, Made, OtherEngine, pretty
 from lexlip.other_engines.known import other_engine
-from lexlip.progress import ProgressBar
 from lexlip.registry import WITH_WORDS
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.engines.shards import LocalShards, ShardedSearcher

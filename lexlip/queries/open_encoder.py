@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lexlip.device import has_torch, may_have_gpu, pick_device
+from lexlip.machine.device import has_torch, may_have_gpu, pick_device
 from lexlip.models.model_folder import GRAPH, model_folder
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def open_encoder(name: str | Path, device: str = "auto") -> LexLIP | PhotoEncode
 
     Args:
         name: packaged name of a model, or its folder.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, its files are damaged, or its photos need torch, which is missing.

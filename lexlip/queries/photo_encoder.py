@@ -24,7 +24,7 @@ from lexlip.config_files import from_dict
 from lexlip.data.upright import as_seen
 from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.models.compression import expand
 from lexlip.models.model_checksums import WEIGHTS, begin_check
 from lexlip.models.model_folder import GRAPH, check_kind, damaged, model_folder, read_description, read_words

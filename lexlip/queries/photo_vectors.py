@@ -17,12 +17,12 @@ from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts
 from lexlip.data.files import FileState, OutOfReach, state_of
-from lexlip.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
 from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError
-from lexlip.machine import keep_freed_memory
+from lexlip.machine.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
+from lexlip.machine.progress import ProgressBar
+from lexlip.machine.resources import keep_freed_memory
 from lexlip.models.contract import Encoder, QueryEncoder
-from lexlip.progress import ProgressBar
 from lexlip.queries.photo_encoder import PhotoEncoder
 
 if TYPE_CHECKING:

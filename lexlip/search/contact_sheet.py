@@ -13,7 +13,7 @@ from typing import Any
 from lexlip.data import decode
 from lexlip.data.photo_location import read_location
 from lexlip.errors import DataError
-from lexlip.output_files import write_output
+from lexlip.machine.output_files import write_output
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.words.plain_text import forms_together
 

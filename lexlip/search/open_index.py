@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anserini_bridge import CorruptIndex, read_header
-from lexlip.extras import needing_extras
+from lexlip.errors import needing_extras
 from lexlip.registry import INDEXES, load_class
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 
@@ -31,7 +31,7 @@ def open_index(
         query_encoder: how sentences become vectors; a dense index takes "network" only, captions need none.
         query_topk: words that a sentence keeps if the index is one of words; None keeps all.
         device: where pictures, and sentences for dense vectors, are encoded; see
-            `lexlip.device.pick_device`. An index of words encodes sentences without it.
+            `lexlip.machine.device.pick_device`. An index of words encodes sentences without it.
 
     Raises:
         ModelError: the model does not exist, or did not make the index.

@@ -16,7 +16,7 @@ from anserini_bridge import read_header
 from lexlip.data import UnreadableImage
 from lexlip.data.facts import digest
 from lexlip.errors import DataError
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import id_of, key_of

@@ -22,8 +22,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from lexlip.device import pick_device
 from lexlip.errors import ConfigError, LexLIPError
+from lexlip.machine.device import pick_device
 
 PATIENCE = timedelta(hours=3)  # how long the other processes wait while the first one validates
 BUCKET = 2**25  # gradients that are summed over processes at a time after the backward pass: 128 MiB

@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from lexlip.config import Config
-from lexlip.device import autocast, pick_precision
 from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ConfigError
-from lexlip.machine import cores
-from lexlip.processes import worker_context
-from lexlip.progress import ProgressBar
+from lexlip.machine.device import autocast, pick_precision
+from lexlip.machine.processes import worker_context
+from lexlip.machine.progress import ProgressBar
+from lexlip.machine.resources import cores
 from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run

@@ -22,13 +22,13 @@ from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import WordPieces, sparse_vector
 from lexlip.encoders.text import load_tokenizer
 from lexlip.errors import ConfigError
+from lexlip.machine.progress import ProgressBar
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_initial
 from lexlip.models.model_folder import kind_of
 from lexlip.models.one_transformer import OneTransformer
-from lexlip.progress import ProgressBar
 from lexlip.queries.photo_vectors import PhotoPixels
 from lexlip.registry import MODELS, load_class
 from lexlip.words.vocabulary import Vocabulary, tokenize_captions

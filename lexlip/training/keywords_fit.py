@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.sparse import csc_matrix, csr_matrix, vstack
 
-from lexlip.progress import ProgressBar
+from lexlip.machine.progress import ProgressBar
 from lexlip.sparse.balance import unit_length
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk

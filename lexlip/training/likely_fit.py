@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.data import Source
-from lexlip.device import autocast, pick_precision
+from lexlip.machine.device import autocast, pick_precision
+from lexlip.machine.progress import ProgressBar
 from lexlip.models.dual_encoder import to_rows
 from lexlip.models.lexlip import LexLIP
-from lexlip.progress import ProgressBar
 from lexlip.queries.photo_vectors import PhotoPixels
 from lexlip.sparse.likely import LikelyWords, scaled
 from lexlip.words.vocabulary import caption_words

@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader
 from lexlip.config import DataConfig, OptimConfig
 from lexlip.data import Source
 from lexlip.errors import DataError
-from lexlip.machine import cores
-from lexlip.processes import worker_context
+from lexlip.machine.processes import worker_context
+from lexlip.machine.resources import cores
 from lexlip.training.augmentation import AugmentedPhotos, Key
 from lexlip.training.batches import Batch, Collate
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from anserini_bridge.storage import atomic_write
-from lexlip.machine import peak_memory_mb
+from lexlip.machine.resources import peak_memory_mb
 from lexlip.measure.evaluate import Report
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes

@@ -8,7 +8,7 @@ import torch
 
 from lexlip.config import Config
 from lexlip.errors import ConfigError, ModelError
-from lexlip.machine import keep_freed_memory
+from lexlip.machine.resources import keep_freed_memory
 from lexlip.training.checkpoint import save_checkpoint
 from lexlip.training.distributed import Processes
 from lexlip.training.optimizer import set_learning_rate

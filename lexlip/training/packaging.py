@@ -17,8 +17,8 @@ import torch
 
 from anserini_bridge.storage import folder_megabytes
 from lexlip.data import Source, open_source, open_sources
-from lexlip.device import pick_device
 from lexlip.errors import DataError
+from lexlip.machine.device import pick_device
 from lexlip.models.compression import compress, expand
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_checksums import check_model
@@ -58,7 +58,7 @@ def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device:
         folder: which is made; it replaces a saved model.
         sources: photos with captions, of the training data. None: those of the run, unless the model has a
             bank already.
-        device: where the photos are encoded, see `lexlip.device.pick_device`.
+        device: where the photos are encoded, see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, it is damaged, or it is of another kind.

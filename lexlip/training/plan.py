@@ -16,10 +16,10 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig, PreTrainedTokeni
 
 from lexlip.config import Config, SourceConfig
 from lexlip.data import Source, open_sources
-from lexlip.device import pick_device
+from lexlip.encoders.hub_access import is_cached
 from lexlip.encoders.text import word_tokenizer
 from lexlip.errors import ConfigError, LexLIPError, ModelError
-from lexlip.hub_access import is_cached
+from lexlip.machine.device import pick_device
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import check_first_stage

@@ -12,9 +12,9 @@ import torch
 
 from lexlip.config import Config
 from lexlip.data import Source, open_sources
-from lexlip.device import pick_precision
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import DataError
+from lexlip.machine.device import pick_precision
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.augmentation import AugmentedPhotos
 from lexlip.training.batches import Batch, Collate

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lexlip.config import OptimConfig
-from lexlip.device import autocast, pick_precision
+from lexlip.machine.device import autocast, pick_precision
 from lexlip.objectives.compared import Compared
 from lexlip.objectives.losses import batch_loss
 from lexlip.training.batches import Batch, Words

@@ -21,10 +21,10 @@ from torch import Tensor
 
 from lexlip.data import Source
 from lexlip.errors import ModelError
+from lexlip.machine.progress import ProgressBar
 from lexlip.models.contract import Encoder
 from lexlip.models.load import load_model
 from lexlip.objectives.compared import TaughtScores
-from lexlip.progress import ProgressBar
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.balance import unit_length
 from lexlip.training.batches import Batch

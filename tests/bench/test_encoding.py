@@ -9,7 +9,7 @@ from PIL import Image
 
 from lexlip.bench.encoding import LOOPS, evaluation_transform, index_loop, plain_loop, time_loop
 from lexlip.data import Scenes, Source, open_source
-from lexlip.processes import in_own_process
+from lexlip.machine.processes import in_own_process
 from tests.tiny import TINY, tiny_model
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks.peers import LIBRARIES
 from benchmarks.plots import COLOURS, draw, draw_costs, read_results
-from lexlip.errors import ConfigError, DataError
-from lexlip.extras import what_is_missing
+from lexlip.errors import ConfigError, DataError, what_is_missing
 from tests.benchmarks.reports import report
 
 

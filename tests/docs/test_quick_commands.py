@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.cli.demo import PHOTOS
-from lexlip.machine import describe
+from lexlip.machine.resources import describe
 from lexlip.models.model_folder import PACKAGED
 from tests.conftest import ROOT
 from tests.data.pictures import write_tar

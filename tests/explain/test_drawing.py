@@ -8,7 +8,7 @@ from PIL import Image
 
 from lexlip.errors import ConfigError, DataError
 from lexlip.explain.drawing import Box, Drawing, Picture, Text, cut, font, png, printable, width_of
-from lexlip.output_files import write_output
+from lexlip.machine.output_files import write_output
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert(1)</script>\"'&amp;\n\0\x1b\udcff]]>"

@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 import pytest
 import torch
 
-from lexlip.device import may_have_gpu
+from lexlip.machine.device import may_have_gpu
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import GRAPH, model_folder
 from lexlip.queries import open_encoder as module

@@ -11,7 +11,7 @@ from pathlib import Path
 from lexlip.bench.tables.folds import fold_sources, fold_vectors, mean_report
 from lexlip.bench.tables.settings import TableSettings, TopK, topk_name
 from lexlip.data import Source
-from lexlip.device import pick_device
+from lexlip.machine.device import pick_device
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import Report, measure
 from lexlip.measure.pool import PoolVectors, encode_pool

@@ -16,7 +16,7 @@ from lexlip.bench.tables.row import IndexSize, Row
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.bench.tables.system import System, recall_of, seconds_of
 from lexlip.bench.throughput import Timed
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.registry import Metric
 from lexlip.search.engines.faiss_index import BATCH, IDS, FaissIndex, make_faiss

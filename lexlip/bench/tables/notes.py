@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lexlip import machine
 from lexlip.bench import latency
 from lexlip.bench.tables.columns import EXTRAPOLATED, MEMORY, MINUTES, TRAINED_ON, UNKNOWN
 from lexlip.bench.tables.query_pool import QueryPool
 from lexlip.bench.tables.reranker import TOKENS
 from lexlip.bench.tables.row import Row
 from lexlip.bench.tables.stages import Plan
+from lexlip.machine import resources
 from lexlip.registry import BM25
 
 TAIL = 10_000  # queries of which one is beyond P99.99
@@ -88,7 +88,7 @@ def _paper(paper: str, quoted: bool) -> str:
 
 
 def _evaluations(rows: Sequence[Row]) -> str:
-    about = machine.describe()
+    about = resources.describe()
     said = (
         "total s: of encoding all photos and captions, indexing them, and searching text to image and"
         f" image to text, on {about['cores']} threads of {about['cpu']}."
@@ -131,7 +131,7 @@ def _reranking(plan: Plan) -> str:
 
 
 def _response(plan: Plan, rows: Sequence[Row]) -> list[str]:
-    about = machine.describe()
+    about = resources.describe()
     timed = max((len(row.response.seconds) for row in rows if row.response is not None), default=0)
     said = [
         f"Response: text to image, from a sentence to ids, {timed} captions one at a time, on one thread of"

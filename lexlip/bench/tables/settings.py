@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lexlip.machine.progress import ProgressBar
 from lexlip.models.contract import Encoder
-from lexlip.progress import ProgressBar
 from lexlip.retrieval.engine import EngineName
 from lexlip.sparse.balance import usual_scheme
 from lexlip.sparse.quantize import Scheme
@@ -30,7 +30,7 @@ class TableSettings:
         rounds: of the measurement of speed.
         seed: of everything that is drawn.
         workers: threads that decode photos.
-        device: where models encode; see `lexlip.device.pick_device`.
+        device: where models encode; see `lexlip.machine.device.pick_device`.
         progress: show progress bars.
     """
 

@@ -24,9 +24,9 @@ from lexlip.bench.tables.table import Table
 from lexlip.bench.tables.timed_index import write_timed_index
 from lexlip.data import spread
 from lexlip.errors import ConfigError
+from lexlip.machine.progress import ProgressBar
 from lexlip.measure.pairs import evaluate_pairs
 from lexlip.models.load import compares_pairs
-from lexlip.progress import ProgressBar
 from lexlip.registry import BM25
 from lexlip.search.fusion import Fusion
 from lexlip.training.run_folder import Training, training_of

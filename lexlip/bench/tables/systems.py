@@ -24,7 +24,7 @@ from lexlip.bench.throughput import Timed, queries_per_second
 from lexlip.data import Source
 from lexlip.data.concat import Concat
 from lexlip.errors import DataError
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.measure.bm25_recall import Direction, draw, draw_documents, keep_captions
 from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
 from lexlip.models.clip import Clip

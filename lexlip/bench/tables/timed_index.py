@@ -14,10 +14,10 @@ from lexlip.bench.tables.first_stages import Measured, first_stage_folder
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.data import Source
 from lexlip.indexing.bm25 import write_captions
+from lexlip.machine.progress import ProgressBar
 from lexlip.measure.bm25_recall import draw
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.models.contract import Encoder
-from lexlip.progress import ProgressBar
 from lexlip.registry import BM25
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import CorruptIndex, UnknownId
 from anserini_bridge.given_files import check_files, check_form, read_json
 from anserini_bridge.storage import sync
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.registry import Metric
 from lexlip.retrieval.engine import Results
 

@@ -11,7 +11,7 @@ from typing import Any
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, ImpactWriter
-from lexlip.progress import ProgressBar
+from lexlip.machine.progress import ProgressBar
 from lexlip.retrieval.engine import Results
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
 from lexlip.sparse.topk import topk

@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.storage import METADATA_FILE
 from lexlip.data import UnreadableImage
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.near_duplicates import group_alike
 from lexlip.retrieval.photo_table import Photo, PhotoTable

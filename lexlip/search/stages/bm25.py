@@ -19,7 +19,7 @@ import numpy as np
 from anserini_bridge import BridgeError, IndexHeader, read_metadata_as
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.errors import ModelError
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.engine import Results
 from lexlip.retrieval.first_stage import WithoutWords, no_stored_query

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import AllowedDocuments, ImpactSearcher, IndexMetadata, read_metadata
-from lexlip.machine import cores
+from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query
 from lexlip.queries.spelling import nearest_words
 from lexlip.queries.text_queries import TextQueries

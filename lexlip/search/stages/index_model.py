@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anserini_bridge import IndexHeader, IndexMetadata, check_same_vocabulary
+from lexlip.encoders.hub_access import folder_here
 from lexlip.errors import ModelError
-from lexlip.hub_access import folder_here
 from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
 from lexlip.queries.open_encoder import open_encoder
@@ -32,7 +32,7 @@ def load_encoder(
         index: the index's folder.
         metadata: what the index says about itself.
         model: name or folder of the model; None is the one that the index names.
-        device: see `lexlip.device.pick_device`.
+        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: the model does not exist, or did not make the index.

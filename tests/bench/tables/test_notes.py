@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexlip import machine
 from lexlip.bench import latency
 from lexlip.bench.response import Response
 from lexlip.bench.tables.columns import MEMORY, MINUTES, Column
@@ -16,6 +15,7 @@ from lexlip.bench.tables.row import Evaluation, Row
 from lexlip.bench.tables.settings import TableSettings
 from lexlip.bench.tables.stages import Plan
 from lexlip.data import Scenes, open_source
+from lexlip.machine import resources
 from tests.bench.tables.some_table import ALONE, PAIRS, RERANKED, some_table
 
 POOL = make_query_pool(Scenes(30, seed=0), queries=10, captions=2)
@@ -61,7 +61,7 @@ def test_what_was_reranked() -> None:
 
 def test_how_the_response_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latency, "WARM_UP", 2.5)
-    about = machine.describe()
+    about = resources.describe()
     response, tokens = said(ALONE, RERANKED, table=RESPONSE_ONLY)[2:4]
     assert response == (
         "Response: text to image, from a sentence to ids, 2 captions one at a time, on one thread of"

@@ -5,8 +5,7 @@ import pytest
 
 from lexlip.bench.tables.response_plot import check_picture, draw_response
 from lexlip.bench.tables.row import Row
-from lexlip.errors import ConfigError
-from lexlip.extras import what_is_missing
+from lexlip.errors import ConfigError, what_is_missing
 from tests.bench.tables.some_table import ALONE, PAIRS, RERANKED
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from lexlip.errors import DataError
+from lexlip.errors import writing
 
 
 def check_output(path: str | Path, what: str = "") -> None:
@@ -23,7 +22,7 @@ def check_output(path: str | Path, what: str = "") -> None:
         DataError: it is a folder, or cannot be written.
     """
     path = Path(path)
-    with _writing(path, what):
+    with writing(f"{what}{path}"):
         if os.path.isdir(path):  # noqa: PTH112 (pathlib raises for names that are too long)
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         with suppress(FileNotFoundError):
@@ -46,7 +45,7 @@ def write_output(path: str | Path, data: bytes, what: str = "") -> None:
     path = Path(path)
     check_output(path, what)
     temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}")
-    with _writing(path, what):
+    with writing(f"{what}{path}"):
         try:
             temporary.write_bytes(data)
             temporary.replace(path)
@@ -54,11 +53,3 @@ def write_output(path: str | Path, data: bytes, what: str = "") -> None:
             with suppress(OSError):
                 temporary.unlink()
             raise
-
-
-@contextmanager
-def _writing(path: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"cannot write {what}{path}: {error.strerror or error}") from error

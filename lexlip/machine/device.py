@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from anserini_bridge.memory_limits import memory_left
 from lexlip.errors import ConfigError
-from lexlip.machine import TORCH, check_memory
+from lexlip.machine.resources import TORCH, check_memory
 
 if TYPE_CHECKING:
     import torch

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from lexlip import device as module
-from lexlip.device import (
+from lexlip.errors import ConfigError
+from lexlip.machine import device as module
+from lexlip.machine.device import (
     autocast,
     copied,
     encoding,
@@ -15,7 +16,6 @@ from lexlip.device import (
     pick_precision,
     texts_at_a_time,
 )
-from lexlip.errors import ConfigError
 from lexlip.training.distributed import Processes
 
 CPU = torch.device("cpu")

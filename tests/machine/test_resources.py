@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lexlip import machine
 from lexlip.errors import ConfigError
+from lexlip.machine import resources
 
 ROUNDS = """
 import resource, sys, torch
-from lexlip.machine import keep_freed_memory
+from lexlip.machine.resources import keep_freed_memory
 if sys.argv[1] == "keep":
     keep_freed_memory()
 def faults():
@@ -34,16 +34,16 @@ def test_a_freed_tensors_pages_are_used_again() -> None:
 
 
 def test_a_variable_limits_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = machine.cores()
+    there = resources.cores()
     monkeypatch.setenv("LEXLIP_CORES", "3")
-    assert machine.cores() == 3
+    assert resources.cores() == 3
     for nothing in ("", "0", "many"):
         monkeypatch.setenv("LEXLIP_CORES", nothing)
-        assert machine.cores() == there
+        assert resources.cores() == there
 
 
 def test_the_memory_of_the_machine() -> None:
-    assert machine.describe()["memory_gb"] == round(
+    assert resources.describe()["memory_gb"] == round(
         os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1
     )
 
@@ -58,16 +58,16 @@ def test_the_memory_that_windows_tells(monkeypatch: pytest.MonkeyPatch) -> None:
         return 1
 
     kernel = type("Kernel", (), {"GlobalMemoryStatusEx": staticmethod(fill)})
-    monkeypatch.setattr(machine.sys, "platform", "win32")
+    monkeypatch.setattr(resources.sys, "platform", "win32")
     monkeypatch.setattr(ctypes, "windll", type("Libraries", (), {"kernel32": kernel}), raising=False)
-    assert machine.describe()["memory_gb"] == 17.2
+    assert resources.describe()["memory_gb"] == 17.2
 
 
 def test_too_little_memory_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "container_memory", lambda: 250e6)
-    monkeypatch.setattr(machine, "address_space", lambda: 4e9)
-    machine.check_memory("it", 250, 4000)
+    monkeypatch.setattr(resources, "container_memory", lambda: 250e6)
+    monkeypatch.setattr(resources, "address_space", lambda: 4e9)
+    resources.check_memory("it", 250, 4000)
     with pytest.raises(ConfigError, match=r"^it needs 350 MB of memory, and .* allows 250 MB: "):
-        machine.check_memory("it", 350, 1000)
+        resources.check_memory("it", 350, 1000)
     with pytest.raises(ConfigError, match=r"^torch needs 5000 MB of address space.*`ulimit -v 5000000`"):
-        machine.check_memory("torch", *machine.TORCH)
+        resources.check_memory("torch", *resources.TORCH)

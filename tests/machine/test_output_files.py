@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.errors import DataError
-from lexlip.output_files import check_output, write_output
+from lexlip.machine.output_files import check_output, write_output
 
 
 def test_a_file_is_written_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
-from lexlip.processes import in_own_process, worker_context
+from lexlip.machine.processes import in_own_process, worker_context
 
 
 def where() -> tuple[int, str]:

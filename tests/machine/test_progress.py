@@ -4,8 +4,8 @@ import sys
 import pytest
 from tqdm import tqdm
 
-import lexlip.progress
-from lexlip.progress import ProgressBar
+import lexlip.machine.progress
+from lexlip.machine.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += 0.1
         return now[0]
 
-    monkeypatch.setattr(lexlip.progress.time, "monotonic", tick)
+    monkeypatch.setattr(lexlip.machine.progress.time, "monotonic", tick)
     monkeypatch.setattr("tqdm.std.time", tick)
     return now
 
@@ -35,7 +35,7 @@ def test_into_a_pipe_a_line_every_few_seconds(clock: list[float], capsys: pytest
             tqdm.write("something else", sys.stderr)  # does not draw it again
         bar.set_postfix_str("soon")
     lines = [line for line in capsys.readouterr().err.split("\n") if line != "something else"]
-    assert 2 <= len(lines) - 1 <= (clock[0] - began) / lexlip.progress.EVERY
+    assert 2 <= len(lines) - 1 <= (clock[0] - began) / lexlip.machine.progress.EVERY
     assert lines.pop() == ""
     for line in lines:
         assert line.startswith("index: ")

@@ -37,7 +37,11 @@ class Page(_Strict):
 class Sentence(Page):
     """A search by a sentence."""
 
-    q: str = Field(min_length=1, description="A sentence; +word, -word and word^2 change its words.")
+    q: str = Field(
+        min_length=1,
+        description="A sentence; +word, -word and word^2 change its words.",
+        examples=["a dog in the snow"],
+    )
     adjust: list[str] = Field(
         [],
         max_length=MOST_WORDS,
@@ -47,6 +51,8 @@ class Sentence(Page):
 
 class Search(Page):
     """A search by a sentence, by words, or by a photo of the index: one of `q`, `terms` and `like`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"q": "a dog in the snow", "k": 10}]})
 
     q: str | None = Field(None, min_length=1, description="See GET.")
     adjust: list[str] = Field([], max_length=MOST_WORDS)
@@ -61,6 +67,8 @@ class Search(Page):
 
 class Update(_Strict):
     """An update of the index."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"prune": False}]})
 
     prune: bool = Field(False, description="Go on even if over a fifth of the photos are gone.")
 

@@ -5,28 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from fastapi import FastAPI, Request, Response
     from starlette.types import Receive, Scope, Send
 
 PAGE = Path(__file__).parent / "page"
-ASSETS = Path(__file__).parent / "assets"
-
-_DOCS = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>LexLIP: the API</title>
-<link rel="icon" href="/docs/assets/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/assets/swagger-ui.css">
-<div id="swagger-ui"></div>
-<script src="/docs/assets/swagger-ui-bundle.js"></script>
-<script src="/docs/assets/start.js"></script>
-</html>
-"""
 
 
 class Files(StaticFiles):
@@ -48,10 +33,10 @@ class Files(StaticFiles):
 
 def add_pages(app: FastAPI) -> None:
     """Add the page at /, which is all that nothing else answers, and the API's page at /docs."""
+    files = Files(directory=PAGE, html=True)
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(_DOCS, headers={"Cache-Control": "no-cache"})
+    async def docs(request: Request) -> Response:
+        return await files.get_response("docs.html", request.scope)
 
-    app.mount("/docs/assets", Files(directory=ASSETS))
-    app.router.default = Files(directory=PAGE, html=True)  # a mount at / would answer for wrong methods too
+    app.add_route("/docs", docs)
+    app.router.default = files  # a mount at / would answer for wrong methods too

@@ -71,7 +71,7 @@ def search_calls(served: ServedIndex) -> APIRouter:
     )
     async def explain(
         key: Annotated[str, Path()],
-        q: Annotated[str, Query(min_length=1)],
+        q: Annotated[str, Query(min_length=1, examples=["a dog in the snow"])],
         adjust: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
     ) -> Response:
         return await served.reply(served.explain, key, q, adjust)

@@ -41,7 +41,12 @@ export const isFiltered = (query) => Object.keys(FILTERS).some((name) => query[n
 /** A new question; filters and order stay. */
 export const asked = (query, question) => ({
 	...query,
-	...{ q: "", adjust: [], like: "", picture: "", terms: "", photo: "" },
+	q: "",
+	adjust: [],
+	like: "",
+	picture: "",
+	terms: "",
+	photo: "",
 	...question,
 });
 

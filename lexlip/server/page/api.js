@@ -59,7 +59,8 @@ async function patient(path, options = {}) {
 function parameters(given) {
 	const search = new URLSearchParams();
 	for (const [name, value] of Object.entries(given))
-		for (const item of [value].flat()) if (item !== "" && item !== null && item !== undefined) search.append(name, item);
+		for (const item of [value].flat())
+			if (item !== "" && item !== null && item !== undefined) search.append(name, item);
 	const text = search.toString();
 	return text ? `?${text}` : "";
 }

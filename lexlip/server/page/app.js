@@ -48,7 +48,7 @@ class App extends Component {
 		this.search(history.state?.scroll ?? 0);
 	}
 
-		remember = () => history.replaceState({ ...history.state, scroll: scrollY }, "");
+	remember = () => history.replaceState({ ...history.state, scroll: scrollY }, "");
 
 	/** Ask something else. */
 	go(query, { replace = false, state = {} } = {}) {
@@ -64,7 +64,8 @@ class App extends Component {
 	turn(query, scroll) {
 		const before = this.state.query;
 		this.setState({ query });
-		if (identity(query) !== identity(before) || this.state.problem) this.setState({ problem: "" }, () => this.search(scroll, query));
+		if (identity(query) !== identity(before) || this.state.problem)
+			this.setState({ problem: "" }, () => this.search(scroll, query));
 		if (before.photo && !query.photo) this.left(before.photo);
 	}
 
@@ -93,7 +94,7 @@ class App extends Component {
 		this.go({ ...next, ...named });
 	};
 
-		async search(scroll = 0, query = this.state.query) {
+	async search(scroll = 0, query = this.state.query) {
 		this.abort?.abort();
 		this.abort = new AbortController();
 		const { signal } = this.abort;
@@ -111,15 +112,24 @@ class App extends Component {
 				return this.setState({ results: null, problem: "the picture of this address is not kept: drop it here again" });
 			results = new Results(query, picture, history.state?.words, this.state.status?.limits?.k ?? Infinity);
 			this.setState({ waiting: true });
-			if (!(await this.attempt(() => results.more(signal), () => this.search(scroll, query)))) return;
+			if (
+				!(await this.attempt(
+					() => results.more(signal),
+					() => this.search(scroll, query),
+				))
+			)
+				return;
 			if (signal.aborted) return;
 			this.keep(name, results);
 		}
 		const fresh = results !== this.state.results;
-		this.setState({ results, waiting: false, problem: "", said: this.saying(results), snapshot: this.state.status?.snapshot }, () => {
-			if (fresh) requestAnimationFrame(() => scrollTo(0, scroll)); // once the rows are laid
-			this.words(query, results);
-		});
+		this.setState(
+			{ results, waiting: false, problem: "", said: this.saying(results), snapshot: this.state.status?.snapshot },
+			() => {
+				if (fresh) requestAnimationFrame(() => scrollTo(0, scroll)); // once the rows are laid
+				this.words(query, results);
+			},
+		);
 	}
 
 	keep(name, results) {
@@ -324,19 +334,23 @@ class App extends Component {
 			<${Fragment}>
 				<div class="tools">
 					${answer.foreign && html`<p>This does not look like English, which the model knows: say it in English.</p>`}
-					${(chips || (answer.without ?? []).length > 0) &&
-					html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`}
+					${
+						(chips || (answer.without ?? []).length > 0) &&
+						html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`
+					}
 					<${Filters} query=${query} facets=${facets} found=${said}
 						onChange=${(change) => this.go({ ...query, ...change })} />
 				</div>
-				${results.length
-					? html`<${Grid} self=${this.grid} results=${results} length=${results.length}
+				${
+					results.length
+						? html`<${Grid} self=${this.grid} results=${results} length=${results.length}
 						addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more} />`
-					: html`<${NoHits} answer=${answer} filtered=${isFiltered(query)}
+						: html`<${NoHits} answer=${answer} filtered=${isFiltered(query)}
 						onUnfilter=${() => this.go({ ...query, ...FILTERS })}
 						onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
 						onText=${(phrase) => this.adjust(quotedNegation(query, phrase))}
-						onHome=${() => this.go(asked(query, FILTERS))} />`}
+						onHome=${() => this.go(asked(query, FILTERS))} />`
+				}
 			<//>
 		`;
 	}

@@ -32,7 +32,11 @@ const CHOICES = [
 ];
 
 const chosen = (chip) =>
-	chip.excluded ? "exclude" : chip.removed ? "remove" : { [BOOST]: "boost", [WEAKER]: "weaker" }[chip.factor] ?? "normal";
+	chip.excluded
+		? "exclude"
+		: chip.removed
+			? "remove"
+			: ({ [BOOST]: "boost", [WEAKER]: "weaker" }[chip.factor] ?? "normal");
 
 function Chip({ chip, heaviest, query, onChange }) {
 	const { word } = chip;
@@ -158,8 +162,7 @@ export class AddWord extends Component {
 	}
 
 	render(_, { open, text, words, at }) {
-		if (!open)
-			return html`<button class="chip add" onClick=${() => this.setState({ open: true })}>+ word</button>`;
+		if (!open) return html`<button class="chip add" onClick=${() => this.setState({ open: true })}>+ word</button>`;
 		return html`
 			<span class="menu adding">
 				<input
@@ -250,18 +253,21 @@ export class Chips extends Component {
 							</li>
 						`,
 					)}
-					${shown.length < chips.length &&
-					html`<li key="more words">
+					${
+						shown.length < chips.length &&
+						html`<li key="more words">
 						<button class="chip more" onClick=${() => this.setState({ all: true })}>
 							${chips.length - shown.length} more
 						</button>
-					</li>`}
+					</li>`
+					}
 					<li key="add a word">
 						<${AddWord} query=${query} onChange=${this.change} onLeave=${() => ((this.focus = ""), this.setState({}))} />
 					</li>
 				</ul>
-				${suggestions.length > 0 &&
-				html`<p class="suggestions">
+				${
+					suggestions.length > 0 &&
+					html`<p class="suggestions">
 					<span>often in these photos</span>
 					${suggestions.map(
 						(word) => html`
@@ -270,7 +276,8 @@ export class Chips extends Component {
 							</button>
 						`,
 					)}
-				</p>`}
+				</p>`
+				}
 			</div>
 		`;
 	}

@@ -13,8 +13,7 @@ function widthOf(text, font) {
 	return canvas.measureText(text).width;
 }
 
-const overlap = (a, b) =>
-	Math.abs(a.x - b.x) * 2 < a.width + b.width && Math.abs(a.y - b.y) * 2 < a.height + b.height;
+const overlap = (a, b) => Math.abs(a.x - b.x) * 2 < a.width + b.width && Math.abs(a.y - b.y) * 2 < a.height + b.height;
 
 /** Place [[word, weight]], heaviest first: each at the first free place of a spiral. x and y are middles, in pixels. */
 export function layCloud(words, width, rem, family) {

@@ -33,9 +33,10 @@ class Dates extends Component {
 			</label>
 		`;
 		return html`
-			${years.length > 1 &&
-			years.length <= MOST_YEARS &&
-			html`<div class="years">
+			${
+				years.length > 1 &&
+				years.length <= MOST_YEARS &&
+				html`<div class="years">
 				${years.map(
 					(each) => html`
 						<button key=${each}
@@ -45,7 +46,8 @@ class Dates extends Component {
 						</button>
 					`,
 				)}
-			</div>`}
+			</div>`
+			}
 			<form
 				class="dates"
 				onSubmit=${(event) => {
@@ -56,8 +58,7 @@ class Dates extends Component {
 				${field("after", after, "from")} ${field("before", before, "to")}
 				<button type="submit" class="solid">show</button>
 			</form>
-			${(after || before) &&
-			html`<button class="whole" onClick=${() => this.choose("", "")}>all dates</button>`}
+			${(after || before) && html`<button class="whole" onClick=${() => this.choose("", "")}>all dates</button>`}
 		`;
 	}
 }
@@ -72,7 +73,10 @@ const choice = (name, value, options, onChange) => html`
 	</label>
 `;
 
-const ORDERS = [["match", "by match"], ["date", "by date"]];
+const ORDERS = [
+	["match", "by match"],
+	["date", "by date"],
+];
 
 /** The line between the chips and the photos. */
 export function Filters({ query, facets, found, onChange }) {
@@ -81,16 +85,20 @@ export function Filters({ query, facets, found, onChange }) {
 		<div class="filters">
 			<p class="found">${found}</p>
 			${facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
-			${facets?.dated > 0 &&
-			html`<${Menu} name="dates" label=${dateLabel(query, facets)}
+			${
+				facets?.dated > 0 &&
+				html`<${Menu} name="dates" label=${dateLabel(query, facets)}
 				button=${{ class: `filter ${query.after || query.before ? "active" : ""}`, "data-filter": "dates" }}>
 				${(close) => html`<${Dates} query=${query} facets=${facets} close=${close} onChange=${onChange} />`}
-			<//>`}
+			<//>`
+			}
 			${folders.length > 0 && choice("folder", query.folder, [["", "all folders"], ...folders], onChange)}
-			${facets?.captioned > 0 &&
-			html`<input class="filter captions" aria-label="words of captions or keywords"
+			${
+				facets?.captioned > 0 &&
+				html`<input class="filter captions" aria-label="words of captions or keywords"
 				placeholder="captions" autocomplete="off" value=${query.caption}
-				onChange=${(event) => onChange({ caption: event.target.value.trim() })} />`}
+				onChange=${(event) => onChange({ caption: event.target.value.trim() })} />`
+			}
 		</div>
 	`;
 }

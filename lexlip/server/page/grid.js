@@ -199,9 +199,11 @@ export class Grid extends Component {
 					}}
 					onFocus=${() => (this.kept = index)}
 				>
-					${shown
-						? html`<${Thumbnail} address=${thumbnail(key, box.width, hit.version)} alt=${date ? `${date}, ${alt}` : alt} />`
-						: html`<span class="hidden">${alt}</span>`}
+					${
+						shown
+							? html`<${Thumbnail} address=${thumbnail(key, box.width, hit.version)} alt=${date ? `${date}, ${alt}` : alt} />`
+							: html`<span class="hidden">${alt}</span>`
+					}
 					<span class="why" aria-hidden="true">
 						${date && html`<span>${date}</span>`}
 						${words.map(([word, share]) => html`<span key=${word}><bdi>${word}</bdi> <b>${share}</b></span>`)}
@@ -232,10 +234,12 @@ export class Grid extends Component {
 			const at = this.rows.rowOf(this.kept); // the row with the focus, and where Tab goes from it
 			for (const near of [at - 1, at, at + 1]) if (rows[near]) wanted.add(near);
 		}
-		const items = [...wanted].sort((a, b) => a - b).flatMap((at) => {
-			const boxes = this.boxes(rows[at]);
-			return boxes.map((box, place) => [rows[at].start + place, rows[at], box]);
-		});
+		const items = [...wanted]
+			.sort((a, b) => a - b)
+			.flatMap((at) => {
+				const boxes = this.boxes(rows[at]);
+				return boxes.map((box, place) => [rows[at].start + place, rows[at], box]);
+			});
 		const inside = new Set(items.map(([index]) => index));
 		for (const index of this.pictures) if (!inside.has(index)) this.pictures.delete(index);
 		const from = (index) => lines.filter((line) => line.index <= index).length;

@@ -62,10 +62,12 @@ export class Menu extends Component {
 					onClick=${() => (open ? this.close() : this.open())}>
 					${label}
 				</button>
-				${open &&
-				html`<div class=${`panel ${panelClass}`} id=${this.id} role=${role} aria-label=${name} ref=${this.panel}>
+				${
+					open &&
+					html`<div class=${`panel ${panelClass}`} id=${this.id} role=${role} aria-label=${name} ref=${this.panel}>
 					${children(this.close)}
-				</div>`}
+				</div>`
+				}
 			</span>
 		`;
 	}

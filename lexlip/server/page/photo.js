@@ -21,7 +21,12 @@ function sumOf(terms, words, hit) {
 	const products = new Map(hit?.words ?? []);
 	return Object.keys(terms)
 		.filter((word) => word in words)
-		.map((word) => ({ word, query: terms[word], photo: words[word], product: products.get(word) ?? terms[word] * words[word] }))
+		.map((word) => ({
+			word,
+			query: terms[word],
+			photo: words[word],
+			product: products.get(word) ?? terms[word] * words[word],
+		}))
 		.sort((a, b) => b.product - a.product);
 }
 
@@ -165,7 +170,11 @@ export class PhotoView extends Component {
 		const lit = word ?? pinned;
 		const values = places?.words[lit];
 		const mark = values && strongest(places, values);
-		const alt = photo?.captions[0] ?? Object.keys(photo?.words ?? {}).slice(0, 6).join(", ");
+		const alt =
+			photo?.captions[0] ??
+			Object.keys(photo?.words ?? {})
+				.slice(0, 6)
+				.join(", ");
 		return html`
 			<figure onPointerMove=${photo && this.props.hasWords ? this.over : undefined}
 				onPointerLeave=${() => this.setState({ names: [] })}>
@@ -175,10 +184,12 @@ export class PhotoView extends Component {
 					<canvas ref=${this.canvas}></canvas>
 				</div>
 				${mark && html`<span class="mark" style=${{ left: `${mark[0] * 100}%`, top: `${mark[1] * 100}%` }}>${lit}</span>`}
-				${names.length > 0 &&
-				html`<span class=${`names ${at[0] > 0.6 ? "left" : ""}`} style=${{ left: `${at[0] * 100}%`, top: `${at[1] * 100}%` }}>
+				${
+					names.length > 0 &&
+					html`<span class=${`names ${at[0] > 0.6 ? "left" : ""}`} style=${{ left: `${at[0] * 100}%`, top: `${at[1] * 100}%` }}>
 					${names.map((name) => html`<span key=${name}>${name}</span>`)}
-				</span>`}
+				</span>`
+				}
 			</figure>
 		`;
 	}
@@ -211,11 +222,13 @@ export class PhotoView extends Component {
 								</tr>
 							`,
 						)}
-						${rest.length > 0 &&
-						html`<tr class="rest">
+						${
+							rest.length > 0 &&
+							html`<tr class="rest">
 							<th scope="row" colspan="3">${rest.length} more ${rest.length === 1 ? "word" : "words"}</th>
 							<td>${rest.reduce((sum, { product }) => sum + product, 0).toFixed(3)}</td>
-						</tr>`}
+						</tr>`
+						}
 					</tbody>
 					<tfoot>
 						<tr><th scope="row" colspan="3">score</th><td>${total.toFixed(3)}</td></tr>
@@ -242,7 +255,13 @@ export class PhotoView extends Component {
 		const fact = (name, value) => value && html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`;
 		return html`
 			<dl>
-				${captions.length > 0 && fact("captions", captions.map((text, place) => html`<p key=${place}>${text}</p>`))}
+				${
+					captions.length > 0 &&
+					fact(
+						"captions",
+						captions.map((text, place) => html`<p key=${place}>${text}</p>`),
+					)
+				}
 				${fact("keywords", keywords.join(", "))}
 				${fact("camera", camera)}
 				<div><dt>file</dt><dd class="path"><bdi ref=${this.path}>${path}</bdi></dd></div>
@@ -264,19 +283,24 @@ export class PhotoView extends Component {
 					<p class="note" role="status">${note}</p>
 				</div>
 				<aside tabindex="-1">
-					${photo &&
-					html`
+					${
+						photo &&
+						html`
 						${this.about(photo)}
-						${hasWords && words.length > 0 &&
-						html`<${Cloud} words=${words} terms=${answer?.terms ?? {}} lit=${word ?? pinned} pinned=${pinned}
-							named=${names} onPoint=${this.point} onPin=${this.pin} />`}
+						${
+							hasWords &&
+							words.length > 0 &&
+							html`<${Cloud} words=${words} terms=${answer?.terms ?? {}} lit=${word ?? pinned} pinned=${pinned}
+							named=${names} onPoint=${this.point} onPin=${this.pin} />`
+						}
 						<p class="actions">
 							<a class="button" href=${likeAddress} onClick=${onLike}>similar photos</a>
 							<button onClick=${async () => this.setState({ note: (await copy(photo.path, this.path.current)) ? "path copied" : "select the path below to copy it" })}>copy path</button>
 							<a class="button" href=${original(photoKey)} target="_blank" rel="noopener">open original</a>
 						</p>
 						${this.score(photo)} ${this.facts(photo)}
-					`}
+					`
+					}
 				</aside>
 			</dialog>
 		`;

@@ -67,12 +67,17 @@ export class Results {
 				this.cut ??= this.keys.length;
 				const words = Object.entries(hit.words ?? {});
 				this.together = Math.max(this.together, words.length);
-				for (const [word, share] of words)
-					this.below.set(word, (this.below.get(word) ?? 0) + share);
+				for (const [word, share] of words) this.below.set(word, (this.below.get(word) ?? 0) + share);
 			}
 			this.keys.push(hit.key);
 			this.ratios.push(hit.width && hit.height ? hit.width / hit.height : 0);
-			light.push({ id: hit.id, version: hit.version, score: hit.score, words: Object.entries(hit.words ?? {}), taken: hit.taken });
+			light.push({
+				id: hit.id,
+				version: hit.version,
+				score: hit.score,
+				words: Object.entries(hit.words ?? {}),
+				taken: hit.taken,
+			});
 		}
 		if (hits.length) this.pages.push({ start, end: start + hits.length, hits: light, packed: null });
 		if (this.pages.length > OPEN) this.pack(this.pages[this.pages.length - OPEN]);

@@ -31,7 +31,7 @@ export class SearchBar extends Component {
 		this.props.onSearch(this.state.text.trim());
 	};
 
-	render({ query, pictureUrl, words, onPicture, onHome }, { text }) {
+	render({ query, pictureUrl, onPicture, onHome }, { text }) {
 		const like = query.like && { url: thumbnail(query.like, 64), what: "similar to this photo" };
 		const picture = (query.picture || query.terms) && { url: pictureUrl, what: "like this picture" };
 		const given = like || picture;
@@ -39,11 +39,13 @@ export class SearchBar extends Component {
 			<form class="search" role="search" action="./" onSubmit=${this.submit}>
 				<a class="home" href="./" onClick=${onHome} aria-label="LexLIP: start again"><b>Lex</b>LIP</a>
 				<div class="field">
-					${given &&
-					html`<span class="given">
+					${
+						given &&
+						html`<span class="given">
 						${given.url && html`<img src=${given.url} alt="" />`}<span>${given.what}</span>
 						<button type="button" class="close" aria-label="search without it" onClick=${onHome}>×</button>
-					</span>`}
+					</span>`
+					}
 					<input ref=${this.field} type="search" name="q" aria-label="what to find"
 						placeholder=${given ? "or a sentence" : "what is on the photo"} autocomplete="off"
 						enterkeyhint="search" value=${text}

@@ -42,15 +42,20 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome
 						<button class="link" onClick=${() => onText(phrase)}>Read it as text</button>
 					</li>`,
 				)}
-				${without.filter((word) => !negated.includes(word)).map(
-					(word) => html`<li key=${word}>
+				${without
+					.filter((word) => !negated.includes(word))
+					.map(
+						(word) => html`<li key=${word}>
 						Photos that show “${word}” are left out.${" "}
 						<button class="link" onClick=${() => onPutBack(word)}>Let them in</button>
 					</li>`,
-				)}
-				${filtered && html`<li>${unmet ? sentence(unmet) : "Dates, a folder or captions narrow the search."}${" "}
+					)}
+				${
+					filtered &&
+					html`<li>${unmet ? sentence(unmet) : "Dates, a folder or captions narrow the search."}${" "}
 					<button class="link" onClick=${onUnfilter}>Search all photos</button>
-				</li>`}
+				</li>`
+				}
 				${!unknown.length && !without.length && !filtered && html`<li>Try other words, or fewer.</li>`}
 			</ul>
 			<p><button class="link" onClick=${onHome}>See what these photos show</button></p>
@@ -65,9 +70,13 @@ export function Lines({ gone, problem, update, changed, onAgain }) {
 			${gone && html`<p class="wrong">The server does not answer. What was found stays here; trying again …</p>`}
 			${problem && html`<p class="wrong">${problem}</p>`}
 			${update?.running && html`<p>${updateText(update)}</p>`}
-			${changed && !update?.running && html`<p>
+			${
+				changed &&
+				!update?.running &&
+				html`<p>
 				The photos have changed.${" "}<button class="link" onClick=${onAgain}>Search again</button>
-			</p>`}
+			</p>`
+			}
 		</div>
 	`;
 }

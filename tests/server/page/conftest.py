@@ -18,7 +18,7 @@ HEIGHTS = {360: 740, 768: 1024, 1440: 900}
 Visit = Callable[..., Page]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")  # a session's would keep its event loop running in tests elsewhere
 def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -15,6 +15,7 @@ from tests.server.page.test_search import asked, until
 
 Visit = Callable[..., Page]
 
+SERIOUS = ("serious", "critical")
 VIEWS = {
     "welcome": "",
     "hits": "?q=dog+snow+xylophone&adjust=-beach&adjust=snow%5E2&adjust=play%5E0",
@@ -49,7 +50,7 @@ def test_axe_finds_nothing_serious(
         found += [
             (view, violation["id"], node["html"], node["failureSummary"])
             for violation in violations
-            if violation["impact"] in ("serious", "critical")
+            if violation["impact"] in SERIOUS
             for node in violation["nodes"]
         ]
     assert not found

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, expect
 
 from lexlip.cli.demo import PHOTOS
 from tests.conftest import ROOT
 from tests.server.page.conftest import HEIGHTS
+from tests.server.page.test_accessibility import SERIOUS
 from tests.server.page.test_photo import brightness
 from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, shown, until
 
@@ -239,16 +243,48 @@ def test_an_index_of_captions(visit: Visit, photos: Path) -> None:
     shutil.rmtree(folder)
 
 
-def test_the_api_s_own_page_works_offline(index: Path, visit: Visit) -> None:
-    with started(index) as address:
-        page = visit(f"{address}docs")
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.reload()
-        expect(page.locator(".opblock")).to_have_count(14)
-        page.locator(".opblock-summary-path", has_text="/api/health").click()
-        page.get_by_role("button", name="Try it out").click()
-        page.get_by_role("button", name="Execute").click()
-        expect(page.locator(".live-responses-table .response-col_status").nth(1)).to_contain_text("200")
-        assert asked
-        assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+def asked_by_curl(page: Page, command: str) -> APIResponse:
+    """Ask what a command of curl asks."""
+    parser = ArgumentParser()
+    parser.add_argument("url")
+    for option in ("-o", "-H", "-d", "--data-binary"):
+        parser.add_argument(option)
+    given = parser.parse_args(shlex.split(command.removeprefix("curl ")))
+    headers = dict([given.H.split(": ")]) if given.H else {}
+    data = (
+        (PHOTOS / given.data_binary.replace("@photo", "coffee")).read_bytes()
+        if given.data_binary
+        else given.d
+    )
+    return page.request.fetch(given.url, method="POST" if data else "GET", data=data, headers=headers)
+
+
+@pytest.mark.parametrize("width", HEIGHTS)
+def test_the_api_s_own_page(visit: Visit, real: str, width: int) -> None:
+    page = visit(f"{real}docs", width)
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url))
+    page.reload()
+    calls = page.request.get(f"{real}api/openapi.json").json()["paths"]
+    expect(page.locator("nav a")).to_have_count(sum(map(len, calls.values())))
+    assert loaded
+    assert [url for url in loaded if not url.startswith(real)] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    serious = [found for found in Axe().run(page).response["violations"] if found["impact"] in SERIOUS]
+    assert not serious
+
+    said = page.locator("#get-api-search").inner_text()
+    for text in (
+        "from 1, default 50",
+        "Hits of one answer.",
+        "hits[].score",
+        "object of number",
+        "Problems: 4",
+    ):
+        assert text in said
+    examples = "\n".join(page.locator("section pre").all_inner_texts()).splitlines()
+    assert len(examples) == page.locator("nav a").count() + 1  # a photo is searched by words, or by a picture
+    answers = {command: asked_by_curl(page, command).status for command in examples}
+    assert {command for command, status in answers.items() if status not in (200, 202)} == set()
+    page.locator("nav a", has_text="/api/words").click()
+    expect(page.locator("#get-api-words")).to_be_in_viewport()

@@ -143,7 +143,7 @@ def _anserini_jars() -> list[Path]:
 
 @functools.cache
 def lucene_version() -> str:
-    """Return the version of the Lucene that is used, such as "10.5.0".
+    """Return the version of the Lucene that is used, such as "10.5.2".
 
     Raises:
         NoJar: there is no jar, or it is damaged or too old to say.

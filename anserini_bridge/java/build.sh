@@ -1,7 +1,8 @@
 #!/bin/sh
 # Compiles the Java sources into the jar that ships with the package:
-#     build.sh ANSERINI_JAR OUTPUT.jar [JAVAC]
-# The jar that ships is built by javac 17 with the jar of pyserini 1.6.0 (Lucene 9); it runs on Lucene 10 too.
+#     build.sh LUCENE_JAR OUTPUT.jar [JAVAC]
+# The jar that ships is built by javac 17 with Lucene 9 (lucene-core 9.12.3, or the jar of pyserini 1.6.0); it runs on
+# Lucene 10 too.
 # The same sources always give the same bytes: sorted entries, fixed dates, no manifest, no compression.
 set -eu
 javac=$(readlink -f "$(command -v "${3:-javac}")")

@@ -18,13 +18,7 @@ final class Batch implements Callable<Void> {
   private final byte[][][] ids;
   private final AtomicInteger next = new AtomicInteger();
 
-  Batch(
-      Snapshot snapshot,
-      Queue<Query> idle,
-      Queries queries,
-      int k,
-      double alpha,
-      DocumentSet allowed) {
+  Batch(Snapshot snapshot, Queue<Query> idle, Queries queries, int k, double alpha, DocumentSet allowed) {
     this.snapshot = snapshot;
     this.idle = idle;
     this.queries = queries;

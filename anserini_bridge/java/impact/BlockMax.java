@@ -18,7 +18,8 @@ import java.util.Arrays;
 final class BlockMax {
   private static final int FIRST = 4; // groups that are searched first, to find good scores early
   private static final double GOOD = 0.5; // of their highest bound: blocks above are scored
-  private static final int SHORT = 64; // postings added in the time one block is looked up; at least Postings.MANY
+  private static final int SHORT =
+      64; // postings added in the time one block is looked up; at least Postings.MANY
   private static final int TERMS = 3; // added between two checks of the bounds
   private static final int PART = 1024; // quads whose largest weights are fetched ahead
   private static final int LOOK_UP = 12; // postings that are added in the time one is looked up
@@ -51,8 +52,7 @@ final class BlockMax {
    * @param boosts the terms' weights in the query; the sum of the terms' bounds must fit into an int
    * @param alpha 1 is exact; bounds are multiplied by a lower value, so that more is skipped
    */
-  void search(
-      Documents documents, Postings[] terms, int[] boosts, int count, TopK best, double alpha) {
+  void search(Documents documents, Postings[] terms, int[] boosts, int count, TopK best, double alpha) {
     this.documents = documents;
     this.terms = terms;
     this.boosts = boosts;
@@ -284,11 +284,8 @@ final class BlockMax {
     long blocks = 0;
     for (int i = Postings.QUADS - 1; i >= 0; i--) {
       int quad = group * Postings.QUADS + i;
-      int open =
-          (least - a[quad]) >>> 31
-              | (least - b[quad]) >>> 31 << 1
-              | (least - c[quad]) >>> 31 << 2
-              | (least - d[quad]) >>> 31 << 3;
+      int open = (least - a[quad]) >>> 31 | (least - b[quad]) >>> 31 << 1 | (least - c[quad]) >>> 31 << 2
+          | (least - d[quad]) >>> 31 << 3;
       blocks = blocks << 4 | open;
     }
     return blocks;
@@ -414,11 +411,8 @@ final class BlockMax {
     long open = 0;
     for (long left = blocks; left != 0; left &= left - 1) {
       int block = Long.numberOfTrailingZeros(left);
-      strips[block] &=
-          (reaches(block * 4) ? 1 : 0)
-              | (reaches(block * 4 + 1) ? 2 : 0)
-              | (reaches(block * 4 + 2) ? 4 : 0)
-              | (reaches(block * 4 + 3) ? 8 : 0);
+      strips[block] &= (reaches(block * 4) ? 1 : 0) | (reaches(block * 4 + 1) ? 2 : 0)
+          | (reaches(block * 4 + 2) ? 4 : 0) | (reaches(block * 4 + 3) ? 8 : 0);
       if (strips[block] != 0) {
         open |= 1L << block;
       }
@@ -443,9 +437,8 @@ final class BlockMax {
       raiseStripBounds(block, (int) record, -boosts[number] * term.step);
       int counts = (int) (record >>> 44);
       // a byte for each strip: number of the block's postings up to the strip's end
-      long ends =
-          (counts & 31 | (counts & 31 << 5) << 3 | (counts & 31 << 10) << 6 | (counts >>> 15) << 24)
-              * 0x01010101L;
+      long ends = (counts & 31 | (counts & 31 << 5) << 3 | (counts & 31 << 10) << 6 | (counts >>> 15) << 24)
+          * 0x01010101L;
       int first = term.start(group) + (int) (record >>> 32 & 0xfff);
       int low = Integer.numberOfTrailingZeros(strips[block]);
       int high = 31 - Integer.numberOfLeadingZeros(strips[block]);

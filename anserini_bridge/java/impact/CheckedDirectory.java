@@ -39,8 +39,7 @@ public final class CheckedDirectory extends FilterDirectory {
   }
 
   /** The user data that a writer's next commit needs for large files; of those in one before, the same. */
-  static Map<String, String> sums(IndexWriter writer, Map<String, String> before)
-      throws IOException {
+  static Map<String, String> sums(IndexWriter writer, Map<String, String> before) throws IOException {
     Map<String, String> data = new HashMap<>();
     try (DirectoryReader all = DirectoryReader.open(writer)) {
       for (LeafReaderContext leaf : all.leaves()) {
@@ -61,10 +60,9 @@ public final class CheckedDirectory extends FilterDirectory {
 
   /** Adds the checksums to the newest commit of an index that another writer has made. */
   public static void addSums(byte[] path) throws IOException {
-    IndexWriterConfig config =
-        new IndexWriterConfig()
-            .setOpenMode(IndexWriterConfig.OpenMode.APPEND)
-            .setMergePolicy(NoMergePolicy.INSTANCE);
+    IndexWriterConfig config = new IndexWriterConfig()
+                                   .setOpenMode(IndexWriterConfig.OpenMode.APPEND)
+                                   .setMergePolicy(NoMergePolicy.INSTANCE);
     try (Directory directory = FSDirectory.open(Packed.path(path));
         IndexWriter writer = new IndexWriter(directory, config)) {
       Map<String, String> data = sums(writer, Map.of());
@@ -77,20 +75,17 @@ public final class CheckedDirectory extends FilterDirectory {
   /** A commit, see Commits.find, whose checksums are known from now on. */
   IndexCommit find(String name) throws IOException {
     IndexCommit commit = Commits.find(this, name);
-    commit
-        .getUserData()
-        .forEach(
-            (key, text) -> {
-              if (key.startsWith(SUMS)) {
-                sums.put(key.substring(SUMS.length()), Blocks.read(text));
-              }
-            });
+    commit.getUserData().forEach((key, text) -> {
+      if (key.startsWith(SUMS)) {
+        sums.put(key.substring(SUMS.length()), Blocks.read(text));
+      }
+    });
     return commit;
   }
 
   /** Lets Anserini's searcher, whose class javac 17 cannot read, read an index through this. */
-  public static void open(Object searcher, byte[] path)
-      throws IOException, ReflectiveOperationException {
+  @SuppressWarnings("resource") // the searcher closes it
+  public static void open(Object searcher, byte[] path) throws IOException, ReflectiveOperationException {
     Field reader = searcher.getClass().getDeclaredField("reader");
     reader.setAccessible(true);
     ((IndexReader) reader.get(searcher)).close();

@@ -152,8 +152,7 @@ final class Clustering {
    */
   private int halve(int from, int to, float[] toward, float[] away) {
     boolean coarse = to - from > Postings.GROUP;
-    int unit =
-        coarse ? Postings.GROUP : to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
+    int unit = coarse ? Postings.GROUP : to - from > Postings.BLOCK ? Postings.BLOCK : Postings.STRIP;
     int middle = from + ((to - from + unit - 1) / unit + 1) / 2 * unit;
     int step = Math.max(1, (to - from) / (coarse ? COARSE_SAMPLE : SAMPLE));
     int sampled = (to - from) / step;

@@ -24,20 +24,17 @@ public final class DocumentSet {
       throw new IllegalArgumentException("the set is of another state of the index");
     }
     state = state(snapshot);
-    ByteBuffer bytes =
-        ByteBuffer.allocate(allowed.length + 2 * Long.BYTES) // zeros for the last segment's end
-            .order(ByteOrder.LITTLE_ENDIAN)
-            .put(0, allowed);
-    List<Part> parts =
-        snapshot.segments.stream()
-            .map(segment -> new Part(segment, bits(bytes, segment)))
-            .sorted(Snapshot.LARGE_FIRST)
-            .toList();
+    ByteBuffer bytes = ByteBuffer
+                           .allocate(allowed.length + 2 * Long.BYTES) // zeros for the last segment's end
+                           .order(ByteOrder.LITTLE_ENDIAN)
+                           .put(0, allowed);
+    List<Part> parts = snapshot.segments.stream()
+                           .map(segment -> new Part(segment, bits(bytes, segment)))
+                           .sorted(Snapshot.LARGE_FIRST)
+                           .toList();
     long count = parts.stream().mapToLong(part -> part.allowedCount).sum();
-    documents =
-        forMany && count <= MOST * snapshot.reader.maxDoc()
-            ? List.of(snapshot.select(parts))
-            : List.copyOf(parts);
+    documents = forMany && count <= MOST * snapshot.reader.maxDoc() ? List.of(snapshot.select(parts))
+                                                                    : List.copyOf(parts);
   }
 
   private static long[] bits(ByteBuffer bytes, Segment segment) {
@@ -78,9 +75,7 @@ public final class DocumentSet {
           continue;
         }
         PostingsEnum postings = term.postings(null, PostingsEnum.NONE);
-        for (int doc = postings.nextDoc();
-            doc != PostingsEnum.NO_MORE_DOCS;
-            doc = postings.nextDoc()) {
+        for (int doc = postings.nextDoc(); doc != PostingsEnum.NO_MORE_DOCS; doc = postings.nextDoc()) {
           int number = segment.docBase + doc;
           bits[number >>> 3] |= (byte) (1 << (number & 7));
         }

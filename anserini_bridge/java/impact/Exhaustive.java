@@ -29,9 +29,7 @@ final class Exhaustive {
         boosts[count++] = queries.weight(i);
       }
     }
-    for (int from = nearest(postings, count);
-        from < part.count;
-        from = nearest(postings, count)) {
+    for (int from = nearest(postings, count); from < part.count; from = nearest(postings, count)) {
       int to = Math.min(part.count, from + WINDOW);
       for (int i = 0; i < count; i++) {
         add(postings[i], boosts[i], from, to);

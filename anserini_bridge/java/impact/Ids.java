@@ -37,9 +37,7 @@ final class Ids {
           continue;
         }
         postings = term.postings(postings, PostingsEnum.NONE);
-        for (int doc = postings.nextDoc();
-            doc != PostingsEnum.NO_MORE_DOCS;
-            doc = postings.nextDoc()) {
+        for (int doc = postings.nextDoc(); doc != PostingsEnum.NO_MORE_DOCS; doc = postings.nextDoc()) {
           if (live == null || live.get(doc)) {
             documents[i] = leaf.docBase + doc;
           }

@@ -55,8 +55,7 @@ public final class Integrity {
   }
 
   /** A directory for reading, whose only commit is one of another directory without some segments. */
-  static Directory without(CheckedDirectory directory, String commit, String names)
-      throws IOException {
+  static Directory without(CheckedDirectory directory, String commit, String names) throws IOException {
     directory.find(commit);
     Directory memory = new ByteBuffersDirectory();
     commitWithout(directory, commit, names, memory);
@@ -64,8 +63,7 @@ public final class Integrity {
   }
 
   /** Writes a commit without some segments, as the next one; returns its name. */
-  static String commitWithout(Directory from, String commit, String names, Directory to)
-      throws IOException {
+  static String commitWithout(Directory from, String commit, String names, Directory to) throws IOException {
     Set<String> leftOut = Set.of(names.split(" "));
     SegmentInfos segments = read(from, commit);
     for (SegmentCommitInfo segment : List.copyOf(segments.asList())) {
@@ -79,8 +77,7 @@ public final class Integrity {
   }
 
   private static SegmentInfos read(Directory directory, String commit) throws IOException {
-    String name =
-        commit.isEmpty() ? SegmentInfos.getLastCommitSegmentsFileName(directory) : commit;
+    String name = commit.isEmpty() ? SegmentInfos.getLastCommitSegmentsFileName(directory) : commit;
     if (name == null) {
       throw new NoSuchFileException("segments");
     }

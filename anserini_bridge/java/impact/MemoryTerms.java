@@ -26,11 +26,7 @@ final class MemoryTerms extends Terms {
    *     field without frequencies
    */
   MemoryTerms(
-      IntFunction<BytesRef> term,
-      int[] starts,
-      int[] postings,
-      int shift,
-      IntBinaryOperator frequency) {
+      IntFunction<BytesRef> term, int[] starts, int[] postings, int shift, IntBinaryOperator frequency) {
     this.term = term;
     this.starts = starts;
     this.postings = postings;

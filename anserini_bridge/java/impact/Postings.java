@@ -234,9 +234,8 @@ final class Postings {
 
   /** The highest score that the term can add at this query weight; capped just above the largest int. */
   long bound(int boost) {
-    return boost > Integer.MAX_VALUE / ((long) step * STEPS)
-        ? Integer.MAX_VALUE + 1L
-        : (long) boost * step * STEPS;
+    return boost > Integer.MAX_VALUE / ((long) step * STEPS) ? Integer.MAX_VALUE + 1L
+                                                             : (long) boost * step * STEPS;
   }
 
   long bytes() {

@@ -15,13 +15,7 @@ final class Query {
    * @param alpha see BlockMax
    * @param allowed the documents that may be found; null: all
    */
-  TopK search(
-      Snapshot snapshot,
-      Queries queries,
-      int row,
-      int k,
-      double alpha,
-      DocumentSet allowed)
+  TopK search(Snapshot snapshot, Queries queries, int row, int k, double alpha, DocumentSet allowed)
       throws IOException {
     int start = queries.start(row);
     int end = queries.end(row);

@@ -34,8 +34,7 @@ final class RowsReader extends FilterLeafReader {
   private final int[] sortedWords;
   private final FieldInfo idField;
 
-  private RowsReader(
-      LeafReader template, Rows rows, int[] documents, BytesRef[] words, int[] sortedWords) {
+  private RowsReader(LeafReader template, Rows rows, int[] documents, BytesRef[] words, int[] sortedWords) {
     super(template);
     this.rows = rows;
     this.documents = documents;
@@ -70,9 +69,8 @@ final class RowsReader extends FilterLeafReader {
    * @param documents the row of each document
    * @param sortedWords the numbers of the words, sorted by the words' bytes
    */
-  static CodecReader of(
-      DirectoryReader template, Rows rows, int[] documents, BytesRef[] words, int[] sortedWords)
-      throws IOException {
+  static CodecReader of(DirectoryReader template, Rows rows, int[] documents, BytesRef[] words,
+      int[] sortedWords) throws IOException {
     LeafReader leaf = template.leaves().get(0).reader();
     return SlowCodecReaderWrapper.wrap(new RowsReader(leaf, rows, documents, words, sortedWords));
   }
@@ -132,15 +130,9 @@ final class RowsReader extends FilterLeafReader {
       }
     }
     return new MemoryTerms(
-        i -> words[used[i]],
-        Arrays.copyOf(starts, count + 1),
-        columns,
-        weightBits,
-        (i, posting) -> {
+        i -> words[used[i]], Arrays.copyOf(starts, count + 1), columns, weightBits, (i, posting) -> {
           int weight = columns[posting] & most;
-          return weight < most
-              ? weight
-              : rows.weight(documents[columns[posting] >>> weightBits], used[i]);
+          return weight < most ? weight : rows.weight(documents[columns[posting] >>> weightBits], used[i]);
         });
   }
 

@@ -16,7 +16,7 @@ final class Runs {
   private int[] blocks = new int[64];
 
   /** The sum of what was fetched: not used, but it keeps the compiler from removing the reads. */
-  private int fetched;
+  @SuppressWarnings("unused") private int fetched;
 
   /** Starts to fetch array[from:to]: reads from each cache line, without waiting in between. */
   void fetch(int[] array, int from, int to) {

@@ -38,20 +38,17 @@ public final class Searcher {
   private volatile Snapshot snapshot;
 
   /** Opens a commit, see Commits.find, without some segments, whose names have blanks in between. */
-  public Searcher(
-      byte[] path, byte[] commit, byte[] wordBlock, byte[] wordEnds, byte[] leftOut)
+  public Searcher(byte[] path, byte[] commit, byte[] wordBlock, byte[] wordEnds, byte[] leftOut)
       throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
     String named = Packed.string(commit);
     files = new CheckedDirectory(Packed.path(path));
-    directory =
-        leftOut.length == 0 ? files : Integrity.without(files, named, Packed.string(leftOut));
+    directory = leftOut.length == 0 ? files : Integrity.without(files, named, Packed.string(leftOut));
     memory = new Memory(Runtime.getRuntime().maxMemory() / 2);
     idle = new ConcurrentLinkedQueue<>();
     held = false;
     DirectoryReader reader =
-        DirectoryReader.open(
-            leftOut.length == 0 ? files.find(named) : Commits.find(directory, ""));
+        DirectoryReader.open(leftOut.length == 0 ? files.find(named) : Commits.find(directory, ""));
     snapshot = new Snapshot(reader, null, words, memory);
   }
 
@@ -77,9 +74,7 @@ public final class Searcher {
   public static long[] counts(Searcher searcher) throws IOException {
     DirectoryReader current = searcher.acquire().reader;
     try {
-      return new long[] {
-        current.numDocs(), current.getSumDocFreq(Writer.CONTENTS), current.maxDoc()
-      };
+      return new long[] {current.numDocs(), current.getSumDocFreq(Writer.CONTENTS), current.maxDoc()};
     } finally {
       current.decRef();
     }
@@ -106,9 +101,7 @@ public final class Searcher {
 
   private synchronized boolean moveTo(byte[] commit) throws IOException {
     Snapshot old = snapshot;
-    DirectoryReader newer =
-        DirectoryReader.openIfChanged(
-            old.reader, files.find(Packed.string(commit)));
+    DirectoryReader newer = DirectoryReader.openIfChanged(old.reader, files.find(Packed.string(commit)));
     if (newer == null) {
       return false;
     }
@@ -127,8 +120,7 @@ public final class Searcher {
   }
 
   /** The number of the live document with each id, or -1. */
-  public static int[] find(Searcher searcher, byte[] idBlock, byte[] idEnds)
-      throws IOException {
+  public static int[] find(Searcher searcher, byte[] idBlock, byte[] idEnds) throws IOException {
     DirectoryReader current = searcher.acquire().reader;
     try {
       return Ids.find(current, Packed.strings(idBlock, idEnds));
@@ -148,8 +140,7 @@ public final class Searcher {
   }
 
   /** The documents that one search or many may find, from a bit each; see DocumentSet. */
-  public static DocumentSet allow(Searcher searcher, byte[] allowed, boolean forMany)
-      throws IOException {
+  public static DocumentSet allow(Searcher searcher, byte[] allowed, boolean forMany) throws IOException {
     Snapshot current = searcher.acquire();
     try {
       return new DocumentSet(current, allowed, forMany);
@@ -185,15 +176,8 @@ public final class Searcher {
    * @return number of hits of each query (int32), then for all hits the scores (int64), the ends of the
    *     ids in the block (int32), and the block of ids (UTF-8); nothing if the queries are no valid matrix
    */
-  public static byte[] search(
-      Searcher searcher,
-      byte[] packed,
-      int count,
-      int k,
-      int threads,
-      double alpha,
-      DocumentSet allowed)
-      throws Exception {
+  public static byte[] search(Searcher searcher, byte[] packed, int count, int k, int threads, double alpha,
+      DocumentSet allowed) throws Exception {
     Queries queries = Queries.read(packed, count, searcher.words.length);
     if (queries == null) {
       return new byte[0];
@@ -240,9 +224,8 @@ public final class Searcher {
     return bytes.array();
   }
 
-  private void leafWeights(
-      LeafReaderContext leaf, int[] rows, int[] documents, int[] terms, IntsRefBuilder out)
-      throws IOException {
+  private void leafWeights(LeafReaderContext leaf, int[] rows, int[] documents, int[] terms,
+      IntsRefBuilder out) throws IOException {
     Terms contents = leaf.reader().terms(Writer.CONTENTS);
     if (contents == null) {
       return;

@@ -14,8 +14,7 @@ import org.apache.lucene.util.BytesRef;
 final class SegmentRows {
   /** Receives the rows. */
   interface Sink {
-    void add(BytesRef id, long order, int[] terms, int[] weights, int from, int to)
-        throws Exception;
+    void add(BytesRef id, long order, int[] terms, int[] weights, int from, int to) throws Exception;
   }
 
   private SegmentRows() {}
@@ -39,23 +38,16 @@ final class SegmentRows {
       int[] rowTerms = new int[ends[to - from]];
       int[] rowWeights = new int[ends[to - from]];
       int[] next = ends.clone();
-      scan(
-          terms,
-          words,
-          sortedWords,
-          from,
-          to,
-          (row, word, weight) -> {
-            rowTerms[next[row]] = word;
-            rowWeights[next[row]++] = weight;
-          });
+      scan(terms, words, sortedWords, from, to, (row, word, weight) -> {
+        rowTerms[next[row]] = word;
+        rowWeights[next[row]++] = weight;
+      });
       for (int document = from; document < to; document++) {
         if (live == null || live.get(document)) {
           ids.advanceExact(document);
           orders.advanceExact(document);
           int row = document - from;
-          sink.add(
-              ids.binaryValue(), orders.longValue(), rowTerms, rowWeights, ends[row], ends[row + 1]);
+          sink.add(ids.binaryValue(), orders.longValue(), rowTerms, rowWeights, ends[row], ends[row + 1]);
         }
       }
     }
@@ -71,9 +63,8 @@ final class SegmentRows {
     void take(int row, int word, int weight);
   }
 
-  private static void scan(
-      Terms terms, BytesRef[] words, int[] sortedWords, int from, int to, Posting posting)
-      throws IOException {
+  private static void scan(Terms terms, BytesRef[] words, int[] sortedWords, int from, int to,
+      Posting posting) throws IOException {
     if (terms == null) {
       return;
     }

@@ -65,12 +65,9 @@ final class Selection extends Documents {
         column.add(all, parts.get(i), before[i]);
       }
     }
-    return column.size == 0
-        ? Postings.NONE
-        : new Postings(
-            Arrays.copyOf(column.documents, column.size),
-            Arrays.copyOf(column.weights, column.size),
-            count);
+    return column.size == 0 ? Postings.NONE
+                            : new Postings(Arrays.copyOf(column.documents, column.size),
+                                  Arrays.copyOf(column.weights, column.size), count);
   }
 
   /** A word's postings. */

@@ -15,7 +15,7 @@ final class Snapshot {
   private static final int SMALL = 8; // times smaller than the largest segment: searched with others
 
   /** A search first finds good scores in large ones, which lets it skip most of the others. */
-  static final Comparator<Documents> LARGE_FIRST = Comparator.comparingInt(some -> -some.count);
+  static final Comparator<Documents> LARGE_FIRST = Comparator.comparingInt(some -> - some.count);
 
   final DirectoryReader reader;
   final List<Segment> segments = new ArrayList<>(); // by their documents' numbers

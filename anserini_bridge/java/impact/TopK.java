@@ -124,8 +124,7 @@ final class TopK {
 
   private boolean better(long score, int document, long otherScore, int otherDocument) {
     return score > otherScore
-        || score == otherScore
-            && document != otherDocument
-            && snapshot.order(document) < snapshot.order(otherDocument);
+        || score == otherScore && document != otherDocument
+        && snapshot.order(document) < snapshot.order(otherDocument);
   }
 }

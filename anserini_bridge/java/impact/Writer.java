@@ -45,13 +45,12 @@ public final class Writer {
   private final long memory; // bytes of a segment that is written, and of the rows of the next
   private final Directory directory;
   private final Commits commits;
-  private final ConcurrentMergeScheduler merging =
-      new ConcurrentMergeScheduler() {
-        @Override
-        protected void handleMergeException(Throwable exc) {
-          // its thread would print it; segments that could not be merged stay as they are
-        }
-      };
+  private final ConcurrentMergeScheduler merging = new ConcurrentMergeScheduler() {
+    @Override
+    protected void handleMergeException(Throwable exc) {
+      // its thread would print it; segments that could not be merged stay as they are
+    }
+  };
   private final IndexWriter lucene;
   private final DirectoryReader before; // the index before this session; null for a new one
   private final DirectoryReader template;
@@ -64,16 +63,8 @@ public final class Writer {
    *
    * @param leftOut names of segments that the next commit will not have, with blanks in between
    */
-  public Writer(
-      byte[] path,
-      byte[] named,
-      byte[] wordBlock,
-      byte[] wordEnds,
-      boolean create,
-      boolean reorder,
-      double memoryMb,
-      byte[] leftOut)
-      throws IOException {
+  public Writer(byte[] path, byte[] named, byte[] wordBlock, byte[] wordEnds, boolean create, boolean reorder,
+      double memoryMb, byte[] leftOut) throws IOException {
     words = Packed.strings(wordBlock, wordEnds);
     sortedWords = Packed.sorted(words);
     this.reorder = reorder;
@@ -84,21 +75,17 @@ public final class Writer {
     IndexCommit start = old;
     if (leftOut.length > 0) {
       String fewer =
-          Integrity.commitWithout(
-              directory, old.getSegmentsFileName(), Packed.string(leftOut), directory);
+          Integrity.commitWithout(directory, old.getSegmentsFileName(), Packed.string(leftOut), directory);
       start = Commits.find(directory, fewer);
     }
     before = create ? null : DirectoryReader.open(start);
     int major = Version.LATEST.major;
     if (!create) { // Lucene only merges segments of the same major version
-      major =
-          SegmentInfos.readCommit(directory, start.getSegmentsFileName())
-              .getIndexCreatedVersionMajor();
+      major = SegmentInfos.readCommit(directory, start.getSegmentsFileName()).getIndexCreatedVersionMajor();
     }
     template = RowsReader.template(major);
     IndexWriterConfig config = new IndexWriterConfig();
-    config.setOpenMode(
-        create ? IndexWriterConfig.OpenMode.CREATE : IndexWriterConfig.OpenMode.APPEND);
+    config.setOpenMode(create ? IndexWriterConfig.OpenMode.CREATE : IndexWriterConfig.OpenMode.APPEND);
     LogByteSizeMergePolicy merges = new LogByteSizeMergePolicy(); // of neighbours: keeps clusters
     merges.setNoCFSRatio(0); // otherwise a single segment is written twice
     config.setMergePolicy(merges);
@@ -114,15 +101,8 @@ public final class Writer {
   }
 
   /** Adds a document per row; with replace, documents with the same ids are deleted, but see flush. */
-  public static void write(
-      Writer writer,
-      byte[] idBlock,
-      byte[] idEnds,
-      byte[] indptr,
-      byte[] indices,
-      byte[] weights,
-      boolean replace)
-      throws Exception {
+  public static void write(Writer writer, byte[] idBlock, byte[] idEnds, byte[] indptr, byte[] indices,
+      byte[] weights, boolean replace) throws Exception {
     BytesRef[] ids = Packed.strings(idBlock, idEnds);
     int[] starts = Packed.ints(indptr);
     int[] terms = Packed.ints(indices);
@@ -148,9 +128,7 @@ public final class Writer {
 
   /** The document number of each id when the index was opened, or -1; empty for a new index. */
   public static int[] find(Writer writer, byte[] idBlock, byte[] idEnds) throws IOException {
-    return writer.before == null
-        ? new int[0]
-        : Ids.find(writer.before, Packed.strings(idBlock, idEnds));
+    return writer.before == null ? new int[0] : Ids.find(writer.before, Packed.strings(idBlock, idEnds));
   }
 
   /** Rewrites all documents, without the deleted ones. */
@@ -170,11 +148,11 @@ public final class Writer {
    */
   private static void join(Writer writer) throws Exception {
     try (DirectoryReader all = DirectoryReader.open(writer.lucene)) {
-      List<LeafReader> segments =
-          all.leaves().stream()
-              .map(LeafReaderContext::reader)
-              .sorted(Comparator.comparingInt(LeafReader::numDocs))
-              .toList();
+      List<LeafReader> segments = all.leaves()
+                                      .stream()
+                                      .map(LeafReaderContext::reader)
+                                      .sorted(Comparator.comparingInt(LeafReader::numDocs))
+                                      .toList();
       List<LeafReader> taken = new ArrayList<>();
       long documents = 0;
       long bytes = 0;
@@ -199,8 +177,7 @@ public final class Writer {
 
   private static void readAll(Writer writer, List<LeafReader> segments) throws Exception {
     for (LeafReader segment : segments) {
-      SegmentRows.read(
-          segment, writer.words, writer.sortedWords, writer.memory / 8, writer::add);
+      SegmentRows.read(segment, writer.words, writer.sortedWords, writer.memory / 8, writer::add);
     }
     flush(writer);
   }
@@ -260,8 +237,7 @@ public final class Writer {
     }
   }
 
-  private void add(BytesRef id, long order, int[] terms, int[] weights, int from, int to)
-      throws Exception {
+  private void add(BytesRef id, long order, int[] terms, int[] weights, int from, int to) throws Exception {
     if (rows.size() > 0
         && (rows.bytes() + rows.bytesToWrite() >= WRITTEN * memory
             || !rows.hasRoomFor(to - from, id.length))) {
@@ -280,13 +256,10 @@ public final class Writer {
     }
     Rows full = rows;
     rows = new Rows(words.length);
-    segment =
-        new FutureTask<>(
-            () -> {
-              lucene.addIndexes(
-                  RowsReader.of(template, full, order(full), words, sortedWords));
-              return null;
-            });
+    segment = new FutureTask<>(() -> {
+      lucene.addIndexes(RowsReader.of(template, full, order(full), words, sortedWords));
+      return null;
+    });
     Thread thread = new Thread(segment, "segment");
     thread.setDaemon(true);
     thread.start();

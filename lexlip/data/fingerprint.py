@@ -20,7 +20,7 @@ def fingerprint(image: Image.Image) -> int:
 
     They say which of the 8 x 8 lowest frequencies of the picture's discrete cosine transform, in grey, are
     above their median; the mean is not among those. Of 52,000 photos it tells more copies from others than
-    difference hashes do (docs/library.md).
+    difference hashes do (docs/notes/2026-11-23-near-duplicates.md).
 
     Args:
         image: in RGB.

@@ -8,7 +8,7 @@ import numpy as np
 
 from lexlip.data.fingerprint import distances
 
-NEAR = 6  # bits in which fingerprints may differ; docs/library.md says how it was chosen
+NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-duplicates.md says why 6
 
 
 def group_alike(photos: Sequence[tuple[str, str, int | None]]) -> list[list[str]]:

@@ -30,6 +30,7 @@ PAGES = (
     "docs/measure.md",
     "docs/searching.md",
     "docs/start.md",
+    "docs/upkeep.md",
 )
 CPU = str(describe()["cpu"])
 CPU_OF_PAGES = "AMD EPYC"

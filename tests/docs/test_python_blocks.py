@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_blocks_are_found() -> None:
-    assert {"README.md", "docs/start.md", "docs/searching.md", "docs/lucene.md"} <= {
+    assert {"README.md", "docs/start.md", "docs/python.md", "docs/lucene.md"} <= {
         block.page for block in BLOCKS
     }
 

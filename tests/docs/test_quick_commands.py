@@ -148,7 +148,7 @@ def test_lines_with_output_are_found() -> None:
 def test_the_keys_that_a_page_lists(given: Path) -> None:
     """The keys of `lexlip search --json` are those that searching.md explains, all of them."""
     page = (ROOT / "docs" / "searching.md").read_text(encoding="utf-8")
-    said = re.search(r"^What `--json` has:.*?\n\n", page, re.MULTILINE | re.DOTALL)
+    said = re.search(r"^What `--json` has:.*?(?=\n\n|\Z)", page, re.MULTILINE | re.DOTALL)
     assert said
     answer = json.loads(run(given, ["search", "a cup of coffee", "--json"]).stdout)
     assert set(re.findall(r"`([a-z_]+)`", said[0])) == {*answer, *answer["hits"][0]}

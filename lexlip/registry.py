@@ -82,7 +82,7 @@ MODELS = {
 
 INDEXES = {
     "impact": "lexlip.search.stages.impact:ImpactStage",
-    "sharded": "lexlip.search.stages.sharded:ShardedStage",
+    "sharded": "lexlip.search.stages.impact:ShardedStage",
     "dense": "lexlip.search.stages.dense:DenseStage",
     "bm25": "lexlip.search.stages.bm25:BM25Stage",
 }

@@ -9,7 +9,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-from lexlip.other_engines.known import ENGINES
+from lexlip.other_engines.engine_contract import ENGINES
 from lexlip.words.plain_text import counted
 
 if TYPE_CHECKING:

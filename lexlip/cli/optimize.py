@@ -36,7 +36,6 @@ def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
 
     from anserini_bridge import folder_megabytes, read_header, update_index
     from lexlip.cluster.shard_indexing import megabytes_of
-    from lexlip.cluster.shard_optimizing import optimize_shards
     from lexlip.errors import writing
 
     started = time.perf_counter()
@@ -47,6 +46,8 @@ def optimize(index_folder: str, memory_mb: float, as_json: bool) -> None:
         size: Callable[[Path], float] = megabytes_of if sharded else folder_megabytes
         before = size(index)
         if sharded:
+            from lexlip.cluster.shard_updating import optimize_shards
+
             optimize_shards(index, memory_mb)
         else:
             with update_index(index, memory_mb) as writer:

@@ -28,7 +28,6 @@ class ShardPlace(NamedTuple):
     """Where a shard lies.
 
     Attributes:
-        folder: an absolute path.
         files: checksums of its files, by path in the folder.
         version: tells it from every other shard and every other state of it.
         of_index: stands for the index, so that two indexes' copies are kept apart.
@@ -44,11 +43,7 @@ class FileGiver:
     """An actor on the machine where the server runs: it reads the files of shards for the replicas."""
 
     def read(self, file: str, start: int) -> bytes:
-        """Return up to PIECE bytes of a file.
-
-        Raises:
-            DataError: it cannot be read.
-        """
+        """Return up to PIECE bytes of a file, or raise DataError."""
         with _reading(file), Path(file).open("rb") as opened:
             opened.seek(start)
             return opened.read(PIECE)
@@ -64,7 +59,7 @@ class Replica:
     """An actor of Ray that answers for a shard, one call at a time, while it may open another version.
 
     Args:
-        giver: a `FileGiver` from which shards are copied to this machine's own disk, into
+        giver: a `FileGiver` from which shards are copied to this machine's disk, into
             $XDG_CACHE_HOME/lexlip/served; None opens them where they lie.
     """
 
@@ -77,8 +72,7 @@ class Replica:
         """Open a version, if it is not open yet; return the machine and the process.
 
         Raises:
-            DataError: this machine does not see the shard, or cannot read or copy it.
-            BridgeError: it cannot be opened.
+            DataError, BridgeError: this machine does not see the shard, or cannot read, copy or open it.
         """
         import ray
 
@@ -99,12 +93,12 @@ class Replica:
             self._open.pop(version).close()
 
     def call(self, version: str, method: str, *arguments: Any) -> Any:
-        """Return what a method of `OpenShard` returns, or the error for the user that it raised."""
+        """Return what `OpenShard.ask` returns, or the error for the user that it raised."""
         shard = self._open.get(version)
         if shard is None:
             return NotOpen(version)
         try:
-            return getattr(shard, method)(*arguments)
+            return shard.ask(method, *arguments)
         except FixableError as error:
             return error
 

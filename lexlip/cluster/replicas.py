@@ -22,8 +22,8 @@ from anserini_bridge import BridgeError
 from lexlip.cluster.replica import FileGiver, NotOpen, Replica, ShardPlace
 from lexlip.cluster.session import cause_of
 from lexlip.errors import ConfigError, FixableError
+from lexlip.search.answering import digest
 from lexlip.search.engines.shard import ShardedMetadata, files_of, version_of
-from lexlip.search.paging import digest
 
 START = 300.0  # seconds that replicas have to open a state of the index, copies included
 TRY = 10.0  # seconds after which another replica is asked
@@ -38,11 +38,11 @@ class ShardUnavailable(BridgeError):
 
 
 class _Member:
-    """A replica, and whether it is asked last: for a while after it failed, and as long as it hangs."""
+    """A replica that is asked last while it hangs, and for a while after it failed."""
 
     def __init__(self, start: Callable[[], Any]) -> None:
         self._start, self._resting = start, 0.0
-        self._owed: Any = None  # the first answer that did not come in time, which comes once it goes on
+        self._owed: Any = None  # an answer that is overdue: it comes when the replica goes on
         self.actor = start()
 
     def rest(self, error: Exception | None = None) -> None:
@@ -60,7 +60,7 @@ class _Member:
             self._owed = answer
 
     def rests(self) -> float:
-        """Return for how many more seconds it is asked last: 0 if it is not, infinity as long as it hangs."""
+        """Return for how many more seconds it is asked last: 0 for none, infinity while it hangs."""
         import ray
 
         owed = self._owed
@@ -112,12 +112,7 @@ class _Group:
 
 
 class _Groups:
-    """The groups of all shards of an index, by tar; states share them.
-
-    Args:
-        index: the folder of the sharded index.
-        replicas, copy: see `ReplicaGroups`.
-    """
+    """The groups of all shards of an index, by tar; states share them. For arguments see `ReplicaGroups`."""
 
     def __init__(self, index: Path, replicas: int, copy: bool) -> None:
         import ray
@@ -133,11 +128,7 @@ class _Groups:
             self.giver = actor.options(scheduling_strategy=here, num_cpus=0, max_restarts=-1).remote()
 
     def take(self, metadata: ShardedMetadata) -> list[tuple[_Group, ShardPlace]]:
-        """Return the shards of a state, once all replicas have them open.
-
-        Raises:
-            ConfigError, DataError, BridgeError: see `ReplicaGroups`; then nothing has changed.
-        """
+        """Return the shards of a state, once all replicas have them open; an error changes nothing."""
         places = {shard["tar"]: self._place(metadata, shard) for shard in metadata.shards}
         check_room(len(places.keys() - self.by_tar.keys()), len(self.by_tar), self.replicas)
         with self.lock:
@@ -177,15 +168,13 @@ class ReplicaGroups:
     """See `lexlip.search.engines.shards.Shards`; several threads may ask.
 
     Args:
-        index: the folder of the sharded index.
-        metadata: what it says about itself.
+        index, metadata: the folder of the sharded index, and what it says about itself.
         replicas: of each shard, on different machines as far as there are.
         copy: each replica copies its shard to its machine's own disk.
         groups: those of another state of the index, which are shared.
 
     Raises:
-        ConfigError: the cluster is too small.
-        DataError, BridgeError: a replica cannot open its shard.
+        ConfigError, DataError, BridgeError: the cluster is too small, or a replica cannot open its shard.
     """
 
     def __init__(
@@ -297,13 +286,7 @@ def open_all(asked: Sequence[tuple[_Member, ShardPlace]], seconds: float = START
 
 
 def check_room(new: int, open: int, replicas: int) -> None:
-    """Raise ConfigError if a cluster has too few processors for replicas, of which each takes one.
-
-    Args:
-        new: shards that need replicas.
-        open: shards that have them.
-        replicas: of each shard.
-    """
+    """Raise ConfigError if a cluster has too few processors for the replicas of new and open shards."""
     import ray
 
     deadline = time.monotonic() + FREED

@@ -29,13 +29,11 @@ _NOT_SENT = (LOCK_FILE, "write.lock", RECORD)  # ours and Lucene's lock, which a
 
 
 class ShardWork(NamedTuple):
-    """A shard to be made.
+    """A shard to be made; paths are absolute.
 
     Attributes:
-        tar: its photos, an absolute path.
         root: the folder that ids are relative to.
         size: bytes of the tar.
-        folder: of the shard, an absolute path.
         earlier: folder of the shard that the tar had before it changed, whose photos are known; "": none.
         whole: refuse a tar of which a part cannot be listed.
     """
@@ -56,7 +54,7 @@ class ShardRecord:
         documents, postings: in the index; without photos there is none.
         skipped, unlisted: see `lexlip.indexing.report.Indexed`.
         files: checksums, by path in the shard's folder.
-        added, changed, deleted, moved: photos, compared with the earlier shard; without one, all are added.
+        added, changed, deleted, moved: photos, compared with the earlier shard if there is one.
     """
 
     documents: int = 0
@@ -90,37 +88,34 @@ def checksums(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): checksum(path) for path in named}
 
 
+class ShardSettings(NamedTuple):
+    """How shards are made: by which model, where, and as `lexlip.indexing.impact.index_photos` is told."""
+
+    model: str
+    identity: str
+    device: str
+    topk: int | None
+    scheme: Scheme
+    workers: int
+
+
 class ShardIndexer:
     """An actor of Ray; its methods run in threads.
 
     Args:
-        model: packaged name or folder of a model of words.
-        identity: that the model must have.
-        model_name: by which a search finds the model again.
-        device: see `lexlip.machine.device.pick_device`.
-        topk, scheme, workers: see `lexlip.indexing.impact.index_photos`.
+        settings: how shards are made.
         threads: that encode; None: a GPU does, or all cores.
         tell: is told how many photos are done, of how many that are listed.
     """
 
     def __init__(
-        self,
-        model: str,
-        identity: str,
-        model_name: str,
-        device: str,
-        topk: int | None,
-        scheme: Scheme,
-        workers: int,
-        threads: int | None,
-        tell: Progress | None = None,
+        self, settings: ShardSettings, threads: int | None = None, tell: Progress | None = None
     ) -> None:
         if threads is not None:
             os.environ["LEXLIP_CORES"] = str(threads)  # others of this machine's cores have actors too
-        self._model, self._identity, self._device = model, identity, device
-        self._name, self._settings, self._workers = model_name, (topk, scheme), workers
+        self._settings, self._tell = settings, tell
         self._encoder: Any = None
-        self._done, self._tell = 0, tell
+        self._done = 0
 
     def open(self) -> None:
         """Load the model, which every other call but `done` needs.
@@ -131,12 +126,13 @@ class ShardIndexer:
         from lexlip.models.model_checksums import check_model
         from lexlip.queries.open_encoder import open_encoder
 
-        check_model(self._model)
-        encoder: Any = open_encoder(self._model, self._device)
-        if encoder.identity != self._identity:
-            here = f"{self._model} is {encoder.identity} on {socket.gethostname()}"
+        model, identity = self._settings.model, self._settings.identity
+        check_model(model)
+        encoder: Any = open_encoder(model, self._settings.device)
+        if encoder.identity != identity:
+            here = f"{model} is {encoder.identity} on {socket.gethostname()}"
             raise ModelError(
-                f"{here}, and {self._identity} where the command runs: install the same on all machines"
+                f"{here}, and {identity} where the command runs: install the same on all machines"
             )
         self._encoder = encoder
 
@@ -148,8 +144,7 @@ class ShardIndexer:
         """Make a shard.
 
         Raises:
-            DataError: this machine does not see the tar, or no photo of it can be read, or not all of it can
-                be listed and it is to be whole.
+            DataError: this machine does not see the tar, or cannot read it or list all that it must.
             CorruptIndex: the earlier shard is damaged.
         """
         from lexlip.data.source import Given
@@ -180,12 +175,13 @@ class ShardIndexer:
 
         done = index_photos(
             self._encoder,
-            self._name,
+            self._settings.model,
             source,
             listed,
             work.folder,
-            *self._settings,
-            workers=self._workers,
+            self._settings.topk,
+            self._settings.scheme,
+            workers=self._settings.workers,
             progress=count,
             of_more=True,
             earlier=earlier,

@@ -11,16 +11,28 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from anserini_bridge import BridgeError, folder_megabytes, read_header, read_metadata, write_metadata
+from anserini_bridge import (
+    BridgeError,
+    folder_megabytes,
+    read_header,
+    read_metadata,
+    write_metadata,
+)
 from anserini_bridge.runtime import has_anserini
 from anserini_bridge.storage import UNFINISHED, WriterLock, check_writable, next_data_folder, remove_leftovers
 from lexlip.cluster.session import connected
-from lexlip.cluster.shard_indexer import ShardIndexer, ShardRecord, ShardWork, read_record
+from lexlip.cluster.shard_indexer import (
+    ShardIndexer,
+    ShardRecord,
+    ShardSettings,
+    ShardWork,
+    read_record,
+)
 from lexlip.cluster.shard_queue import ShardQueue
 from lexlip.data import Given, Skipped, Unlisted
 from lexlip.data.files import path_of, state_of
@@ -36,15 +48,13 @@ from lexlip.registry import MODELS
 from lexlip.retrieval.collection import store_given
 from lexlip.retrieval.photo_table import open_photos
 from lexlip.retrieval.seal import seal, table_checksum, why_unsealed
+from lexlip.search.answering import digest
 from lexlip.search.engines.shard import ShardedMetadata, ShardEntry, read_sharded
-from lexlip.search.paging import digest
 from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
     from lexlip.queries.photo_vectors import Progress
-
-Key = TypeVar("Key", int, str)
 
 
 def index_shards(
@@ -66,12 +76,10 @@ def index_shards(
 
     Args:
         source: a tar, a pattern of tars, or a folder of them.
-        index: the index's folder.
+        index, topk, quantization, workers, device, progress: see `lexlip.indexing.api.index`.
         model: packaged name or folder of a model of words.
         address: of the cluster, see `lexlip.cluster.session.connected`.
-        topk, quantization, workers, device: see `lexlip.indexing.api.index`.
         anew: take over no shard that is complete already.
-        progress: show a progress bar.
 
     Returns:
         What was done. Tars that could not be indexed are among `unlisted`; the next run tries them again.
@@ -92,49 +100,60 @@ def index_shards(
     keep_checkpoint(model)
     name, index = lasting_name(str(model)), Path(index).absolute()
     tars, _ = find_tars(str(source))
-    root = folder_of(tars)
+    root, unfinished = folder_of(tars), index / UNFINISHED
     with writing_index(index):
         check_writable(index)
         with WriterLock(index):
-            names = [name_of(tar, root, identity, topk, scheme) for tar in tars]
-            before = take_over(index, names, names if anew else ())
+            names = names_of(tars, identity, topk, scheme)
+            before = take_over(index, names, set(names.values()) if anew else ())
             works = {
-                n: ShardWork(str(tar), root, tar.stat().st_size, str(index / UNFINISHED / names[n]))
-                for n, tar in enumerate(tars)
-                if n not in before
+                tar: ShardWork(f"{root}/{tar}", root, Path(root, tar).stat().st_size, f"{unfinished}/{name}")
+                for tar, name in names.items()
+                if tar not in before
             }
-            settings = name, identity, name, device, topk, scheme, workers
+            settings = ShardSettings(name, identity, device, topk, scheme, workers)
             failed = make_shards(works, settings, address, len(tars), progress)
-            entries = [os.path.relpath(tar, root) for tar in tars]
             extra = {"model": name, **describe_tars((str(source),), tars, listed, index)}
-            records = commit(index, names, entries, failed, extra, True, anew)
-    unlisted = [Unlisted(entries[n], reason) for n, reason in failed.items()]
+            records = commit(index, names, failed, extra, True, anew)
     return Indexed(
-        index=str(index),
-        photos=sum(record.documents for record in records),
-        postings=sum(record.postings for record in records),
-        megabytes=megabytes_of(index),
+        **report(index, records, failed),
         seconds=time.perf_counter() - started,
-        skipped=[Skipped(*skip) for record in records for skip in record.skipped],
         resumed=sum(record.documents for record in before.values()),
-        unlisted=[Unlisted(*place) for record in records for place in record.unlisted] + unlisted,
-        captions_left_out=read_header(index).extra.get("captions_left_out", 0),
-        unsealed=why_unsealed(read_header(index).extra),
     )
 
 
+def report(
+    index: Path, records: Iterable[ShardRecord], failed: Mapping[str, str], unlisted: Iterable[Unlisted] = ()
+) -> dict[str, Any]:
+    """Return what an `Indexed` says about an index as it is now, and about the work on its shards."""
+    records, extra = list(records), read_header(index).extra
+    return {
+        "index": str(index),
+        "photos": sum(record.documents for record in records),
+        "postings": sum(record.postings for record in records),
+        "megabytes": megabytes_of(index),
+        "skipped": [Skipped(*skip) for record in records for skip in record.skipped],
+        "unlisted": [
+            *unlisted,
+            *(Unlisted(*place) for record in records for place in record.unlisted),
+            *(Unlisted(tar, reason) for tar, reason in failed.items()),
+        ],
+        "captions_left_out": extra.get("captions_left_out", 0),
+        "unsealed": why_unsealed(extra),
+    }
+
+
 def make_shards(
-    works: Mapping[Key, ShardWork],
-    settings: tuple[Any, ...],
+    works: Mapping[str, ShardWork],
+    settings: ShardSettings,
     address: str | None,
     total: int,
     progress: bool | Progress,
-) -> dict[Key, str]:
-    """Make shards; return the reasons of those that failed, by their keys.
+) -> dict[str, str]:
+    """Make shards; return the reasons of those that failed, by tar.
 
     Args:
-        works: what is to be made.
-        settings: all arguments of `ShardIndexer` up to `workers`.
+        works, settings: which, by tar, and how.
         address: of the cluster that makes them; None: this process does, one after another.
         total: shards of the whole index, for the progress bar.
         progress: show one; or, in this process, is told how many photos are done, of how many.
@@ -143,24 +162,23 @@ def make_shards(
         return {}
     if address is not None:
         with connected(address):
-            queue = ShardQueue(settings, settings[3], total, bool(progress))
+            queue = ShardQueue(settings, total, bool(progress))
             reasons = queue.run(list(works.values()))
-        keys = list(works)
-        return {keys[number]: reason for number, reason in reasons.items()}
+        tars = list(works)
+        return {tars[number]: reason for number, reason in reasons.items()}
     tell = progress if callable(progress) else None
-    start: Any = ShardIndexer
-    indexer = start(*settings, None, tell)
+    indexer = ShardIndexer(settings, None, tell)
     indexer.open()
-    failed: dict[Key, str] = {}
+    failed: dict[str, str] = {}
     hide = not progress or tell is not None
     begun = total - len(works)
-    for key, work in ProgressBar(
+    for tar, work in ProgressBar(
         works.items(), "index", total, unit="shard", initial=begun, disable=hide, delay=1
     ):
         try:
             indexer.index(work)
         except FixableError as error:
-            failed[key] = str(error)
+            failed[tar] = str(error)
     return failed
 
 
@@ -202,26 +220,26 @@ def find_tars(source: str) -> tuple[list[Path], list[Unlisted]]:
     return [tar.absolute() for tar in match_tars(str(path))], []
 
 
-def name_of(tar: Path, root: str, identity: str, topk: int | None, scheme: str) -> str:
-    """Return the name of a shard's folder, which changes with all that the shard depends on."""
-    of_tar = os.path.relpath(tar, root), root, str(state_of(tar))
-    return f"shard-{digest(1, *of_tar, identity, topk, scheme)}"
+def names_of(tars: Sequence[Path], identity: str, topk: int | None, scheme: str) -> dict[str, str]:
+    """Return the folders of tars' shards, by the tar's path below the folder of all.
 
-
-def take_over(index: Path, names: Sequence[str], damaged: Container[str] = ()) -> dict[int, ShardRecord]:
-    """Put the complete shards of earlier runs into UNFINISHED; return them by number.
-
-    Args:
-        index: the index's folder.
-        names: of the shards.
-        damaged: names of shards that are left out.
+    A name changes with all that a shard depends on.
     """
+    root, names = folder_of(tars), {}
+    for tar in tars:
+        below = os.path.relpath(tar, root)
+        names[below] = f"shard-{digest(1, below, root, str(state_of(tar)), identity, topk, scheme)}"
+    return names
+
+
+def take_over(index: Path, names: Mapping[str, str], damaged: Container[str] = ()) -> dict[str, ShardRecord]:
+    """Put the complete shards of earlier runs into UNFINISHED, but for damaged ones; return them by tar."""
     unfinished = index / UNFINISHED
     if unfinished.exists() and not _of_shards(unfinished):
         shutil.rmtree(unfinished)  # of an index of one machine
     now = [index / name for name in _data_folder(index)]  # before the former one, whose shards may be damaged
-    found: dict[int, ShardRecord] = {}
-    for number, name in enumerate(names):
+    found: dict[str, ShardRecord] = {}
+    for tar, name in names.items():
         if name in damaged:
             shutil.rmtree(unfinished / name, ignore_errors=True)
             continue
@@ -235,7 +253,7 @@ def take_over(index: Path, names: Sequence[str], damaged: Container[str] = ()) -
                 shutil.rmtree(unfinished / name, ignore_errors=True)
                 shutil.copytree(folder / name, part, copy_function=_link)
                 part.replace(unfinished / name)
-            found[number] = record
+            found[tar] = record
             break
     return found
 
@@ -296,9 +314,8 @@ def _link(file: str, link: str) -> None:
 
 def commit(
     index: Path,
-    names: Sequence[str],
-    tars: Sequence[str],
-    failed: dict[int, str],
+    names: Mapping[str, str],
+    failed: Mapping[str, str],
     extra: dict[str, Any],
     sealed: bool,
     anew: bool = False,
@@ -307,19 +324,18 @@ def commit(
 
     Args:
         index: the index's folder.
-        names, tars: of the shards, in order.
-        failed: why, by the number of those that are not there.
+        names: of the shards, by tar, in order.
+        failed: why, by the tars whose shards are not there.
         extra: see `ShardedMetadata`.
         sealed: whether this user has named the source, now or when the index was made.
         anew: also if nothing has changed, and the captions too.
     """
     unfinished = index / UNFINISHED
-    data = next_data_folder(index)
     records: list[ShardRecord] = []
     shards: list[ShardEntry] = []
     files: dict[str, str] = {}
-    for number, (name, tar) in enumerate(zip(names, tars, strict=True)):
-        if number in failed:
+    for tar, name in names.items():
+        if tar in failed:
             continue
         record = read_record(unfinished / name)
         if record is None:
@@ -332,11 +348,11 @@ def commit(
             shards.append({"folder": name, "tar": tar, "documents": record.documents})
             files |= {f"{name}/{file}": sum for file, sum in record.files.items()}
     if not shards:
-        tar, reason = next(((tars[n], why) for n, why in failed.items()), (tars[0], "it holds no photos"))
-        raise DataError(f"no tar could be indexed ({len(tars)} tried; {tar}: {reason})")
+        tar, reason = next(iter(failed.items()), (next(iter(names)), "it holds no photos"))
+        raise DataError(f"no tar could be indexed ({len(names)} tried; {tar}: {reason})")
     if sealed:
         extra = seal(extra, _tables_of_tars(unfinished, shards, extra["root"]))
-    one = read_metadata(unfinished / shards[0]["folder"])
+    one, data = read_metadata(unfinished / shards[0]["folder"]), next_data_folder(index)
     metadata = ShardedMetadata(
         directory=data,
         documents=sum(record.documents for record in records),
@@ -358,8 +374,8 @@ def commit(
         return records
     before = _data_folder(index)
     (index / data).mkdir()
-    for number, name in enumerate(names):
-        if number not in failed:
+    for tar, name in names.items():
+        if tar not in failed:
             (unfinished / name).replace(index / data / name)
     write_metadata(index, replace(metadata, extra={**extra, **write_texts(index / data, ids, texts)}))
     remove_leftovers(index, data, *before)

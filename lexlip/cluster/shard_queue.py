@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from lexlip.cluster.session import cause_of
-from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardSettings, ShardWork
 from lexlip.errors import DataError
 from lexlip.machine.progress import ProgressBar
 
@@ -25,20 +25,19 @@ class ShardQueue:
     many as the cluster has, or as there are shards; those for which nothing is free yet start once it is.
 
     Args:
-        settings: all arguments of `ShardIndexer` but the last, `threads`.
-        device: see `lexlip.machine.device.pick_device`.
+        settings: how shards are made.
         total: shards of the whole index, for the progress bar.
         progress: show one.
 
     Raises:
-        DataError: the cluster has no room.
+        DataError: the cluster has no processor.
     """
 
-    def __init__(self, settings: tuple[Any, ...], device: str, total: int, progress: bool) -> None:
+    def __init__(self, settings: ShardSettings, total: int, progress: bool) -> None:
         import ray
 
         has = ray.cluster_resources()
-        gpus = 0 if device == "cpu" else int(has.get("GPU", 0))
+        gpus = 0 if settings.device == "cpu" else int(has.get("GPU", 0))
         self._of = "GPU" if gpus else "CPU"
         self._room = gpus or int(has.get("CPU", 0))
         if not self._room:
@@ -46,15 +45,14 @@ class ShardQueue:
         options: dict[str, Any] = {"num_gpus": 1, "num_cpus": 1} if gpus else {"num_cpus": 1}
         options |= {"scheduling_strategy": "SPREAD", "max_concurrency": 2}  # one to work, one to tell
         made: Any = ray.remote(**options)(ShardIndexer)
-        self._start: Callable[[], Any] = lambda: made.remote(*settings, None if gpus else 1)
+        self._start: Callable[[], Any] = lambda: made.remote(settings, None if gpus else 1)
         self._total, self._progress = total, progress
 
     def run(self, works: Sequence[ShardWork]) -> dict[int, str]:
-        """Make all shards; return why by the number of those that failed.
+        """Make all shards, which stay in any case; return why by the number of those that failed.
 
         Raises:
-            DataError: no actor starts, as the cluster has nothing free; shards that are made stay.
-            ModelError: no machine has the model.
+            DataError, ModelError: no actor starts, as the cluster has nothing free; or none has the model.
         """
         actors = _Actors(self._start, min(self._room, len(works)), self._of)
         try:
@@ -115,15 +113,11 @@ class ShardQueue:
 class _Actors:
     """Actors by number. Ray may have no room for some of them, now or ever, so only `ready` ones get work.
 
-    Args:
-        start: makes an actor.
-        number: of actors.
-        of: which resource each of them takes one of, as Ray names it.
+    Each takes one of a resource, `of`, as Ray names it.
 
     Attributes:
         ready: those that have loaded the model.
-        asked: by the answers that others still owe, which actors these are: at first the answer to any call,
-            and once it is there, that they have loaded the model.
+        asked: others, by the answer that they owe: to any call at first, then that the model is loaded.
     """
 
     def __init__(self, start: Callable[[], Any], number: int, of: str) -> None:
@@ -147,11 +141,7 @@ class _Actors:
         return self.ready.keys() | self._loading.keys()
 
     def answered(self, answer: Any) -> None:
-        """Take one of the answers that were owed.
-
-        Raises:
-            DataError, ModelError: no actor can start.
-        """
+        """Take one of the answers that were owed; raise DataError or ModelError if no actor can start."""
         import ray
         from ray.exceptions import RayError
 

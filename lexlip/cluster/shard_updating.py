@@ -1,4 +1,4 @@
-"""Makes an index in shards match its tars again: only what changed in them is encoded.
+"""Changes an index in shards: makes it match its tars again, and optimizes it.
 
 The shard of a tar that has changed is made anew beside the old one, from what that one knows of photos that
 stayed. So a shard is as if its tar had always been so, and searches see all changes at once, or none.
@@ -6,31 +6,41 @@ stayed. So a shard is as if its tar had always been so, and searches see all cha
 
 from __future__ import annotations
 
-import os
+import shutil
 import time
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from anserini_bridge import IndexLocked, find_jar, find_java, read_header
+from anserini_bridge import (
+    CorruptIndex,
+    IndexLocked,
+    find_jar,
+    find_java,
+    read_header,
+    read_metadata,
+    update_index,
+)
+from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.storage import METADATA_FILE, UNFINISHED, WriterLock, check_writable
-from lexlip.cluster.shard_indexer import ShardWork, read_record
+from lexlip.cluster.shard_indexer import ShardSettings, ShardWork, checksums, read_record, write_record
 from lexlip.cluster.shard_indexing import (
     commit,
     describe_tars,
     find_tars,
     index_shards,
     make_shards,
-    megabytes_of,
-    name_of,
+    names_of,
+    report,
     take_over,
 )
-from lexlip.data import Given, Skipped, Unlisted
+from lexlip.data import Given
 from lexlip.data.webdataset import folder_of
 from lexlip.errors import ConfigError, DataError, writing_index
 from lexlip.indexing import api
-from lexlip.indexing.api import Names, names_of
+from lexlip.indexing.api import Names
 from lexlip.indexing.changes import mounts_with, unmounted
 from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.report import Indexed, Updated
@@ -38,13 +48,15 @@ from lexlip.indexing.same_again import is_made_so
 from lexlip.indexing.update import check_deletions, check_settings
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, given_again
-from lexlip.retrieval.seal import sealed_tables, why_unsealed
-from lexlip.search.engines.shard import ShardedMetadata, read_sharded
+from lexlip.retrieval.seal import sealed_tables
+from lexlip.search.engines.shard import read_sharded
 from lexlip.search.stages.index_model import check_encoder
 from lexlip.sparse.quantize import Scheme
 
 if TYPE_CHECKING:
     from lexlip.queries.photo_vectors import Progress
+
+OF_CAPTIONS = ("captions", "captions_left_out")
 
 
 def index_or_update(
@@ -57,17 +69,12 @@ def index_or_update(
     quantization: Scheme | None = None,
     anew: bool = False,
     prune: bool = False,
-    workers: int = 2,
-    device: str = "auto",
-    progress: bool = False,
+    **settings: Any,
 ) -> Indexed:
-    """Index tars on a Ray cluster, or update the index in shards that was made so; see `index_shards`.
+    """Index tars on a Ray cluster, or update the index in shards that was made so; `anew`: do not update.
 
-    Args:
-        anew: make every shard anew in any case.
-        prune: see `update`.
+    For the arguments see `index_shards`, and for `prune` `update`.
     """
-    settings: dict[str, Any] = {"workers": workers, "device": device, "progress": progress}
     if not anew and is_made_so(Path(index), "sharded", Given((str(source),)), model, topk, quantization):
         tars, _ = find_tars(str(source))
         if folder_of(tars) == read_sharded(Path(index)).extra["root"]:
@@ -129,7 +136,7 @@ def update(
         for option, given in which.items():
             if given:
                 raise ConfigError(f"--{option} is not for an index in shards: leave it out")
-        return update_shards(index, names_of(source), model, address=address, **settings)
+        return update_shards(index, api.names_of(source), model, address=address, **settings)
     if address is not None and kind:
         raise ConfigError(f"--ray updates shards, and {index} has none: leave it out")
     return api.update(index, source, model, **which, **settings)
@@ -150,28 +157,15 @@ def update_shards(
     progress: bool | Progress = False,
     typed: bool = False,
 ) -> Updated:
-    """Make an index in shards match its tars again, in one commit.
+    """Make an index in shards match its tars again, in one commit; see `update`.
 
     An update that fails or is interrupted changes nothing; the next one goes on where it was.
 
     Args:
-        index: the index's folder.
-        source: what it was made of, or nothing.
-        model: where the model is now; None is where it was.
-        address: of the cluster that does it, see `lexlip.cluster.session.connected`; None: this process.
-        topk, quantization: None takes those that the index was made with; others are refused.
-        prune: delete photos that are gone however many they are, and those of tars that cannot be read.
+        prune: also delete the photos of tars that cannot be read.
         repair: read every file, make damaged shards anew, and the index of captions in any case.
-        workers, device: see `lexlip.indexing.api.index`.
         progress: show a bar; without a cluster, or is told how many photos are done, of how many.
         typed: the user has named the source, also if `source` is nothing; see `commit`.
-
-    Raises:
-        DataError: there are no tars, they are of another source, too many photos are gone, or the folder
-            cannot be written.
-        ConfigError: the index was made with other settings; or there is no such cluster.
-        ModelError: the model that made the index does not exist, or another one is named.
-        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
     """
     started, listed, index = time.perf_counter(), time.time(), Path(index).absolute()
     find_java(), find_jar()
@@ -198,85 +192,111 @@ def update_shards(
         with WriterLock(index):
             if read_sharded(index) != metadata:
                 raise IndexLocked(f"another process has just changed the index {index}: update it again")
-            damaged = _damaged(index, metadata) if repair else Counter[str]()
+            data = index / metadata.directory
+            damaged = _damaged(index, data) if repair else Counter[str]()
             made_with = metadata.encoder, metadata.topk, metadata.quantization["scheme"]
-            names = {os.path.relpath(tar, root): name_of(tar, root, *made_with) for tar in tars}
+            names = names_of(tars, *made_with)
             gone_disks = [] if prune else unmounted(metadata.extra.get("mounts", {}), names, folders)
             unlisted += gone_disks
             away = {} if prune or not unlisted else {tar: folders[tar] for tar in folders.keys() - names}
             names = dict(sorted((names | away).items())) if away else names
-            taken = take_over(index, list(names.values()), damaged)
-            complete = {list(names)[number]: record for number, record in taken.items()}
+            complete = take_over(index, names, damaged)
+            earlier = {tar: str(data / old) for tar, old in folders.items() if old not in damaged}
             works = {
                 tar: ShardWork(
                     tar=f"{root}/{tar}",
                     root=root,
                     size=Path(root, tar).stat().st_size,
-                    folder=str(index / UNFINISHED / names[tar]),
-                    earlier=_earlier(index, metadata, folders.get(tar), damaged),
+                    folder=str(index / UNFINISHED / shard),
+                    earlier=earlier.get(tar, ""),
                     whole=not prune,
                 )
-                for tar in names
+                for tar, shard in names.items()
                 if tar not in complete
             }
-            settings = name, metadata.encoder, name, device, metadata.topk, made_with[2], workers
+            settings = ShardSettings(name, metadata.encoder, device, *made_with[1:], workers)
             failed = make_shards(works, settings, address, len(names), progress)
             stay = {} if prune else {tar: folders[tar] for tar in failed if tar in folders}
-            take_over(index, list(stay.values()))
+            take_over(index, stay)
             names |= stay
-            missing = [tar for tar in failed if tar not in stay]
-            there = names.keys() - missing
-            new = [tar for tar in there if not (index / metadata.directory / names[tar]).is_dir()]
-            made = [record for tar in new if (record := read_record(index / UNFINISHED / names[tar]))]
+            lost = {tar: reason for tar, reason in failed.items() if tar not in stay}
+            there = names.keys() - lost.keys()
+            new = [names[tar] for tar in there if not (data / names[tar]).is_dir()]
+            made = [record for shard in new if (record := read_record(index / UNFINISHED / shard))]
             deleted = sum(record.deleted for record in made)
             deleted += sum(documents[tar] for tar in folders.keys() - there)
             if not prune:
                 check_deletions(deleted, metadata.documents, index)
             model_name = metadata.extra.get("model") if model is None else lasting_name(model)
-            lost = {number: failed[tar] for number, tar in enumerate(names) if tar in missing}
             mounts = mounts_with({place.id for place in gone_disks}, described, metadata.extra)
             extra = {"model": model_name, **described, **mounts}
             sealed = typed or bool(source or sealed_tables(metadata.extra))
-            records = commit(index, list(names.values()), list(names), lost, extra, sealed, anew=repair)
-    added = sum(record.added for record in made)
-    changed = sum(record.changed for record in made)
-    moved = sum(record.moved for record in made)
+            records = commit(index, names, lost, extra, sealed, anew=repair)
+    added, changed, moved = (
+        sum(getattr(record, what) for record in made) for what in ("added", "changed", "moved")
+    )
     kept = sum(documents[tar] for tar in [*away, *stay])
     repaired = sum(documents[tar] for tar in folders if folders[tar] in damaged and tar not in stay)
-    photos = sum(record.documents for record in records)
+    said = report(index, records, failed, unlisted)
     return Updated(
-        index=str(index),
-        photos=photos,
-        postings=sum(record.postings for record in records),
+        **said,
         added=added,
         changed=changed,
         deleted=deleted,
-        unchanged=photos - added - changed - moved - kept - repaired,
-        megabytes=megabytes_of(index),
+        unchanged=said["photos"] - added - changed - moved - kept - repaired,
         seconds=time.perf_counter() - started,
-        skipped=[Skipped(*skip) for record in records for skip in record.skipped],
         resumed=sum(complete[tar].documents for tar in complete if names[tar] not in folders.values()),
         moved=moved,
         repaired=repaired,
         damaged_files=damaged.total(),
         kept=kept,
-        unlisted=[
-            *unlisted,
-            *(Unlisted(*place) for record in records for place in record.unlisted),
-            *(Unlisted(tar, reason) for tar, reason in failed.items()),
-        ],
-        captions_left_out=read_header(index).extra.get("captions_left_out", 0),
-        unsealed=why_unsealed(read_header(index).extra),
         listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
 
 
-def _damaged(index: Path, metadata: ShardedMetadata) -> Counter[str]:
+def _damaged(index: Path, data: Path) -> Counter[str]:
     """Return how many files of each shard, and of the captions, are damaged, by their folder."""
-    data = index / metadata.directory
     return Counter(file.file.relative_to(data).parts[0] for file in look_for_damage(index).files)
 
 
-def _earlier(index: Path, metadata: ShardedMetadata, folder: str | None, damaged: Container[str]) -> str:
-    """Return where a tar's shard is whose photos are known; "" if there is none."""
-    return "" if folder is None or folder in damaged else str(index / metadata.directory / folder)
+def optimize_shards(index: str | Path, memory_mb: float = 512) -> None:
+    """Rewrite each shard of several segments in as few as the memory allows, see `ImpactWriter.optimize`.
+
+    Large tars make several. A shard is rewritten beside the old one, and searches see all changes at once, or
+    none; one of one segment stays. What was interrupted changes nothing; the next run goes on where it was.
+
+    Raises:
+        CorruptIndex, IndexLocked: a shard is damaged, or another process is writing; nothing was changed.
+        BridgeError, OSError: no Java, or the index cannot be read or written.
+    """
+    index = Path(index).absolute()
+    metadata = read_sharded(index)
+    check_writable(index)
+    with WriterLock(index):
+        if read_sharded(index) != metadata:
+            raise IndexLocked(f"another process has just changed the index {index}: optimize it again")
+        names = {shard["tar"]: shard["folder"] for shard in metadata.shards}
+        data, unfinished = index / metadata.directory, index / UNFINISHED
+        several = {tar: name for tar, name in names.items() if segments(data / name) > 1}
+        if damage := [file for name in several.values() for file in look_for_damage(data / name).files]:
+            raise CorruptIndex.at(index, damage)
+        if not several:
+            return
+        records = take_over(index, names)
+        for tar, name in several.items():
+            if segments(unfinished / name) < segments(data / name):  # of a run that was interrupted
+                continue
+            part = unfinished / f"{name}.part"
+            shutil.rmtree(part, ignore_errors=True)
+            (unfinished / name).replace(part)
+            with update_index(part, memory_mb, without=()) as writer:  # it was looked for damage already
+                writer.optimize()
+            write_record(part, replace(records[tar], files=checksums(part)))
+            part.replace(unfinished / name)
+        extra = {name: value for name, value in metadata.extra.items() if name not in OF_CAPTIONS}
+        commit(index, names, {}, extra, bool(sealed_tables(extra)))
+
+
+def segments(shard: Path) -> int:
+    """Return how many segments of Lucene's a shard has."""
+    return len(list((shard / read_metadata(shard).directory / LUCENE_FOLDER).glob("*.si")))

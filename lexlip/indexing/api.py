@@ -175,8 +175,7 @@ def update(
     from lexlip.data import Given, open_library
     from lexlip.errors import DataError, writing_index
     from lexlip.indexing.update import update_photos
-    from lexlip.retrieval.collection import given_again
-    from lexlip.retrieval.stored_facts import check_stored
+    from lexlip.retrieval.collection import check_stored, given_again
 
     _check_settings(None if topk == "all" else topk, workers, quantization)
     find_java(), find_jar()

@@ -9,8 +9,8 @@ from typing import Any
 from lexlip.errors import ConfigError, writing
 from lexlip.indexing import api
 from lexlip.models.model_folder import kind_of
+from lexlip.other_engines.engine_contract import other_engine
 from lexlip.other_engines.export import NAME, Exported, check_folder, export
-from lexlip.other_engines.known import other_engine
 from lexlip.registry import BM25, MODELS
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from lexlip.data import Given
 from lexlip.errors import FixableError
 from lexlip.models.model_folder import model_folder, read_description
-from lexlip.retrieval.collection import check_same_collection, given_again, store_given
-from lexlip.retrieval.stored_facts import check_stored
+from lexlip.retrieval.collection import check_same_collection, check_stored, given_again, store_given
 from lexlip.search.engines.shard import read_index_of_words
 from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme

@@ -16,16 +16,16 @@ from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
-from lexlip.retrieval.photo_table import (
+from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
     HAS_STATES,
     ROOT_COLUMNS,
     SCHEMA,
     UNREADABLE,
+    connect,
     row_sum,
 )
-from lexlip.retrieval.plain_tables import connect
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
 _OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells

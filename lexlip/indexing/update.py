@@ -41,10 +41,9 @@ from lexlip.indexing.known_again import Known, find_known
 from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
-from lexlip.retrieval.collection import check_same_collection, describe_collection
+from lexlip.retrieval.collection import check_same_collection, check_stored, describe_collection
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.retrieval.seal import can_seal, seal_table, sealed_tables, table_checksum, why_unsealed
-from lexlip.retrieval.stored_facts import check_stored
 from lexlip.sparse.quantize import Scheme
 
 FEWEST_DELETED = 5  # photos that an update deletes without being asked to, whatever their share is

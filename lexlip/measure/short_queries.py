@@ -28,7 +28,7 @@ from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, typed_wo
 from lexlip.measure.recall import recall_at_k
 from lexlip.models.contract import Encoder
 from lexlip.retrieval.engine import Results
-from lexlip.search.stages.honest_end import DEPTH, FILE, HEAD, Calibration, end_of, signs_of
+from lexlip.search.stages.honest_end import DEPTH, HEAD, HONEST_END, Calibration, end_of, signs_of
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import is_content_word, other_number
@@ -147,7 +147,7 @@ def _calibration(model: Encoder, scheme: Scheme) -> Calibration | None:
     try:
         calibration = Calibration.of(model.honest_end)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"the model '{model.name}' is damaged: {FILE}: {error!r}") from error
+        raise ModelError(f"the model '{model.name}' is damaged: {HONEST_END}: {error!r}") from error
     return calibration if calibration.scheme == scheme else None
 
 

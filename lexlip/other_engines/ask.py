@@ -17,28 +17,21 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 from anserini_bridge.given_files import parse_json
 from lexlip.errors import ConfigError, DataError
-from lexlip.other_engines.engine_contract import NAME, AskedEngine, EngineError, Found
-from lexlip.other_engines.known import ENGINES, other_engine
+from lexlip.other_engines.engine_contract import ENGINES, NAME, AskedEngine, EngineError, Found, other_engine
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 
 TIMEOUT = 30  # seconds without a byte
-LARGEST = 2**26  # bytes of an answer
+LARGEST_ANSWER = 2**26  # bytes of an answer
 KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Server:
-    """An index on a server.
-
-    Attributes:
-        engine: how it is asked.
-        url: scheme, host, port and what comes before the index.
-        index: the name of the index.
-    """
+    """An index on a server: how it is asked, the address up to the index, and its name."""
 
     engine: AskedEngine
     url: str
@@ -81,8 +74,7 @@ class Server:
         """Return the k best documents for whole weights by a word's number.
 
         Raises:
-            ConfigError: the server asks for a secret, or for another one.
-            DataError: it cannot be reached, or answers with an error, in part, or with something else.
+            ConfigError, DataError: the server refuses the secret, is not reached, or gives no whole answer.
         """
         if not query:
             return []
@@ -104,14 +96,14 @@ class Server:
         request = Request(self.url + path, body, headers, method="POST")
         try:
             with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=TIMEOUT) as response:
-                data: bytes = response.read(LARGEST + 1)
+                data: bytes = response.read(LARGEST_ANSWER + 1)
         except HTTPError as error:
             with error:
                 raise self._refused(error) from None
         except (OSError, HTTPException) as error:
             raise self._failed(error) from None
-        if len(data) > LARGEST:
-            raise DataError(f"{self.url} answers with more than {LARGEST:,} bytes: ask for fewer hits")
+        if len(data) > LARGEST_ANSWER:
+            raise DataError(f"{self.url} answers with more than {LARGEST_ANSWER:,} bytes: ask for fewer hits")
         return data
 
     def _failed(self, error: OSError | HTTPException) -> DataError:
@@ -208,12 +200,12 @@ def search_server(address: str, sentence: str, k: int, queries: TextQueries, top
         address: see `Server.of`.
         sentence: with marks, as in `lexlip search`; none may leave words out, and negations are text.
         k: hits.
-        queries: the model that made the documents.
+        queries: of the model that made the documents.
         topk: words that the query keeps; None keeps all.
 
     Raises:
-        ConfigError, DataError: see `Server`; the documents were made with another model, or quantised in
-            another way than queries are here.
+        ConfigError, DataError: see `Server`; or another model made the documents, or they are quantised as
+            queries here are not.
     """
     server, query = Server.of(address), parse_query(sentence, negations=False)
     if query.without:

@@ -12,6 +12,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 from lexlip.errors import ConfigError
@@ -22,18 +23,23 @@ FIELD = "words"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 """The name of an index; an engine may be stricter."""
 
+ENGINES = {
+    "opensearch": "lucene_servers:OpenSearch",
+    "elasticsearch": "lucene_servers:Elasticsearch",
+    "qdrant": "vector_databases:Qdrant",
+    "milvus": "vector_databases:Milvus",
+    "vespa": "vector_databases:Vespa",
+    "pgvector": "own_loaders:Pgvector",
+    "anserini": "own_loaders:Anserini",
+}
+"""Modules and classes of the engines, by name."""
+
 _KEYS = uuid.UUID("5f0b9dd5-6a0b-5b5c-9d0c-5f2a3f5f0c7e")
 
 
 @dataclass(frozen=True)
 class Made:
-    """How the documents were made.
-
-    Attributes:
-        model: identity of the model that encoded them.
-        scheme: how weights became whole numbers, see `lexlip.sparse.quantize`.
-        words: the vocabulary.
-    """
+    """How the documents were made: model, scheme (see `lexlip.sparse.quantize`) and vocabulary."""
 
     model: str
     scheme: str
@@ -52,6 +58,15 @@ class Document:
     def key(self) -> str:
         """The id as every engine takes it: a UUID, the same each time."""
         return str(uuid.uuid5(_KEYS, self.id))
+
+    @property
+    def named(self) -> dict[str, int]:
+        """Weights by the number of the word, as JSON can name it."""
+        return dict(zip(map(str, self.numbers), self.weights, strict=True))
+
+    def stored(self, made: Made) -> dict[str, str]:
+        """Return what every engine stores beside the words."""
+        return {"id": self.id, "model": made.model, "scheme": made.scheme}
 
 
 @dataclass(frozen=True)
@@ -80,11 +95,9 @@ class OtherEngine(ABC):
     """An engine to which an index is exported.
 
     Attributes:
-        name: on the command line.
-        versions: of the server, that the files are for.
+        versions: those of the server that the files are for.
         bits: significant bits of a weight that it keeps.
-        ending: of the names of the files with documents.
-        folder: in which these files lie.
+        ending, folder: of the files with documents.
         batch: documents in a file; the file is also the body of one request.
         names, named: a pattern of the names that an index may have there, beside `NAME`, and how to say it.
         before: what LOAD.txt asks for before it is run.
@@ -118,22 +131,18 @@ class OtherEngine(ABC):
         """Return the lines of a bash script that loads the files into a server, asks it, and counts.
 
         It stops with a message at the first request that fails, also where its status is 200.
-
-        Args:
-            target: the index.
-            photos: that were exported.
         """
 
+    @abstractmethod
     def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
-        """Return files with the query to use, by name.
+        """Return files with a query, whole weights by a word's number, for k hits; by name."""
 
-        Args:
-            query: whole weights by a word's number.
-            k: hits.
-            made: how the documents were made.
-            target: the index.
-        """
-        return {}
+
+def other_engine(name: str) -> OtherEngine:
+    """Return the engine of a name in `ENGINES`."""
+    module, kind = ENGINES[name].split(":")
+    engine: OtherEngine = getattr(import_module(f"lexlip.other_engines.{module}"), kind)()
+    return engine
 
 
 class AskedEngine(OtherEngine):
@@ -141,13 +150,7 @@ class AskedEngine(OtherEngine):
 
     @abstractmethod
     def request(self, query: Mapping[int, int], k: int, target: str) -> Request:
-        """Return the request for the k best documents.
-
-        Args:
-            query: whole weights by a word's number.
-            k: hits.
-            target: the index.
-        """
+        """Return the request for the k best documents for a query, whole weights by a word's number."""
 
     @abstractmethod
     def found(self, answer: Any) -> list[Found]:
@@ -180,8 +183,8 @@ def curl(host: str, auth: str, error: str) -> list[str]:
     """Return the head of a bash script in which `send METHOD PATH [DATA]` leaves the answer in $answer.
 
     Args:
-        host: where a server is if nothing else was said.
-        auth: AUTH, the arguments of curl that a server installed as it comes needs, and a remark on others.
+        host: of the server.
+        auth: arguments of curl that a server as it is installed needs, and a remark on others.
         error: an extended regular expression of answers that are errors though their status is 200.
     """
     return [
@@ -214,11 +217,7 @@ def compact(value: Any) -> str:
 
 
 def found(fields: Mapping[str, Any], score: Any) -> Found:
-    """Return a hit of the stored fields of a document.
-
-    Raises:
-        ValueError, KeyError, TypeError: they are not those that were exported.
-    """
+    """Return a hit of the stored fields of a document; ValueError, KeyError, TypeError: they are others."""
     texts = [fields[name] for name in ("id", "model", "scheme")]
     if not all(isinstance(text, str) for text in texts) or isinstance(score, bool):
         raise ValueError("a hit without id, model and scheme")

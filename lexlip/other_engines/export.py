@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -18,12 +19,14 @@ from anserini_bridge import ImpactSearcher, folder_megabytes, read_header
 from anserini_bridge.storage import replace_folder
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.machine.progress import ProgressBar
-from lexlip.other_engines.engine_contract import Document, Made, OtherEngine, pretty
-from lexlip.other_engines.known import other_engine
+from lexlip.other_engines.engine_contract import Document, Made, OtherEngine, other_engine, pretty
 from lexlip.registry import WITH_WORDS
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.engines.shards import LocalShards, ShardedSearcher
 from lexlip.sparse.topk import topk
+
+if TYPE_CHECKING:
+    from lexlip.search.engines.lucene import WordSearcher
 
 ABOUT = "export.json"
 """Says what an export is; a folder without it is never replaced."""
@@ -39,9 +42,7 @@ class Exported:
 
     Attributes:
         output: the folder.
-        engine, versions: the engine, and the versions of its server that the files are for.
-        photos, words, files: how many.
-        megabytes, seconds: size and time.
+        versions: of the engine's server, which the files are for.
         largest: the largest weight of the index.
         rounded: weights that the engine cannot hold, and that were rounded to the nearest it can.
         relative_error: the largest error of a rounded weight, as a share of it.
@@ -87,7 +88,7 @@ def export(
 
     Args:
         index: the index's folder.
-        engine_name: see `lexlip.other_engines.known`.
+        engine_name: see `lexlip.other_engines.engine_contract.ENGINES`.
         output: a new or an empty folder, or an earlier export, which is replaced.
         progress: show a progress bar.
         name: of the index that the files make, see `OtherEngine.check_name`.
@@ -125,57 +126,45 @@ def export(
                 bar.update(len(ids))
         for file, text in engine.examples(cost.example(), K, made, name).items():
             _write(folder / file, text)
-        about = {
-            "engine": engine.name,
-            "versions": engine.versions,
-            "model": made.model,
-            "scheme": made.scheme,
+        to: dict[str, Any] = {"engine": engine.name, "versions": engine.versions}
+        lost: dict[str, Any] = {
             "photos": len(searcher),
             "rounded": cost.rounded,
             "relative_error": cost.relative_error,
             "recall": cost.recall(),
         }
         _write(folder / "LOAD.txt", _how_to_load(engine, name, len(searcher)))
-        _write(folder / ABOUT, pretty(about))
-        photos = len(searcher)
+        _write(folder / ABOUT, pretty({**to, "model": made.model, "scheme": made.scheme, **lost}))
     return Exported(
         output=str(output),
-        engine=engine.name,
-        versions=engine.versions,
-        photos=photos,
+        **to,
+        **lost,
         words=len(made.words),
         files=files,
         megabytes=folder_megabytes(output),
         seconds=time.perf_counter() - started,
         largest=cost.largest,
-        rounded=cost.rounded,
-        relative_error=cost.relative_error,
-        recall=cost.recall(),
         queries=len(cost.ids),
     )
 
 
-Searcher = ImpactSearcher | ShardedSearcher
-
-
-def _open(index: Path) -> Searcher:
+def _open(index: Path) -> WordSearcher:
     """Open an index of words, whole or in shards."""
     if read_header(index).kind != "sharded":
         return ImpactSearcher(index)
     metadata = read_sharded(index)
-    shards = LocalShards(index, metadata)
-    (words,) = shards.ask("words", {0: ()})
-    return ShardedSearcher(index, metadata, words, shards)
+    with ImpactSearcher(index / metadata.directory / metadata.shards[0]["folder"]) as first:
+        words = first.vocabulary
+    return ShardedSearcher(index, metadata, words, LocalShards(index, metadata))
 
 
 class _Cost:
     """What rounding costs: the first hits of some documents' heaviest words, before and after it.
 
-    Brute force over the documents as they pass; scores of different documents are compared by weight, so
-    equal scores count as equal.
+    Brute force over the documents as they pass; hits are compared by weight, so equal scores count as equal.
     """
 
-    def __init__(self, searcher: Searcher, bits: int) -> None:
+    def __init__(self, searcher: WordSearcher, bits: int) -> None:
         ids = searcher.ids()
         chosen = np.random.default_rng(0).choice(len(ids), min(QUERIES, len(ids)), replace=False)
         self.ids = [ids[number] for number in sorted(chosen.tolist())]
@@ -213,7 +202,7 @@ class _Cost:
         return dict(zip(row.indices[order].tolist(), row.data[order].astype(int).tolist(), strict=True))
 
 
-def _read(searcher: Searcher) -> Iterator[tuple[list[str], csr_matrix]]:
+def _read(searcher: WordSearcher) -> Iterator[tuple[list[str], csr_matrix]]:
     """Yield ids and weights, in the order of Lucene's documents: similar ones are neighbours."""
     ids = searcher.ids()
     for start in range(0, len(ids), ROWS):

@@ -21,7 +21,7 @@ from lexlip.other_engines.engine_contract import (
     pretty,
 )
 
-LARGEST = 64
+LARGEST_WEIGHT = 64
 """The largest weight of `neural_sparse`: Lucene's linear feature query refuses more."""
 
 DIVISOR = 16
@@ -29,12 +29,7 @@ DIVISOR = 16
 
 
 class _LuceneServer(AskedEngine):
-    """Both are installed with https, a certificate of their own and a password.
-
-    Attributes:
-        user: who has the password.
-        authority: the file of the certificate's authority.
-    """
+    """Both are installed with https, a user's password, and a certificate of an authority of their own."""
 
     bits = 9
     ending = ".ndjson"
@@ -49,14 +44,11 @@ class _LuceneServer(AskedEngine):
         return pretty({"mappings": {"dynamic": "strict", "properties": properties}})
 
     def documents(self, documents: Sequence[Document], made: Made, target: str) -> str:
-        lines = []
-        for document in documents:
-            lines.append(compact({"index": {"_id": document.key}}))
-            weights = {str(n): weight for n, weight in zip(document.numbers, document.weights, strict=True)}
-            lines.append(
-                compact({"id": document.id, "model": made.model, "scheme": made.scheme, FIELD: weights})
-            )
-        return "\n".join(lines) + "\n"
+        lines = (
+            f"{compact({'index': {'_id': one.key}})}\n{compact({**one.stored(made), FIELD: one.named})}\n"
+            for one in documents
+        )
+        return "".join(lines)
 
     def commands(self, target: str, photos: int) -> list[str]:
         auth = (
@@ -112,7 +104,7 @@ class OpenSearch(_LuceneServer):
         tokens = {str(number): weight / DIVISOR for number, weight in query.items()}
         sparse = {"neural_sparse": {FIELD: {"query_tokens": tokens, "boost": DIVISOR}}}
         files = super().examples(query, k, made, target)
-        if max(tokens.values(), default=0) <= LARGEST:
+        if max(tokens.values(), default=0) <= LARGEST_WEIGHT:
             files["query-neural-sparse.json"] = pretty(self._search(sparse, k, target).body)
         return files
 

@@ -1,1 +1,1 @@
-"""What every kind of index and engine offers, and what all answers look like; no implementation."""
+"""What every kind of index and engine offers, what answers look like, and what is known about photos."""

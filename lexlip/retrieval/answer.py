@@ -18,7 +18,6 @@ class Hit:
 
     Attributes:
         rank: from 1.
-        id: the photo's id in the index.
         path: where the photo is.
         score: of the first stage.
         words: what each shared word added to the score; empty if the index is one of dense vectors.
@@ -127,11 +126,7 @@ def key_of(id: str) -> str:
 
 
 def id_of(key: str) -> str:
-    """Return the id that `key_of` was given.
-
-    Raises:
-        DataError: it was given no such key.
-    """
+    """Return the id that `key_of` was given, or raise DataError."""
     try:
         id = base64.b64decode(key + "=" * (-len(key) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

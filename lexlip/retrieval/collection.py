@@ -1,14 +1,83 @@
-"""The photos behind an index: which ones they are, and where they lie."""
+"""What an index stores about its photos, in `extra` of index.json: which they are, and where they lie."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata
+from anserini_bridge.given_files import check_form
+from anserini_bridge.storage import METADATA_FILE
 from lexlip.data import Given, Source
 from lexlip.data.mounts import mount_points
 from lexlip.errors import DataError
+
+
+class _Sources(TypedDict):
+    sources: list[tuple[str] | tuple[str, str, str]]
+    images: tuple[str] | tuple[str, str, str] | None
+    split: str | None
+    exclude: list[str]
+
+
+class _Given(_Sources, total=False):
+    include: list[str]
+
+
+class _Captions(TypedDict):
+    folder: str
+    language: str
+    documents: int
+
+
+class _Place(TypedDict):
+    root: str
+    relative: bool
+
+
+class _Seal(TypedDict):
+    code: str
+    tables: dict[str, str]
+
+
+class _Extra(TypedDict, total=False):
+    model: str | None
+    listed: float
+    source: str
+    given: _Given
+    photos: str
+    reader: int
+    paths: dict[str, str]
+    captions: _Captions
+    captions_left_out: int
+    kept: dict[str, float]
+    mounts: dict[str, str]
+    seal: _Seal
+
+
+class _Quantization(TypedDict):
+    scheme: str
+    scale: float
+
+
+def check_stored(index: Path, header: IndexHeader) -> None:
+    """Check the form of what an index of photos stores; older ones lack some of it.
+
+    Raises:
+        CorruptIndex: it has another form.
+    """
+    try:
+        check_form(header.extra, _Extra, "extra")
+        if "root" in header.extra:
+            check_form(header.extra, _Place, "extra")
+        for name in (header.extra.get("photos"), header.extra.get("captions", {}).get("folder")):
+            if name is not None and ("/" in name or name in ("", ".", "..")):
+                raise ValueError(f"{name!r} is no name of a file")
+        if isinstance(header, IndexMetadata):
+            check_form(header.quantization, _Quantization, "quantization")
+    except ValueError as error:
+        raise CorruptIndex(f"{index / METADATA_FILE} is damaged ({error}): build the index again") from None
 
 
 def describe_collection(source: Source, index: Path, listed: float) -> dict[str, Any]:
@@ -20,10 +89,9 @@ def describe_collection(source: Source, index: Path, listed: float) -> dict[str,
         listed: when the listing of the photos began, in seconds since 1970.
 
     Returns:
-        "listed" and "source" (what the user gave). Then, if ids are paths below one folder, "root", that
-        folder, with "relative": whether source and root are relative to the index. They are if the index
-        lies below the root. Where each photo is, its table says (`lexlip.retrieval.photo_table`). "mounts",
-        if disks are mounted among the photos, see `mount_points`.
+        "listed", "source" (what the user gave), and "given", see `store_given`. If ids are paths below one
+        folder, "root", that folder, with "relative": whether source and root are relative to the index, as
+        they are if it lies below the root. "mounts", if disks are mounted among the photos.
 
     Raises:
         DataError: a name is not UTF-8, so the index cannot store it.
@@ -88,7 +156,7 @@ def given_again(extra: dict[str, Any], index: Path) -> Given:
         )
     if "source" not in extra:
         raise DataError(f"the index {index} is too old to say what it was made of: give its SOURCE")
-    return Given((str(_place(extra, "source", index)),))
+    return Given((_place(extra, "source", index),))
 
 
 def store_given(given: Given, index: Path) -> dict[str, Any]:
@@ -140,21 +208,13 @@ def check_same_collection(extra: dict[str, Any], described: dict[str, Any], inde
             f"the index {index} is too old to say when its photos were listed: index once without --update"
         )
     if "given" in extra and "given" in described:
-        _check_same_given(extra, described, index)
-        return
-    for name in ("source", "root"):
-        was, now = (_place(place, name, index) for place in (extra, described))
-        if was != now:
-            raise DataError(
-                f"the index {index} was made from {was}, not from {now}: update it from there,"
-                " or index without --update"
-            )
-
-
-def _check_same_given(extra: dict[str, Any], described: dict[str, Any], index: Path) -> None:
-    was, now = (given_again(one, index) for one in (extra, described))
-    for one, other in ((was.sources, now.sources), (_images(was), _images(now))):
-        if [os.path.realpath(path) for path in one] != [os.path.realpath(path) for path in other]:
+        was, now = (given_again(one, index) for one in (extra, described))
+        pairs = [(was.sources, now.sources), (_images(was), _images(now))]
+    else:
+        names = ("source", "root")
+        pairs = [((_place(extra, name, index),), (_place(described, name, index),)) for name in names]
+    for one, other in pairs:
+        if [*map(os.path.realpath, one)] != [*map(os.path.realpath, other)]:
             raise DataError(
                 f"the index {index} was made from {' '.join(one)}, not from {' '.join(other)}: update it from"
                 " there, or index without --update"
@@ -166,11 +226,7 @@ def _images(given: Given) -> tuple[str, ...]:
 
 
 def check_same_photos(first: dict[str, Any], second: dict[str, Any], index: Path, other: Path) -> None:
-    """Check that an id means the same photo in two indexes.
-
-    Raises:
-        DataError: ids are paths below different folders.
-    """
+    """Raise DataError if an id means other photos in a second index: it is a path below another folder."""
     one, two = _place(first, "root", index), _place(second, "root", other)
     if one != two:
         raise DataError(
@@ -179,6 +235,6 @@ def check_same_photos(first: dict[str, Any], second: dict[str, Any], index: Path
         )
 
 
-def _place(extra: dict[str, Any], name: str, index: Path) -> Path | str:
+def _place(extra: dict[str, Any], name: str, index: Path) -> str:
     """Return the source or the root that an index stores."""
-    return (index.resolve() / extra[name]).resolve() if name in extra else "several folders"
+    return str((index.resolve() / extra[name]).resolve()) if name in extra else "several folders"

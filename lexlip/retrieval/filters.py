@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import date
 
 from lexlip.errors import DataError
-from lexlip.words.plain_text import readable, whole, words_in
+from lexlip.words.plain_text import composed, readable, whole, words_in
 
 MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
 
+_LAST = "\U0010ffff"  # sorts after everything
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
 
@@ -51,6 +52,21 @@ class Filters:
     def __bool__(self) -> bool:
         """Return whether anything is filtered."""
         return bool(self.after or self.before or self.below or words_of(self.caption or ""))
+
+    def to_sql(self) -> tuple[str, list[str]]:
+        """Return them as a condition on the rows of a table of photos, with its values."""
+        asked: list[tuple[str, list[str]]] = []
+        if self.after:
+            asked.append(("taken >= ?", [self.after]))
+        if self.before:
+            asked.append(("taken < ?", [self.before + _LAST]))
+        if self.below and self.below.isascii():  # "0" is the character after "/"
+            asked.append(("id > ? AND id < ?", [f"{self.below}/", f"{self.below}0"]))
+        elif self.below:
+            asked.append(("instr(composed(id), ?) = 1", [f"{composed(self.below)}/"]))
+        asked += [("instr(words, ?) > 0", [f" {word} "]) for word in words_of(self.caption or "")]
+        conditions = " AND ".join(condition for condition, _ in asked)
+        return conditions or "true", [value for _, values in asked for value in values]
 
     @property
     def below(self) -> str:

@@ -14,7 +14,7 @@ NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-du
 def group_alike(photos: Sequence[tuple[str, str, int | None]]) -> list[list[str]]:
     """Put near-duplicates together.
 
-    A photo joins the first group with whose first photo it shares its digest, or nearly its fingerprint.
+    A photo joins the first group whose first photo has the same digest, or nearly the same fingerprint.
 
     Args:
         photos: id, digest ("" is unknown) and fingerprint of each, best first.

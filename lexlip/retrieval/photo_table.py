@@ -16,7 +16,6 @@ import os
 import sqlite3
 import threading
 import weakref
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,68 +31,25 @@ from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.photo_location import find_location
 from lexlip.data.source import Place, read_place
 from lexlip.errors import DataError
-from lexlip.retrieval.collection import locate, place_now
-from lexlip.retrieval.filters import Filters, words_of
+from lexlip.retrieval.collection import check_stored, locate, place_now
+from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.near_duplicates import group_alike
-from lexlip.retrieval.plain_tables import PlainTables, connect
+from lexlip.retrieval.plain_tables import (
+    COLUMNS,
+    FORMAT,
+    HAS_STATES,
+    ROOT_COLUMNS,
+    TYPES,
+    PlainTables,
+    connect,
+    row_sum,
+)
 from lexlip.retrieval.seal import table_checksum
 from lexlip.retrieval.sending import Allowed, Sending, read_as_indexed
-from lexlip.retrieval.stored_facts import check_stored
 from lexlip.words.plain_text import composed
 
-FORMAT = 2  # of the table; in 1, of older versions, rows have no checksums
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened
 _AT_ONCE = 10_000  # ids of one question to SQLite
-_LAST = "\U0010ffff"  # sorts after everything
-
-SCHEMA = f"""
-PRAGMA user_version = {FORMAT};
-CREATE TABLE roots (number INTEGER PRIMARY KEY, absolute TEXT NOT NULL UNIQUE, relative TEXT NOT NULL,
-    sum INTEGER);
-CREATE TABLE photos (
-    id TEXT PRIMARY KEY,
-    root INTEGER,             -- NULL: file is an absolute path, or only a name
-    file TEXT NOT NULL,       -- below the root
-    member TEXT NOT NULL,     -- in the file, if that is a tar
-    start INTEGER,            -- where its bytes begin in a tar
-    size INTEGER,             -- bytes
-    width INTEGER NOT NULL, height INTEGER NOT NULL,
-    taken TEXT, camera TEXT,
-    captions TEXT NOT NULL,   -- of the source, as JSON
-    embedded TEXT NOT NULL,   -- those in the file, and beside it in XMP
-    keywords TEXT NOT NULL,
-    side TEXT NOT NULL,       -- name of the XMP file beside it
-    digest TEXT NOT NULL,
-    fingerprint INTEGER,      -- as a signed number
-    state TEXT NOT NULL DEFAULT '',  -- of its files when they were read; older tables lack it
-    sum INTEGER,              -- see `row_sum`
-    words TEXT NOT NULL       -- of captions and keywords, each between spaces
-) WITHOUT ROWID;
-CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
-"""
-UNREADABLE = """
-CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables lack these
-    id TEXT PRIMARY KEY,
-    size INTEGER NOT NULL, written INTEGER NOT NULL,  -- of the file
-    reason TEXT NOT NULL
-) WITHOUT ROWID;
-"""
-
-ROOT_COLUMNS = ("number", "absolute", "relative")
-COLUMNS = (
-    *("id", "root", "file", "member", "start", "captions", "side"),
-    *("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint"),
-    *("words", "state"),
-)
-_TEXT, _NUMBER = str | None, int | None
-_TYPES: dict[str, Any] = {
-    **{"id": str, "root": _NUMBER, "file": str, "member": str, "start": _NUMBER, "size": _NUMBER},
-    **{"width": int, "height": int, "taken": _TEXT, "camera": _TEXT},
-    **{"captions": str, "embedded": str, "keywords": str, "digest": str, "fingerprint": _NUMBER},
-}
-"""Of the columns that a `Photo` has."""
-
-HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +103,9 @@ class Listed(NamedTuple):
 
 
 def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
-    """Open the table of photos of an index.
+    """Open the table of photos that an index has, given what the index says about itself.
 
-    Args:
-        index: the index's folder.
-        metadata: what the index says about itself. If an update has deleted its table since it was read, the
-            table of now is opened.
+    If an update has deleted that table since then, the table of now is opened.
 
     Raises:
         CorruptIndex: the table is missing or damaged, or `extra` is.
@@ -181,7 +134,7 @@ class PhotoTable:
     Args:
         index: the index's folder.
         file: the table.
-        wanted: its checksum; None is unknown.
+        wanted: the table's checksum; None is unknown.
 
     Raises:
         sqlite3.Error: the file is missing or damaged.
@@ -258,9 +211,8 @@ class PhotoTable:
 
     def select(self, filters: Filters) -> list[str]:
         """Return the ids of the photos that meet conditions, in any order."""
-        conditions, values = _conditions(filters)
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return [id for (id,) in self._all(f"SELECT id FROM photos{where}", values)]
+        condition, values = filters.to_sql()
+        return [id for (id,) in self._all(f"SELECT id FROM photos WHERE {condition}", values)]
 
     def same_name(self, id: str) -> list[str]:
         """Return the ids that are the same name in Unicode's NFC."""
@@ -295,19 +247,11 @@ class PhotoTable:
         }
 
     def read(self, id: str) -> bytes:
-        """Return the bytes of a photo's file, or of its part of a tar, as they are now.
-
-        Raises:
-            UnreadableImage: the index does not hold it, or it is not there any more.
-        """
+        """Return the bytes of a photo as they are now; UnreadableImage: it is not in the index, or gone."""
         return read_place(self._place(id)[1])
 
     def send(self, id: str, sending: Sending) -> bytes:
-        """Return the bytes of a photo to be sent to others, as they were indexed.
-
-        Raises:
-            UnreadableImage: the index does not hold it, or see `read_as_indexed`.
-        """
+        """Return the bytes of a photo to be sent to others, as they were indexed, see `read_as_indexed`."""
         return self.send_allowed(id, sending.of(self.file.name))
 
     def send_allowed(self, id: str, allowed: Allowed) -> bytes:
@@ -316,16 +260,12 @@ class PhotoTable:
         sealed = allowed.table != "" and allowed.table == self._checksum
         states = self._rows("SELECT state FROM photos WHERE id = ?", [id]) if self._rows(HAS_STATES) else []
         state = states[0][0] if states else ""
-        folders = (*allowed.folders, *(self._real_roots if sealed else ()))
+        folders = (*allowed.folders, *(map(os.path.realpath, self._roots.values()) if sealed else ()))
         return read_as_indexed(place, photo.digest, state, folders, sealed)
 
     @cached_property
     def _checksum(self) -> str:
         return table_checksum(self.file)
-
-    @cached_property
-    def _real_roots(self) -> tuple[str, ...]:
-        return tuple(map(os.path.realpath, self._roots.values()))
 
     def files(self) -> set[str]:
         """Return the paths of the files that hold photos."""
@@ -409,7 +349,7 @@ class PhotoTable:
         return f"{path}/{member}" if member else path
 
     def _photo(self, row: dict[str, Any]) -> Photo:
-        if not all(isinstance(row[name], kind) for name, kind in _TYPES.items()):  # SQLite keeps anything
+        if not all(isinstance(row[name], kind) for name, kind in TYPES.items()):  # SQLite keeps anything
             raise _unreadable(self.file, f"{row['id']!r:.60} is described in another form")
         root, file, member = row["root"], row["file"], row["member"]
         captions, embedded, keywords = (self._texts(row[k]) for k in ("captions", "embedded", "keywords"))
@@ -426,12 +366,7 @@ class PhotoTable:
 
 
 class OldPhotoTable(PhotoTable):
-    """The photos of an index that was made without a table: only where they lie is known.
-
-    Args:
-        index: the index's folder.
-        metadata: what it says about itself.
-    """
+    """The photos of an index that was made without a table: only where they lie is known."""
 
     def __init__(self, index: Path, metadata: IndexHeader) -> None:
         self.index, self.metadata = index, metadata
@@ -471,11 +406,7 @@ class OldPhotoTable(PhotoTable):
         return [None] * len(ids)
 
     def select(self, filters: Filters) -> list[str]:
-        """Refuse to filter.
-
-        Raises:
-            DataError: the index does not know dates, folders and captions.
-        """
+        """Raise DataError: the index does not know dates, folders and captions."""
         raise DataError(f"the index {self.index} is too old to be filtered: index again without --update")
 
     def same_name(self, id: str) -> list[str]:
@@ -499,11 +430,6 @@ def _unreadable(file: Path, why: object) -> CorruptIndex:
     return CorruptIndex(f"{file} cannot be read ({why}): build the index again")
 
 
-def row_sum(*row: Any) -> int:
-    """Return the checksum of a row, given its other columns as in COLUMNS or ROOT_COLUMNS."""
-    return zlib.crc32(json.dumps(row).encode())
-
-
 def _unsigned(number: int | None) -> int | None:
     """Return 64 bits that SQLite keeps as a signed number."""
     return None if number is None else number & (2**64 - 1)
@@ -515,28 +441,6 @@ def _connect(file: Path) -> PlainTables:
     connection = connect(address, uri=True, check_same_thread=False)
     connection.create_function("composed", 1, composed, deterministic=True)
     return connection
-
-
-def _conditions(filters: Filters) -> tuple[list[str], list[str]]:
-    """Return what SQL asks for, with its values."""
-    conditions, values = [], []
-    if filters.after:
-        conditions.append("taken >= ?")
-        values.append(filters.after)
-    if filters.before:
-        conditions.append("taken < ?")
-        values.append(filters.before + _LAST)
-    if filters.below.isascii():
-        if filters.below:
-            conditions.append("id > ? AND id < ?")  # "0" is the character after "/"
-            values += [f"{filters.below}/", f"{filters.below}0"]
-    else:
-        conditions.append("instr(composed(id), ?) = 1")
-        values.append(f"{composed(filters.below)}/")
-    for word in words_of(filters.caption or ""):
-        conditions.append("instr(words, ?) > 0")
-        values.append(f" {word} ")
-    return conditions, values
 
 
 def _folders_above(id: str) -> Iterator[str]:

@@ -1,12 +1,68 @@
-"""SQLite files, which strangers may have made: only plain tables are read, and no question is endless."""
+"""The SQLite file of a table of photos: its schema, and how it is opened.
+
+Strangers may have made it, so only plain tables are read, and no question is endless.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+FORMAT = 2  # of the table; in 1, of older versions, rows have no checksums
+
+SCHEMA = f"""
+PRAGMA user_version = {FORMAT};
+CREATE TABLE roots (number INTEGER PRIMARY KEY, absolute TEXT NOT NULL UNIQUE, relative TEXT NOT NULL,
+    sum INTEGER);
+CREATE TABLE photos (
+    id TEXT PRIMARY KEY,
+    root INTEGER,             -- NULL: file is an absolute path, or only a name
+    file TEXT NOT NULL,       -- below the root
+    member TEXT NOT NULL,     -- in the file, if that is a tar
+    start INTEGER,            -- where its bytes begin in a tar
+    size INTEGER,             -- bytes
+    width INTEGER NOT NULL, height INTEGER NOT NULL,
+    taken TEXT, camera TEXT,
+    captions TEXT NOT NULL,   -- of the source, as JSON
+    embedded TEXT NOT NULL,   -- those in the file, and beside it in XMP
+    keywords TEXT NOT NULL,
+    side TEXT NOT NULL,       -- name of the XMP file beside it
+    digest TEXT NOT NULL,
+    fingerprint INTEGER,      -- as a signed number
+    state TEXT NOT NULL DEFAULT '',  -- of its files when they were read; older tables lack it
+    sum INTEGER,              -- see `row_sum`
+    words TEXT NOT NULL       -- of captions and keywords, each between spaces
+) WITHOUT ROWID;
+CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
+"""
+UNREADABLE = """
+CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables lack these
+    id TEXT PRIMARY KEY,
+    size INTEGER NOT NULL, written INTEGER NOT NULL,  -- of the file
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+ROOT_COLUMNS = ("number", "absolute", "relative")
+COLUMNS = (
+    *("id", "root", "file", "member", "start", "captions", "side"),
+    *("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint"),
+    *("words", "state"),
+)
+_TEXT, _NUMBER = str | None, int | None
+TYPES: dict[str, Any] = {
+    **{"id": str, "root": _NUMBER, "file": str, "member": str, "start": _NUMBER, "size": _NUMBER},
+    **{"width": int, "height": int, "taken": _TEXT, "camera": _TEXT},
+    **{"captions": str, "embedded": str, "keywords": str, "digest": str, "fingerprint": _NUMBER},
+}
+"""Of the columns that a `Photo` has."""
+
+HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 
 _STEPS = 1_000_000  # of SQLite between two looks at how many there were
 _STEPS_A_PAGE = 10_000  # a page of 4 kB holds some dozen photos, and one takes less than 100 steps
@@ -59,3 +115,8 @@ def connect(file: str | Path, **how: Any) -> PlainTables:
         connection.close()
         raise
     return connection
+
+
+def row_sum(*row: Any) -> int:
+    """Return the checksum of a row, given its other columns as in COLUMNS or ROOT_COLUMNS."""
+    return zlib.crc32(json.dumps(row).encode())

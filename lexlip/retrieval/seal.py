@@ -27,7 +27,7 @@ _SEALED = ("given", "source", "root", "relative")  # of `extra`; see `describe_c
 
 
 def seal(extra: Mapping[str, Any], tables: Mapping[str, str]) -> dict[str, Any]:
-    """Return what an index is to say about its source, sealed; not sealed if there can be no key.
+    """Return what an index says about its source, sealed; not sealed if this user can have no key.
 
     Args:
         extra: what it says.

@@ -38,12 +38,7 @@ class Allowed(NamedTuple):
 
 @dataclass(frozen=True)
 class Sending:
-    """What of an index may be sent.
-
-    Attributes:
-        folders: see `Allowed`.
-        tables: see `lexlip.retrieval.seal.sealed_tables`.
-    """
+    """What of an index may be sent: folders, as in `Allowed`, and what `seal.sealed_tables` returns."""
 
     folders: tuple[str, ...] = ()
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -54,11 +49,7 @@ class Sending:
 
 
 def folders_to_send(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the real paths of folders whose photos a user names to be sent.
-
-    Raises:
-        ConfigError: one is no folder.
-    """
+    """Return the real paths of folders whose photos a user names to be sent; ConfigError: one is none."""
     folders = tuple(os.path.realpath(path_of(name)) for name in names)
     for name, folder in zip(names, folders, strict=True):
         if not os.path.isdir(folder):  # noqa: PTH112

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import hashlib
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -15,11 +16,9 @@ from lexlip.errors import DataError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import OldPhotoTable, Photo
+from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
 from lexlip.retrieval.seal import sealed_tables
-from lexlip.retrieval.unmet_filters import why_unmet
-from lexlip.search.paging import Cursor, StaleCursor, digest
-from lexlip.words.plain_text import whole
+from lexlip.words.plain_text import readable, whole
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 Sort = Literal["match", "date"]
 """The order of hits: best first, or newest first among those above the cut."""
 
+NAMED = 10  # folders that are told if no photo meets a filter
 DATED = 100  # hits that are sorted by date if the answer has no cut
 
 
@@ -35,10 +35,8 @@ class How(TypedDict, total=False):
     """What every search takes besides the query and k.
 
     Attributes:
-        filters: conditions that photos must meet.
         min_score: the lowest score of a hit.
         cursor: `Answer.cursor` of the page before; the query and everything else must be the same.
-        sort: the order of hits.
         group: show near-duplicates as one hit.
         suggest: number of words to suggest.
     """
@@ -61,7 +59,7 @@ class Asked:
         encoded: as the first stage takes it.
         query: the sentence with its marks, if there is one.
         unknown, unread, meant, foreign: see `Answer`.
-        itself: a photo that is not to be found.
+        itself: the photo that is asked about, which is left out of the hits.
         ms: milliseconds that encoding it took.
     """
 
@@ -82,16 +80,41 @@ class Asked:
         return self.query.without if self.query else ()
 
 
+class StaleCursor(DataError):
+    """A cursor of a state of the index that is gone, or of another query."""
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """The start of a page: how many hits come before, and digests of the index's state and of the query."""
+
+    first: int
+    state: str
+    asked: str
+
+    def __str__(self) -> str:
+        return f"{self.first}.{self.state}.{self.asked}"
+
+    @classmethod
+    def read(cls, text: str) -> Cursor:
+        """Return what `str` wrote, or raise DataError."""
+        found = re.fullmatch(r"(\d{1,9})\.([0-9a-f]{16})\.([0-9a-f]{16})", text)
+        if found is None:
+            raise DataError(f"{text!r} is no cursor: give the one that the page before has")
+        return cls(int(found[1]), found[2], found[3])
+
+
+def digest(*parts: object) -> str:
+    """Return 16 hexadecimal digits that stand for some plain values."""
+    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
 class NoSuchPhoto(DataError, UnknownId):
     """A photo that an index does not hold."""
 
 
 def check_id(id: str) -> None:
-    """Refuse an id with half a character, which no index can hold and Java cannot take.
-
-    Raises:
-        NoSuchPhoto: it has one.
-    """
+    """Raise NoSuchPhoto for an id with half a character, which no index can hold and Java cannot take."""
     if whole(id) != id:
         raise NoSuchPhoto(
             f"no index holds a photo with the id {id!r}: give the id of a hit, as --json shows it"
@@ -99,7 +122,7 @@ def check_id(id: str) -> None:
 
 
 class IndexState:
-    """One state of an index, with its tables of photos; open as long as somebody uses it.
+    """One state of an index, with its tables of photos.
 
     Raises:
         Moved: a writer has changed the index since the stage saw it.
@@ -111,8 +134,10 @@ class IndexState:
             self.photos, *self._more = (opened.enter_context(table) for table in self.stage.tables())
             self._opened = opened.pop_all()
         self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
-        self._users = 1
-        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the stage and the tables."""
+        self._opened.close()
 
     @property
     def name(self) -> str:
@@ -142,8 +167,7 @@ class IndexState:
         """Return what the index knows of a photo.
 
         Raises:
-            NoSuchPhoto: it does not hold it.
-            DataError: it holds captions, and is too old to tell.
+            NoSuchPhoto, DataError: it does not hold it; or it holds captions, and is too old to tell.
         """
         (photo,) = self.get([id])
         if isinstance(self.photos, OldPhotoTable):  # which has a place for any id
@@ -169,28 +193,10 @@ class IndexState:
             " give the id of a hit, as --json shows it"
         )
 
-    @contextmanager
-    def used(self) -> Iterator[IndexState]:
-        """Keep it open during a `with` block."""
-        with self._lock:
-            self._users += 1
-        try:
-            yield self
-        finally:
-            self.release()
-
-    def release(self) -> None:
-        """Close it if this was the last user."""
-        with self._lock:
-            self._users -= 1
-            if self._users:
-                return
-        self._opened.close()
-
 
 @dataclass
 class FoundPhoto:
-    """A photo that was found, with its score, and the near-duplicates that stand behind it."""
+    """A photo with its score, and the near-duplicates of it that have lower ones."""
 
     id: str
     score: float
@@ -198,11 +204,7 @@ class FoundPhoto:
 
 
 def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
-    """Return where the page begins.
-
-    Raises:
-        DataError: the cursor is none, or of another query.
-    """
+    """Return where the page begins; DataError: the cursor is none, or of another query."""
     filters, by_date, grouped = how.get("filters") or None, how.get("sort") == "date", bool(how.get("group"))
     conditions = digest(asked.key, filters, how.get("min_score"), by_date, grouped)
     beginning = Cursor(0, state.name, conditions)
@@ -214,12 +216,7 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
 
 
 def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
-    """Return the first hits, in the order that is wanted, and where they end.
-
-    Args:
-        state, asked, how: where, what and how to search.
-        number: of hits.
-    """
+    """Return the first `number` hits or more, in the order that is wanted, and where they end."""
     by_date = how.get("sort") == "date"
     allowed = state.allow(how.get("filters"), asked.without)
 
@@ -285,15 +282,15 @@ def page_of(
     ends: Ends = NO_ENDS,
     rerank: Reranker | None = None,
 ) -> Answer:
-    """Return k of the hits that were found from the first on.
+    """Return a page of k hits.
 
     Args:
-        state, asked, how: where, what and how to search.
+        state, asked, how: where, what and how was searched.
         found: all hits up to this page, and one more if there is one.
         k: hits of a page.
         ms: milliseconds that finding them took.
-        ends: see `Answer`.
-        rerank: a second stage.
+        ends: where the hits end.
+        rerank: reorders them first.
     """
     cursor = first_of_page(state, asked, how)
     first, end = cursor.first, cursor.first + k
@@ -335,3 +332,34 @@ def _hits(state: IndexState, asked: Asked, found: Sequence[FoundPhoto], first: i
         about = known.width, known.height, known.taken, list(one.duplicates), known.version
         hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about))
     return hits
+
+
+def why_unmet(photos: PhotoTable, filters: Filters) -> str:
+    """Return why no photo meets the filters, and what there is instead; "" if a photo meets them."""
+    if photos.select(filters):
+        return ""
+    facets = photos.facets()
+    folder = Filters(folder=filters.folder)
+    if folder and not photos.select(folder):
+        return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"
+    if filters.caption and not facets["captioned"]:
+        return "no photo of this index has captions or keywords"
+    where = f"in the folder {readable(folder.below)}" if folder else "of this index"
+    dated = photos.select(replace(folder, after="0001")) if filters.after or filters.before else []
+    if (filters.after or filters.before) and not dated:
+        return f"no photo {where} has a date"
+    if dated and not photos.select(replace(filters, caption=None)):
+        days = sorted(day[:10] for day in photos.taken(dated) if day)
+        return f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
+    if not photos.select(Filters(caption=filters.caption)):
+        return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"
+    return "no photo meets all the filters at once: leave one out"
+
+
+def _uppermost(facets: dict[str, Any]) -> str:
+    """Return the uppermost folders, as a sentence."""
+    names = sorted((one["folder"] for one in facets["folders"]), key=lambda name: (name.count("/"), name))
+    if not names:
+        return "the index has no folders"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"folders are {', '.join(map(readable, names[:NAMED]))}{more}"

@@ -24,14 +24,11 @@ WORDS = 6  # matching words shown for a hit
 
 @dataclass(frozen=True)
 class PhotoWords:
-    """A photo and its words.
+    """A photo and its words, with weights, in the order in which they are shown.
 
     Attributes:
-        id: the photo's.
         path: see `Source.path`.
-        words: with their weights, in the order in which they are shown.
         held: those of the words that its captions contain.
-        captions: all of them.
     """
 
     id: str
@@ -78,20 +75,12 @@ figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
 
 
 def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
-    """Write one page that needs no other file; a photo that cannot be read any more leaves an empty frame.
-
-    Raises:
-        DataError: the page cannot be written.
-    """
+    """Write one page that needs no other file; a photo that cannot be read any more leaves an empty frame."""
     _write(path, (_section(answer) for answer in answers))
 
 
 def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
-    """Write a page of photos with the words that a model sees in them, and their captions.
-
-    Raises:
-        DataError: the page cannot be written.
-    """
+    """Write a page of photos with the words that a model sees in them, and their captions."""
     figures = (
         _figure(
             photo.id,

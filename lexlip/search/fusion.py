@@ -24,13 +24,12 @@ DEPTH = 100  # documents of each of two engines that are fused
 
 
 def fuse(first: np.ndarray, odds: np.ndarray, fusion: Fusion = "none", weight: float = 0.5) -> np.ndarray:
-    """Return the scores that a query's candidates are ordered by, float [k].
+    """Return the scores that a query's k candidates are ordered by, float [k].
 
     Args:
-        first: scores of the first stage, float [k].
-        odds: log-odds of the reranker, float [k].
+        first, odds: scores of the first stage, and log-odds of the reranker, float [k].
         fusion: how they are combined.
-        weight: of the first stage in a sum; the reranker has the rest.
+        weight: of the first in a sum; the odds have the rest.
     """
     if fusion == "none":
         return np.asarray(odds, np.float64)
@@ -55,42 +54,21 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def fuse_two(first: Results, second: Results, k: int, how: Hybrid = "rrf", weight: float = 0.5) -> Results:
-    """Fuse the answers of two engines to the same queries.
+    """Fuse what two engines found for the same queries; return the k best documents of each.
 
     Args:
         first, second: what they found.
-        k: documents of each query to keep.
-        how: by ranks or by scores.
-        weight: of the first, in the sum of scores.
+        k: documents of each query.
+        how: "rrf" is by the sum of 1 / (60 + rank) (Cormack et al., 2009); "weighted" by that of scores, each
+            engine's scaled to 0 ... 1 over what it found.
+        weight: of the first engine's scores; the second's have the rest.
     """
     if how == "rrf":
-        return reciprocal_rank([first, second], k)
-    return weighted([first, second], k, [weight, 1 - weight])
-
-
-def reciprocal_rank(answers: Sequence[Results], k: int) -> Results:
-    """Fuse answers of several engines by the sum of 1 / (60 + rank) (Cormack et al., 2009).
-
-    Args:
-        answers: what each engine found, for the same queries.
-        k: documents of each query to keep.
-    """
-    return _sum([(ids, [1 / (RANK + 1 + np.arange(len(row))) for row in ids]) for ids, _ in answers], k)
-
-
-def weighted(answers: Sequence[Results], k: int, weights: Sequence[float]) -> Results:
-    """Fuse answers by the weighted sum of scores, each engine's scaled to 0 ... 1 over what it found.
-
-    Args:
-        answers: what each engine found, for the same queries.
-        k: documents of each query to keep.
-        weights: of the engines.
-    """
-    scaled = [
-        (ids, [weight * _scaled(row) for row in scores])
-        for (ids, scores), weight in zip(answers, weights, strict=True)
-    ]
-    return _sum(scaled, k)
+        shares = [[1 / (RANK + 1 + np.arange(len(row))) for row in scores] for _, scores in (first, second)]
+    else:
+        weights = (first[1], weight), (second[1], 1 - weight)
+        shares = [[share * _scaled(row) for row in scores] for scores, share in weights]
+    return _sum([(first[0], shares[0]), (second[0], shares[1])], k)
 
 
 def _sum(answers: Sequence[Results], k: int) -> Results:

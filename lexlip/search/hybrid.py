@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,14 +12,15 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
-from lexlip.retrieval.answer import NO_ENDS, Ends
-from lexlip.retrieval.engine import Results, Scores
+from lexlip.retrieval.engine import Results
 from lexlip.retrieval.first_stage import FirstStage, Moved
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.fusion import DEPTH, Hybrid, fuse_two
+from lexlip.search.stages.bm25 import CaptionsStage
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
+    from lexlip.queries.photo_encoder import PhotoEncoder
 
 Pair = tuple[Any, Any]
 """A query as each of the two stages takes it; None if the second cannot be asked."""
@@ -34,37 +34,37 @@ class Allowed(NamedTuple):
     gone: frozenset[str]
 
 
-class HybridStage:
-    """See `FirstStage`; words and terms are those of the first index.
+class HybridStage(FirstStage):
+    """See `FirstStage`; words are those of the first index, and fused scores have no end that was measured.
 
     Args:
-        first, second: open indexes, which are closed with it.
+        first, second: open indexes, which are closed with it. If the second has the captions of the first, a
+            picture searches the first alone.
         how, weight: see `lexlip.search.fusion.fuse_two`.
     """
 
     def __init__(
         self, first: FirstStage, second: FirstStage, how: Hybrid = "rrf", weight: float = 0.5
     ) -> None:
+        self.index = first.index
         self.first, self.second, self.how, self.weight = first, second, how, weight
-
-    @property
-    def index(self) -> Path:
-        return self.first.index
 
     @property
     def metadata(self) -> IndexHeader:
         return self.first.metadata
 
     @property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> Encoder | PhotoEncoder:
+        if isinstance(self.second, CaptionsStage):
+            return self.first.encoder
         raise ModelError("a picture searches one index: leave out --also")
-
-    def tables(self) -> list[PhotoTable]:
-        return [*self.first.tables(), *self.second.tables()]
 
     @property
     def state(self) -> str:
         return f"{self.first.state} | {self.second.state}"
+
+    def tables(self) -> list[PhotoTable]:
+        return [*self.first.tables(), *self.second.tables()]
 
     def read(self, query: Query) -> Query:
         return self.first.read(query)
@@ -72,6 +72,16 @@ class HybridStage:
     def encode(self, query: str | Query) -> Pair:
         plain = query if isinstance(query, str) else query.plain
         return self.first.encode(query), self.second.encode(plain)
+
+    def of_vector(self, vector: csr_matrix) -> Pair:
+        return vector, None
+
+    def like(self, id: str) -> Pair:
+        first = self.first.like(id)
+        try:
+            return first, self.second.like(id)
+        except (ModelError, UnknownId):  # captions know nothing that is similar
+            return first, None
 
     def unknown(self, query: str | Query) -> list[str]:
         return self.first.unknown(query)
@@ -112,13 +122,14 @@ class HybridStage:
         try:
             return self.first.matches(query[0], ids)
         except UnknownId:  # photos that only the second index holds share no word
-            return [self._match(query, id) for id in ids]
+            return [self._match(query, id) or {} for id in ids]
 
-    def _match(self, query: Pair, id: str) -> dict[str, float]:
+    def _match(self, query: Pair, id: str) -> dict[str, float] | None:
+        """Return what each shared word added to the score of a photo; None: the first index lacks it."""
         try:
             return self.first.matches(query[0], [id])[0]
         except UnknownId:
-            return {}
+            return None
 
     def weights(self, id: str) -> dict[str, float]:
         return self.first.weights(id)
@@ -129,25 +140,8 @@ class HybridStage:
         try:
             return self.first.suggestions(query[0], ids, number, without)
         except UnknownId:  # photos that only the second index holds suggest no word
-            held = [id for id in ids if self._holds(id)]
+            held = [id for id in ids if self._match(query, id) is not None]
             return self.first.suggestions(query[0], held, number, without) if held else []
-
-    def _holds(self, id: str) -> bool:
-        """Return whether the first index holds a photo."""
-        try:
-            self.first.weights(id)
-        except UnknownId:
-            return False
-        return True
-
-    @property
-    def seen(self) -> int:
-        return 0
-
-    def ends(
-        self, query: Query, encoded: Pair, ids: Sequence[str], scores: Scores, allowed: Any = None
-    ) -> Ends:
-        return NO_ENDS  # fused scores are not those that it was measured on
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Allowed | None:
         if ids is None and not without:
@@ -157,16 +151,6 @@ class HybridStage:
 
     def holding(self, words: Sequence[str]) -> frozenset[str]:
         return self.first.holding(words)
-
-    def like(self, id: str) -> Pair:
-        first = self.first.like(id)
-        try:
-            return first, self.second.like(id)
-        except (ModelError, UnknownId):  # captions know nothing that is similar
-            return first, None
-
-    def of_vector(self, vector: csr_matrix) -> Pair:
-        return self.first.of_vector(vector), None
 
     @contextmanager
     def hold(self) -> Iterator[HybridStage]:

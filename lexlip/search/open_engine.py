@@ -24,7 +24,7 @@ def engine_for(
 
     Args:
         model: whose vectors they are.
-        name: of the engine; None is Lucene for words, and Faiss's exact search for dense vectors.
+        name: None is Lucene for words, and Faiss's exact search for dense vectors.
         scheme: see `lexlip.sparse.quantize`; documents of "balanced" come balanced.
 
     Raises:

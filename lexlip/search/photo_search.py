@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -24,11 +24,23 @@ from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.first_stage import Moved
 from lexlip.retrieval.photo_table import Photo, PhotoTable
 from lexlip.retrieval.sending import ELSEWHERE, Sending
-from lexlip.search.answering import Asked, FoundPhoto, How, IndexState, check_id, find, first_of_page, page_of
+from lexlip.retrieval.states import Shared
+from lexlip.search.answering import (
+    Asked,
+    Cursor,
+    FoundPhoto,
+    How,
+    IndexState,
+    StaleCursor,
+    check_id,
+    digest,
+    find,
+    first_of_page,
+    page_of,
+)
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
-from lexlip.search.paging import Cursor, StaleCursor, digest
-from lexlip.search.stages.captions import CaptionsStage
+from lexlip.search.stages.bm25 import CaptionsStage
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
 
@@ -45,13 +57,14 @@ MEANT = 3  # words that somebody may have meant by one that is unknown
 class PhotoSearch:
     """An open index with what encodes queries for it: LexLIP's words, dense vectors, or captions in BM25.
 
-    An index of words answers sentences without torch; the first picture that searches loads it. Several
-    threads may search at the same time, also while one refreshes; each answer is of one state of the index.
+    An index of words answers sentences without torch, and pictures too if its model has a graph for ONNX
+    Runtime and there is no GPU. Several threads may search at the same time, also while one refreshes; each
+    answer is of one state of the index.
 
     Args:
         index: the index's folder.
         model, query_encoder, query_topk: see `lexlip.search.open_index.open_index`.
-        rerank: a second stage, which looks at the first photos again.
+        rerank: looks at the first photos again.
         also: the folder of a second index of the same photos, whose answers are fused with the first's.
         captions: fuse with the captions and keywords that the index itself has.
         hybrid, hybrid_weight: how they are fused; see `lexlip.search.fusion.fuse_two`.
@@ -128,8 +141,7 @@ class PhotoSearch:
     def refresh(self) -> bool:
         """Move to the newest state of the index; return whether there was a newer one.
 
-        Raises:
-            BridgeError: the new state cannot be read; the old one stays open.
+        If it cannot be read, BridgeError is raised, and the old one stays open.
         """
         with self._refreshing:
             if not self.stage.refresh():
@@ -142,11 +154,11 @@ class PhotoSearch:
             state.release()
         return True
 
-    def _newest(self) -> IndexState:
+    def _newest(self) -> Shared[IndexState]:
         """Return the newest state of the index; writers may be at work."""
         while True:
             try:
-                return IndexState(self.stage)
+                return Shared(IndexState(self.stage))
             except Moved:
                 self.stage.refresh()
 
@@ -171,8 +183,8 @@ class PhotoSearch:
     def texts(self, queries: str | Sequence[str | Query], k: int = 10) -> list[Answer]:
         """Return the k photos that fit each of several sentences best.
 
-        The sentences are searched together, on all cores; `Answer.ms` is each one's share. With a second
-        stage, or words left out, they are searched one by one.
+        The sentences are searched together, on all cores; `Answer.ms` is each one's share. If they are
+        reranked, or leave words out, they are searched one by one.
 
         Raises:
             QueryError: see `text`.
@@ -205,14 +217,16 @@ class PhotoSearch:
 
         Raises:
             DataError: the file cannot be read, or is not an image.
-            ModelError: the index holds captions, or there is a second stage, which takes sentences only.
+            ModelError: the index holds captions, or is fused with another one; or there is a reranker.
         """
         self._check_no_reranker()
         started = time.perf_counter()
         name = "picture" if isinstance(picture, Image.Image) else str(picture)
-        file = picture if isinstance(picture, Image.Image) else _read(picture)  # before the model is loaded
+        with reading(name):  # before the model is loaded
+            file = picture if isinstance(picture, Image.Image) else read_location(name)
         encoder = self.stage.encoder
-        photo = file if isinstance(file, Image.Image) else _decode(file, name, encoder.config.image.size)
+        with reading(name):
+            photo = decode(file, encoder.config.image.size) if isinstance(file, bytes) else file
         encoded: Any = encoder.encode_image([photo])
         return self.vector(encoded, k, name, 1000 * (time.perf_counter() - started), **how)
 
@@ -241,7 +255,7 @@ class PhotoSearch:
 
         Raises:
             NoSuchPhoto: the index does not hold the photo.
-            ModelError: the index holds captions, or there is a second stage, which takes sentences only.
+            ModelError: the index holds captions, or a reranker takes sentences only.
         """
         check_id(id)
         self._check_no_reranker()
@@ -285,11 +299,7 @@ class PhotoSearch:
             yield state.stage, state.photos
 
     def photo(self, id: str) -> Photo:
-        """Return what the index knows of a photo.
-
-        Raises:
-            DataError: it does not hold it, or is too old to tell.
-        """
+        """Return what the index knows of a photo; DataError: it does not hold it, or is too old to tell."""
         check_id(id)
         with self._state() as state:
             return state.photo(state.id_of(id))
@@ -315,11 +325,7 @@ class PhotoSearch:
             yield photo, partial(state.photos.send, photo.id, Sending(tuple(folders), state.sealed))
 
     def photo_words(self, id: str) -> dict[str, float]:
-        """Return the words of a photo with their weights, heaviest first, if the index has words.
-
-        Raises:
-            UnknownId: the index does not hold the photo.
-        """
+        """Return the words of a photo with their weights, heaviest first; UnknownId: the index lacks it."""
         check_id(id)
         with self._state() as state:
             return state.stage.weights(state.id_of(id))
@@ -330,16 +336,16 @@ class PhotoSearch:
     def _state(self, cursor: str | None = None) -> Iterator[IndexState]:
         """Give the newest state, or the one that a cursor names."""
         wanted = None if cursor is None else Cursor.read(cursor).state
-        with ExitStack() as stack:
-            with self._lock:
-                found = next((one for one in self._states if wanted in (None, one.name)), None)
-                if found is not None:
-                    stack.enter_context(found.used())
-            if found is None and wanted is None:
-                raise BridgeError(f"the index {self.stage.index} was closed: open it again")
-            if found is None:
-                raise StaleCursor("the photos have changed since this page: search again")
-            yield found
+        with self._lock:
+            found = next((one.take() for one in self._states if wanted in (None, one.value.name)), None)
+        if found is None and wanted is None:
+            raise BridgeError(f"the index {self.stage.index} was closed: open it again")
+        if found is None:
+            raise StaleCursor("the photos have changed since this page: search again")
+        try:
+            yield found.value
+        finally:
+            found.release()
 
     def _encode(self, state: IndexState, query: str | Query) -> Asked:
         asked = state.stage.read(query if isinstance(query, Query) else parse_query(query))
@@ -350,8 +356,8 @@ class PhotoSearch:
         ms = 1000 * (time.perf_counter() - started)
         unknown = state.stage.unknown(asked)
         foreign = looks_foreign(asked.sentence, unknown)
-        meant = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
-        meant = {word: near for word, near in meant.items() if near}
+        near = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
+        meant = {word: words for word, words in near.items() if words}
         of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
 
@@ -365,13 +371,3 @@ class PhotoSearch:
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)
         ms = 1000 * (time.perf_counter() - started)
         return page_of(state, asked, found, k, how, ms, ends, self.rerank)
-
-
-def _read(path: str | Path) -> bytes:
-    with reading(path):
-        return read_location(str(path))
-
-
-def _decode(data: bytes, path: str, size: int) -> Image.Image:
-    with reading(path):
-        return decode(data, size)

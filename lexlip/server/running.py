@@ -148,8 +148,8 @@ def open_cluster_search(
     from lexlip.cluster.replicas import ReplicaGroups
     from lexlip.search.hybrid import HybridStage
     from lexlip.search.photo_search import PhotoSearch
-    from lexlip.search.stages.captions import CaptionsStage
-    from lexlip.search.stages.sharded import ShardedStage
+    from lexlip.search.stages.bm25 import CaptionsStage
+    from lexlip.search.stages.impact import ShardedStage
     from lexlip.server.limits import SUGGESTED
 
     shards = ReplicaGroups(index, read_sharded(index), cluster.replicas, cluster.copy)

@@ -16,13 +16,13 @@ from lexlip.data import decode
 from lexlip.data.source import no_captions
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
-from lexlip.search.stages.dense import DenseMetadata, open_vectors
+from lexlip.search.stages.dense import DenseMetadata
 from tests.cli.interrupted import encoding
 from tests.cli.test_evaluate import write_karpathy
 from tests.cli.test_index import ELSEWHERE, error
 from tests.conftest import write_photos
 from tests.reference.ranking import naive_recall
-from tests.search.indexes import change_header
+from tests.search.indexes import change_header, open_vectors
 from tests.tiny import CAPTIONS, tiny_dense
 from tests.tiny_clip import DIMENSIONS, write_clip
 

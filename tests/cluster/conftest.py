@@ -12,10 +12,11 @@ import pytest
 
 from anserini_bridge.storage import UNFINISHED
 from lexlip.cluster.session import connected
-from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
-from lexlip.cluster.shard_indexing import commit, describe_tars, name_of
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardSettings, ShardWork
+from lexlip.cluster.shard_indexing import commit, describe_tars, names_of
 from lexlip.data import Scenes
 from lexlip.models.model_folder import read_description
+from tests.data.pictures import write_tar
 from tests.tiny import CAPTIONS
 
 pytest.importorskip("ray")
@@ -23,37 +24,38 @@ pytest.importorskip("ray")
 
 def write_tars(folder: Path, tars: int = 3, photos: int = 7, first: int = 0) -> list[Path]:
     """Tars of drawn photos, some of them equal, so that scores are too, with captions."""
-    folder.mkdir(parents=True, exist_ok=True)
-    scenes = Scenes(5, seed=0)
-    paths = []
+    scenes, paths = Scenes(5, seed=0), []
     for number in range(first, first + tars):
-        paths.append(folder / f"{number:02d}.tar")
-        with tarfile.open(paths[-1], "w") as tar:
-            for photo in range(photos):
-                picture = io.BytesIO()
-                scenes.image((number + photo) % len(scenes)).save(picture, "JPEG")
-                caption = CAPTIONS[photo % len(CAPTIONS)].encode()
-                for name, data in ((f"{photo}.jpg", picture.getvalue()), (f"{photo}.txt", caption)):
-                    info = tarfile.TarInfo(name)
-                    info.size = len(data)
-                    tar.addfile(info, io.BytesIO(data))
+        files = {}
+        for photo in range(photos):
+            files[f"{photo}.jpg"] = jpeg_of(scenes, (number + photo) % len(scenes))
+            files[f"{photo}.txt"] = CAPTIONS[photo % len(CAPTIONS)].encode()
+        paths.append(write_tar(folder / f"{number:02d}.tar", files))
     return paths
+
+
+def jpeg_of(scenes: Scenes, number: int) -> bytes:
+    picture = io.BytesIO()
+    scenes.image(number).save(picture, "JPEG")
+    return picture.getvalue()
+
+
+def members(tar: Path) -> dict[str, bytes]:
+    with tarfile.open(tar) as opened:
+        return {entry.name: opened.extractfile(entry).read() for entry in opened}  # type: ignore[union-attr]
+
+
+def replace_tar(path: Path, files: dict[str, bytes]) -> None:
+    """A tar in another one's place, at once, as copying programs do it."""
+    write_tar(path.with_suffix(".part"), files).replace(path)
 
 
 def add_photos(path: Path, photos: int = 1, caption: str = "a dog") -> None:
     """Put drawn photos 9.jpg, 10.jpg, … at the end of a tar, in whose place the longer one comes at once."""
-    part = path.with_suffix(".part")
-    part.write_bytes(path.read_bytes())
-    scenes = Scenes(9 + photos, seed=1)
-    with tarfile.open(part, "a") as tar:
-        for number in range(9, 9 + photos):
-            picture = io.BytesIO()
-            scenes.image(number).save(picture, "JPEG")
-            for name, data in ((f"{number}.jpg", picture.getvalue()), (f"{number}.txt", caption.encode())):
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-    part.replace(path)
+    scenes, files = Scenes(9 + photos, seed=1), members(path)
+    for number in range(9, 9 + photos):
+        files |= {f"{number}.jpg": jpeg_of(scenes, number), f"{number}.txt": caption.encode()}
+    replace_tar(path, files)
 
 
 def sharded_index(folder: Path, model: Path, tars: int) -> Path:
@@ -61,15 +63,15 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
     paths = write_tars(folder / "tars", tars)
     index = folder / "many"
     identity = read_description(model)["identity"]
-    indexer = ShardIndexer(str(model), identity, str(model), "cpu", 32, "unit", 0, None)
+    indexer = ShardIndexer(ShardSettings(str(model), identity, "cpu", 32, "unit", 0))
     indexer.open()
     (index / UNFINISHED).mkdir(parents=True)
-    names = [name_of(path, str(folder / "tars"), identity, 32, "unit") for path in paths]
-    for name, path in zip(names, paths, strict=True):
+    names = names_of(paths, identity, 32, "unit")
+    for name, path in zip(names.values(), paths, strict=True):
         place = str(index / UNFINISHED / name)
         indexer.index(ShardWork(str(path), str(path.parent), path.stat().st_size, place))
     extra = {"model": str(model), **describe_tars((f"{folder}/tars/*.tar",), paths, 0.0, index)}
-    commit(index, names, [path.name for path in paths], {}, extra, sealed=True)
+    commit(index, names, {}, extra, sealed=True)
     return index
 
 

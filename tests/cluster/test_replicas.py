@@ -18,7 +18,7 @@ from lexlip.cluster.shard_updating import update_shards
 from lexlip.errors import ConfigError, FixableError
 from lexlip.search.engines.shard import files_of, read_sharded
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.search.stages.sharded import ShardedStage
+from lexlip.search.stages.impact import ShardedStage
 from tests.cluster.conftest import add_photos, processors_taken, sharded_index, write_tars
 from tests.cluster.test_shard_indexing import answers_of
 

@@ -1,8 +1,6 @@
 """An updated index in shards answers as a new one of the same tars does, and encodes only what is new."""
 
-import io
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,26 +14,10 @@ from lexlip.indexing.api import index
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
-from tests.cluster.conftest import sharded_index, write_tars
+from tests.cluster.conftest import members, replace_tar, sharded_index, write_tars
 from tests.cluster.test_shard_indexing import answers, answers_of
 
 Run = Callable[..., Result]
-
-
-def members(tar: Path) -> dict[str, bytes]:
-    with tarfile.open(tar) as opened:
-        return {entry.name: opened.extractfile(entry).read() for entry in opened}  # type: ignore[union-attr]
-
-
-def write_tar(path: Path, files: dict[str, bytes]) -> None:
-    """A tar in another one's place, at once, as copying programs do it."""
-    part = path.with_suffix(".part")
-    with tarfile.open(part, "w") as tar:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    part.replace(path)
 
 
 def change(tars: Path) -> dict[str, int]:
@@ -45,7 +27,7 @@ def change(tars: Path) -> dict[str, int]:
     files["0.txt"] = b"a dog in another caption\n"
     files["5.jpg"] = files["4.jpg"] + b"\0"
     del files["6.jpg"], files["6.txt"]
-    write_tar(tars / "00.tar", files)
+    replace_tar(tars / "00.tar", files)
     write_tars(tars, 1, first=2)
     return {"added": 8, "changed": 1, "deleted": 1, "unchanged": 12, "moved": 0, "kept": 0}
 
@@ -150,7 +132,7 @@ def test_a_tar_that_cannot_be_read_keeps_its_photos(lexlip: Run, tmp_path: Path,
 
 
 def test_a_tar_without_photos_is_counted_once(lexlip: Run, tmp_path: Path, many: Path) -> None:
-    write_tar(tmp_path / "tars" / "01.tar", {})
+    replace_tar(tmp_path / "tars" / "01.tar", {})
     assert "7 of the 14 photos of" in lexlip("index", "--update", "--index", "many", code=2).output
     assert updated(lexlip, "--prune")["deleted"] == 7
     again = updated(lexlip)

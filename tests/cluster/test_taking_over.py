@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx2
 import pytest
@@ -43,6 +43,39 @@ def two_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
         made.shutdown()
 
 
+class Load:
+    """Threads that ask without a pause in a `with` block, at the end of which no call may have failed.
+
+    Args:
+        ask: asks everything once.
+        threads: how many.
+    """
+
+    def __init__(self, ask: Callable[[], None], threads: int) -> None:
+        self.rounds, self.failed = 0, list[str]()
+        self._ask, self._over = ask, threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(threads)]
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                self._ask()
+                self.rounds += 1
+            except FixableError as error:
+                self.failed.append(str(error))
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        assert self.failed == []
+
+
 @pytest.mark.slow
 def test_processes_and_machines_die_under_load(two_machines: Any, tmp_path: Path, model_folder: Path) -> None:
     """No answer is wrong, no call fails, and two replicas of each shard are there again."""
@@ -50,9 +83,6 @@ def test_processes_and_machines_die_under_load(two_machines: Any, tmp_path: Path
     with PhotoSearch(folder) as near:
         right = {query: hits(near, query) for query in QUERIES}
     wrong: list[str] = []
-    failed: list[str] = []
-    asked = [0]
-    over = threading.Event()
     with connected(two_machines.address), search_in(folder, replicas=2, copy=True) as far:
         shards = far.stage.searcher.shards
         before = shards.members()
@@ -62,20 +92,10 @@ def test_processes_and_machines_die_under_load(two_machines: Any, tmp_path: Path
             copies = list((tmp_path / disk / "lexlip" / "served").glob("*/shard-*/index.json"))
             assert len(copies) == 2
 
-        def load() -> None:
-            while not over.is_set():
-                for query in QUERIES:
-                    asked[0] += 1
-                    try:
-                        if hits(far, query) != right[query]:
-                            wrong.append(query)
-                    except FixableError as error:
-                        failed.append(str(error))
+        def ask() -> None:
+            wrong.extend(query for query in QUERIES if hits(far, query) != right[query])
 
-        callers = [threading.Thread(target=load) for _ in range(3)]
-        for caller in callers:
-            caller.start()
-        try:
+        with Load(ask, 3) as load:
             time.sleep(1)
             os.kill(before[0][0][1], signal.SIGKILL)
             again = wait_for(shards, lambda now: before[0][0] not in now[0])
@@ -87,15 +107,11 @@ def test_processes_and_machines_die_under_load(two_machines: Any, tmp_path: Path
             two_machines.add_node(num_cpus=2, env_vars={"XDG_CACHE_HOME": str(tmp_path / "disk-c")})
             again = wait_for(shards, lambda now: gone not in {m for group in now for m, _ in group})
             assert [len(set(group)) for group in again] == [2, 2]
-            calls = asked[0]
-            time.sleep(1)
-            assert asked[0] > calls
-        finally:
-            over.set()
-            for caller in callers:
-                caller.join()
-        assert asked[0] > 20
-        assert (wrong, failed) == ([], [])
+            rounds = load.rounds
+            time.sleep(2)
+            assert load.rounds > rounds
+        assert load.rounds > 4
+        assert wrong == []
 
 
 @pytest.mark.slow
@@ -103,39 +119,28 @@ def test_a_replica_dies_while_photos_are_added(two_machines: Any, tmp_path: Path
     """Every answer is of a single state, none fails, and the new state comes although replicas died."""
     folder = sharded_index(tmp_path, model_folder, tars=2)
     states: list[dict[str, Any]] = []
+    newest: dict[int, int] = {}  # by thread, of the states that it saw
+    wrong: list[str] = []
 
     def know() -> None:
         with PhotoSearch(folder) as near:
             states.append({query: hits(near, query) for query in QUERIES})
 
     know()
-    wrong: list[str] = []
-    failed: list[str] = []
-    asked = [0]
-    over = threading.Event()
     with connected(two_machines.address), search_in(folder, replicas=2, copy=True) as far:
         shards = far.stage.searcher.shards
 
-        def load() -> None:
-            newest = 0
-            while not over.is_set():
-                for query in QUERIES:
-                    try:
-                        found = hits(far, query)
-                    except FixableError as error:
-                        failed.append(str(error))
-                        continue
-                    asked[0] += 1
-                    fitting = [n for n, one in enumerate(states) if one[query] == found]
-                    if not fitting or fitting[-1] < newest:  # of no state, or of one before that was seen
-                        wrong.append(query)
-                    else:
-                        newest = max(newest, fitting[0])
+        def ask() -> None:
+            seen = newest.setdefault(threading.get_ident(), 0)
+            for query in QUERIES:
+                found = hits(far, query)
+                fitting = [n for n, one in enumerate(states) if one[query] == found]
+                if not fitting or fitting[-1] < seen:  # of no state, or of one before that was seen
+                    wrong.append(query)
+                else:
+                    seen = newest[threading.get_ident()] = max(seen, fitting[0])
 
-        callers = [threading.Thread(target=load) for _ in range(2)]
-        for caller in callers:
-            caller.start()
-        try:
+        with Load(ask, 2) as load:
             for photos in (1, 2, 3):
                 add_photos(tmp_path / "tars" / f"{photos % 2:02d}.tar", photos)
                 update_shards(folder)
@@ -150,13 +155,9 @@ def test_a_replica_dies_while_photos_are_added(two_machines: Any, tmp_path: Path
                 assert {query: hits(far, query) for query in QUERIES} == states[-1]
             again = wait_for(shards, lambda now: all(len(set(group)) == 2 for group in now))
             assert len(again) == 2
-        finally:
-            over.set()
-            for caller in callers:
-                caller.join()
         assert states[0] != states[1] != states[2] != states[3]
-        assert asked[0] > 20
-        assert (wrong, failed) == ([], [])
+        assert load.rounds > 4
+        assert wrong == []
 
 
 @pytest.mark.slow

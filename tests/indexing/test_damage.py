@@ -22,10 +22,9 @@ from lexlip.indexing.report import Updated
 from lexlip.indexing.update import update_photos
 from lexlip.models.lexlip import LexLIP
 from lexlip.retrieval.photo_table import open_photos
-from lexlip.search.stages.dense import open_vectors
 from tests.conftest import write_photos
 from tests.flipped import files_of, flip, flipped
-from tests.search.indexes import change_header, index_bm25, index_dense
+from tests.search.indexes import change_header, index_bm25, index_dense, open_vectors
 from tests.tiny import tiny_dense
 
 SHARES = (0.05, 0.5, 0.99)

@@ -11,7 +11,7 @@ from lexlip.indexing.dense import index_vectors
 from lexlip.indexing.report import Indexed
 from lexlip.models.dense import Dense
 from lexlip.queries.photo_vectors import PhotoVectors
-from lexlip.search.stages.dense import open_vectors
+from tests.search.indexes import open_vectors
 from tests.tiny import tiny_dense
 
 IDS = [f"{number}.jpg" for number in range(6)]

@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 
 from lexlip.indexing import export_photos as module
-from lexlip.other_engines.known import ENGINES
+from lexlip.other_engines.engine_contract import ENGINES
 from lexlip.queries.photo_vectors import PhotoVectors
 
 Run = Callable[..., Result]

@@ -19,8 +19,8 @@ from lexlip.indexing.report import Indexed
 from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.retrieval.photo_table import open_photos
-from lexlip.search.stages.dense import open_vectors
 from tests.conftest import write_photos
+from tests.search.indexes import open_vectors
 from tests.tiny import tiny_dense, tiny_model
 
 PHOTOS = 70  # two batches of 32, and six photos

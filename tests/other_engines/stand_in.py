@@ -10,7 +10,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,50 @@ class _Quiet(ThreadingHTTPServer):
         """The client did not wait for a slow answer, as it is meant to."""
 
 
+Reply = Callable[[str, str, Any, str], str | None]
+"""Given method, path, headers and body, the text of an answer; None is none. `Refused` is another status."""
+
+
+@contextlib.contextmanager
+def serving(reply: Reply, certificate: Path | None = None) -> Iterator[str]:
+    """Give the address of a server; with a file of a certificate and its key it speaks https."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            try:
+                status, text = 200, reply(self.command, self.path, self.headers, body)
+            except Refused as refused:
+                status, text = refused.args
+            if text is None:
+                return
+            self.send_response(status)
+            if status == 307:
+                self.send_header("Location", "http://localhost:1/elsewhere")
+            self.send_header("Content-Length", str(len(text.encode())))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        do_PUT = do_GET = do_POST
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    server = _Quiet(("127.0.0.1", 0), Handler)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"{'http' if certificate is None else 'https'}://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 @contextlib.contextmanager
 def stand_in(
     engine: str,
@@ -151,60 +195,28 @@ def stand_in(
         documents: see `exported`.
         secret: a header that a request must have.
         fault: "slow", "html", "closed", "redirect", "empty", a status, or a whole answer: a JSON object.
-        certificate: the server speaks https; a file with a certificate and its key.
+        certificate: see `serving`.
     """
     asked: list[Any] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            asked.append((self.path, dict(self.headers), body))
-            try:
-                status, text = 200, self._answer(json.loads(body))
-            except Refused as refused:
-                status, text = refused.args
-            if fault == "closed":
-                return
-            self.send_response(status)
-            if status == 307:
-                self.send_header("Location", "http://localhost:1/elsewhere")
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
+    def reply(method: str, path: str, headers: Any, body: str) -> str | None:
+        asked.append((path, dict(headers), body.encode()))
+        if secret is not None and headers[secret[0]] != secret[1]:
+            raise Refused(401, f"who are you, {headers[secret[0]]}?")
+        if fault == "slow":
+            time.sleep(1.5)
+        if fault.isdigit():
+            raise Refused(int(fault), '{"error": "of the test"}')
+        if fault.startswith("{"):
+            return fault
+        query, k = READ[engine](path, json.loads(body))
+        said = json.dumps(answer(engine, best(documents, query, k)))
+        return {"html": "<html>a proxy's page</html>", "empty": '{"status": "green"}', "closed": None}.get(
+            fault, said
+        )
 
-        def _answer(self, body: Any) -> str:
-            if secret is not None and self.headers[secret[0]] != secret[1]:
-                raise Refused(401, f"who are you, {self.headers[secret[0]]}?")
-            if fault == "slow":
-                time.sleep(1.5)
-            if fault == "html":
-                return "<html>a proxy's page</html>"
-            if fault == "empty":
-                return json.dumps({"status": "green"})
-            if fault.startswith("{"):
-                return fault
-            if fault.isdigit():
-                raise Refused(int(fault), '{"error": "of the test"}')
-            query, k = READ[engine](self.path, body)
-            return json.dumps(answer(engine, best(documents, query, k)))
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    server = _Quiet(("127.0.0.1", 0), Handler)
-    if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    scheme = "http" if certificate is None else "https"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"{engine}+{scheme}://127.0.0.1:{server.server_port}/{INDEX}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(reply, certificate) as address:
+        yield f"{engine}+{address}/{INDEX}", asked
 
 
 def basic(user: str, password: str) -> str:

@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import ImpactSearcher, write_json_vectors
 from lexlip.errors import ConfigError, DataError
 from lexlip.other_engines import export as module
+from lexlip.other_engines.engine_contract import ENGINES
 from lexlip.other_engines.export import export, fit
-from lexlip.other_engines.known import ENGINES
 from lexlip.sparse.topk import topk
 from tests.other_engines.exported import WORDS, exported, ids_of, random_rows, write_index
 

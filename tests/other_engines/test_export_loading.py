@@ -7,16 +7,13 @@ Pyserini's own commands need the internet since 2.4, and a whole JDK; older ones
     python -m pytest tests/other_engines/test_export_loading.py -m "slow or not slow"
 """
 
-import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,7 @@ from anserini_bridge import find_anserini, find_java
 from anserini_bridge.jvm import java_class, start_jvm
 from lexlip.other_engines.export import export
 from tests.other_engines.exported import best, exported, parsed, random_rows, write_index
-from tests.other_engines.stand_in import READ, Refused, _Quiet, answer, basic
+from tests.other_engines.stand_in import READ, Refused, answer, basic, serving
 
 PHOTOS = 45  # in three files
 PASSWORDS = {"opensearch": basic("admin", "PASSWORD"), "elasticsearch": basic("elastic", "PASSWORD")}
@@ -146,41 +143,17 @@ REPLIES: dict[str, dict[str, Any]] = {
 }
 
 
-@contextlib.contextmanager
-def listening(server: Server) -> Iterator[str]:
-    """Give the address of a server."""
+def listening(server: Server) -> AbstractContextManager[str]:
+    """Gives the address of a server."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            secret = PASSWORDS.get(server.engine)
-            try:
-                if secret is not None and self.headers["Authorization"] != secret:
-                    raise Refused(401, "who are you?")
-                status = 200
-                text = json.dumps(server.answer(self.command, self.path, body), separators=(",", ":"))
-                text = text.replace('feeder.ok.count":', 'feeder.ok.count": ')  # as Vespa's command has it
-            except Refused as refused:
-                status, text = refused.args
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
+    def reply(method: str, path: str, headers: Any, body: str) -> str:
+        secret = PASSWORDS.get(server.engine)
+        if secret is not None and headers["Authorization"] != secret:
+            raise Refused(401, "who are you?")
+        text = json.dumps(server.answer(method, path, body), separators=(",", ":"))
+        return text.replace('feeder.ok.count":', 'feeder.ok.count": ')  # as Vespa's command has it
 
-        do_PUT = do_GET = do_POST
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    http = _Quiet(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{http.server_port}"
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    return serving(reply)
 
 
 def bash(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -281,7 +254,7 @@ def test_nobody_listens(folder: Path) -> None:
 
 
 def test_pgvector_stops_at_the_first_file_that_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lexlip.other_engines.pgvector.Pgvector.batch", 20)
+    monkeypatch.setattr("lexlip.other_engines.own_loaders.Pgvector.batch", 20)
     export(folder.parent / "index", "pgvector", folder)
     psql = folder.parent / "bin" / "psql"
     psql.write_text('#!/bin/bash\necho "$@" >> ../asked\n[[ "$*" != *000001* ]]\n')

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexlip.other_engines.engine_contract import Made
+from lexlip.other_engines.engine_contract import Made, other_engine
 from lexlip.other_engines.export import export, fit
-from lexlip.other_engines.known import other_engine
 from tests.other_engines.exported import WORDS, best, exported, random_rows, write_index
 from tests.other_engines.feature_index import FeatureIndex
 

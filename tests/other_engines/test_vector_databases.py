@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lexlip.other_engines.engine_contract import AskedEngine
+from lexlip.other_engines.engine_contract import AskedEngine, other_engine
 from lexlip.other_engines.export import export
-from lexlip.other_engines.known import other_engine
 from tests.other_engines.exported import best, exported, random_rows, write_index
 from tests.other_engines.test_lucene_servers import queries
 

@@ -7,72 +7,26 @@ import pytest
 from lexlip.errors import DataError
 from lexlip.retrieval.answer import Answer, Hit, id_of, key_of
 
+KEYS = """
+    query terms hits ms unknown without cursor cut suggestions unread well negations meant foreign unmet
+    above_well above below
+""".split()
+OF_HITS = "rank id path score words probability width height taken duplicates version key".split()
+
 
 def test_an_answer_as_plain_values() -> None:
-    about = {
-        "width": 640,
-        "height": 480,
-        "taken": "2019-07-01T12:30:00",
-        "duplicates": ["c.jpg"],
-        "version": "1f",
-    }
-    first = Hit(1, "a.jpg", "/photos/a.jpg", 0.5, {"dog": 0.5}, None, **about)  # type: ignore[arg-type]
+    first = Hit(1, "a.jpg", "/a.jpg", 0.5, {"dog": 0.5}, None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f")
     hits = [first, Hit(2, "b.jpg", "b", 0.25, {}, 0.75)]
-    answer = Answer(
-        "a dog", {"dog": 1.0}, hits, {"encode": 1.0, "search": 2.0}, ["quokka"], ["cat"], "10.a.b"
-    )
-    plain = {
-        "query": "a dog",
-        "terms": {"dog": 1.0},
-        "hits": [
-            {
-                "rank": 1,
-                "id": "a.jpg",
-                "path": "/photos/a.jpg",
-                "score": 0.5,
-                "words": {"dog": 0.5},
-                "probability": None,
-                "width": 640,
-                "height": 480,
-                "taken": "2019-07-01T12:30:00",
-                "duplicates": ["c.jpg"],
-                "version": "1f",
-                "key": "YS5qcGc",
-            },
-            {
-                "rank": 2,
-                "id": "b.jpg",
-                "path": "b",
-                "score": 0.25,
-                "words": {},
-                "probability": 0.75,
-                "width": 0,
-                "height": 0,
-                "taken": None,
-                "duplicates": [],
-                "version": "",
-                "key": "Yi5qcGc",
-            },
-        ],
-        "ms": {"encode": 1.0, "search": 2.0},
-        "unknown": ["quokka"],
-        "without": ["cat"],
-        "cursor": "10.a.b",
-        "cut": None,
-        "suggestions": [],
-        "unread": "",
-        "well": None,
-        "negations": {},
-        "meant": {},
-        "foreign": False,
-        "unmet": "",
-        "above_well": 2,
-        "above": 2,
-        "below": [],
-    }
-    assert answer.to_dict() == plain
-    assert list(answer.to_dict()) == list(plain)
-    assert json.loads(json.dumps(answer.to_dict())) == plain
+    ms = {"encode": 1.0, "search": 2.0}
+    plain = Answer("a dog", {"dog": 1.0}, hits, ms, ["quokka"], ["cat"], "10.a.b").to_dict()
+    one, two = plain["hits"]
+    assert (list(plain), list(one), list(two)) == (KEYS, OF_HITS, OF_HITS)
+    assert list(one.values())[:5] == [1, "a.jpg", "/a.jpg", 0.5, {"dog": 0.5}]
+    assert list(one.values())[5:] == [None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f", "YS5qcGc"]
+    assert list(two.values())[5:] == [0.75, 0, 0, None, [], "", "Yi5qcGc"]
+    asked = ["a dog", {"dog": 1.0}, [one, two], ms, ["quokka"], ["cat"], "10.a.b"]
+    assert list(plain.values()) == [*asked, None, [], "", None, {}, {}, False, "", 2, 2, []]
+    assert json.loads(json.dumps(plain)) == plain
 
 
 @pytest.mark.parametrize(

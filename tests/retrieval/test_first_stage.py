@@ -1,35 +1,22 @@
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from lexlip.queries.query_language import QueryError, parse_query
-from lexlip.retrieval.first_stage import WithoutWords, no_stored_query
-
-
-class Metadata:
-    encoder, created, directory = "clip@1", "2024-01-01", "data-3"
-
-
-def stage() -> WithoutWords:
-    found = WithoutWords()
-    found.index, metadata = Path("index"), Metadata()
-    found.metadata: Any = metadata  # type: ignore[misc]
-    return found
+from tests.retrieval.plain_stage import PlainStage
 
 
 def test_a_stage_without_words_takes_sentences_only() -> None:
-    assert stage().sentence("a +dog") == "a +dog"
-    assert stage().sentence(parse_query("a dog")) == "a dog"
+    stage = PlainStage()
+    assert stage.sentence("a +dog") == "a +dog"
+    assert stage.sentence(parse_query("a dog")) == "a dog"
     with pytest.raises(QueryError, match=r"\(dog\) is for an index of words, and index was made with clip@1"):
-        stage().sentence(parse_query("a +dog"))
+        stage.sentence(parse_query("a +dog"))
     with pytest.raises(QueryError, match="leaving out dog, cat is for an index of words"):
-        stage().holding(["dog", "cat"])
+        stage.holding(["dog", "cat"])
 
 
 def test_what_it_knows_of_words() -> None:
-    assert stage().holding([]) == frozenset()
-    assert (stage().terms("a"), stage().matches("a", ["x", "y"]), stage().unknown("a")) == ({}, [{}, {}], [])
-    assert (stage().weights("x"), stage().suggestions("a", ["x"], 3)) == ({}, [])
-    assert stage().state == "2024-01-01 data-3"
-    assert "index holds captions, which cannot search" in str(no_stored_query(Path("index"), "captions"))
+    stage = PlainStage()
+    assert stage.holding([]) == frozenset()
+    assert (stage.terms("a"), stage.matches("a", ["x", "y"]), stage.unknown("a")) == ({}, [{}, {}], [])
+    assert (stage.weights("x"), stage.suggestions("a", ["x"], 3)) == ({}, [])
+    assert stage.state == "2024-01-01 data-3"

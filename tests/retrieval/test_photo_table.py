@@ -20,7 +20,8 @@ from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.retrieval.filters import Filters, words_of
 from lexlip.retrieval.near_duplicates import NEAR
-from lexlip.retrieval.photo_table import FORMAT, Photo, PhotoTable, open_photos
+from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
+from lexlip.retrieval.plain_tables import FORMAT
 from tests.data.pictures import jpeg, write, write_tar
 
 DATES = [None, "2013-12-31T23:59:59", "2014-01-01T00:00:00", "2014-05-03T10:00:00", "2014-05-31T23:59:59"]

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.indexing import journal
-from lexlip.retrieval.photo_table import SCHEMA, UNREADABLE
-from lexlip.retrieval.plain_tables import connect
+from lexlip.retrieval.plain_tables import SCHEMA, UNREADABLE, connect
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anserini_bridge import read_metadata_as
 from anserini_bridge.storage import fields_checksum
 from lexlip.data import Source, open_source
 from lexlip.indexing.bm25 import index_captions
@@ -12,6 +13,8 @@ from lexlip.indexing.dense import index_vectors
 from lexlip.indexing.impact import index_photos
 from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
+from lexlip.search.engines.faiss_index import FaissIndex
+from lexlip.search.stages.dense import DenseMetadata, load_vectors
 
 LISTED = 1e9  # in 2001, before anything was written
 
@@ -34,6 +37,12 @@ def index_bm25(photos: Path | Source, index: Path, **options: Any) -> Path:
     """Index a folder by its captions."""
     index_captions(_source(photos), LISTED, index, **options)
     return index
+
+
+def open_vectors(index: Path) -> tuple[DenseMetadata, FaissIndex]:
+    """What a dense index says about itself, and its vectors."""
+    metadata = read_metadata_as(DenseMetadata, index)
+    return metadata, load_vectors(index, metadata)
 
 
 def change_header(index: Path, **fields: Any) -> None:

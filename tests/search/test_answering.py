@@ -1,23 +1,23 @@
 """What `find` and `page_of` do beyond the tests of `PhotoSearch`, with a stage that has a cut."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lexlip.errors import DataError
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.first_stage import WithoutWords
-from lexlip.search.answering import DATED, Asked, IndexState, find
+from lexlip.search.answering import DATED, Asked, Cursor, IndexState, digest, find
+from tests.retrieval.plain_stage import PlainStage
 
 NUMBER = 1000
 
 
-class Stage(WithoutWords):
+class Stage(PlainStage):
     """Photos "0", "1" … with falling scores 1000, 999 …; the cut lies at a score."""
 
     state = "one"
@@ -27,15 +27,8 @@ class Stage(WithoutWords):
         self.end = end
         self.depths: list[int] = []
 
-    @contextmanager
-    def hold(self) -> Iterator["Stage"]:
-        yield self
-
     def tables(self) -> list[Any]:
         return [Table()]
-
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> None:
-        assert ids is None
 
     def search(self, queries: Sequence[Any], k: int, allowed: None = None) -> Results:
         self.depths.append(k)
@@ -68,7 +61,7 @@ class Table:
 
 @pytest.fixture
 def state_of() -> Any:
-    return lambda end: IndexState(Stage(end))  # type: ignore[arg-type]
+    return lambda end: IndexState(Stage(end))
 
 
 SENTENCE = Asked("dogs", "dogs", "dogs", parse_query("dogs"))
@@ -117,3 +110,21 @@ def test_what_filters_allow_is_looked_up_once_in_a_state(
             find(state, SENTENCE, 3, {"filters": Filters(after=year)})
         find(state, SENTENCE, 3, {"filters": Filters()})
     assert selected == 2 * [Filters(after="2014"), Filters(after="2015")]
+
+
+def test_a_cursor_as_text() -> None:
+    cursor = Cursor(20, digest("a state"), digest("a query", None, 0.5))
+    assert Cursor.read(str(cursor)) == cursor
+
+
+def test_digests_tell_values_apart() -> None:
+    assert digest("a", None) == digest("a", None)
+    assert len({digest(*parts) for parts in (("a",), ("a", None), ("a", 1), ("a", "1"), ("\ud800",))}) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["", "10", "10.x.y", f"-1.{'0' * 16}.{'0' * 16}", f"1.{'0' * 16}.{'0' * 17}"]
+)
+def test_what_is_no_cursor(text: str) -> None:
+    with pytest.raises(DataError, match="is no cursor: give the one that the page before has"):
+        Cursor.read(text)

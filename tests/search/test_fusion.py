@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from lexlip.search.fusion import fuse, fuse_two, probability, reciprocal_rank, weighted
+from lexlip.search.fusion import fuse, fuse_two, probability
 
 FIRST, ODDS = [0.9, 0.5, 0.1], [-1.0, 2.0, 0.5]
 PROBABILITY = [1 / (1 + math.exp(-x)) for x in ODDS]
@@ -40,24 +40,15 @@ DENSE = ([["d", "b"], ["a"]], [np.array([0.9, 0.8]), np.array([0.7])])
 
 
 def test_reciprocal_rank_fusion() -> None:
-    ids, scores = reciprocal_rank([SPARSE, DENSE], 3)
+    ids, scores = fuse_two(SPARSE, DENSE, 3)
     assert ids == [["b", "a", "d"], ["a"]]
     assert scores[0].tolist() == pytest.approx([1 / 62 + 1 / 62, 1 / 61, 1 / 61])
     assert scores[1].tolist() == pytest.approx([1 / 61])
 
 
 def test_weighted_fusion_of_stretched_scores() -> None:
-    ids, scores = weighted([SPARSE, DENSE], 10, [0.7, 0.3])
+    ids, scores = fuse_two(SPARSE, DENSE, 10, "weighted", 0.7)
     assert scores[1].tolist() == pytest.approx([0.3])  # the only one is found, which is more than not
     assert ids == [["a", "b", "d", "c"], ["a"]]
     assert scores[0].tolist() == pytest.approx([0.7, 0.35, 0.3, 0.0])
     assert all((np.diff(row) <= 0).all() for row in scores)
-
-
-def test_two_answers_are_fused_either_way() -> None:
-    for (ids, scores), (expected, values) in (
-        (fuse_two(SPARSE, DENSE, 3), reciprocal_rank([SPARSE, DENSE], 3)),
-        (fuse_two(SPARSE, DENSE, 3, "weighted", 0.7), weighted([SPARSE, DENSE], 3, [0.7, 0.3])),
-    ):
-        assert ids == expected
-        assert [list(row) for row in scores] == [pytest.approx(list(row)) for row in values]

@@ -7,10 +7,10 @@ import pytest
 
 from lexlip.errors import ModelError
 from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import WithoutWords
 from lexlip.search.fusion import Hybrid, fuse_two
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
+from tests.retrieval.plain_stage import PlainStage
 from tests.search.indexes import Indexed, is_open
 from tests.tiny import CAPTIONS
 
@@ -59,7 +59,7 @@ def test_words_and_terms_are_those_of_the_first(hybrid: HybridStage) -> None:
         assert hybrid.suggestions(query, ["only in the second"], 3) == []
 
 
-class Ranked(WithoutWords):
+class Ranked(PlainStage):
     """A stage that finds photos in a fixed order."""
 
     def __init__(self, ids: list[str]) -> None:

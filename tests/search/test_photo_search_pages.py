@@ -1,9 +1,8 @@
 """Filters, pages, order, words and states of `PhotoSearch`, on drawn scenes."""
 
-import os
 import shutil
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from lexlip.indexing.update import update_photos
 from lexlip.queries.query_language import QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
-from lexlip.search.paging import StaleCursor
+from lexlip.search.answering import StaleCursor
 from lexlip.search.photo_search import PhotoSearch
 from tests.search.indexes import LISTED, Indexed, index_bm25, index_dense, index_words
 from tests.tiny import CAPTIONS
@@ -43,23 +42,29 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=["words", "dense", "bm25", "both"])
-def search(
-    request: pytest.FixtureRequest,
-    album: Path,
-    model_folder: Path,
-    indexed: Indexed,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[PhotoSearch]:
+@pytest.fixture(scope="module")
+def index_of(
+    album: Path, model_folder: Path, indexed: Indexed, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """Makes an index of the album, once for each kind."""
     folder = tmp_path_factory.mktemp("indexes")
-    if request.param == "dense":
-        opened = PhotoSearch(index_dense(indexed.dense_model, album, folder / "dense"))
-    elif request.param == "bm25":
-        opened = PhotoSearch(index_bm25(album, folder / "bm25"))
-    else:
-        also = index_bm25(album, folder / "bm25") if request.param == "both" else None
-        opened = PhotoSearch(index_words(model_folder, album, folder / "words"), also=also)
-    with opened as search:
+
+    @cache
+    def made(kind: str) -> Path:
+        if kind == "dense":
+            return index_dense(indexed.dense_model, album, folder / kind)
+        if kind == "bm25":
+            return index_bm25(album, folder / kind)
+        return index_words(model_folder, album, folder / kind)
+
+    return made
+
+
+@pytest.fixture(scope="module", params=["words", "dense", "bm25", "both"])
+def search(request: pytest.FixtureRequest, index_of: Callable[[str], Path]) -> Iterator[PhotoSearch]:
+    both = request.param == "both"
+    kind = "words" if both else request.param
+    with PhotoSearch(index_of(kind), also=index_of("bm25") if both else None) as search:
         yield search
 
 
@@ -188,9 +193,8 @@ def test_near_duplicates_are_one_hit(
 
 
 @pytest.fixture(scope="module")
-def words(album: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PhotoSearch]:
-    index = index_words(model_folder, album, tmp_path_factory.mktemp("words") / "index")
-    with PhotoSearch(index, query_topk=None) as search:
+def words(index_of: Callable[[str], Path]) -> Iterator[PhotoSearch]:
+    with PhotoSearch(index_of("words"), query_topk=None) as search:
         yield search
 
 
@@ -275,32 +279,3 @@ def test_cursors_over_an_update(photos: Path, tmp_path: Path, model_folder: Path
             else:
                 with pytest.raises(StaleCursor, match="search again"):
                     one.text(ALL, 9, cursor=first.cursor)
-
-
-def test_threads_search_while_the_index_changes(photos: Path, tmp_path: Path, model_folder: Path) -> None:
-    """Each answer is of one state: as many hits as it has photos, all with their paths and words."""
-    index = index_words(model_folder, photos, tmp_path / "index")
-    done = False
-
-    def ask(search: PhotoSearch) -> set[int]:
-        counts = set()
-        while not done:
-            answer = search.text(ALL, 100, suggest=3)
-            assert all(Path(hit.path).name == hit.id for hit in answer.hits)
-            assert all(sum(hit.words.values()) == pytest.approx(hit.score) for hit in answer.hits)
-            counts.add(len(answer.hits))
-        return counts
-
-    with PhotoSearch(index) as search, ThreadPoolExecutor(3) as pool:
-        asking = [pool.submit(ask, search) for _ in range(3)]
-        try:
-            for number in range(4):
-                for old in photos.glob("new*"):
-                    old.unlink()
-                for extra in range(number + 1):
-                    os.link(photos / "0.jpg", photos / f"new{number}-{extra}.jpg")
-                update_photos(open_source(photos), LISTED + number, index, workers=0)
-                assert search.refresh()
-        finally:
-            done = True
-        assert set().union(*(one.result() for one in asking)) <= {6, 7, 8, 9, 10}

@@ -94,9 +94,6 @@ def test_photos_that_cannot_be_read_are_last_of_the_candidates(
         ("0.jpg", 1, None),
         ("2.jpg", 2, None),
     ]
-
-
-def test_no_hits(cross_encoder: Path) -> None:
     assert Reranker(cross_encoder)(QUERY, []) == []
 
 

@@ -113,7 +113,9 @@ def test_answers_while_the_index_is_updated_and_optimized(
             answer = search.text(SENTENCE, 30, suggest=2)
             own = [hit for hit in answer.hits if hit.id.startswith("u")]
             assert len({hit.id[:2] for hit in own}) <= 1
-            assert all(hit.width > 0 for hit in own)
+            assert all(hit.width > 0 and Path(hit.path).name == hit.id for hit in own)
+            if kind == "words":
+                assert all(sum(hit.words.values()) == pytest.approx(hit.score) for hit in own)
 
     also = {"words and captions": {"captions": True}}.get(kind, {})
     with PhotoSearch(index, **also) as search, ThreadPoolExecutor(3) as pool:

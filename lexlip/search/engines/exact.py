@@ -16,14 +16,12 @@ FULL = 0.25  # share of non-zero entries from which on a dense product is faster
 
 
 class ExactEngine:
-    """Brute force over float vectors, which indexes are measured against.
+    """Brute force over float vectors [n, V], which indexes are measured against.
 
     Weights and scores may be negative, as those of dense models are. A document that shares no word with the
     query has score 0 and is not found.
 
     Args:
-        ids: n ids.
-        vectors: [n, V].
         rows: queries scored at a time; their scores, [rows, n], are held.
         metric: the score of a document and a query.
         keep_lengths: cosines are times the lengths of documents, which were balanced.

@@ -33,8 +33,7 @@ class FaissIndex:
     """Dense vectors with their ids.
 
     Args:
-        vectors: see `make_faiss`.
-        ids: of the documents that it holds already.
+        vectors, ids: see `make_faiss`, and what it holds already.
         metric: "cosine" compares unit vectors, "dot" vectors as they are.
         threads: while searching.
         batch: queries that are searched at a time. One is what a single user waits for; a flat index
@@ -68,6 +67,9 @@ class FaissIndex:
         for name in (VECTORS, IDS):
             sync(folder / name)
 
+    def close(self) -> None:
+        """Do nothing: what was loaded needs no file."""
+
     @classmethod
     def load(cls, folder: Path, metric: Metric = "cosine", threads: int = 1, batch: int = 1) -> Self:
         """Load what `save` wrote.
@@ -88,12 +90,9 @@ class FaissIndex:
         return cls(vectors, ids, metric, threads, batch)
 
     def search(self, queries: csr_matrix, k: int, allowed: NDArray[np.bool_] | None = None) -> Results:
-        """See `lexlip.retrieval.engine.Engine`; scores are cosines or dot products.
+        """See `lexlip.retrieval.engine.Engine`; scores are cosines or dot products, queries [n, D].
 
-        Args:
-            queries: [n, D].
-            k: documents of each query.
-            allowed: bool [len(self)], the documents that may be found; None: all.
+        `allowed`, bool [len(self)], are the documents that may be found; None: all.
         """
         rows = self._rows(queries)
         k = min(k, len(self.ids))

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import csr_matrix
 
@@ -16,6 +16,11 @@ from lexlip.retrieval.engine import Results
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
 from lexlip.sparse.topk import topk
 
+if TYPE_CHECKING:
+    from lexlip.search.engines.shards import ShardedSearcher
+
+    WordSearcher = ImpactSearcher | ShardedSearcher
+
 Cut = Callable[[csr_matrix], csr_matrix]
 """What a document keeps of its vector, such as its K heaviest words."""
 
@@ -23,15 +28,11 @@ Cut = Callable[[csr_matrix], csr_matrix]
 class LuceneEngine:
     """An open impact index that takes float queries and quantises them as its documents were.
 
-    Args:
-        searcher: the open index.
-        threads: queries searched at the same time.
-
     Attributes:
         unit: a score of 1 in the index's whole numbers: query scale times document scale.
     """
 
-    def __init__(self, searcher: ImpactSearcher, threads: int = 1) -> None:
+    def __init__(self, searcher: WordSearcher, threads: int = 1) -> None:
         self.searcher, self.threads = searcher, threads
         self.scheme: Scheme = searcher.metadata.quantization["scheme"]
         self.unit = scale_of(self.scheme) ** 2
@@ -54,16 +55,11 @@ def impact_writer(
     extra: Mapping[str, Any] | None = None,
     memory_mb: float = 512,
 ) -> ImpactWriter:
-    """Return a writer of a new index for vectors that `quantize` made whole.
+    """Return a writer of a new index for vectors that `quantize` made whole; see `ImpactWriter`.
 
     Args:
-        folder: the index's.
-        words: the V words.
-        scheme: see `lexlip.sparse.quantize`.
         topk_words: words that a document keeps, for the record; None: all.
         encoder: identity of the model.
-        extra: what else the index stores.
-        memory_mb: for the documents of one segment.
     """
     return ImpactWriter(
         folder,
@@ -91,8 +87,7 @@ def write_impacts(
         cuts: by the index's folder what a document keeps of its vector.
         words: the V words.
         documents: ids and float vectors [n, V], batch by batch.
-        scheme: see `lexlip.sparse.quantize`.
-        memory_mb: for the documents of one segment of each index.
+        scheme, memory_mb: see `impact_writer`.
         progress: counts documents.
     """
     with ExitStack() as stack:
@@ -115,15 +110,7 @@ def temporary_lucene_engine(
     scheme: Scheme = "unit",
     threads: int = 1,
 ) -> Iterator[LuceneEngine]:
-    """Give a LuceneEngine over an index that exists for a `with` block.
-
-    Args:
-        ids: n ids.
-        vectors: float vectors [n, V], already cut to their top-K.
-        words: the V words.
-        scheme: see `lexlip.sparse.quantize`.
-        threads: queries searched at the same time.
-    """
+    """Give a LuceneEngine of n documents, float [n, V] cut to their top-K, that exists for a `with` block."""
     with tempfile.TemporaryDirectory(prefix="lexlip-") as folder:
         write_impacts({Path(folder): lambda rows: rows}, words, [(ids, vectors)], scheme)
         with ImpactSearcher(folder) as searcher:

@@ -8,15 +8,10 @@ the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from anserini_bridge import (
     CorruptIndex,
@@ -28,21 +23,15 @@ from anserini_bridge import (
 )
 from anserini_bridge.storage import METADATA_FILE, checksum
 from lexlip.data import UnreadableImage
-from lexlip.retrieval.engine import Results
-from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import Photo, open_photos
-from lexlip.retrieval.sending import Allowed
-from lexlip.retrieval.stored_facts import check_stored
+from lexlip.retrieval.collection import check_stored
+from lexlip.retrieval.photo_table import open_photos
+
+OF_PHOTOS = frozenset({"get", "paths", "taken", "select", "same_name", "facets", "read", "send_allowed"})
+"""Methods of `PhotoTable` that a shard is asked for; all others are of `ImpactSearcher`."""
 
 
 class ShardEntry(TypedDict):
-    """What `index.json` says about a shard.
-
-    Attributes:
-        folder: its name in the data folder.
-        tar: its tar, with which the ids of its photos begin.
-        documents: how many it holds.
-    """
+    """What `index.json` says about a shard: its folder, its tar, with which its ids begin, and its photos."""
 
     folder: str
     tar: str
@@ -97,14 +86,14 @@ def version_of(shard: ShardEntry, files: Mapping[str, str]) -> str:
 
 def wrong_files(folder: Path, files: Mapping[str, str]) -> list[str]:
     """Return the names of files in a shard's folder that are missing, or differ from their checksums."""
-    wrong = []
-    for name, sum in files.items():
+
+    def is_right(name: str) -> bool:
         try:
-            if checksum(folder / name) != sum:
-                wrong.append(name)
+            return checksum(folder / name) == files[name]
         except OSError:
-            wrong.append(name)
-    return wrong
+            return False
+
+    return [name for name in files if not is_right(name)]
 
 
 class OpenShard:
@@ -115,14 +104,8 @@ class OpenShard:
         version: the checksum of the shard's own `index.json`.
 
     Raises:
-        CorruptIndex: it is another shard than the one that was indexed.
-        BridgeError: it cannot be opened.
-
-    Attributes:
-        users: states of the index that share it; for those who open it.
+        CorruptIndex, BridgeError: it is another shard than the one that was indexed, or cannot be opened.
     """
-
-    users = 0
 
     def __init__(self, folder: Path, version: str) -> None:
         metadata = read_metadata(folder)
@@ -143,67 +126,10 @@ class OpenShard:
         self.photos.close()
         self.searcher.close()
 
-    # ---- the index; see `ImpactSearcher` ----
-
-    def search(
-        self, queries: csr_matrix, k: int, threads: int, alpha: float, allowed: NDArray[np.bool_] | None
-    ) -> Results:
-        return self.searcher.search(queries, k, threads, alpha, allowed)
-
-    def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
-        return self.searcher.contributions(query, ids)
-
-    def vectors(self, ids: Sequence[str]) -> csr_matrix:
-        return self.searcher.vectors(ids)
-
-    def numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        return self.searcher.numbers(ids)
-
-    def holding(self, columns: Sequence[int]) -> NDArray[np.bool_]:
-        return self.searcher.holding(columns)
-
-    def frequencies(self) -> NDArray[np.int64]:
-        return self.searcher.frequencies()
-
-    def ids(self) -> list[str]:
-        return self.searcher.ids()
-
-    def words(self) -> tuple[str, ...]:
-        return self.searcher.vocabulary
-
-    # ---- the table; see `PhotoTable` ----
-
-    def get(self, ids: Sequence[str]) -> list[Photo | None]:
-        return self.photos.get(ids)
-
-    def paths(self) -> dict[str, str]:
-        return self.photos.paths()
-
-    def taken(self, ids: Sequence[str]) -> list[str | None]:
-        return self.photos.taken(ids)
-
-    def select(self, filters: Filters) -> list[str]:
-        return self.photos.select(filters)
-
-    def same_name(self, id: str) -> list[str]:
-        return self.photos.same_name(id)
-
-    def facets(self) -> dict[str, Any]:
-        return self.photos.facets()
-
-    def read(self, id: str) -> bytes:
-        with _pickled():
-            return self.photos.read(id)
-
-    def send_allowed(self, id: str, allowed: Allowed) -> bytes:
-        with _pickled():
-            return self.photos.send_allowed(id, allowed)
-
-
-@contextmanager
-def _pickled() -> Iterator[None]:
-    """Raise an error about a photo as one that can be sent to another machine."""
-    try:
-        yield
-    except UnreadableImage as error:
-        raise UnreadableImage(str(error)) from None
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Return what a method of the shard's table of photos returns, or one of its searcher."""
+        asked = self.photos if method in OF_PHOTOS else self.searcher
+        try:
+            return getattr(asked, method)(*arguments)
+        except UnreadableImage as error:  # which only so can be sent to another machine
+            raise UnreadableImage(str(error)) from None

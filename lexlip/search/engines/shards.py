@@ -7,12 +7,10 @@ in a shard in that of its photos.
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -30,6 +28,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.near_duplicates import group_alike
 from lexlip.retrieval.photo_table import Photo, PhotoTable
 from lexlip.retrieval.sending import Sending
+from lexlip.retrieval.states import Renewed, Shared
 from lexlip.search.engines.shard import (
     OpenShard,
     ShardedMetadata,
@@ -44,14 +43,11 @@ class Shards(Protocol):
     """The shards of one state of an index, which can be asked, wherever they are."""
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        """Call a method of `OpenShard` in some shards at once.
+        """Call `OpenShard.ask` in some shards at once; return what each call returned, in this order.
 
         Args:
-            method: its name.
-            arguments: those of the call, by the number of the shard.
-
-        Returns:
-            What each call returned, in the order of `arguments`.
+            method: the first argument.
+            arguments: the others, by the number of the shard.
 
         Raises:
             BridgeError: a shard does not answer, or says so.
@@ -72,50 +68,40 @@ class Shards(Protocol):
 
 
 class LocalShards:
-    """Shards in this process.
-
-    Args:
-        index: the folder of the sharded index.
-        metadata: what it says about itself.
-        others: shards that are open already, of which those are shared that have not changed.
-    """
+    """Shards in this process; `others` are open already, of which those are shared that have not changed."""
 
     def __init__(self, index: Path, metadata: ShardedMetadata, others: LocalShards | None = None) -> None:
         self._index = index
-        self._lock: threading.Lock = others._lock if others else threading.Lock()  # of numbers of users
-        self._open: dict[str, OpenShard] = {}
+        self._open: dict[str, Shared[OpenShard]] = {}
         self._threads = ThreadPoolExecutor(min(cores(), len(metadata.shards)), "lexlip shards")
         known = others._open if others else {}
         try:
             for shard in metadata.shards:
                 files = files_of(metadata, shard)
                 name = version_of(shard, files)
-                place = index / metadata.directory / shard["folder"]
-                self._open[name] = known[name] if name in known else OpenShard(place, files[METADATA_FILE])
-                with self._lock:
-                    self._open[name].users += 1
+                if name in known:
+                    self._open[name] = known[name].take()
+                else:
+                    place = index / metadata.directory / shard["folder"]
+                    self._open[name] = Shared(OpenShard(place, files[METADATA_FILE]))
         except BaseException:
             self.close()
             raise
-        self._shards = list(self._open.values())
+        self._shards = [shared.value for shared in self._open.values()]
 
     def at(self, metadata: ShardedMetadata) -> LocalShards:
         return LocalShards(self._index, metadata, self)
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        calls = [(getattr(self._shards[number], method), given) for number, given in arguments.items()]
+        calls = [(self._shards[number], given) for number, given in arguments.items()]
         if len(calls) == 1:
-            return [call(*given) for call, given in calls]
-        return list(self._threads.map(lambda one: one[0](*one[1]), calls))
+            return [shard.ask(method, *given) for shard, given in calls]
+        return list(self._threads.map(lambda call: call[0].ask(method, *call[1]), calls))
 
     def close(self) -> None:
         self._threads.shutdown()
-        for shard in self._open.values():
-            with self._lock:
-                shard.users -= 1
-                unused = not shard.users
-            if unused:
-                shard.close()
+        for shared in self._open.values():
+            shared.release()
 
 
 class _Routes:
@@ -141,43 +127,33 @@ class _Routes:
         return found
 
 
-@dataclass
 class _State:
-    """A state of the index, open as long as somebody searches it."""
+    """A state of the index."""
 
-    metadata: ShardedMetadata
-    shards: Shards
-    users: int = 1
+    def __init__(self, metadata: ShardedMetadata, shards: Shards) -> None:
+        self.metadata, self.shards = metadata, shards
+        self.routes = _Routes(metadata.shards)
+        self.starts = [0, *accumulate(shard["documents"] for shard in metadata.shards)]
 
-    def __post_init__(self) -> None:
-        self.routes = _Routes(self.metadata.shards)
-        self.starts = [0, *accumulate(shard["documents"] for shard in self.metadata.shards)]
+    def close(self) -> None:
+        self.shards.close()
 
 
 @dataclass(frozen=True)
 class AllowedInShards:
-    """Documents that searches of one state of an index may find, see `ShardedSearcher.allow`.
-
-    Attributes:
-        count: how many they are.
-        masks: bool [D] for each shard.
-    """
+    """Documents that searches of one state may find: how many, and a mask for each shard, bool [D]."""
 
     count: int
     masks: list[NDArray[np.bool_]]
 
 
-class ShardedSearcher:
+class ShardedSearcher(Renewed[_State]):
     """Searches all shards as `ImpactSearcher` searches an index; see there.
 
     Args:
-        index: the folder of the sharded index.
-        metadata: what it says about itself.
-        vocabulary: the words that the shards must have.
+        index, metadata: the folder of the sharded index, and what it says about itself.
+        vocabulary: the words that the shards must have; others raise VocabularyMismatch.
         shards: its shards, which are closed with it.
-
-    Raises:
-        VocabularyMismatch: the index was made with another vocabulary.
     """
 
     def __init__(
@@ -185,24 +161,24 @@ class ShardedSearcher:
     ) -> None:
         check_same_vocabulary(index, metadata, vocabulary)
         self.path, self.vocabulary = index, tuple(vocabulary)
-        self._now = _State(metadata, shards)
-        self._lock, self._moving = threading.Lock(), threading.Lock()
+        self._moving = threading.Lock()
+        super().__init__(_State(metadata, shards))
 
     @property
     def metadata(self) -> ShardedMetadata:
-        return self._now.metadata
+        return self._now.value.metadata
 
     @property
     def shards(self) -> Shards:
-        return self._now.shards
+        return self._now.value.shards
 
     @property
     def routes(self) -> _Routes:
-        return self._now.routes
+        return self._now.value.routes
 
     @property
     def _starts(self) -> list[int]:
-        return self._now.starts
+        return self._now.value.starts
 
     def __len__(self) -> int:
         return self.metadata.documents
@@ -215,17 +191,6 @@ class ShardedSearcher:
     def state(self) -> str:
         return f"{self.metadata.created} {self.metadata.directory}"
 
-    @contextmanager
-    def hold(self) -> Iterator[ShardedSearcher]:
-        held = copy.copy(self)  # which is not refreshed
-        with self._lock:
-            held._now = self._now
-            held._now.users += 1
-        try:
-            yield held
-        finally:
-            self._release(held._now)
-
     def refresh(self) -> bool:
         """Move to the newest state of the index, once all its shards are open; see `ImpactSearcher`.
 
@@ -233,29 +198,18 @@ class ShardedSearcher:
             IndexMismatch: it was made with another model or in another way.
         """
         with self._moving:
-            metadata, old = read_sharded(self.path), self._now
-            if (metadata.created, metadata.directory) == (old.metadata.created, old.metadata.directory):
+            metadata, before = read_sharded(self.path), self.metadata
+            if (metadata.created, metadata.directory) == (before.created, before.directory):
                 return False
             check_same_vocabulary(self.path, metadata, self.vocabulary)
-            made = [(one.encoder, one.quantization) for one in (metadata, old.metadata)]
-            if made[0] != made[1]:
+            if (metadata.encoder, metadata.quantization) != (before.encoder, before.quantization):
                 raise IndexMismatch(f"the index {self.path} was made in another way now: open it again")
-            newest = _State(metadata, old.shards.at(metadata))
-            with self._lock:
-                self._now = newest
-            self._release(old)
+            self.move(_State(metadata, self.shards.at(metadata)))
             return True
 
     def close(self) -> None:
         with self._moving:
-            self._release(self._now)
-
-    def _release(self, state: _State) -> None:
-        with self._lock:
-            state.users -= 1
-            unused = not state.users
-        if unused:
-            state.shards.close()
+            super().close()
 
     def search(
         self,
@@ -323,11 +277,7 @@ class ShardedSearcher:
 
 
 class ShardedPhotos(PhotoTable):
-    """The tables of all shards as one; see `PhotoTable`.
-
-    Args:
-        searcher: of the shards, which stay open when this is closed.
-    """
+    """The tables of all shards as one; see `PhotoTable`. The shards stay open when this is closed."""
 
     def __init__(self, searcher: ShardedSearcher) -> None:
         self._searcher, self._ask, self._routes = searcher, searcher.shards.ask, searcher.routes

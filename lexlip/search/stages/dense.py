@@ -5,10 +5,8 @@ DIR/data-<n>/vectors.faiss and ids.json, in an index's folder as anserini_bridge
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,29 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import CorruptIndex, IndexHeader, check_file, read_metadata_as
+from anserini_bridge import IndexHeader, check_file, read_metadata_as
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
 from lexlip.queries.query_tokenizer import words_after
 from lexlip.registry import Metric
 from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import WithoutWords
+from lexlip.retrieval.first_stage import ReopenedStage
 from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex
 from lexlip.search.stages.index_model import load_dense_encoder
 
 if TYPE_CHECKING:
-    from lexlip.models.contract import QueryEncoder
+    from lexlip.models.contract import Encoder, QueryEncoder
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenseMetadata(IndexHeader):
-    """What `index.json` says about a dense index.
+    """What `index.json` says about a dense index, which has D dimensions.
 
     Attributes:
         model_kind: such as "dense" or "clip".
-        metric: how vectors are compared.
-        ann: how they are searched.
-        dimensions: D.
+        metric, ann: how vectors are compared, and searched.
     """
 
     kind: str = "dense"
@@ -49,34 +45,22 @@ class DenseMetadata(IndexHeader):
     dimensions: int
 
 
-def open_vectors(index: Path) -> tuple[DenseMetadata, FaissIndex]:
-    """Return what a dense index holds.
+def load_vectors(index: Path, metadata: DenseMetadata) -> FaissIndex:
+    """Return the vectors of a dense index.
 
     Raises:
-        BridgeError: it is not a dense index, or it cannot be read.
+        BridgeError: they cannot be read.
     """
-    while True:
-        metadata = read_metadata_as(DenseMetadata, index)
-        try:
-            with ThreadPoolExecutor(1) as thread:  # which compares the vectors while they are loaded
-                checked = thread.submit(check_file, index, metadata, VECTORS)
-                check_file(index, metadata, IDS)
-                vectors = FaissIndex.load(index / metadata.directory, metadata.metric)
-                checked.result()
-            return metadata, vectors
-        except CorruptIndex:
-            if read_metadata_as(DenseMetadata, index) == metadata:  # otherwise a writer has just replaced it
-                raise
+    with ThreadPoolExecutor(1) as thread:  # which compares the vectors while they are loaded
+        checked = thread.submit(check_file, index, metadata, VECTORS)
+        check_file(index, metadata, IDS)
+        vectors = FaissIndex.load(index / metadata.directory, metadata.metric)
+        checked.result()
+    return vectors
 
 
-class DenseStage(WithoutWords):
-    """See `FirstStage`.
-
-    Args:
-        index, model, device: see `lexlip.search.open_index.open_index`.
-        query_encoder: "network"; dense vectors have no words.
-        query_topk: not used, as dense vectors have no words to keep.
-    """
+class DenseStage(ReopenedStage[DenseMetadata, FaissIndex]):
+    """See `FirstStage`; dense vectors have no words, so sentences are encoded by the "network", and whole."""
 
     def __init__(
         self,
@@ -86,14 +70,23 @@ class DenseStage(WithoutWords):
         query_topk: int | None = None,
         device: str = "auto",
     ) -> None:
-        self.index = index
-        self.opened = open_vectors(index)  # replaced as a whole
+        super().__init__(index)
         if query_encoder == "words":
             raise ModelError(
                 f"the index {index} was made with {self.metadata.encoder}, which has no words:"
                 " use --query-encoder network"
             )
-        self.encoder = load_dense_encoder(index, self.metadata, model, device)
+        self._encoder = load_dense_encoder(index, self.metadata, model, device)
+
+    @property
+    def encoder(self) -> Encoder:
+        return self._encoder
+
+    def read_header(self) -> DenseMetadata:
+        return read_metadata_as(DenseMetadata, self.index)
+
+    def open_engine(self, header: DenseMetadata) -> FaissIndex:
+        return load_vectors(self.index, header)
 
     def encode(self, query: str | Query) -> csr_matrix:
         return self.encoder.encode_text([self.sentence(query)])
@@ -113,37 +106,14 @@ class DenseStage(WithoutWords):
     def search(
         self, queries: Sequence[csr_matrix], k: int, allowed: NDArray[np.bool_] | None = None
     ) -> Results:
-        return self.vectors.search(vstack(queries, format="csr"), k, allowed)
+        return self.engine.search(vstack(queries, format="csr"), k, allowed)
 
     def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> NDArray[np.bool_] | None:
         self.holding(without)  # which it refuses
         if ids is None:
             return None
         wanted = frozenset(ids)
-        return np.array([id in wanted for id in self.vectors.ids], np.bool_)
+        return np.array([id in wanted for id in self.engine.ids], np.bool_)
 
     def like(self, id: str) -> csr_matrix:
-        return self.vectors.vector(id)
-
-    @contextmanager
-    def hold(self) -> Iterator[DenseStage]:
-        yield copy.copy(self)  # vectors are never changed
-
-    def refresh(self) -> bool:
-        metadata = read_metadata_as(DenseMetadata, self.index)
-        if metadata == self.metadata:
-            return False
-        self.opened = open_vectors(self.index)
-        return True
-
-    @property
-    def metadata(self) -> DenseMetadata:  # type: ignore[override]
-        return self.opened[0]
-
-    @property
-    def vectors(self) -> FaissIndex:
-        """The photos' vectors."""
-        return self.opened[1]
-
-    def close(self) -> None:
-        pass
+        return self.engine.vector(id)

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import write_checksums
-from lexlip.models.model_folder import HONEST_END as FILE
-from lexlip.models.model_folder import damaged, read_description
+from lexlip.models.model_folder import HONEST_END, damaged, read_description
 from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.sparse.quantize import Scheme
 
@@ -59,12 +58,12 @@ class Signs:
         best: the best score.
         second, tenth: the scores of these hits as shares of the best; 0 if there are fewer.
         last: the score of the 50th hit; 0 if there are fewer.
-        own: what the sentence's own words add to the best score; the model thought of the other words.
-        held: the share of the sentence's content words that a photo has; the mean of the five best photos. A
-            word of which the vocabulary has a piece only counts as two, of which one can be had.
-        number: how many they are, the mean of the five best photos.
+        own: what the sentence's own words, not those that the model added, add to the best score.
+        held: the share of the sentence's content words that a photo has, on average of the five best. A word
+            of which the vocabulary has only a piece counts as two, of which a photo can have one.
+        number: how many of the sentence's own words a photo has, on the same average.
         none: 1 if the sentence holds no word of the vocabulary, otherwise 0.
-        size: log10 of the number of photos among which was searched.
+        size: log10 of the number of photos that were searched.
         words: log2 of 1 + the number of own words.
     """
 
@@ -125,9 +124,9 @@ class Calibration:
         model: the model's identity.
         gate: the logistic model by sign, and its "constant": positive, if the query is about the photos.
         tail: the lowest score of a right photo, by sign and "constant".
+        scheme: how documents were quantised, see `lexlip.sparse.quantize`.
         well: the share of the best score from which on photos fit well, by sign and "constant", and that of
             single words, "short"; None: it was not measured.
-        scheme: how documents were quantised, see `lexlip.sparse.quantize`.
     """
 
     model: str
@@ -150,14 +149,9 @@ class Calibration:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Calibration:
-        """Return what `save` wrote.
-
-        Raises:
-            ModelError: another version wrote it.
-            ValueError, KeyError, TypeError, AttributeError: something is missing, or is not a number.
-        """
+        """Return what `save` wrote; ModelError: another version did; other errors: it is in another form."""
         if content["format"] != FORMAT:
-            raise ModelError(f"{FILE} has format {content['format']}; this version reads {FORMAT}")
+            raise ModelError(f"{HONEST_END} has format {content['format']}; this version reads {FORMAT}")
 
         def numbers(part: str) -> dict[str, float]:
             return {name: float(value) for name, value in content[part].items()}
@@ -175,19 +169,17 @@ class Calibration:
             "tail": dict(self.tail),
             **({} if self.well is None else {"well": dict(self.well)}),
         }
-        (folder / FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        write_checksums(folder, [FILE])
+        (folder / HONEST_END).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_checksums(folder, [HONEST_END])
 
 
 def load_calibration(folder: Path, scheme: Scheme) -> Calibration | None:
-    """Return the calibration of the model in a folder for an index's quantisation.
-
-    None if none was measured for these weights with that quantisation.
+    """Return what was measured for the model in a folder with an index's quantisation; None if nothing was.
 
     Raises:
         ModelError: the folder's files are damaged.
     """
-    file = folder / FILE
+    file = folder / HONEST_END
     if not file.is_file():
         return None
     identity = read_description(folder).get("identity")
@@ -219,7 +211,7 @@ def ends(
         words: what each shared word added to the score, of the five best hits or more: `FirstStage.matches`.
         known: the words of the vocabulary that the sentence itself holds: `TextQueries.known`.
         unknown: content words that the vocabulary does not have: `TextQueries.unknown`.
-        photos: among which was searched: those that filters allow, if there are filters.
+        photos: how many were searched: those that filters allow, if there are filters.
         calibration: of the model that made the index; None if there is none.
     """
     if calibration is None or len(scores) == 0:
@@ -266,10 +258,9 @@ def signs_of(
     """Return the signs of a query by vectors with the weights that an index has; see `ends`.
 
     Args:
-        query: [1, V].
-        photos: of the five best hits, [m, V].
+        query, photos: [1, V], and of the five best hits, [m, V].
         scores, known, unknown: see `ends`.
-        number: of photos among which was searched.
+        number: of photos that were searched.
         vocabulary: the V words.
     """
     terms, *shared = (

@@ -1,42 +1,45 @@
-"""The first stage of LexLIP: words of photos in an impact index of Lucene's."""
+"""The first stage of LexLIP: words of photos in an impact index of Lucene's, whole or in shards."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import AllowedDocuments, ImpactSearcher, IndexMetadata, read_metadata
+from anserini_bridge import ImpactSearcher, IndexMetadata, read_metadata
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query
 from lexlip.queries.spelling import nearest_words
-from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.engine import Results, Scores
-from lexlip.retrieval.first_stage import table_of
-from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.engines.lucene import LuceneEngine
 from lexlip.search.stages.honest_end import DEPTH, HEAD, ends, load_calibration
 from lexlip.search.stages.index_model import load_encoder, load_queries
-from lexlip.search.stages.suggestions import HITS, suggest
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.models.lexlip import LexLIP
     from lexlip.queries.photo_encoder import PhotoEncoder
+    from lexlip.retrieval.photo_table import PhotoTable
+    from lexlip.search.engines.lucene import WordSearcher
+    from lexlip.search.engines.shards import ShardedSearcher, Shards
+
+SUGGESTING = 30  # hits of an answer that suggestions are taken from
+FEWEST = 2  # of them that must hold a word
 
 
-class ImpactStage:
-    """See `FirstStage`. torch is loaded only when a picture is searched with.
+class ImpactStage(FirstStage):
+    """See `FirstStage`; a picture is encoded without torch where the model can do so.
 
     Args:
         index, model, query_encoder, query_topk, device: see `lexlip.search.open_index.open_index`.
@@ -50,24 +53,20 @@ class ImpactStage:
         query_topk: int | None = SENTENCE_TOPK,
         device: str = "auto",
     ) -> None:
-        queries = load_queries(index, read_metadata(index), model, query_encoder)
-        searcher = ImpactSearcher(index, queries.vocabulary.words)
-        self._start(index, model, device, queries, searcher, query_topk)
-
-    def _start(
-        self,
-        index: Path,
-        model: str | None,
-        device: str,
-        queries: TextQueries,
-        searcher: ImpactSearcher,
-        query_topk: int | None,
-    ) -> None:
-        self.index, self.model, self.device = index, model, device
-        self.queries, self.searcher = queries, searcher
-        self.engine, self.query_topk = LuceneEngine(searcher), query_topk
+        self.index, self.model, self.device, self.query_topk = index, model, device, query_topk
+        metadata = self._read_metadata()
+        self.queries = load_queries(index, metadata, model, query_encoder)
+        self.searcher = self._open(metadata)
+        self.engine = LuceneEngine(self.searcher)
         self.calibration = load_calibration(self.queries.folder, self.engine.scheme)
+        self.seen = 0 if self.calibration is None else DEPTH
         self._frequencies: tuple[str, NDArray[np.int64]] | None = None  # with the state that has them
+
+    def _read_metadata(self) -> IndexMetadata:
+        return read_metadata(self.index)
+
+    def _open(self, metadata: Any) -> WordSearcher:
+        return ImpactSearcher(self.index, self.queries.vocabulary.words)
 
     @property
     def metadata(self) -> IndexMetadata:
@@ -77,12 +76,11 @@ class ImpactStage:
     def encoder(self) -> LexLIP | PhotoEncoder:
         return load_encoder(self.index, self.metadata, self.model, self.device)
 
-    def tables(self) -> list[PhotoTable]:
-        return [table_of(self.index, self.metadata)]
-
     @property
     def state(self) -> str:
         return self.searcher.state
+
+    # ---- queries ----
 
     def read(self, query: Query) -> Query:
         return self.queries.read(query)
@@ -90,6 +88,9 @@ class ImpactStage:
     def encode(self, query: str | Query) -> csr_matrix:
         asked = Query(query, query) if isinstance(query, str) else query
         return self.queries.encode_query(asked, self.query_topk)
+
+    def like(self, id: str) -> csr_matrix:
+        return (self.searcher.vectors([id]) / self.engine.unit**0.5).astype(np.float32)
 
     def unknown(self, query: str | Query) -> list[str]:
         return self.queries.unknown(query)
@@ -100,12 +101,39 @@ class ImpactStage:
     def unread(self, query: str | Query) -> str:
         return self.queries.unread(query)
 
-    def search(
-        self, queries: Sequence[csr_matrix], k: int, allowed: AllowedDocuments | None = None
-    ) -> Results:
+    # ---- answers ----
+
+    def search(self, queries: Sequence[csr_matrix], k: int, allowed: Any = None) -> Results:
         impacts = self.engine.quantized(vstack(queries, format="csr"))
         ids, scores = self.searcher.search(impacts, k, min(len(queries), cores()), allowed=allowed)
         return ids, [row / self.engine.unit for row in scores]
+
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Any:
+        columns = self._columns(without)
+        if ids is None and not columns:
+            return None
+        allowed = np.full(self.searcher.size, ids is None)
+        if ids is not None:
+            numbers = self.searcher.numbers(ids)
+            allowed[numbers[numbers >= 0]] = True
+        if columns:
+            allowed &= ~self.searcher.holding(columns)
+        return self.searcher.allow(allowed)
+
+    def holding(self, words: Sequence[str]) -> frozenset[str]:
+        held = self.searcher.holding(self._columns(words))
+        if not held.any():
+            return frozenset()
+        ids = self.searcher.ids()
+        return frozenset(np.array(ids, dtype=object)[held[self.searcher.numbers(ids)]])
+
+    def ends(
+        self, query: Query, encoded: csr_matrix, ids: Sequence[str], scores: Scores, allowed: Any = None
+    ) -> Ends:
+        photos = len(self.searcher) if allowed is None else allowed.count
+        words = self.matches(encoded, ids[:HEAD])
+        known, unknown = self.queries.known(query.plain), self.queries.unknown(query.plain)
+        return ends(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
 
     def terms(self, query: csr_matrix) -> dict[str, float]:
         return self._named(self.engine.quantized(query), self.engine.unit**0.5)[0]
@@ -119,11 +147,9 @@ class ImpactStage:
     def suggestions(
         self, query: csr_matrix, ids: Sequence[str], number: int, without: Sequence[str] = ()
     ) -> list[str]:
-        known = {column for word in without if (column := self.queries.column(word)) is not None}
-        hits = self.searcher.vectors(ids[:HITS])
-        columns = suggest(
-            hits, self.frequencies(), len(self.searcher), known | set(query.indices.tolist()), number
-        )
+        known = {*self._columns(without), *query.indices.tolist()}
+        hits = self.searcher.vectors(ids[:SUGGESTING])
+        columns = suggest(hits, self.frequencies(), len(self.searcher), known, number)
         return [self.searcher.vocabulary[column] for column in columns]
 
     def frequencies(self) -> NDArray[np.int64]:
@@ -137,48 +163,22 @@ class ImpactStage:
         numbers = self.frequencies()
         return {self.searcher.vocabulary[c]: int(numbers[c]) for c in np.flatnonzero(numbers)}
 
-    @property
-    def seen(self) -> int:
-        return 0 if self.calibration is None else DEPTH
+    def _columns(self, words: Sequence[str]) -> list[int]:
+        """Return the numbers of those words that the vocabulary has."""
+        return [column for word in words if (column := self.queries.column(word)) is not None]
 
-    def ends(
-        self,
-        query: Query,
-        encoded: csr_matrix,
-        ids: Sequence[str],
-        scores: Scores,
-        allowed: AllowedDocuments | None = None,
-    ) -> Ends:
-        photos = len(self.searcher) if allowed is None else allowed.count
-        words = self.matches(encoded, ids[:HEAD])
-        known, unknown = self.queries.known(query.plain), self.queries.unknown(query.plain)
-        return ends(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
+    def _named(self, rows: csr_matrix, unit: float) -> list[dict[str, float]]:
+        """Return the entries of each row as {word: weight}, heaviest first."""
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        order = np.lexsort((rows.indices, -rows.data, row))
+        vocabulary, columns = self.searcher.vocabulary, rows.indices[order].tolist()
+        entries = [
+            (vocabulary[column], weight)
+            for column, weight in zip(columns, (rows.data[order] / unit).tolist(), strict=True)
+        ]
+        return [dict(entries[start:end]) for start, end in pairwise(rows.indptr.tolist())]
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> AllowedDocuments | None:
-        columns = [column for word in without if (column := self.queries.column(word)) is not None]
-        if ids is None and not columns:
-            return None
-        allowed = np.full(self.searcher.size, ids is None)
-        if ids is not None:
-            numbers = self.searcher.numbers(ids)
-            allowed[numbers[numbers >= 0]] = True
-        if columns:
-            allowed &= ~self.searcher.holding(columns)
-        return self.searcher.allow(allowed)
-
-    def holding(self, words: Sequence[str]) -> frozenset[str]:
-        columns = [column for word in words if (column := self.queries.column(word)) is not None]
-        held = self.searcher.holding(columns)
-        if not held.any():
-            return frozenset()
-        ids = self.searcher.ids()
-        return frozenset(np.array(ids, dtype=object)[held[self.searcher.numbers(ids)]])
-
-    def like(self, id: str) -> csr_matrix:
-        return (self.searcher.vectors([id]) / self.engine.unit**0.5).astype(np.float32)
-
-    def of_vector(self, vector: csr_matrix) -> csr_matrix:
-        return vector
+    # ---- states ----
 
     @contextmanager
     def hold(self) -> Iterator[ImpactStage]:
@@ -193,13 +193,59 @@ class ImpactStage:
     def close(self) -> None:
         self.searcher.close()
 
-    def _named(self, rows: csr_matrix, unit: float) -> list[dict[str, float]]:
-        """Return the entries of each row as {word: weight}, heaviest first."""
-        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        order = np.lexsort((rows.indices, -rows.data, row))
-        vocabulary, columns = self.searcher.vocabulary, rows.indices[order].tolist()
-        entries = [
-            (vocabulary[column], weight)
-            for column, weight in zip(columns, (rows.data[order] / unit).tolist(), strict=True)
-        ]
-        return [dict(entries[start:end]) for start, end in pairwise(rows.indptr.tolist())]
+
+class ShardedStage(ImpactStage):
+    """The first stage over shards, which are opened in this process or given, and are closed with it."""
+
+    searcher: ShardedSearcher
+
+    def __init__(
+        self,
+        index: Path,
+        model: str | None = None,
+        query_encoder: QueryEncoder = "network",
+        query_topk: int | None = SENTENCE_TOPK,
+        device: str = "auto",
+        shards: Shards | None = None,
+    ) -> None:
+        self._shards = shards
+        super().__init__(index, model, query_encoder, query_topk, device)
+
+    def _read_metadata(self) -> IndexMetadata:
+        from lexlip.search.engines.shard import read_sharded
+
+        return read_sharded(self.index)
+
+    def _open(self, metadata: Any) -> ShardedSearcher:
+        from lexlip.search.engines.shards import LocalShards, ShardedSearcher
+
+        shards = self._shards or LocalShards(self.index, metadata)
+        return ShardedSearcher(self.index, metadata, self.queries.vocabulary.words, shards)
+
+    def tables(self) -> list[PhotoTable]:
+        from lexlip.search.engines.shards import ShardedPhotos
+
+        return [ShardedPhotos(self.searcher)]
+
+
+def suggest(
+    hits: csr_matrix, frequencies: NDArray[np.int64], documents: int, known: Collection[int], number: int
+) -> list[int]:
+    """Return the columns of words that hits share and other photos lack, the most telling first.
+
+    A word counts by its mean weight in the hits times the logarithm of how rare it is, as in tf-idf.
+
+    Args:
+        hits: weights of the photos that were found, [n, V].
+        frequencies: in how many photos of the index each word is, [V].
+        documents: in the index.
+        known: columns that the query has already.
+        number: of words.
+    """
+    held = hits.getnnz(axis=0)
+    mean = np.asarray(hits.sum(axis=0)).ravel() / max(1, hits.shape[0])
+    value = mean * np.log((1 + documents) / (1 + frequencies))
+    value[held < min(FEWEST, hits.shape[0])] = 0
+    value[list(known)] = 0
+    best = np.argsort(-value, kind="stable")[:number]
+    return [int(column) for column in best if value[column] > 0]

@@ -15,7 +15,7 @@ from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_
 from lexlip.queries.open_encoder import open_encoder
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import BM25
-from lexlip.retrieval.stored_facts import check_stored
+from lexlip.retrieval.collection import check_stored
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder, QueryEncoder
@@ -29,8 +29,7 @@ def load_encoder(
     """Load the model that encodes photos, as queries or for an index of words.
 
     Args:
-        index: the index's folder.
-        metadata: what the index says about itself.
+        index, metadata: the index's folder, and what it says about itself.
         model: name or folder of the model; None is the one that the index names.
         device: see `lexlip.machine.device.pick_device`.
 
@@ -69,11 +68,7 @@ def load_dense_encoder(
 
 
 def check_encoder(index: Path, metadata: IndexHeader, model: str | None) -> str:
-    """Check that the model that made an index is as it was saved, and return its name.
-
-    Raises:
-        ModelError: see `load_encoder` and `lexlip.models.model_checksums.check_model`.
-    """
+    """Return the name of the model that made an index; ModelError: see `load_encoder`, or it has changed."""
     with _model_of(index, metadata, model) as name:
         check_model(name)
     return name

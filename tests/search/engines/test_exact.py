@@ -4,7 +4,7 @@ from scipy.sparse import csr_matrix
 
 from lexlip.search.engines import exact as module
 from lexlip.search.engines.exact import ExactEngine, exact_engine
-from tests.search.engines.vectors import DOCUMENTS, IDS, QUERIES, N
+from tests.search.engines.vectors import DOCUMENTS, IDS, QUERIES, N, unit
 
 
 @pytest.mark.parametrize("rows", [1, 7, 256])
@@ -48,22 +48,19 @@ def test_documents_that_share_no_term_take_no_place() -> None:
     assert (ids, [list(row) for row in scores]) == ([["b", "d"]], [[2, -2]])
 
 
-def test_exact_engine_with_full_vectors_orders_by_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("full", [False, True])
+def test_exact_cosines(full: bool) -> None:
     rng = np.random.default_rng(3)
-    documents, queries = rng.normal(size=(40, 8)), rng.normal(size=(5, 8))
-    cosines = queries @ (documents / np.linalg.norm(documents, axis=1, keepdims=True)).T
-    with exact_engine(IDS[:40], csr_matrix(documents)) as engine:
-        assert engine.is_full
-        ids, _ = engine.search(csr_matrix(queries), 40)
-    assert ids == [[IDS[i] for i in np.argsort(-row)] for row in cosines]
-
-
-def test_exact_engine_orders_by_cosine() -> None:
-    documents = csr_matrix(np.array([[3, 4], [1, 0], [0, 0]], dtype=np.float32))
-    with exact_engine(["a", "b", "c"], documents) as engine:
-        ids, scores = engine.search(csr_matrix(np.array([[2, 0]], dtype=np.float32)), 3)
-    assert ids == [["b", "a"]]
-    np.testing.assert_allclose(scores[0], [1, 0.6], rtol=1e-6)
+    documents = csr_matrix(rng.normal(size=(N, 8))) if full else DOCUMENTS
+    queries = csr_matrix(rng.normal(size=(5, 8))) if full else QUERIES
+    with exact_engine(IDS, documents) as engine:
+        assert engine.is_full == full
+        ids, scores = engine.search(queries, N)
+    for found, points, row in zip(ids, scores, unit(queries) @ unit(documents).T, strict=True):
+        order = [i for i in np.argsort(-row, kind="stable") if row[i] != 0]
+        np.testing.assert_allclose(points, row[order], rtol=1e-5, atol=1e-6)
+        of = dict(zip(IDS, row, strict=True))
+        np.testing.assert_allclose([of[id] for id in found], row[order], rtol=1e-5, atol=1e-6)
 
 
 def test_exact_engine_orders_by_dot_products_if_so_told() -> None:
@@ -72,13 +69,3 @@ def test_exact_engine_orders_by_dot_products_if_so_told() -> None:
         ids, scores = engine.search(csr_matrix(np.array([[2, 0]], dtype=np.float32)), 3)
     assert ids == [["a", "b", "c"]]
     np.testing.assert_allclose(scores[0], [6, 4, -18])
-
-
-def test_exact_cosines() -> None:
-    with exact_engine(IDS, DOCUMENTS) as engine:
-        ids, scores = engine.search(QUERIES, 5)
-    documents, queries = DOCUMENTS.toarray(), QUERIES.toarray()
-    for query, found, values in zip(queries, ids, scores, strict=True):
-        rows = documents[[list(IDS).index(id) for id in found]]
-        cosines = rows @ query / np.linalg.norm(rows, axis=1) / np.linalg.norm(query)
-        np.testing.assert_allclose(values, cosines, rtol=1e-5)

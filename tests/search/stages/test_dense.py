@@ -10,8 +10,8 @@ from lexlip.errors import ModelError
 from lexlip.models.dense import Dense
 from lexlip.queries.query_language import QueryError
 from lexlip.search.engines.faiss_index import Ann
-from lexlip.search.stages.dense import DenseStage, open_vectors
-from tests.search.indexes import Indexed, index_dense
+from lexlip.search.stages.dense import DenseStage
+from tests.search.indexes import Indexed, index_dense, open_vectors
 from tests.tiny import CAPTIONS, tiny_dense
 
 IDS = [f"{number}.jpg" for number in range(6)]

@@ -15,7 +15,7 @@ from lexlip.retrieval.answer import NO_ENDS
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.honest_end import (
     DEPTH,
-    FILE,
+    HONEST_END,
     Calibration,
     Signs,
     end_of,
@@ -143,20 +143,16 @@ def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load_calibration(tmp_path, "balanced") is None  # other scores than it was measured on
 
 
-def test_one_of_an_older_version_is_of_unit_vectors(tmp_path: Path) -> None:
-    file = saved(tmp_path) / FILE
+@pytest.mark.parametrize(
+    ("lacks", "calibration"), [("quantization", CALIBRATION), ("well", replace(CALIBRATION, well=None))]
+)
+def test_one_of_an_older_version(tmp_path: Path, lacks: str, calibration: Calibration) -> None:
+    """It is of unit vectors, or does not say what fits well."""
+    file = saved(tmp_path) / HONEST_END
     content = json.loads(file.read_text())
-    del content["quantization"]
+    del content[lacks]
     file.write_text(json.dumps(content))
-    assert load_calibration(tmp_path, "unit") == CALIBRATION
-
-
-def test_one_of_an_older_version_does_not_say_what_fits_well(tmp_path: Path) -> None:
-    file = saved(tmp_path) / FILE
-    content = json.loads(file.read_text())
-    del content["well"]
-    file.write_text(json.dumps(content))
-    assert load_calibration(tmp_path, "unit") == replace(CALIBRATION, well=None)
+    assert load_calibration(tmp_path, "unit") == calibration
 
 
 def test_a_model_without_one_has_none(tmp_path: Path, model_folder: Path) -> None:
@@ -179,7 +175,7 @@ def test_a_model_without_one_has_none(tmp_path: Path, model_folder: Path) -> Non
     ],
 )
 def test_a_damaged_one_is_reported(tmp_path: Path, damage) -> None:
-    file = saved(tmp_path) / FILE
+    file = saved(tmp_path) / HONEST_END
     content = json.loads(file.read_text())
     damage(content)
     file.write_text(json.dumps(content))

@@ -1,3 +1,4 @@
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -14,13 +15,15 @@ from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
-from lexlip.search.stages.impact import ImpactStage
+from lexlip.search.stages.impact import ImpactStage, suggest
 from lexlip.sparse.quantize import Scheme, quantize
 from tests.reference.short_query import plain_query
 from tests.search.indexes import Indexed, index_words, is_open
 from tests.tiny import CAPTIONS
 
 IDS = [f"{number}.jpg" for number in range(6)]
+HITS = csr_matrix([[0.5, 0.4, 0.1, 0.0, 0.6], [0.5, 0.2, 0.3, 0.0, 0.0], [0.5, 0.0, 0.5, 0.2, 0.0]])
+FREQUENCIES = np.array([900, 10, 200, 3, 5])
 SCALES: dict[Scheme, float] = {"unit": 1000, "paper": 100}
 
 
@@ -173,7 +176,28 @@ def test_another_model_leaves_nothing_open(indexed: Indexed, other_model: Path) 
     assert not is_open(indexed.words)
 
 
-def test_what_it_says_about_itself(stage: ImpactStage, indexed: Indexed, model_folder: Path) -> None:
-    assert stage.index == indexed.words
-    assert (stage.metadata.kind, stage.metadata.documents) == ("impact", 6)
-    assert stage.metadata.extra["model"] == str(model_folder)
+# ---- words to search on with ----
+
+
+def test_words_count_by_weight_and_rarity() -> None:
+    """By the formula: mean weight times log((1 + N) / (1 + df)), of words in at least two hits."""
+    value = {
+        column: HITS[:, [column]].sum() / 3 * math.log(1001 / (1 + FREQUENCIES[column]))
+        for column in range(3)
+    }
+    assert suggest(HITS, FREQUENCIES, 1000, [], 9) == sorted(value, key=lambda column: -value[column])
+
+
+def test_words_of_the_query_are_left_out() -> None:
+    assert suggest(HITS, FREQUENCIES, 1000, [1, 4], 9) == [2, 0]
+    assert suggest(HITS, FREQUENCIES, 1000, [], 1) == [1]
+    assert suggest(HITS, FREQUENCIES, 1000, [], 0) == []
+
+
+def test_one_hit_or_none() -> None:
+    assert suggest(HITS[2], FREQUENCIES, 1000, [0], 9) == [3, 2]
+    assert suggest(HITS[:0], FREQUENCIES, 1000, [], 9) == []
+
+
+def test_words_of_all_photos_tell_nothing() -> None:
+    assert suggest(HITS[:, [0]], np.array([50]), 50, [], 9) == []

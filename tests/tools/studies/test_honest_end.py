@@ -11,7 +11,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.search.stages.honest_end import DEPTH, FILE, Signs, end_of, load_calibration
+from lexlip.search.stages.honest_end import DEPTH, HONEST_END, Signs, end_of, load_calibration
 from lexlip.sparse.balance import usual_scheme
 from tests.search.indexes import index_words
 from tools.studies import honest_end as tool
@@ -75,11 +75,11 @@ def test_a_model_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str
     model, out = tmp_path / "model", tmp_path / "out"
     model.mkdir()
     for file in (PACKAGED / "mini").iterdir():
-        if file.name != FILE:
+        if file.name != HONEST_END:
             (model / file.name).symlink_to(file)
     arguments = [str(model), "scenes:30:1", "--on", "scenes:30:2", "--out", str(out)]
     tool.main([*arguments, "--dry-run"])
-    assert not (model / FILE).exists()
+    assert not (model / HONEST_END).exists()
     tool.main(arguments)
     assert load_calibration(model, usual_scheme(LexLIP.from_pretrained("mini").balance)) is not None
     assert TextQueries(model).identity == TextQueries("mini").identity

@@ -1,9 +1,10 @@
-"""PostgreSQL with pgvector: sparse vectors of float32, exact as long as scores stay below 2^24."""
+"""Engines that are filled and asked by commands of their own: PostgreSQL with pgvector, and Anserini."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from anserini_bridge.pseudo_documents import json_vector
 from lexlip.errors import DataError
 from lexlip.other_engines.engine_contract import FIELD, STOP, Document, Made, OtherEngine
 
@@ -30,7 +31,10 @@ LIMIT {k};
 
 
 class Pgvector(OtherEngine):
-    """pgvector: `<#>` is the negative inner product; every row is looked at."""
+    """pgvector: sparse vectors of float32, exact as long as scores stay below 2^24.
+
+    `<#>` is the negative inner product; every row is looked at.
+    """
 
     name = "pgvector"
     versions = "PostgreSQL 13 and later with pgvector 0.7 and later"
@@ -52,7 +56,7 @@ class Pgvector(OtherEngine):
                     " index with --topk"
                 )
             words = _vector(document.numbers, document.weights, made)
-            row = document.key, document.id, made.model, made.scheme, words
+            row = document.key, *document.stored(made).values(), words
             lines.append("\t".join(map(_escaped, row)) + "\n")
         return "".join(lines)
 
@@ -87,3 +91,40 @@ def _escaped(text: str) -> str:
     for character, name in (("\\", "\\"), ("\t", "t"), ("\n", "n"), ("\r", "r")):
         text = text.replace(character, "\\" + name)
     return text
+
+
+class Anserini(OtherEngine):
+    """Anserini: documents of words and weights, as `lexlip index --pseudo-documents` writes them."""
+
+    name = "anserini"
+    versions = "Anserini 0.21 and later, Pyserini 0.21 and later"
+    bits = 31
+    ending, folder = ".jsonl", "documents"
+    batch = 100_000
+    before = "Install Pyserini (pip install pyserini), which brings Anserini"
+
+    def settings(self, made: Made, target: str) -> dict[str, str]:
+        return {}
+
+    def documents(self, documents: Sequence[Document], made: Made, target: str) -> str:
+        return "".join(
+            json_vector(document.id, document.numbers, document.weights, made.words) for document in documents
+        )
+
+    def commands(self, target: str, photos: int) -> list[str]:
+        return [
+            STOP,
+            "",
+            "python -m pyserini.index.lucene --collection JsonVectorCollection --input documents \\",
+            f"    --index {target} --generator DefaultLuceneDocumentGenerator --impact --pretokenized"
+            ' || stop "the index"',
+            "# Pyserini leaves out words that every document has, unless --min-idf is below 0",
+            f"python -m pyserini.search.lucene --index {target} --topics topics.tsv --impact --min-idf -1 \\",
+            '    --hits 10 --output run.txt || stop "the search"',
+            "cat run.txt",
+            f'echo "{photos} photos were exported: as many as indexed and empty documents above, together"',
+        ]
+
+    def examples(self, query: Mapping[int, int], k: int, made: Made, target: str) -> dict[str, str]:
+        words = (word for number, weight in query.items() for word in [made.words[number]] * weight)
+        return {"topics.tsv": f"1\t{' '.join(words)}\n"}

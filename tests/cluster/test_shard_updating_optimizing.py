@@ -11,8 +11,7 @@ from click.testing import Result
 
 from anserini_bridge import ImpactWriter
 from anserini_bridge.storage import WriterLock
-from lexlip.cluster.shard_optimizing import segments
-from lexlip.cluster.shard_updating import update
+from lexlip.cluster.shard_updating import segments, update
 from lexlip.models.model_folder import read_words
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.search.engines.shard import read_sharded

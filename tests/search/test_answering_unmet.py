@@ -6,7 +6,7 @@ from lexlip.data import open_source
 from lexlip.data.facts import Facts
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.retrieval.unmet_filters import NAMED, why_unmet
+from lexlip.search.answering import NAMED, why_unmet
 from tests.data.pictures import jpeg, write
 from tests.retrieval.test_photo_table import table
 

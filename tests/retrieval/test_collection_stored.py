@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata
-from lexlip.retrieval.stored_facts import check_stored
+from lexlip.retrieval.collection import check_stored
 
 EXTRA = {
     "model": "mini",

@@ -173,9 +173,9 @@ class ImpactSearcher:
             k: hits per query. Only documents that share a word with the query are hits, so there may be
                 fewer, or none.
             threads: queries searched at the same time.
-            alpha: 1 is exact. With a lower value, a part of the index is skipped unless alpha times its
-                highest possible score reaches the k best so far: faster, but some of the k best may be
-                missed. Scores are exact at any alpha.
+            alpha: 1 finds the k best. A lower value skips each part of the index whose highest possible
+                score, times alpha, is below those of the k best so far: that is faster, and may miss some of
+                the k best. Scores are exact at any alpha.
             allowed: bool [D], the documents that may be found, by their numbers; None: all. For many searches
                 among the same documents, let `allow` prepare them once. Numbers are those of one state, so
                 ask for them and search inside one `hold`.

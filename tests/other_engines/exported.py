@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactWriter
@@ -93,3 +94,25 @@ def best(
     ]
     shared = [pair for pair in scores if pair[1] > 0]
     return sorted(shared, key=lambda pair: -pair[1])[:k]
+
+
+def check_hits(hits: list[tuple[str, float]], documents: list[dict[str, Any]], query: dict[int, int]) -> None:
+    """Ids and scores are those of brute force, whatever the order of equal ones."""
+    every = best(documents, query, len(documents))
+    assert [score for _, score in hits] == [score for _, score in every[:10]]
+    scores = {one["id"]: score for one, score in every}
+    assert all(scores[id] == score for id, score in hits)
+
+
+SIZES = pytest.mark.parametrize(
+    ("documents", "asked"), [(400, 10), pytest.param(20_000, 100, marks=pytest.mark.slow)]
+)
+
+
+def queries(number: int) -> list[dict[int, int]]:
+    """With weights up to 1000, as unit vectors have them."""
+    rng = np.random.default_rng(7)
+    return [
+        dict(zip(rng.choice(len(WORDS), 12, replace=False).tolist(), weights, strict=True))
+        for weights in rng.integers(1, 1001, (number, 12)).tolist()
+    ]

@@ -2,36 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from lexlip.other_engines.engine_contract import Made, other_engine
 from lexlip.other_engines.export import export, fit
-from tests.other_engines.exported import WORDS, best, exported, random_rows, write_index
+from tests.other_engines.exported import SIZES, WORDS, check_hits, exported, queries, random_rows, write_index
 from tests.other_engines.feature_index import FeatureIndex
 
 
-def queries(number: int) -> list[dict[int, int]]:
-    """With weights up to 1000, as unit vectors have them."""
-    rng = np.random.default_rng(7)
-    return [
-        dict(zip(rng.choice(len(WORDS), 12, replace=False).tolist(), weights, strict=True))
-        for weights in rng.integers(1, 1001, (number, 12)).tolist()
-    ]
-
-
-def check_scores(
-    found: list[tuple[dict[str, Any], float]], documents: list[dict[str, Any]], query: Any
-) -> None:
-    expected = best(documents, query, 10)
-    assert [score for _, score in found] == [score for _, score in expected]
-    scores = {one["id"]: score for one, score in best(documents, query, len(documents))}
-    assert all(scores[one["id"]] == score for one, score in found)
-
-
-def check_oracle(tmp_path: Path, documents: int, asked: int) -> None:
+@SIZES
+def test_lucene_finds_the_scores_of_the_exported_integers(tmp_path: Path, documents: int, asked: int) -> None:
     index = write_index(tmp_path / "index", random_rows(documents))
     lucene = None
     for name in ("opensearch", "elasticsearch"):
@@ -48,17 +30,9 @@ def check_oracle(tmp_path: Path, documents: int, asked: int) -> None:
             examples = engine.examples(query, 10, Made("tiny@1", "unit", WORDS), "photos")
             assert json.loads(examples["query.json"]) == engine.request(query, 10, "photos").body
             for text in examples.values():
-                check_scores(lucene.search(json.loads(text)), loaded, query)
+                hits = [(one["id"], score) for one, score in lucene.search(json.loads(text))]
+                check_hits(hits, loaded, query)
             assert len(examples) == (2 if name == "opensearch" else 1)
-
-
-def test_lucene_finds_the_scores_of_the_exported_integers(tmp_path: Path) -> None:
-    check_oracle(tmp_path, 400, 10)
-
-
-@pytest.mark.slow
-def test_twenty_thousand_documents(tmp_path: Path) -> None:
-    check_oracle(tmp_path, 20_000, 100)
 
 
 def test_what_a_feature_field_holds() -> None:

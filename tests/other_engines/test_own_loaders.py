@@ -26,8 +26,17 @@ from lexlip.errors import DataError
 from lexlip.other_engines import own_loaders as pgvector
 from lexlip.other_engines.engine_contract import Made, other_engine
 from lexlip.other_engines.export import export
-from tests.other_engines.exported import WORDS, best, exported, random_rows, sparse, write_index
-from tests.other_engines.test_lucene_servers import queries
+from tests.other_engines.exported import (
+    SIZES,
+    WORDS,
+    best,
+    check_hits,
+    exported,
+    queries,
+    random_rows,
+    sparse,
+    write_index,
+)
 
 HOST = os.environ.get("LEXLIP_POSTGRES")
 
@@ -111,7 +120,9 @@ def load(folder: Path) -> str:
     return run((folder / "LOAD.txt").read_text().partition("\n\n")[2], folder)
 
 
-def check_server(tmp_path: Path, documents: int, asked: int) -> None:
+@SIZES
+@pytest.mark.usefixtures("schema")
+def test_a_server_finds_the_scores(tmp_path: Path, documents: int, asked: int) -> None:
     export(write_index(tmp_path / "index", random_rows(documents)), "pgvector", tmp_path / "out")
     loaded = exported(tmp_path / "out", "pgvector")
     printed = load(tmp_path / "out")
@@ -122,20 +133,7 @@ def check_server(tmp_path: Path, documents: int, asked: int) -> None:
     answers = run("psql --no-align --tuples-only --field-separator '|' --file all.sql", tmp_path)
     for query, text in zip(queries(asked), answers.split("end\n"), strict=False):
         hits = [(id, float(score)) for id, _, score in (line.partition("|") for line in text.splitlines())]
-        assert [score for _, score in hits] == [score for _, score in best(loaded, query, 10)]
-        scores = {one["id"]: score for one, score in best(loaded, query, documents)}
-        assert all(scores[id] == score for id, score in hits)
-
-
-@pytest.mark.usefixtures("schema")
-def test_a_server_finds_the_scores(tmp_path: Path) -> None:
-    check_server(tmp_path, 400, 10)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("schema")
-def test_twenty_thousand_documents(tmp_path: Path) -> None:
-    check_server(tmp_path, 20_000, 100)
+        check_hits(hits, loaded, query)
 
 
 @pytest.mark.usefixtures("schema")

@@ -16,13 +16,14 @@ import pytest
 
 from lexlip.other_engines.engine_contract import AskedEngine, other_engine
 from lexlip.other_engines.export import export
-from tests.other_engines.exported import best, exported, random_rows, write_index
-from tests.other_engines.test_lucene_servers import queries
+from tests.other_engines.exported import SIZES, check_hits, exported, queries, random_rows, write_index
 
 HERE = Path(__file__).parent
 
 
-def check_engine(tmp_path: Path, name: str, documents: int, asked: int) -> None:
+@SIZES
+@pytest.mark.parametrize("name", ["qdrant", "milvus"])
+def test_the_engine_itself_finds_the_scores(tmp_path: Path, name: str, documents: int, asked: int) -> None:
     variable = f"LEXLIP_{name.upper()}_PYTHON"
     python = os.environ.get(variable)
     if python is None:
@@ -43,17 +44,4 @@ def check_engine(tmp_path: Path, name: str, documents: int, asked: int) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     answers = json.loads(done.stdout.splitlines()[-1])
     for query, hits in zip(queries(asked), answers, strict=True):
-        assert [score for _, score in hits] == [score for _, score in best(loaded, query, 10)]
-        scores = {one["id"]: score for one, score in best(loaded, query, documents)}
-        assert all(scores[id] == score for id, score in hits)
-
-
-@pytest.mark.parametrize("name", ["qdrant", "milvus"])
-def test_the_engine_itself_finds_the_scores(tmp_path: Path, name: str) -> None:
-    check_engine(tmp_path, name, 400, 10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["qdrant", "milvus"])
-def test_twenty_thousand_documents(tmp_path: Path, name: str) -> None:
-    check_engine(tmp_path, name, 20_000, 100)
+        check_hits(list(map(tuple, hits)), loaded, query)

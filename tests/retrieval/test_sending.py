@@ -46,10 +46,17 @@ def refused(index: Path, id: str, folders: tuple[str, ...] = ()) -> str:
     return caught.value.reason
 
 
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos that are not changed, beside an index of their captions."""
+    photos = write_photos(tmp_path_factory.mktemp("album") / "photos")
+    return index_bm25(photos, photos.with_name("index")).with_name("photos")
+
+
 @pytest.fixture
-def index(photos: Path, tmp_path: Path) -> Path:
-    """An index of captions, which knows of photos when they were written, and no digests."""
-    return index_bm25(photos, tmp_path / "index")
+def index(album: Path, tmp_path: Path) -> Path:
+    """A copy of the index, which knows of photos when they were written, and no digests."""
+    return shutil.copytree(album.with_name("index"), tmp_path / "index")
 
 
 @pytest.fixture
@@ -129,14 +136,14 @@ HOSTILE: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
-def test_a_stranger_s_table_sends_nothing(index: Path, photos: Path, outside: Path, change: Change) -> None:
+def test_a_stranger_s_table_sends_nothing(index: Path, album: Path, outside: Path, change: Change) -> None:
     with table_of(index) as rows:
         change(rows, outside)
     assert refused(index, "0.jpg")  # its seal is that of another table
-    assert refused(index, "0.jpg", folders_to_send([str(photos)]))
+    assert refused(index, "0.jpg", folders_to_send([str(album)]))
     extra = {name: value for name, value in read_header(index).extra.items() if name != "seal"}
     change_header(index, extra=extra)
-    assert refused(index, "0.jpg", folders_to_send([str(photos)]))
+    assert refused(index, "0.jpg", folders_to_send([str(album)]))
     assert refused(index, "0.jpg") == "not in a folder whose photos may be sent"
 
 
@@ -159,18 +166,18 @@ def test_a_table_of_another_form_is_damaged(index: Path, change: str) -> None:
         search.photo("0.jpg")
 
 
-def test_a_folder_that_is_named(index: Path, photos: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_named(index: Path, album: Path, tmp_path: Path) -> None:
     header = read_header(index)
     change_header(index, extra={name: value for name, value in header.extra.items() if name != "seal"})
     assert "--photos FOLDER" in why_not_sent(index, read_header(index), ())
     assert "not in a folder" in refused(index, "0.jpg")
-    (tmp_path / "link").symlink_to(photos)
+    (tmp_path / "link").symlink_to(album)
     folders = folders_to_send([str(tmp_path / "link")])
     assert why_not_sent(index, read_header(index), folders) == ""
-    assert sent(index, "0.jpg", folders) == (photos / "0.jpg").read_bytes()
+    assert sent(index, "0.jpg", folders) == (album / "0.jpg").read_bytes()
     assert "not in a folder" in refused(index, "0.jpg", folders_to_send([str(index)]))
     with pytest.raises(ConfigError, match="is no folder"):
-        folders_to_send([str(photos), str(photos / "0.jpg")])
+        folders_to_send([str(album), str(album / "0.jpg")])
 
 
 def test_of_what_nothing_is_known_pictures_are_sent_if_their_folder_was_named(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -17,41 +17,32 @@ MOST_PIXELS = 10_000
 """The largest side of a photo that an encoder may take."""
 
 
-def _check_positive(section: str, config: Any, *names: str, most: int = MOST) -> None:
+def _check(section: str, config: Any, names: Sequence[str], fits: Callable[[float], bool], must: str) -> None:
+    """Check all numbers of some keys."""
     for name in names:
         value = getattr(config, name)
-        values = value if isinstance(value, tuple) else (value,)
-        if not all(one is None or 0 < one <= most for one in values):
-            raise ConfigError(
-                f"{section}{name} is {shown(value)}; it must be more than 0, and at most {most:,}"
-            )
+        if not all(map(fits, _numbers(value))):
+            raise ConfigError(f"{section}{name} is {shown(value)}; {must}")
+
+
+def _check_positive(section: str, config: Any, *names: str, most: int = MOST) -> None:
+    must = f"it must be more than 0, and at most {most:,}"
+    _check(section, config, names, lambda number: 0 < number <= most, must)
 
 
 def _check_not_negative(section: str, config: Any, *names: str, most: int = MOST) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if not all(0 <= one <= most for one in (value.values() if isinstance(value, dict) else (value,))):
-            raise ConfigError(
-                f"{section}{name} is {shown(value)}; it must not be negative, and at most {most:,}"
-            )
+    must = f"it must not be negative, and at most {most:,}"
+    _check(section, config, names, lambda number: 0 <= number <= most, must)
 
 
 def _check_share(section: str, config: Any, *names: str) -> None:
-    for name in names:
-        if not 0 <= getattr(config, name) <= 1:
-            raise ConfigError(
-                f"{section}{name} is {shown(getattr(config, name))}; it must be between 0 and 1"
-            )
+    _check(section, config, names, lambda number: 0 <= number <= 1, "it must be between 0 and 1")
 
 
-def _check_numbers(section: str, config: Any, *names: str) -> None:
-    """Check that all numbers below some keys, of whatever meaning, are of a size to compute with."""
-    for name in names:
-        value = getattr(config, name)
-        if not all(abs(number) <= MOST for number in _numbers(value)):
-            raise ConfigError(
-                f"{section}{name} is {shown(value)}; its numbers must be from {-MOST:,} to {MOST:,}"
-            )
+def _check_size(section: str, config: Any, *names: str) -> None:
+    """Check that numbers of whatever meaning are of a size to compute with."""
+    must = f"its numbers must be from {-MOST:,} to {MOST:,}"
+    _check(section, config, names, lambda number: abs(number) <= MOST, must)
 
 
 def _numbers(value: Any) -> Iterator[float]:
@@ -138,7 +129,7 @@ class ImageEncoderConfig:
     def __post_init__(self) -> None:
         _check_positive("model.image.", self, "size", most=MOST_PIXELS)
         _check_positive("model.image.", self, "std")
-        _check_numbers("model.image.", self, "mean", "options")
+        _check_size("model.image.", self, "mean", "options")
         _check_not_negative("model.image.", self, "layers", most=1000)
 
 
@@ -151,7 +142,7 @@ class TextEncoderConfig:
 
     def __post_init__(self) -> None:
         _check_positive("model.text.", self, "max_tokens", most=10**6)
-        _check_numbers("model.text.", self, "options")
+        _check_size("model.text.", self, "options")
 
 
 @dataclass(frozen=True)
@@ -323,9 +314,8 @@ class OptimConfig:
     epochs: float = 10.0
     steps: int | None = None  # length of the run; overrides epochs
     batch: int = 64  # photos or pairs per step (see data.epoch), over all processes
-    micro_batch: int | None = (
-        None  # photos that a process encodes at a time; the same gradient, but for dropout
-    )
+    # photos that a process encodes at a time; the gradient is the same, but for dropout
+    micro_batch: int | None = None
     lr: float = 5e-5
     lr_scale: dict[str, float] = field(default_factory=dict)  # factor by prefix of the parameter's name
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW

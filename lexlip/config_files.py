@@ -48,11 +48,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML config and apply ``key=value`` overrides.
 
     ``extends: FILE`` at the top names another config, as seen from the same folder, which this one adds to or
-    changes.
-
-    Args:
-        path: of the file; ``configs/NAME.yaml`` may also be one that comes along.
-        overrides: what is changed.
+    changes. ``configs/NAME.yaml`` may also be one that comes along.
 
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.

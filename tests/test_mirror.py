@@ -99,7 +99,7 @@ def test_a_module_has_its_tests(module: Path) -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.name)
 def test_a_file_of_tests_has_its_module(file: Path) -> None:
-    """Its name may go on after the module's: test_method_queues.py."""
+    """Its name may go on after the module's: test_step_gpu.py."""
     name, folder = file.stem.removeprefix("test_"), str(file.parent.relative_to(ROOT))
     modules = {path.stem for path in MODULES if mirrored(path) == file.parent}
     begins = any(name == module or name.startswith(f"{module}_") for module in modules)

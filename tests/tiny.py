@@ -68,7 +68,7 @@ WITHOUT_DROPOUT = replace(
 def tiny_balanced(seed: int = 0) -> LexLIP:
     """A LexLIP with a bank of drawn photos and their captions."""
     from lexlip.data import Scenes
-    from lexlip.training.bank import draw_balance
+    from lexlip.training.packaged_fits import draw_balance
 
     model = tiny_model(seed=seed)
     model.balance = draw_balance(model, [Scenes(60, seed=9)], workers=0)
@@ -160,3 +160,21 @@ def balanced(bank: Bank, vectors: csr_matrix, kept: int | None) -> np.ndarray:
     units = unit_length(vectors)
     short = units if kept is None else abridge(units, kept, bank.units, (units @ bank.columns).toarray())
     return bank.factors(units)[:, None] * short.toarray()
+
+
+def check_vectors(found: Any, expected: Any) -> None:
+    """Vectors, sparse, of torch or of numpy, are nearly equal."""
+    plain = [value.toarray() if isinstance(value, csr_matrix) else value for value in (found, expected)]
+    arrays = [value.detach().numpy() if isinstance(value, Tensor) else value for value in plain]
+    np.testing.assert_allclose(*arrays, rtol=1e-4, atol=1e-5)
+
+
+def check_same_vectors(loaded: DualEncoder, model: DualEncoder, size: int = 32) -> None:
+    """A model that was saved and loaded has the identity and the vectors of the one that was saved."""
+    assert type(loaded) is type(model)
+    assert not loaded.training
+    assert (loaded.identity, loaded.config) == (model.identity, model.config)
+    photos = tiny_photos(3, size)
+    assert (loaded.encode_image(photos) != model.encode_image(photos)).nnz == 0
+    for encoder in ("network", "words") if model.can.words else ("network",):
+        assert (loaded.encode_text(CAPTIONS, encoder) != model.encode_text(CAPTIONS, encoder)).nnz == 0

@@ -33,7 +33,7 @@ from lexlip.machine.processes import in_own_process
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import keep_freed_memory, memory_mb, peak_memory_mb
 from lexlip.objectives.contrastive import contrastive
-from lexlip.objectives.flops import flops
+from lexlip.objectives.losses import flops
 
 PIECES = 30_522  # entries of BERT's tokenizer
 TOKENS = (8, 20)  # fewest and most of a caption, [CLS] and [SEP] included

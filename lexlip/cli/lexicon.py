@@ -35,15 +35,14 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.data import open_source
     from lexlip.data.caption_lines import read_caption_lines
-    from lexlip.training.whole_folder import check_place, save_whole
+    from lexlip.training.packaging import check_place, save_whole
 
     folder = Path(output)
     check_place(folder)
     lines = read_caption_lines(captions)
     source = None if photos is None else open_source(photos)
 
-    from lexlip.models.from_dense import load_dense
-    from lexlip.training.lexicon_fit import make_lexicon
+    from lexlip.training.lexicon_fit import load_dense, make_lexicon
 
     with interruptible("no model was written"):
         made = make_lexicon(load_dense(model, device), lines, source, folder.name, progress=not as_json)

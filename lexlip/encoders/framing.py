@@ -18,11 +18,7 @@ def square(photo: Image.Image, config: ImageEncoderConfig) -> Image.Image:
 
 
 def seen_part(size: tuple[int, int], config: ImageEncoderConfig) -> tuple[float, float, float, float]:
-    """Return where in a photo the square of `square` comes from.
-
-    Args:
-        size: width and height of the photo.
-        config: how the encoder takes photos.
+    """Return where in a photo of some width and height the square of `square` comes from.
 
     Returns:
         left, top, right and bottom, in fractions of width and height.

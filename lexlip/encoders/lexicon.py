@@ -16,11 +16,7 @@ from lexlip.words.vocabulary import Vocabulary
 
 
 class WordPieces(nn.Module):
-    """Averages what a tokenizer's entries have over the pieces of each word.
-
-    Args:
-        vocabulary: the V words.
-    """
+    """Averages what a tokenizer's entries have over the pieces of each word."""
 
     pieces: Tensor
     starts: Tensor
@@ -67,27 +63,17 @@ class LexiconHead(nn.Module):
         return max_pooled_logits(self.hidden(states), self.decoder, mask) + self.bias.float()
 
     def at_positions(self, states: Tensor, columns: Tensor) -> Tensor:
-        """Return the raw logits of some words at every position; `forward` gives their maximum.
+        """Return the raw logits of words int64 [W] at positions [B, P, D_in], float32 [B, P, W].
 
-        Args:
-            states: [B, P, D_in].
-            columns: int64 [W], the words.
-
-        Returns:
-            float32 [B, P, W].
+        `forward` gives their maximum.
         """
         return self.hidden(states) @ self.decoder[columns].t() + self.bias[columns].float()
 
     @torch.no_grad()
     def copy_mlm_head(self, trained: dict[str, Tensor] | None, pieces: WordPieces) -> bool:
-        """Copy a trained masked-language-model head, except its decoder.
+        """Copy a trained head but its decoder, see `lexlip.encoders.text.load_mlm_head`.
 
-        Args:
-            trained: see `lexlip.encoders.text.load_mlm_head`; None changes nothing.
-            pieces: of the words.
-
-        Returns:
-            Whether there was one, of this head's width.
+        Returns whether there was one, of this head's width.
         """
         if trained is None or trained["dense.weight"].shape != self.dense.weight.shape:
             return False
@@ -104,13 +90,8 @@ class PooledHead(nn.Module):
     """A lexicon head on one vector of a photo or a text, as a dense dual encoder has it.
 
     logits = √V unit(decoder · (unit(project · state) - mean)) + bias, where unit(x) is x / |x|. The mean is
-    that of all photos or of all texts, which lie apart in the space that they share. The logits of all
-    vectors have the same length, so that their distance from the mean does not matter.
-
-    Args:
-        width_in: width of the encoder's states.
-        joint: D, entries of a vector of the shared space.
-        vocabulary_size: V.
+    that of all photos or of all texts, which lie apart in the space that they share, of D = `joint` entries.
+    The logits of all vectors have the same length, so that their distance from the mean does not matter.
     """
 
     def __init__(self, width_in: int, joint: int, vocabulary_size: int) -> None:
@@ -142,11 +123,8 @@ class BagOfWords(nn.Module):
     """A query encoder without a network: a learned weight for each word and for its companions.
 
     p_v is the sum of softplus(weight_v), if the text contains v, and of relu(values_wj) for each word w that
-    it contains whose j-th companion is v. At first every word has weight 1, and companions add nothing.
-
-    Args:
-        vocabulary_size: V.
-        companions: m, further words that each word may add.
+    it contains whose j-th companion is v; it has m of them. At first every word has weight 1, and companions
+    add nothing.
     """
 
     columns: Tensor
@@ -165,9 +143,7 @@ class BagOfWords(nn.Module):
     def set_weights(self, weights: Tensor, columns: Tensor | None = None) -> None:
         """Set the weights of the words, [V] > 0, such as inverse document frequencies.
 
-        Args:
-            weights: of the words.
-            columns: int [V, m], the companions of each; they start with a twentieth of their word's weight.
+        With `columns`, int [V, m], the companions of each word start with a twentieth of its weight.
         """
         weights = weights.float().clamp(min=1e-3)
         self.weight.copy_(weights + torch.log(-torch.expm1(-weights)))  # the inverse of softplus

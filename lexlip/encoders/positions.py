@@ -15,13 +15,7 @@ from torch import Tensor
 def resample_positions(position: Tensor, tokens: int, prefix: int) -> Tensor:
     """Return position embeddings [P, D] of a square grid as [tokens, D] of another grid.
 
-    Args:
-        position: [P, D].
-        tokens: of the other grid, prefix included.
-        prefix: the first tokens, such as [CLS], which stay as they are.
-
-    Raises:
-        ValueError: the tokens do not form a square.
+    The first `prefix` tokens of both, such as [CLS], stay as they are. ValueError: the others are no square.
     """
     if len(position) == tokens:
         return position
@@ -35,12 +29,9 @@ def resample_positions(position: Tensor, tokens: int, prefix: int) -> Tensor:
 
 
 def resize_bias_table(table: Tensor, grid: int, distances: int) -> Tensor:
-    """Return a BEiT's relative position biases [distances, heads] for another grid, as timm resizes them.
+    """Return a BEiT's relative position biases [own distances, heads] for another grid, as timm resizes them.
 
-    Args:
-        table: [distances of its own grid, heads].
-        grid: tokens along a side of the other grid.
-        distances: rows of the result.
+    `grid` is the number of tokens along a side of the other grid, which has `distances`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns about the way timm indexes

@@ -32,10 +32,7 @@ transformers_logging.set_verbosity_error()
 class TextEncoder(nn.Module):
     """A transformers encoder without its pooler.
 
-    Args:
-        config: which model, and how many tokens a caption may have.
-        tokenizer: the model's.
-        architecture: the transformers config of a saved model, which is then made without weights.
+    With the `architecture` of a saved model it is made without weights.
 
     Raises:
         ModelError: the model cannot be found or made.
@@ -90,11 +87,8 @@ class TextEncoder(nn.Module):
         return weight
 
     def tokenize(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return token ids int64 [T, L] and mask bool [T, L], cut at max_tokens, padded to the longest."""
-        batch = self.tokenizer(
-            list(texts), truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
-        )
-        return batch["input_ids"], batch["attention_mask"].bool()
+        """Return token ids int64 [T, L] and mask bool [T, L] of texts; see `tokenize`."""
+        return tokenize(self.tokenizer, texts, self.max_tokens)
 
     def special_tokens(self, ids: Tensor) -> Tensor:
         """Return which positions are special tokens ([CLS], [SEP], padding, not [MASK]), bool [T, L]."""
@@ -122,16 +116,13 @@ class TextEncoder(nn.Module):
         return weight
 
     def embed(self, ids: Tensor, first: Tensor | None = None, segment: int = 0) -> Tensor:
-        """Return the first layer's input: word, position and type embeddings after LayerNorm and dropout.
+        """Return the first layer's input, [T, L, D]: words, positions and types, after LayerNorm and dropout.
 
         Args:
             ids: int64 [T, L].
             first: [T, D], such as the bottleneck of Eq. 8-10. It replaces the word embedding of the first
                 token, [CLS], as in Eq. 11-14; position and type are added to it as to any word.
             segment: 1 for tokens of the second segment.
-
-        Returns:
-            [T, L, D].
 
         Raises:
             ModelError: the architecture has no such layer, or its width is not that of the states.
@@ -161,11 +152,10 @@ class TextEncoder(nn.Module):
         return states
 
     def layers(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """Return the token states [T, L, D] of embedded tokens, see `embed`, or of others like them.
+        """Return the token states [T, L, D] of tokens embedded as by `embed`, [T, L, D].
 
-        Args:
-            embedded: [T, L, D]; L may exceed the positions that the architecture has for words.
-            mask: bool [T, L], false for padding.
+        L may exceed the positions that the architecture has for words; `mask` bool [T, L] is false for
+        padding.
         """
         layer = self.body.embeddings
         self.body.embeddings = _Given(embedded)
@@ -229,12 +219,9 @@ def _attention(architecture: PretrainedConfig) -> dict[str, str]:
 
 
 def load_mlm_head(name: str) -> dict[str, Tensor] | None:
-    """Return the masked-language-model head that a text encoder was trained with, without its decoder.
+    """Return the masked-language-model head of a checkpoint, by transformers name or folder.
 
     Its logits are decoder(LayerNorm(GELU(dense(states)))) + bias; the decoder is the word embeddings.
-
-    Args:
-        name: a transformers name or folder, as in TextEncoderConfig.
 
     Returns:
         float32 {"dense.weight": [D, D], "dense.bias": [D], "norm.weight": [D], "norm.bias": [D],
@@ -266,11 +253,7 @@ def load_mlm_head(name: str) -> dict[str, Tensor] | None:
 
 
 def load_tokenizer(config: TextEncoderConfig, captions: Sequence[str]) -> PreTrainedTokenizerBase:
-    """Return the tokenizer that a config names; the one called "captions" is learned from captions.
-
-    Raises:
-        ModelError: it cannot be found.
-    """
+    """Return the tokenizer that a config names, maybe learned from captions; ModelError if there is none."""
     if config.tokenizer == "captions":
         return word_tokenizer(captions)
     name = config.tokenizer or config.name
@@ -280,17 +263,21 @@ def load_tokenizer(config: TextEncoderConfig, captions: Sequence[str]) -> PreTra
 
 
 def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Return a tokenizer by name or folder.
-
-    Raises:
-        ModelError: it cannot be found.
-    """
+    """Return a tokenizer by name or folder; ModelError if it cannot be found."""
     check_reachable(name)
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except Exception as error:  # tokenizers raises plain Exception, the hub many kinds
         raise ModelError(f"transformers cannot read the tokenizer '{name}': {reason(error)}") from error
     return tokenizer
+
+
+def tokenize(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_tokens: int
+) -> tuple[Tensor, Tensor]:
+    """Return token ids int64 [T, L] of texts, cut at max_tokens, with mask bool [T, L], false for padding."""
+    batch = tokenizer(list(texts), truncation=True, max_length=max_tokens, padding=True, return_tensors="pt")
+    return batch["input_ids"], batch["attention_mask"].bool()
 
 
 def word_tokenizer(captions: Sequence[str]) -> PreTrainedTokenizerBase:

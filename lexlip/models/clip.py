@@ -9,18 +9,18 @@ from typing import Any, ClassVar, Self
 
 import torch
 from PIL import Image
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 from transformers import AutoImageProcessor, CLIPModel, PretrainedConfig, PreTrainedTokenizerBase
 
 from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig
 from lexlip.encoders.hub_access import reason
 from lexlip.encoders.image import to_batch
-from lexlip.encoders.text import read_tokenizer
+from lexlip.encoders.text import read_tokenizer, tokenize
 from lexlip.errors import ModelError
 from lexlip.machine.device import copied, encoding
 from lexlip.models.contract import QueryEncoder
-from lexlip.models.dual_encoder import by_length, to_rows
+from lexlip.models.dual_encoder import in_groups, rows_of_texts, to_rows
 from lexlip.registry import Metric
 
 HASHED = 101  # every 101st weight counts for the identity: hashing all would take a second
@@ -31,12 +31,6 @@ class Clip(nn.Module):
 
     It encodes like a `DualEncoder`, but is not trained here. A photo is cut to its central square and
     resized as CLIP's own processor does, up to fractions of a pixel.
-
-    Args:
-        model: both encoders with their projections.
-        tokenizer: the text encoder's.
-        image: what its processor does to a photo.
-        name: the model's name.
     """
 
     def __init__(
@@ -104,37 +98,29 @@ class Clip(nn.Module):
     def encode_text(
         self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
-        """Return float32 vectors [T, D] of T texts; the arguments are those of `DualEncoder.encode_text`.
+        """Return float32 vectors [T, D] of T texts; see `DualEncoder.encode_text`.
 
         Raises:
             ModelError: the query encoder is "words", which needs a model of words.
         """
         if encoder == "words":
             raise ModelError(f"the CLIP model '{self.name}' has no words: use --query-encoder network")
-        texts = [texts] if isinstance(texts, str) else texts
-        parts = [texts[start : start + batch] for start in range(0, len(texts), batch)]
         with encoding(self.device):
-            rows = [to_rows(self._encode(part)) for part in parts]
-        return vstack([csr_matrix((0, self.dimensions), dtype="float32"), *rows], format="csr")
+            return rows_of_texts(self._encode, texts, batch, self.dimensions)
 
     def fold_batch_norms(self) -> Self:
         """Return the model unchanged: a CLIP of transformers has no batch norms."""
         return self
 
     def _encode(self, texts: Sequence[str]) -> Tensor:
-        tokens = self.tokenizer(
-            list(texts),
-            truncation=True,
-            max_length=self.config.text.max_tokens,
-            padding=True,
-            return_tensors="pt",
+        def pooled(ids: Tensor, mask: Tensor) -> Tensor:
+            states: Tensor = self.model.text_model(input_ids=ids, attention_mask=mask.long()).pooler_output
+            return states
+
+        ids, mask = tokenize(self.tokenizer, texts, self.config.text.max_tokens)
+        vectors: Tensor = self.model.text_projection(
+            in_groups(pooled, ids.to(self.device), mask.to(self.device))
         )
-        all_ids, whole_mask = tokens["input_ids"], tokens["attention_mask"].bool()
-        pooled, order = [], []
-        for rows, ids, mask in by_length(all_ids.to(self.device), whole_mask.to(self.device)):
-            pooled.append(self.model.text_model(input_ids=ids, attention_mask=mask.long()).pooler_output)
-            order.append(rows)
-        vectors: Tensor = self.model.text_projection(torch.cat(pooled)[torch.argsort(torch.cat(order))])
         return vectors
 
 
@@ -148,11 +134,7 @@ def _digest(model: nn.Module) -> str:
 
 
 def image_config(settings: Mapping[str, Any], name: str) -> ImageEncoderConfig:
-    """Return what a CLIP processor's settings do to a photo.
-
-    Raises:
-        ModelError: the result is not square.
-    """
+    """Return what a CLIP processor's settings do to a photo; ModelError if the result is not square."""
     cut = bool(settings.get("do_center_crop", True))
     size = settings["crop_size"] if cut else settings["size"]
     if not isinstance(size, int):

@@ -32,9 +32,9 @@ def compress(weights: Weights) -> dict[str, NDArray[Any]]:
 
 
 def int8_rows(weight: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return a float matrix [n, m] as int8 [n, m] and float32 scales [n]; a row's largest entry is ±127.
+    """Return a float matrix [n, m] as int8 [n, m] and float32 scales [n]: row r is int8[r] · scale[r].
 
-    Row r is int8[r] · scale[r], up to half a step.
+    A row's largest entry is ±127, and the error up to half a step.
     """
     weight = weight.astype(np.float32)
     scale = np.maximum(np.abs(weight).max(axis=1), np.float32(1e-12)) / np.float32(127)

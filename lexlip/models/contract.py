@@ -39,63 +39,50 @@ class Encoder(Protocol):
     @property
     def kind(self) -> str:
         """The kind's name in `lexlip.registry.MODELS`, such as "lexlip" or "clip"."""
-        ...
 
     @property
     def metric(self) -> Metric:
         """How two vectors are compared."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """The number of entries of a vector: V, or D."""
-        ...
 
     @property
     def vocabulary(self) -> Vocabulary | None:
         """The V words that the entries stand for; None for a dense model."""
-        ...
 
     @property
     def balance(self) -> Balance | None:
         """What its documents are balanced by; None if it has no bank."""
-        ...
 
     @property
     def keywords(self) -> csr_matrix | None:
         """The query of each of its words, see `lexlip.sparse.keywords`; None: a word alone is a sentence."""
-        ...
 
     @property
     def likely(self) -> LikelyWords | None:
         """In which order a photo's words are shown; None: heaviest first."""
-        ...
 
     @property
     def honest_end(self) -> dict[str, Any] | None:
         """Where the hits of a sentence end, see `lexlip.search.stages.honest_end`; None: not measured."""
-        ...
 
     @property
     def device(self) -> torch.device:
         """Where it computes."""
-        ...
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The text encoder's tokenizer."""
-        ...
 
     def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
         """Return float32 vectors [B, dimensions] of B photos; see `DualEncoder.encode_image`."""
-        ...
 
     def encode_text(
         self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, dimensions] of T texts; see `DualEncoder.encode_text`."""
-        ...
 
     def fold_batch_norms(self) -> Self:
         """Make encoding faster where possible; the model can then be neither trained nor saved."""
-        ...

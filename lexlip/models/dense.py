@@ -5,16 +5,14 @@ Shapes: B photos, T captions, P image tokens, L text tokens, D width.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from lexlip.config import ModelConfig
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    pass
 
 
 class Dense(DualEncoder):
@@ -27,15 +25,7 @@ class Dense(DualEncoder):
 
     kind = "dense"
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        vocabulary: Vocabulary | None = None,
-        architecture: dict[str, Any] | None = None,
-        name: str = "untrained",
-    ) -> None:
-        super().__init__(config, tokenizer, None, architecture, name)
+    def make_heads(self, pretrained: str | None) -> None:
         self.dimensions = self.text_encoder.width
         self.text_projection = self.projection(self.text_encoder.width, self.dimensions)
         self.image_projection = self.projection(self.image_encoder.width, self.dimensions)

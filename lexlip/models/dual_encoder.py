@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from anserini_bridge.given_files import read_json
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
-from lexlip.encoders.batch_norms import fold_batch_norms
-from lexlip.encoders.image import ImageEncoder, to_batch
+from lexlip.encoders.image import ImageEncoder, fold_batch_norms, to_batch
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
@@ -70,14 +69,9 @@ class DualEncoder(nn.Module):
         name: the checkpoint's name.
 
     Attributes:
-        kind: the name in `lexlip.registry.MODELS`.
         dimensions: entries of a vector, V or D.
         text_head, image_head, bag_of_words: only if the kind has words.
-        balance: what documents are balanced by, see `lexlip.sparse.balance`; None if the model has no bank.
-        keywords: the query of each word, see `lexlip.sparse.keywords`; None: a word alone is a sentence.
-        likely: in which order a photo's words are shown, see `lexlip.sparse.likely`; None: heaviest first.
-        honest_end: where the hits of a sentence end, as `lexlip.search.stages.honest_end` writes it; None if
-            that was not measured.
+        balance, keywords, likely, honest_end: what belongs to these weights, see `Encoder`.
         hub_name: OWNER/NAME on the model hub, if the model was loaded by it.
     """
 
@@ -96,17 +90,24 @@ class DualEncoder(nn.Module):
         self,
         config: ModelConfig,
         tokenizer: PreTrainedTokenizerBase,
-        vocabulary: Vocabulary | None,
+        vocabulary: Vocabulary | None = None,
         architecture: dict[str, Any] | None = None,
         name: str = "untrained",
     ) -> None:
         super().__init__()
-        self.config, self.vocabulary, self.name = config, vocabulary, name
-        self.identity = f"{name}@unsaved"
+        if self.can.words and vocabulary is None:
+            raise ModelError(f"a {self.kind} model needs a vocabulary")
+        self.config, self.name, self.identity = config, name, f"{name}@unsaved"
+        self.vocabulary = vocabulary if self.can.words else None
         self.text_encoder = TextEncoder(config.text, tokenizer, architecture)
         self.image_encoder = ImageEncoder(
             config.image, self.text_encoder.width, load_weights=architecture is None
         )
+        self.make_heads(pretrained=config.text.name if architecture is None else None)
+
+    def make_heads(self, pretrained: str | None) -> None:
+        """Set `dimensions`, and make what turns states into vectors; `pretrained` names the text encoder."""
+        raise NotImplementedError
 
     @property
     def can(self) -> ModelKind:
@@ -125,11 +126,7 @@ class DualEncoder(nn.Module):
 
     def raw_text(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the raw output, float32 [T, dimensions], of token ids int64 [T, L] with mask bool [T, L]."""
-        pooled, order = [], []
-        for rows, part_ids, part_mask in by_length(ids, mask):
-            pooled.append(self.pool_text(self.text_encoder(part_ids, part_mask), part_ids, part_mask))
-            order.append(rows)
-        return torch.cat(pooled)[torch.argsort(torch.cat(order))]
+        return in_groups(lambda ids, mask: self.pool_text(self.text_encoder(ids, mask), ids, mask), ids, mask)
 
     def pooled_image(self, states: Tensor) -> Tensor:
         """Return the one state [B, D_image] that stands for a photo, of states [B, P, D_image]."""
@@ -164,9 +161,7 @@ class DualEncoder(nn.Module):
     def pair_logits(self, embedded: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the log-odds, float32 [B], that captions describe photos; only if the kind has pairs.
 
-        Args:
-            embedded: [B, P, D], see `embed_image`; one photo for each caption.
-            ids: token ids int64 [B, L], with mask bool [B, L].
+        There is one photo, [B, P, D] of `embed_image`, for each caption, int64 [B, L] with mask bool [B, L].
         """
         raise NotImplementedError
 
@@ -254,13 +249,9 @@ class DualEncoder(nn.Module):
             ModelError: "words" with a model that has no words.
         """
         self.eval()
-        texts = [texts] if isinstance(texts, str) else texts
-        if not texts:
-            return csr_matrix((0, self.dimensions), dtype=np.float32)
-        chunks = (texts[start : start + batch] for start in range(0, len(texts), batch))
         encode = self._encode_words if encoder == "words" else self._encode_network
         with encoding(self.device):
-            return vstack([to_rows(encode(chunk)) for chunk in chunks], format="csr")
+            return rows_of_texts(encode, texts, batch, self.dimensions)
 
     def _encode_network(self, texts: Sequence[str]) -> Tensor:
         ids, mask = self.text_encoder.tokenize(texts)
@@ -276,10 +267,9 @@ class DualEncoder(nn.Module):
         return None
 
     def save(self, folder: str | Path, small: bool = False, graph: bool = True) -> None:
-        """Write the folder that `lexlip.models.model_folder` describes.
+        """Write the folder that `lexlip.models.model_folder` describes; a card that is there stays.
 
-        What belongs to the weights goes with them: balance, keywords, likely words, and the honest end. A
-        README.md with the model hub's front matter is added, unless there is one.
+        What belongs to the weights goes with them: balance, keywords, likely words, and the honest end.
 
         Args:
             folder: created if it does not exist.
@@ -295,10 +285,17 @@ class DualEncoder(nn.Module):
         if self.vocabulary is not None:
             (folder / "vocabulary.txt").write_text("\n".join(self.vocabulary.words) + "\n", encoding="utf-8")
             written.append("vocabulary.txt")
-        parts: dict[str, tuple[Callable[[Path, Any], None], Any]] = {
+        self.identity = f"{self.name}@{sha256(folder / WEIGHTS)[:12]}"
+        image_graph = self.image_graph() if graph else None
+        parts: dict[str, tuple[Callable[[Path, Any], object], Any]] = {
             BALANCE: (save_balance, self.balance),
             KEYWORDS: (save_keywords, self.keywords),
             LIKELY: (save_likely, self.likely),
+            GRAPH: (lambda folder, content: (folder / GRAPH).write_bytes(content), image_graph),
+            HONEST_END: (
+                lambda folder, end: _write_json(folder / HONEST_END, {**end, "model": self.identity}),
+                self.honest_end,
+            ),
         }
         for file, (save, value) in parts.items():
             if value is None:
@@ -306,13 +303,6 @@ class DualEncoder(nn.Module):
             else:
                 save(folder, value)
                 written.append(file)
-        image_graph = self.image_graph() if graph else None
-        if image_graph is None:
-            (folder / GRAPH).unlink(missing_ok=True)
-        else:
-            (folder / GRAPH).write_bytes(image_graph)
-            written.append(GRAPH)
-        self.identity = f"{self.name}@{sha256(folder / WEIGHTS)[:12]}"
         model = to_dict(self.config)
         for section, key in (("image", "weights"), ("text", "name"), ("text", "tokenizer")):
             value = model[section][key]
@@ -326,13 +316,7 @@ class DualEncoder(nn.Module):
             "model": model,
             "text_architecture": self.text_encoder.architecture,
         }
-        (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-        if self.honest_end is None:
-            (folder / HONEST_END).unlink(missing_ok=True)
-        else:
-            content = json.dumps({**self.honest_end, "model": self.identity}, indent=2)
-            (folder / HONEST_END).write_text(content + "\n", encoding="utf-8")
-            written.append(HONEST_END)
+        _write_json(folder / "config.json", description)
         write_checksums(folder, [WEIGHTS, "config.json", *written])
         self._write_card(folder, self.name)
 
@@ -419,12 +403,12 @@ class DualEncoder(nn.Module):
         return model.eval()
 
 
-def _read_honest_end(folder: Path, identity: str) -> dict[str, Any] | None:
-    """Return what a model's folder says of these weights' honest end; None if it says nothing.
+def _write_json(file: Path, content: dict[str, Any]) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
-    Raises:
-        OSError, ValueError, TypeError: the file is damaged.
-    """
+
+def _read_honest_end(folder: Path, identity: str) -> dict[str, Any] | None:
+    """Return what a model's folder says of these weights' honest end; None if it says nothing."""
     file = folder / HONEST_END
     content = dict(read_json(file)) if file.is_file() else {}
     return content if content.get("model") == identity else None
@@ -434,6 +418,15 @@ def mean_of_tokens(states: Tensor, mask: Tensor) -> Tensor:
     """Return the mean state, [T, D], over the tokens of [T, L, D] where mask bool [T, L] is true."""
     counted = mask.unsqueeze(2).to(states.dtype)  # [T, L, 1]
     return (states * counted).sum(dim=1) / counted.sum(dim=1)
+
+
+def rows_of_texts(
+    encode: Callable[[Sequence[str]], Tensor], texts: str | Sequence[str], batch: int, width: int
+) -> csr_matrix:
+    """Return float32 rows [T, width] of what `encode` makes of T texts, `batch` of them at a time."""
+    texts = [texts] if isinstance(texts, str) else texts
+    parts = (encode(texts[start : start + batch]) for start in range(0, len(texts), batch))
+    return vstack([csr_matrix((0, width), dtype=np.float32), *map(to_rows, parts)], format="csr")
 
 
 def to_rows(vectors: Tensor) -> csr_matrix:
@@ -446,14 +439,18 @@ def to_rows(vectors: Tensor) -> csr_matrix:
     return csr_matrix((values, np.ascontiguousarray(columns), starts), shape=(number, width))
 
 
+def in_groups(encode: Callable[[Tensor, Tensor], Tensor], ids: Tensor, mask: Tensor) -> Tensor:
+    """Return [T, ...], what `encode` makes of texts, ids and mask [T, L], in groups of similar length."""
+    groups = list(by_length(ids, mask))
+    encoded = torch.cat([encode(part_ids, part_mask) for _, part_ids, part_mask in groups])
+    return encoded[torch.argsort(torch.cat([rows for rows, _, _ in groups]))]
+
+
 def by_length(ids: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Group texts of similar length, so that little is padded.
+    """Group texts, token ids int64 [T, L] with mask bool [T, L], by length, so that little is padded.
 
     A GPU takes many texts at a time, and one group stays as it is: to ask for its longest text would make
     the processor wait for the GPU.
-
-    Args:
-        ids: token ids int64 [T, L], with mask bool [T, L].
 
     Yields:
         The rows of some texts, int64 [t], and their ids and mask, [t, l], where no text is longer than l.

@@ -18,10 +18,8 @@ CARD = "README.md"
 def is_lexlip_on_hub(name: str) -> bool:
     """Return whether a hub name is of a model of this project; False also if its config.json cannot be read.
 
-    Only its config.json is fetched, unless the cache has it.
-
-    Raises:
-        ModelError: the hub has no such model, or cannot be reached.
+    Only its config.json is fetched, unless the cache has it. ModelError: the hub has no such model, or cannot
+    be reached.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.utils import RepositoryNotFoundError
@@ -75,10 +73,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def push(folder: Path, name: str, private: bool) -> str:
-    """Upload a model's folder; a model card that is on the hub already is kept.
-
-    Returns:
-        The address of its page.
+    """Upload a model's folder, without a card that the hub has already; return the address of its page.
 
     Raises:
         ModelError: the hub refuses it, or cannot be reached.

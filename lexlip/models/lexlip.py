@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from lexlip.config import ModelConfig
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead, PooledHead, WordPieces, sparse_vector
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ModelError
@@ -16,7 +15,7 @@ from lexlip.models.dual_encoder import DualEncoder
 from lexlip.words.vocabulary import Vocabulary, tokenize_captions
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    pass
 
 
 class LexLIP(DualEncoder):
@@ -33,38 +32,22 @@ class LexLIP(DualEncoder):
     kind = "lexlip"
     vocabulary: Vocabulary
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        vocabulary: Vocabulary | None,
-        architecture: dict[str, Any] | None = None,
-        name: str = "untrained",
-    ) -> None:
-        if vocabulary is None:
-            raise ModelError("a lexlip model needs a vocabulary")
-        super().__init__(config, tokenizer, vocabulary, architecture, name)
-        self.dimensions = len(vocabulary)
+    def make_heads(self, pretrained: str | None) -> None:
+        config, encoders = self.config, (self.text_encoder, self.image_encoder)
+        self.dimensions = len(self.vocabulary)
+        heads: list[Any]
         if config.joint:
-            heads: list[Any] = [
-                PooledHead(encoder.width, config.joint, len(vocabulary))
-                for encoder in (self.text_encoder, self.image_encoder)
-            ]
-            self.text_head, self.image_head = heads
+            heads = [PooledHead(encoder.width, config.joint, self.dimensions) for encoder in encoders]
             self.starts_trained = False
         else:
-            self._make_token_heads(vocabulary, config.text.name if architecture is None else None)
-        self.bag_of_words = BagOfWords(len(vocabulary), config.companions)
-
-    def _make_token_heads(self, vocabulary: Vocabulary, pretrained: str | None) -> None:
-        """Make heads that take all tokens, given the name of the pre-trained text encoder, if it is one."""
-        pieces = WordPieces(vocabulary)
-        embeddings = pieces(self.text_encoder.word_embeddings)
-        self.text_head = LexiconHead(self.text_encoder.width, embeddings)
-        self.image_head = LexiconHead(self.image_encoder.width, embeddings)
-        trained = load_mlm_head(pretrained) if pretrained is not None and self.config.head == "auto" else None
-        copied = [head.copy_mlm_head(trained, pieces) for head in (self.text_head, self.image_head)]
-        self.starts_trained = all(copied)
+            pieces = WordPieces(self.vocabulary)
+            embeddings = pieces(self.text_encoder.word_embeddings)
+            heads = [LexiconHead(encoder.width, embeddings) for encoder in encoders]
+            trained = load_mlm_head(pretrained) if pretrained and config.head == "auto" else None
+            copied = [head.copy_mlm_head(trained, pieces) for head in heads]
+            self.starts_trained = all(copied)
+        self.text_head, self.image_head = heads
+        self.bag_of_words = BagOfWords(self.dimensions, config.companions)
 
     def pool_image(self, states: Tensor) -> Tensor:
         if self.config.joint:

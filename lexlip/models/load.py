@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 
 
 def load_model(name: str | Path, device: str = "cpu") -> Encoder:
-    """Load a model that has vectors: by packaged name ("mini"), folder, training run or hub name.
-
-    Args:
-        name: of the model.
-        device: see `lexlip.machine.device.pick_device`.
+    """Load a model that has vectors, by packaged name ("mini"), folder, training run or hub name.
 
     Raises:
         ModelError: there is no such model, its files are damaged or of an unknown kind or version, or it
             has no vectors.
-        ConfigError: there is no such device.
+        ConfigError: there is no such device (see `lexlip.machine.device.pick_device`).
     """
     check_first_stage(name)
     encoder: Encoder = _load(name, device)
@@ -36,10 +32,6 @@ def load_model(name: str | Path, device: str = "cpu") -> Encoder:
 
 def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:
     """Load a model that compares pairs, by folder.
-
-    Args:
-        name: of the model.
-        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, its files are damaged, or it does not compare pairs.

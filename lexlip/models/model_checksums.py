@@ -90,11 +90,7 @@ def check_model(name: str | Path) -> list[str]:
 
 
 def begin_check(folder: Path) -> Callable[[], list[str]]:
-    """Begin to check a model's files in a thread, while they are loaded.
-
-    Returns:
-        `check_model` of the folder: it waits for the end, and raises what is to be raised.
-    """
+    """Begin to check a model's files in a thread, while they are loaded; return what gives the result."""
     thread = ThreadPoolExecutor(1)
     checked = thread.submit(check_model, folder)
     thread.shutdown(wait=False)
@@ -108,11 +104,7 @@ def _identified(folder: Path) -> bool:
 
 
 def _read(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of files by name; nothing for an older model.
-
-    Raises:
-        ValueError: a line is not one of a checksum.
-    """
+    """Return the SHA-256 of files by name, of none in an older model; ValueError: a line is no checksum."""
     file = folder / FILE
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     found = [_LINE.fullmatch(line) for line in lines]
@@ -122,10 +114,6 @@ def _read(folder: Path) -> dict[str, str]:
 
 
 def sha256(file: Path) -> str:
-    """Return the SHA-256 of a file, hexadecimal.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Return the SHA-256 of a file, hexadecimal."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

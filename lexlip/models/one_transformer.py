@@ -8,21 +8,19 @@ Shapes: B photos or pairs, T captions, L text tokens, P image tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lexlip.config import ModelConfig
 from lexlip.encoders.positions import resample_positions
 from lexlip.machine.device import copied, encoding
 from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
-from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    pass
 
 PAIRS = (64, 512)  # pairs that run through the Transformer at a time on a CPU and on a GPU
 
@@ -38,15 +36,7 @@ class OneTransformer(DualEncoder):
     "[CLS] words [SEP] tokens [SEP]", as in VLDeformer. Without, a photo has its tokens alone.
     """
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        vocabulary: Vocabulary | None = None,
-        architecture: dict[str, Any] | None = None,
-        name: str = "untrained",
-    ) -> None:
-        super().__init__(config, tokenizer, None, architecture, name)
+    def make_heads(self, pretrained: str | None) -> None:
         self.dimensions = width = self.text_encoder.width
         self.image_projection = nn.Linear(self.image_encoder.width, width)
         self.image_position = nn.Parameter(torch.randn(self.image_encoder.positions, width) * 0.02)

@@ -71,14 +71,9 @@ def model(
 def open_session(
     graph: bytes, weights: Mapping[str, NDArray[Any]], options: onnxruntime.SessionOptions
 ) -> onnxruntime.InferenceSession:
-    """Return what computes a graph on the CPU.
+    """Return what computes a graph on the CPU, with the weights that it declares, each contiguous, by name.
 
     A graph that is given as bytes has no folder, so ONNX Runtime opens none of the files that it names.
-
-    Args:
-        graph: see `model`.
-        weights: those that it declares, by name; each is contiguous.
-        options: of ONNX Runtime, which are changed.
     """
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in weights.values()]
     options.add_external_initializers(list(weights), values)

@@ -59,11 +59,7 @@ class LexicalModule(InputModule):
         return ["text", "image"]
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Return the tokens of texts, or the pixels of pictures of PIL.
-
-        Raises:
-            DataError: they are of both kinds, or of another.
-        """
+        """Return the tokens of texts, or the pixels of pictures of PIL; else, or of both, DataError."""
         if all(isinstance(one, str) for one in inputs):
             ids, mask = self.model.text_encoder.tokenize([(prompt or "") + one for one in inputs])
             return {"input_ids": ids, "attention_mask": mask}

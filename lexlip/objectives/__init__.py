@@ -1,1 +1,1 @@
-"""The losses that compare a whole batch: one file per objective, and `losses.py`, which lists them."""
+"""The losses that compare a whole batch, as functions of tensors."""

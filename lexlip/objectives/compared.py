@@ -5,57 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
 
 from lexlip.config import ObjectiveConfig
 from lexlip.registry import Metric
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 class Everyone(NamedTuple):
-    """The vectors of all processes.
+    """The vectors of all processes, with their gradient."""
 
-    Attributes:
-        images: [B', V], with gradient.
-        texts: [T', V], with gradient.
-        owners: int64 [T'], the row of each text's image.
-        rows: the texts of this process.
-    """
-
-    images: Tensor
-    texts: Tensor
-    owners: Tensor
-    rows: slice
+    images: Tensor  # [B', V]
+    texts: Tensor  # [T', V]
+    owners: Tensor  # int64 [T'], the row of each text's image
+    rows: slice  # the texts of this process
 
 
 class Keys(NamedTuple):
-    """The key encoders' vectors of this process's photos and texts, and the queues of earlier ones.
+    """The key encoders' vectors of this process's photos and texts, and the queues of earlier ones."""
 
-    Attributes:
-        images: [B, V].
-        texts: [T, V].
-        image_queue: unit vectors [q, V], and int64 [q], the photo that each belongs to.
-        text_queue: the same of texts.
-    """
-
-    images: Tensor
-    texts: Tensor
-    image_queue: tuple[Tensor, Tensor]
-    text_queue: tuple[Tensor, Tensor]
+    images: Tensor  # [B, V]
+    texts: Tensor  # [T, V]
+    image_queue: tuple[Tensor, Tensor]  # unit vectors [q, V], and int64 [q], the photo that each belongs to
+    text_queue: tuple[Tensor, Tensor]  # the same of texts
 
 
 class TaughtScores(NamedTuple):
-    """A teacher's scores of some captions.
+    """A teacher's scores of some captions."""
 
-    Attributes:
-        to_images: [t, B], of each caption with all photos.
-        to_texts: [t, T], of each caption's photo with all captions.
-    """
-
-    to_images: Tensor
-    to_texts: Tensor
+    to_images: Tensor  # [t, B], of each caption with all photos
+    to_texts: Tensor  # [t, T], of each caption's photo with all captions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,43 +45,25 @@ class Compared:
 
     Each loss computes this process's share: the shares of all processes add up to the loss that one process
     would have with the whole batch.
-
-    Attributes:
-        config: the objective.
-        metric: how two vectors are compared.
-        progress: share of the run that is done, for warm-ups.
-        images: vectors [B, V].
-        texts: vectors [T, V].
-        owners: int64 [T], the row of each text's image.
-        photos: int64 [B], the index of each photo in its source.
-        image_logits: raw output [B, V] before it became a vector.
-        composed: vectors of half-changed photos [B, V] and texts [T, V]; None without composed negatives.
-        keys: None without queues.
-        bags: bags of words [T, V] of the texts; None without anchors.
-        word_counts: [B, V], how many of a photo's captions contain each word; None without anchors.
-        taught: a teacher's scores of the texts; None without one.
-        total_images, total_texts: numbers over all processes.
-        processes: how many there are.
-        gather: returns the rows of all processes, with gradient, and the number of this process's first row.
     """
 
     config: ObjectiveConfig
     metric: Metric
-    progress: float
-    images: Tensor
-    texts: Tensor
-    owners: Tensor
-    photos: Tensor
-    image_logits: Tensor
-    composed: tuple[Tensor, Tensor] | None = None
-    keys: Keys | None = None
-    bags: Tensor | None = None
-    word_counts: Tensor | None = None
+    progress: float  # share of the run that is done, for warm-ups
+    images: Tensor  # vectors [B, V]
+    texts: Tensor  # vectors [T, V]
+    owners: Tensor  # int64 [T], the row of each text's image
+    photos: Tensor  # int64 [B], the index of each photo in its source
+    image_logits: Tensor  # raw output [B, V] before it became a vector
+    composed: tuple[Tensor, Tensor] | None = None  # vectors of half-changed photos [B, V] and texts [T, V]
+    keys: Keys | None = None  # None without queues
+    bags: Tensor | None = None  # bags of words [T, V] of the texts; None without anchors
+    word_counts: Tensor | None = None  # [B, V], how many of a photo's captions contain each word
     taught: TaughtScores | None = None
-    total_images: float
+    total_images: float  # over all processes, as are total_texts
     total_texts: float
-    processes: int
-    gather: Callable[[Tensor], tuple[Tensor, int]]
+    processes: int  # how many there are
+    gather: Callable[[Tensor], tuple[Tensor, int]]  # see `lexlip.training.distributed.Processes.gather`
 
     @cached_property
     def everyone(self) -> Everyone:
@@ -119,3 +82,14 @@ class Compared:
     def image_share(self) -> float:
         """This process's share of the photos."""
         return len(self.images) / self.total_images
+
+
+def truncate(vectors: Tensor, k: int) -> Tensor:
+    """Return vectors [B, V] with all but the k largest entries of each row set to 0, as an index has them.
+
+    The gradient reaches the k entries that are kept.
+    """
+    if k >= vectors.shape[1]:
+        return vectors
+    values, columns = vectors.topk(k, dim=1)
+    return torch.zeros_like(vectors).scatter(1, columns, values)

@@ -1,4 +1,4 @@
-"""Contrastive learning: within the batch, L_baco (Eq. 15-16), or against queues of keys (Eq. 20-22)."""
+"""Photos against captions: InfoNCE in the batch (L_baco) or against queues of keys, and the triplet loss."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lexlip.objectives.compared import Compared
-from lexlip.objectives.truncation import truncate
+from lexlip.objectives.compared import Compared, truncate
 from lexlip.registry import Metric
 
 
@@ -66,11 +65,7 @@ def contrastive(
 
 
 def momentum_contrastive(
-    queries: Tensor,
-    keys: Tensor,
-    queue: Tensor,
-    same_image: Tensor | None,
-    temperature: float,
+    queries: Tensor, keys: Tensor, queue: Tensor, same_image: Tensor | None, temperature: float
 ) -> Tensor:
     """InfoNCE of one direction against a queue (Eq. 20-22).
 
@@ -93,16 +88,37 @@ def momentum_contrastive(
     return (torch.logsumexp(scores, dim=1) - scores[:, 0]).mean()
 
 
+def hardest_triplet(
+    images: Tensor, texts: Tensor, image_of_text: Tensor, margin: float, rows: slice | None = None
+) -> Tensor:
+    """Contrast each pair with the most similar other photo, and the most similar caption of another photo.
+
+    This loss of VSE++ (Faghri et al., 2018) trains BE. Scores are cosines; captions of one photo are not its
+    negatives. `image_of_text` and `rows` are those of `contrastive`.
+
+    Returns:
+        A scalar: the mean over the T pairs of the sum of both hinges; a hinge without a negative is 0.
+    """
+    rows = slice(None) if rows is None else rows
+    scores = (F.normalize(texts, dim=1) @ F.normalize(images, dim=1).t()).float()  # [T, B]
+    own = image_of_text[:, None] == torch.arange(len(images), device=texts.device)
+    negatives = scores.masked_fill(own, float("-inf"))
+    owners = image_of_text[rows]
+    positive = scores[rows].gather(1, owners[:, None]).squeeze(1)
+    photo, caption = negatives[rows].amax(dim=1), negatives.amax(dim=0)[owners]
+    hinges = F.relu(margin + photo - positive) + F.relu(margin + caption - positive)
+    return hinges.sum() / len(texts)
+
+
 def contrastive_share(compared: Compared) -> Tensor:
     """Return a process's share of the contrastive loss: with queues if there are any, else in the batch."""
     if compared.keys is not None:
         return _against_queues(compared, compared.images, compared.texts)
-    everyone = compared.everyone
     composed = None
     if compared.composed is not None:
         images, texts = (compared.gather(vectors)[0] for vectors in compared.composed)
         composed = images, texts
-    return in_batch(compared, everyone.images, everyone.texts, composed)
+    return in_batch(compared, compared.everyone.images, compared.everyone.texts, composed)
 
 
 def truncated_share(compared: Compared) -> Tensor:
@@ -121,6 +137,12 @@ def truncated_share(compared: Compared) -> Tensor:
             losses.append(in_batch(compared, truncate(images, k), texts) / 2)
             losses.append(in_batch(compared, images, truncate(texts, k)) / 2)
     return sum(losses, start=compared.images.new_zeros(())) / len(compared.config.topk)
+
+
+def triplet_share(compared: Compared) -> Tensor:
+    """Return a process's share of the triplet loss."""
+    images, texts, owners, rows = compared.everyone
+    return hardest_triplet(images, texts, owners, compared.config.margin, rows)
 
 
 def in_batch(

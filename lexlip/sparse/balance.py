@@ -16,16 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix, diags_array, vstack
 
 from lexlip.errors import ConfigError
 from lexlip.sparse.abridge import abridge
+from lexlip.sparse.packed_rows import packed, part_of_model, unpacked
 from lexlip.sparse.quantize import UNIT_SCALE, Scheme, quantize
 from lexlip.sparse.topk import topk
 
@@ -168,14 +168,10 @@ def _nearest(scores: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def save_balance(folder: Path, balance: Balance) -> None:
     """Write FILE into a model's folder."""
-    tensors: dict[str, NDArray[np.generic]] = {}
+    tensors: dict[str, NDArray[Any]] = {}
     for name, bank in balance._asdict().items():
-        tensors |= {
-            f"{name}.weights": bank.queries.data,
-            f"{name}.columns": bank.queries.indices.astype(np.int32),
-            f"{name}.starts": bank.queries.indptr.astype(np.int32),
-            f"{name}.typical": np.array([bank.typical], dtype=np.float64),
-        }
+        tensors |= packed(bank.queries, f"{name}.")
+        tensors[f"{name}.typical"] = np.array([bank.typical], dtype=np.float64)
     save_file(tensors, folder / FILE)
 
 
@@ -185,17 +181,11 @@ def load_balance(folder: Path, width: int) -> Balance | None:
     Raises:
         OSError, ValueError: the file is damaged.
     """
-    if not (folder / FILE).is_file():
-        return None
-    try:
-        tensors = load_file(folder / FILE)
+    with part_of_model(folder / FILE) as tensors:
+        if tensors is None:
+            return None
         banks = []
         for name in Balance._fields:
-            starts = tensors[f"{name}.starts"]
-            parts = tensors[f"{name}.weights"], tensors[f"{name}.columns"], starts
-            queries = csr_matrix(parts, shape=(len(starts) - 1, width))
-            queries.check_format(full_check=True)
+            queries = unpacked(tensors, width, np.uint16, f"{name}.")
             banks.append(Bank(queries, float(tensors[f"{name}.typical"][0])))
-    except (SafetensorError, KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"{FILE}: {error}") from error
-    return Balance(*banks)
+        return Balance(*banks)

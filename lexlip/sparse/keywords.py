@@ -2,7 +2,7 @@
 
 A text encoder that was trained with sentences makes other words of a single one: "man" becomes "wearing,
 holds, shirt". So a model keeps a query for each word of its vocabulary, which finds the photos whose captions
-have the word (lexlip/training/keywords_fit.py), in FILE of its folder. A text that holds n content words is
+have the word (lexlip/training/packaged_fits.py), in FILE of its folder. A text that holds n content words is
 encoded as a sentence and as the sum of its words' queries, both of unit length, and they are mixed:
 
     p = (1 - a) sentence + a words,   a = max(2^(1-n), LEAST) without function words, else LEAST
@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
+from lexlip.sparse.packed_rows import packed, part_of_model, unpacked
 from lexlip.sparse.quantize import UNIT_SCALE
 from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk
@@ -100,11 +100,10 @@ def row_of(vector: NDArray[np.float32]) -> csr_matrix:
 
 def save_keywords(folder: Path, keywords: csr_matrix) -> None:
     """Write FILE into a model's folder, in half precision."""
-    tensors = {
-        "weights": keywords.data.astype(np.float16),
-        "columns": keywords.indices.astype(np.uint16 if keywords.shape[1] <= 2**16 else np.int32),
-        "starts": keywords.indptr.astype(np.int32),
-    }
+    tensors = packed(keywords)
+    tensors["weights"] = tensors["weights"].astype(np.float16)
+    if keywords.shape[1] <= 2**16:
+        tensors["columns"] = tensors["columns"].astype(np.uint16)
     save_file(tensors, folder / FILE)
 
 
@@ -114,15 +113,12 @@ def load_keywords(folder: Path, width: int) -> csr_matrix | None:
     Raises:
         OSError, ValueError: the file is damaged.
     """
-    if not (folder / FILE).is_file():
-        return None
-    try:
-        tensors = load_file(folder / FILE)
-        parts = tensors["weights"].astype(np.float32), tensors["columns"].astype(np.int32), tensors["starts"]
-        keywords = csr_matrix(parts, shape=(width, width))
-        keywords.check_format(full_check=True)
+    with part_of_model(folder / FILE) as tensors:
+        if tensors is None:
+            return None
+        keywords = unpacked(tensors, width, np.float32)
+        if keywords.shape[0] != width:
+            raise ValueError(f"{keywords.shape[0]} queries of {width} words")
         if not ((keywords.data >= 0) & (keywords.data < np.inf)).all():
             raise ValueError("a weight is negative, or not a finite number")
-    except (SafetensorError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"{FILE}: {error}") from error
-    return keywords
+        return keywords

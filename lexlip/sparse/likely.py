@@ -6,7 +6,7 @@ chance, from the weights of all words of the photo, through a few sums of them:
 
     P(word | photo) = sigmoid(scale ⊙ x + (x inputs) outputs + bias),   x = LENGTH · p / |p|
 
-It is fitted to the training captions (lexlip/training/likely_fit.py) and lies in FILE of a model's folder.
+It is fitted to the training captions (lexlip/training/packaged_fits.py) and lies in FILE of a model's folder.
 Weights, and so scores, stay as they are.
 """
 
@@ -17,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
+
+from lexlip.sparse.packed_rows import part_of_model
 
 FILE = "likely.safetensors"
 LENGTH = 6.0  # of a photo's vector, so that weights are about 1
@@ -94,14 +95,10 @@ def load_likely(folder: Path, width: int) -> LikelyWords | None:
     Raises:
         OSError, ValueError: the file is damaged.
     """
-    if not (folder / FILE).is_file():
-        return None
-    try:
-        found = LikelyWords(
-            **{name: value.astype(np.float32) for name, value in load_file(folder / FILE).items()}
-        )
-    except (SafetensorError, TypeError) as error:
-        raise ValueError(f"{FILE}: {error}") from error
+    with part_of_model(folder / FILE) as tensors:
+        if tensors is None:
+            return None
+        found = LikelyWords(**{name: value.astype(np.float32) for name, value in tensors.items()})
     sums = found.inputs.shape[-1]
     wanted = {"scale": (width,), "bias": (width,), "inputs": (width, sums), "outputs": (sums, width)}
     if any(value.shape != wanted[name] for name, value in asdict(found).items()):

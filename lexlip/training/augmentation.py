@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,13 +27,7 @@ Augmentation = Callable[[Image.Image], Tensor]  # -> uint8 [3, S, S]
 
 
 def augmentation(data: DataConfig, image: ImageEncoderConfig, size: int) -> Augmentation:
-    """Return what turns a photo into pixels, uint8 [3, size, size], by torch's generator.
-
-    Args:
-        data: what is done to a photo.
-        image: how it becomes a square, without random crops.
-        size: pixels along a side.
-    """
+    """Return what turns a photo into pixels, uint8 [3, size, size], by torch's generator."""
     steps: list[object] = [partial(square, config=replace(image, size=size))]
     if data.crop < 1:
         bicubic = transforms.InterpolationMode.BICUBIC
@@ -47,58 +41,48 @@ def augmentation(data: DataConfig, image: ImageEncoderConfig, size: int) -> Augm
 
 
 class Key(NamedTuple):
-    """One photo of one step.
+    """One photo of one step."""
 
-    Attributes:
-        epoch: which pass over the photos, or over the pairs.
-        photo: its index in the source.
-        size: pixels along a side.
-        captions: which of its captions go with it; None: some are drawn.
-    """
-
-    epoch: int
-    photo: int
-    size: int
-    captions: tuple[int, ...] | None = None
+    epoch: int  # which pass over the photos, or over the pairs
+    photo: int  # its index in the source
+    size: int  # pixels along a side
+    captions: tuple[int, ...] | None = None  # which of its captions go with it; None: some are drawn
 
 
 class Sample(NamedTuple):
-    """A photo for training.
-
-    Attributes:
-        key: which one.
-        pixels: uint8 [3, S, S]; None if it is given by tokens.
-        tokens: float16 [P, C], a frozen image body's tokens of a view; None if it is given by pixels.
-        drawn: which of its captions were drawn.
-        captions: all of them.
-    """
+    """A photo for training, given by pixels or by a frozen image body's tokens of a view."""
 
     key: Key
-    pixels: Tensor | None
-    tokens: Tensor | None
-    drawn: list[int]
-    captions: tuple[str, ...]
+    pixels: Tensor | None  # uint8 [3, S, S]
+    tokens: Tensor | None  # float16 [P, C]
+    drawn: list[int]  # which of its captions were drawn
+    captions: tuple[str, ...]  # all of them
 
 
-class Views(Protocol):
-    """What a frozen image body made of some views of each photo; see `lexlip.training.frozen_views`."""
+class FrozenViews:
+    """What a frozen image body makes of each view of some photos; see `lexlip.training.frozen_views`.
+
+    Args:
+        tokens: float16 [N, views, P, C].
+        photos: int64 [N], their indices in the source, ascending.
+        unreadable: why some of them cannot be read, by index.
+    """
+
+    def __init__(self, tokens: np.ndarray, photos: np.ndarray, unreadable: dict[int, str]) -> None:
+        self.tokens, self.photos, self.unreadable = tokens, photos, unreadable
 
     def draw(self, photo: int, rng: np.random.Generator) -> Tensor | str:
-        """Return one view's tokens, float16 [P, C], or why the photo cannot be read."""
-        ...
+        """Return one view of a photo, float16 [P, C], or why the photo cannot be read."""
+        if photo in self.unreadable:
+            return self.unreadable[photo]
+        row, view = np.searchsorted(self.photos, photo), rng.integers(self.tokens.shape[1])
+        return torch.from_numpy(self.tokens[row, view].copy())
 
 
 class AugmentedPhotos(Dataset):
-    """Augmented photos with some of their captions, addressed by `Key`.
+    """Augmented photos with some of their captions, addressed by `Key`; `views` replace the pixels.
 
     An unreadable photo is given as a text that says why.
-
-    Args:
-        source: the photos.
-        data: how they are augmented, and how many captions of each are drawn.
-        image: how they become squares.
-        seed: of everything that is drawn.
-        views: replace the pixels.
     """
 
     def __init__(
@@ -107,7 +91,7 @@ class AugmentedPhotos(Dataset):
         data: DataConfig,
         image: ImageEncoderConfig,
         seed: int,
-        views: Views | None = None,
+        views: FrozenViews | None = None,
     ) -> None:
         self.source, self.seed, self.views = source, seed, views
         self.captions_per_image = data.captions_per_image

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from lexlip.config import ObjectiveConfig
+from lexlip.encoders.text import tokenize
+from lexlip.errors import ModelError
 from lexlip.training.augmentation import Sample
 from lexlip.training.hard_negatives import compose, draw_other_captions
-from lexlip.training.masking import NOT_MASKED, Masking, mask_words
-from lexlip.words.vocabulary import Vocabulary, tokenize_captions
+from lexlip.words.vocabulary import CONTINUES, WORD_BEGINS, Vocabulary, tokenize_captions, word_mark
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -28,21 +29,18 @@ if TYPE_CHECKING:
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # workers are forked and tokenize
 
 _OTHERS, _COMPOSED = 1, 2  # what is drawn besides masks
+NOT_MASKED = -100  # the label of a position that is not predicted
+
+BECOME_MASK, BECOME_RANDOM = 0.8, 0.1
 
 
 @dataclass(frozen=True)
 class PhotoBatch:
-    """B photos, given by pixels or by a frozen image body's tokens.
+    """B photos, given by pixels or by a frozen image body's tokens (see `lexlip.training.frozen_views`)."""
 
-    Attributes:
-        indices: int64 [B], in the source.
-        pixels: uint8 [B, 3, S, S].
-        tokens: float16 [B, P, C], see `lexlip.training.frozen_views`.
-    """
-
-    indices: Tensor
-    pixels: Tensor | None = None
-    tokens: Tensor | None = None
+    indices: Tensor  # int64 [B], in the source
+    pixels: Tensor | None = None  # uint8 [B, 3, S, S]
+    tokens: Tensor | None = None  # float16 [B, P, C]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -61,11 +59,9 @@ class Tokens:
 
 @dataclass(frozen=True)
 class MaskedTokens:
-    """T captions with masked words.
+    """T captions as masked for the text encoder and for the decoders, all int64 [T, L].
 
-    Attributes:
-        encoder_ids, decoder_ids: int64 [T, L], as masked for the text encoder and for the decoders.
-        encoder_labels, decoder_labels: int64 [T, L], columns of the masked words, else NOT_MASKED.
+    Labels are the columns of masked words, else NOT_MASKED.
     """
 
     encoder_ids: Tensor
@@ -76,42 +72,25 @@ class MaskedTokens:
 
 @dataclass(frozen=True)
 class Words:
-    """The words that captions contain.
+    """The words that captions contain."""
 
-    Attributes:
-        of_captions: int64 [2, n], (caption, column of the vocabulary).
-        of_photos: int64 [2, m], (photo, column) for each word of each of the photo's captions.
-    """
-
-    of_captions: Tensor
-    of_photos: Tensor
+    of_captions: Tensor  # int64 [2, n], (caption, column of the vocabulary)
+    of_photos: Tensor  # int64 [2, m], (photo, column) for each word of each of the photo's captions
 
 
 @dataclass(frozen=True)
 class Batch:
-    """B photos with T captions of L tokens; the captions of one photo are next to each other, in order.
-
-    Attributes:
-        photos: the photos.
-        captions: the captions.
-        owners: int64 [T], the row of each caption's photo.
-        numbers: int64 [T], which of its photo's captions each is.
-        masked: the captions with masked words; None if no loss needs them.
-        words: the captions' words; None without anchors.
-        others: for each caption one of another photo, to match pairs; None if no loss needs them.
-        composed: each caption with some words replaced; None if no loss needs them.
-        unreadable: the photos that could not be read and were left out, with the reason.
-    """
+    """B photos with T captions of L tokens; the captions of one photo are next to each other, in order."""
 
     photos: PhotoBatch
     captions: Tokens
-    owners: Tensor
-    numbers: Tensor | None = None
-    masked: MaskedTokens | None = None
-    words: Words | None = None
-    others: Tokens | None = None
-    composed: Tokens | None = None
-    unreadable: tuple[str, ...] = ()
+    owners: Tensor  # int64 [T], the row of each caption's photo
+    numbers: Tensor | None = None  # int64 [T], which of its photo's captions each is
+    masked: MaskedTokens | None = None  # None if no loss needs masked words
+    words: Words | None = None  # None without anchors
+    others: Tokens | None = None  # for each caption one of another photo; None if no loss needs them
+    composed: Tokens | None = None  # each caption with some words replaced; None if no loss needs them
+    unreadable: tuple[str, ...] = ()  # photos that could not be read and were left out, with the reason
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
@@ -200,10 +179,7 @@ class Collate:
     def _tokenize(self, captions: list[str]) -> Tokens:
         if not captions:
             return Tokens(torch.empty(0, 0, dtype=torch.int64), torch.empty(0, 0, dtype=torch.bool))
-        batch = self.tokenizer(
-            captions, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
-        )
-        return Tokens(batch["input_ids"], batch["attention_mask"].bool())
+        return Tokens(*tokenize(self.tokenizer, captions, self.max_tokens))
 
     def _others(self, good: Sequence[Sample]) -> list[str]:
         """Return for each caption one that was written of another photo."""
@@ -269,3 +245,76 @@ def _stack(samples: Sequence[Sample]) -> PhotoBatch:
     if tokens:
         return PhotoBatch(indices, tokens=torch.stack(tokens))
     return PhotoBatch(indices, torch.stack(pixels) if pixels else torch.empty(0, dtype=torch.uint8))
+
+
+# ---- whole-word masking (Section 3.2) ----
+
+
+@dataclass(frozen=True)
+class Masking:
+    """What `mask_words` needs to know."""
+
+    encoder: float  # share of the words that is masked, as is decoder
+    decoder: float
+    mask_token: int  # id of [MASK]
+    special: np.ndarray  # bool [tokenizer ids], entries that are neither masked nor drawn
+    continues: np.ndarray  # bool [tokenizer ids], pieces that continue a word, and SentencePiece's signs
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase, encoder: float, decoder: float) -> Masking:
+        """Return the masking for a tokenizer.
+
+        Raises:
+            ModelError: the tokenizer has no mask token.
+        """
+        if tokenizer.mask_token_id is None:
+            raise ModelError(
+                "this tokenizer has no mask token, which objective.mlm, image_to_text and text_to_text need"
+            )
+        entries = tokenizer.get_vocab()
+        size = max(entries.values()) + 1
+        special, continues = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+        special[tokenizer.all_special_ids] = True
+        mark = word_mark(entries)
+        for entry, id in entries.items():
+            continues[id] = not entry.startswith(mark) if mark in WORD_BEGINS else entry.startswith(CONTINUES)
+        return cls(encoder, decoder, tokenizer.mask_token_id, special, continues)
+
+
+def mask_words(
+    ids: np.ndarray, masking: Masking, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Mask a caption of token ids int64 [L] for the encoder and for the decoders.
+
+    A share of the words is masked for the encoder; the decoders' larger share includes these. Of the masked
+    words 80 % become [MASK], 10 % become a random token and 10 % stay (Devlin et al., 2019); this is drawn
+    for the encoder and the decoders separately.
+
+    Returns:
+        For the encoder the ids, and bool [L], which positions are masked; then the same for the decoders,
+        whose masked positions include the encoder's. At least one word is masked if there is any.
+    """
+    places = np.flatnonzero(~masking.special[ids])
+    encoder_ids, decoder_ids = ids.copy(), ids.copy()
+    encoder_chosen, decoder_chosen = np.zeros(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
+    if len(places):
+        starts = ~masking.continues[ids[places]]
+        starts[0] = True
+        word_of = np.cumsum(starts) - 1  # [places]
+        rank = rng.permutation(word_of[-1] + 1)  # a word of low rank is masked
+        drawn = np.flatnonzero(~masking.special)
+        for share, chosen, into in (
+            (masking.encoder, encoder_chosen, encoder_ids),
+            (masking.decoder, decoder_chosen, decoder_ids),
+        ):
+            count = max(1, round(share * len(rank))) if share > 0 else 0
+            chosen[places] = rank[word_of] < count
+            fate = rng.random(len(rank))[word_of]
+            becomes_mask = np.zeros(len(ids), dtype=bool)
+            becomes_mask[places] = fate < BECOME_MASK
+            becomes_random = np.zeros(len(ids), dtype=bool)
+            becomes_random[places] = (fate >= BECOME_MASK) & (fate < BECOME_MASK + BECOME_RANDOM)
+            into[chosen & becomes_mask] = masking.mask_token
+            random_places = np.flatnonzero(chosen & becomes_random)
+            into[random_places] = rng.choice(drawn, len(random_places))
+    return encoder_ids, encoder_chosen, decoder_ids, decoder_chosen

@@ -103,9 +103,8 @@ def load_checkpoint(
 ) -> tuple[int, State, bool]:
     """Load `RUN/last` into a method, an optimizer and a scaler of the same config.
 
-    Returns:
-        The number of steps that are done, the best checkpoint so far, and whether as many processes train as
-        before, so that torch's generators could be restored.
+    Returns the number of steps that are done, the best checkpoint so far, and whether as many processes train
+    as before, so that torch's generators could be restored.
 
     Raises:
         ModelError: the checkpoint is damaged, or of another model.
@@ -131,11 +130,10 @@ def load_checkpoint(
 
 
 def _checked(folder: Path) -> dict[str, Any]:
-    """Return the content of a checkpoint's trainer.json, after a check of all that resuming reads.
+    """Return a checkpoint's trainer.json, after a check of all that resuming reads.
 
-    Raises:
-        OSError, ValueError: something was changed; in checkpoints of older versions only the model has
-            checksums.
+    In checkpoints of older versions only the model has checksums. Raises OSError or ValueError if something
+    was changed.
     """
     try:
         check_model(folder)

@@ -32,13 +32,7 @@ BACKEND = "LEXLIP_BACKEND"  # the environment variable that names the backend
 
 
 class Processes:
-    """This process among those that train together; a context that they leave together.
-
-    Attributes:
-        rank: number of this process.
-        world: number of processes.
-        device: where this process computes.
-    """
+    """This process among those that train together; a context that they leave together."""
 
     def __init__(self, device: str, backend: str | None = None) -> None:
         """Join the processes that torchrun's environment variables describe; without them there is only one.
@@ -84,9 +78,7 @@ class Processes:
     def close(self, failed: bool = False) -> None:
         """Leave the process group.
 
-        Args:
-            failed: this process cannot go on. The others may be waiting for it, so it does not wait for
-                them; they end too.
+        A process that failed does not wait for the others, which may be waiting for it; they end too.
         """
         if self._ahead is not None:
             self._ahead.remove()
@@ -120,10 +112,8 @@ class Processes:
     def gather(self, rows: Tensor) -> tuple[Tensor, int]:
         """Return the rows of all processes by rank, and the number of this process's first row.
 
-        The gradient of `rows` is the sum of the gradients that all processes have for them.
-
-        Args:
-            rows: [n, ...]; n may differ between processes.
+        How many rows [n, ...] there are may differ between processes. The gradient of `rows` is the sum of
+        the gradients that all processes have for them.
         """
         if self.world == 1:
             return rows, 0
@@ -193,12 +183,9 @@ class Processes:
 class _Ahead:
     """Sums of gradients that begin during a backward pass.
 
-    Parameters are divided into buckets in reverse order, which is about the order in which their gradients
-    come. A bucket's sum begins when all its gradients are there and those of the buckets before it have
-    begun, so that all processes sum the buckets in one order.
-
-    Args:
-        parameters: those that had gradients in the last step.
+    The parameters, those that had gradients in the last step, are divided into buckets in reverse order,
+    which is about the order in which their gradients come. A bucket's sum begins when all its gradients are
+    there and those of the buckets before it have begun, so that all processes sum the buckets in one order.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
@@ -218,10 +205,7 @@ class _Ahead:
         return [number < len(self._sums) for number in range(len(self.buckets))]
 
     def finish(self, number: int) -> set[nn.Parameter]:
-        """Sum as many of the buckets as any process has begun; return their parameters.
-
-        All gradients in these buckets must be there.
-        """
+        """Sum as many buckets as any process has begun, with all gradients there; return their parameters."""
         self._awaited = None
         while len(self._sums) < number:
             self._begin()

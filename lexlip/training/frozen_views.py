@@ -20,31 +20,11 @@ from lexlip.machine.device import autocast, pick_precision
 from lexlip.machine.processes import worker_context
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import cores
-from lexlip.training.augmentation import AugmentedPhotos
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run
 
 BATCH = 32  # views encoded at a time
-
-
-class FrozenViews:
-    """What the body makes of each view of some photos.
-
-    Args:
-        tokens: float16 [N, views, P, C].
-        photos: int64 [N], their indices in the source, ascending.
-        unreadable: why some of them cannot be read, by index.
-    """
-
-    def __init__(self, tokens: np.ndarray, photos: np.ndarray, unreadable: dict[int, str]) -> None:
-        self.tokens, self.photos, self.unreadable = tokens, photos, unreadable
-
-    def draw(self, photo: int, rng: np.random.Generator) -> Tensor | str:
-        """Return one view of a photo, float16 [P, C], or why the photo cannot be read."""
-        if photo in self.unreadable:
-            return self.unreadable[photo]
-        row, view = np.searchsorted(self.photos, photo), rng.integers(self.tokens.shape[1])
-        return torch.from_numpy(self.tokens[row, view].copy())
 
 
 def encode_views(

@@ -46,15 +46,9 @@ for _pair in _PAIRS.replace("\n", " ").split(","):
 
 
 def compose(caption: str, others: Sequence[str], rng: np.random.Generator) -> str:
-    """Return a caption with half of its content words replaced, at least one.
+    """Return a caption with half of its content words replaced, at least one; itself if nothing can be.
 
-    Args:
-        caption: the caption to change.
-        others: captions of other photos, whose nouns replace its own; those in its language, if any.
-        rng: draws what is replaced.
-
-    Returns:
-        The changed caption, or the caption itself if nothing can be replaced.
+    Nouns are replaced by those of `others`, captions of other photos: of those in its language, if any.
     """
     language = _language(caption)
     antonyms = ANTONYMS if language == "en" else {}
@@ -109,11 +103,8 @@ def draw_other_captions(
 def mix_tokens(states: Tensor, prefix: int = 0) -> Tensor:
     """Return photo tokens [B, P, C], B > 1, half of them replaced by other photos' tokens in the same place.
 
-    These are VLDeformer's hard negatives of photos; they are drawn by torch's generator.
-
-    Args:
-        states: [B, P, C].
-        prefix: the first tokens, such as [CLS], which stay.
+    These are VLDeformer's hard negatives of photos; they are drawn by torch's generator. The first `prefix`
+    tokens, such as [CLS], stay.
     """
     photos, tokens = states.shape[:2]
     lots = torch.rand(photos, tokens - prefix, device=states.device)

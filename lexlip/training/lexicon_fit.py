@@ -10,27 +10,32 @@ Shapes: N captions, V words, D entries of a dense vector.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from torch import Tensor, nn
 
-from lexlip.config import VocabularyConfig
+from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig, VocabularyConfig
 from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
-from lexlip.errors import DataError
+from lexlip.errors import DataError, ModelError
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import to_rows
-from lexlip.models.from_dense import lexlip_of
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.load import load_model
+from lexlip.models.model_folder import kind_of
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
+from lexlip.registry import MODELS
 from lexlip.sparse.balance import NEAREST
-from lexlip.training.bank import CAPTIONS, balance_of
-from lexlip.training.initialisation import inverse_document_frequency
-from lexlip.words.vocabulary import Vocabulary, caption_words
+from lexlip.training.head_fits import caption_matrix, inverse_document_frequency
+from lexlip.training.packaged_fits import CAPTIONS, balance_of
+from lexlip.words.vocabulary import Vocabulary
 
 LEAST_CAPTIONS = 1_000  # some ten thousands are better
 MOST_CAPTIONS = 100_000  # enough for a regression onto D entries
@@ -39,8 +44,34 @@ MIN_COUNT = 4  # how often a word must occur, as in the configs of training
 RIDGE = 1.0  # relative to the mean variance of a vector's entries
 TEXT_WORDS, PHOTO_WORDS = 64, 128  # that vectors have on average
 SAMPLE = 2_000  # captions whose words are counted for that
+TIMM = "vit_base_patch32_clip_224"  # of any other size by its options
+_NAMES = {  # of transformers and of timm; the three matrices of an attention become one
+    "embeddings.patch_embedding.": "patch_embed.proj.",
+    "pre_layrnorm.": "norm_pre.",
+    "post_layernorm.": "norm.",
+    "encoder.layers.": "blocks.",
+    "self_attn.out_proj.": "attn.proj.",
+    "layer_norm": "norm",
+}
 
 Floats = NDArray[np.float32]
+
+
+def load_dense(name: str | Path, device: str = "cpu") -> Clip | Dense:
+    """Load a model that `lexlip_of` takes, by folder or a CLIP's hub name, onto a device.
+
+    Raises:
+        ModelError: there is no such model, it is damaged, or it is of another kind.
+        ConfigError: there is no such device.
+    """
+    kind = kind_of(name)
+    if kind not in ("clip", "dense"):
+        words = kind in MODELS and MODELS[kind].words
+        why = f"is a {kind} model" + (", which has words already" if words else "")
+        raise ModelError(f"'{name}' {why}: give a CLIP model or one of kind dense")
+    model = load_model(name, device)
+    assert isinstance(model, Clip | Dense)
+    return model
 
 
 def make_lexicon(
@@ -71,7 +102,9 @@ def make_lexicon(
     seen = None if photos is None else _photo_vectors(dense, photos, progress)
     vectors = unit(encode_captions(dense, captions, progress="captions" if progress else None).toarray())
     mean = vectors.mean(axis=0)
-    decoder, text_bias, photo_bias = fit_words(vectors - mean, words_of(vocabulary, dense, captions))
+    decoder, text_bias, photo_bias = fit_words(
+        vectors - mean, caption_matrix(vocabulary, dense.tokenizer, captions)
+    )
     means = mean, mean if seen is None else seen.mean(axis=0)
     with torch.no_grad():
         heads: list[Any] = [model.text_head, model.image_head]
@@ -119,14 +152,6 @@ def fit_words(vectors: Floats, words: csr_matrix) -> tuple[Floats, Floats, Float
     return decoder, text_bias, photo_bias
 
 
-def words_of(vocabulary: Vocabulary, dense: Clip | Dense, captions: Sequence[str]) -> csr_matrix:
-    """Return which words each caption has, float32 [N, V] of zeros and ones."""
-    held = [sorted(columns) for columns in caption_words(vocabulary, dense.tokenizer, captions)]
-    starts = np.cumsum([0, *map(len, held)])
-    columns = np.array([column for row in held for column in row], dtype=np.int32)
-    return csr_matrix((np.ones(len(columns), np.float32), columns, starts), (len(held), len(vocabulary)))
-
-
 def unit(vectors: Floats) -> Floats:
     """Return vectors [n, D] with length 1."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -147,3 +172,89 @@ def _photo_vectors(dense: Clip | Dense, photos: Source, progress: bool) -> Float
             f" give at least {NEAREST}, better a hundred"
         )
     return seen
+
+
+# ---- a LexLIP with the encoders of a dense model ----
+
+
+def lexlip_of(dense: Clip | Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
+    """Return a LexLIP with the encoders and projections of a dense model, on the CPU; its words are random.
+
+    Raises:
+        ModelError: timm does not have the layers of CLIP's image encoder.
+    """
+    model = (
+        _of_clip(dense, vocabulary, name) if isinstance(dense, Clip) else _of_dense(dense, vocabulary, name)
+    )
+    return model.eval()
+
+
+def _of_dense(dense: Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
+    config = replace(dense.config, kind="lexlip", head="auto", companions=0, joint=dense.dimensions)
+    model = LexLIP(config, dense.tokenizer, vocabulary, dense.text_encoder.architecture, name)
+    model.image_encoder.load_state_dict(dense.image_encoder.state_dict())
+    model.text_encoder.load_state_dict(dense.text_encoder.state_dict())
+    _load_projections(model, dense.text_projection, dense.image_projection)
+    return model
+
+
+def _of_clip(clip: Clip, vocabulary: Vocabulary, name: str) -> LexLIP:
+    sizes: Any = clip.model.config
+    vision = sizes.vision_config
+    options = {
+        "patch_size": vision.patch_size,
+        "embed_dim": vision.hidden_size,
+        "depth": vision.num_hidden_layers,
+        "num_heads": vision.num_attention_heads,
+        "mlp_ratio": vision.intermediate_size / vision.hidden_size,
+        "act_layer": vision.hidden_act,
+    }
+    if vision.image_size != clip.config.image.size:
+        raise ModelError(
+            f"the CLIP model '{clip.name}' takes photos of {vision.image_size} pixels, and its processor"
+            f" makes them {clip.config.image.size}"
+        )
+    seen = clip.config.image
+    image = ImageEncoderConfig(TIMM, options, None, seen.size, seen.resize, seen.mean, seen.std)
+    text = TextEncoderConfig(max_tokens=clip.config.text.max_tokens)
+    config = ModelConfig("lexlip", image, text, pooling="end", joint=clip.dimensions)
+    architecture = {**sizes.text_config.to_dict(), "model_type": "clip_text_model"}
+    model = LexLIP(config, clip.tokenizer, vocabulary, architecture, name)
+    model.image_encoder.body.load_state_dict(_timm_weights(clip.model.vision_model.state_dict()))
+    _load_text(model.text_encoder.body, clip.model.text_model.state_dict())
+    _load_projections(model, clip.model.text_projection, clip.model.visual_projection)
+    return model
+
+
+def _load_projections(model: LexLIP, of_texts: nn.Module, of_photos: nn.Module) -> None:
+    """Copy the projections into the shared space; those of CLIP have no bias."""
+    for head, projection in ((model.text_head, of_texts), (model.image_head, of_photos)):
+        zero = {"bias": torch.zeros(model.config.joint)}
+        head.project.load_state_dict({**zero, **projection.state_dict()})
+
+
+def _load_text(body: Any, weights: dict[str, Tensor]) -> None:
+    """Load a text encoder; some versions of transformers have its modules one level lower."""
+    getattr(body, "text_model", body).load_state_dict(weights)
+
+
+def _timm_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of a vision model of transformers under the names of timm."""
+    found: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        if name == "embeddings.class_embedding":
+            found["cls_token"] = weight.view(1, 1, -1)
+        elif name == "embeddings.position_embedding.weight":
+            found["pos_embed"] = weight[None]
+        elif ".q_proj." in name:
+            parts = [weights[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"]
+            found[_renamed(name).replace("self_attn.q_proj.", "attn.qkv.")] = torch.cat(parts)
+        elif not any(part in name for part in (".k_proj.", ".v_proj.", "position_ids")):
+            found[_renamed(name)] = weight
+    return found
+
+
+def _renamed(name: str) -> str:
+    for theirs, ours in _NAMES.items():
+        name = name.replace(theirs, ours)
+    return name

@@ -140,20 +140,20 @@ def count_steps(
             f"{source.name} has {rows} {what}, fewer than a batch;"
             f" lower optim.batch={config.batch} or give more photos"
         )
+    return run_steps(rows, config)
+
+
+def run_steps(rows: int, config: OptimConfig) -> int:
+    """Return the number of steps of a run whose epochs have so many photos or pairs."""
     return config.steps or max(1, int(config.epochs * (rows // config.batch)))
 
 
 def load_batches(
     photos: AugmentedPhotos, order: Order, collate: Collate, workers: int, pin_memory: bool
 ) -> Iterator[Batch]:
-    """Yield the batches of an order, prepared by worker processes.
+    """Yield the batches of an order, prepared by `workers` processes; 0 prepares them in this one.
 
-    Args:
-        photos: augmented photos.
-        order: which photos each step sees.
-        collate: makes a batch of them.
-        workers: processes; 0 prepares batches in this one.
-        pin_memory: give tensors in page-locked memory, for a GPU.
+    With `pin_memory` tensors are in page-locked memory, for a GPU.
 
     Raises:
         DataError: a worker hangs or dies.

@@ -22,14 +22,9 @@ from lexlip.training.run_folder import writing_run
 
 
 class Log:
-    """A progress bar, one line every so many steps, and RUN/metrics.jsonl.
+    """A progress bar, one line every so many steps, and RUN/metrics.jsonl, of the first process.
 
-    Args:
-        folder: RUN.
-        first: the step to begin with; later lines of metrics.jsonl are removed.
-        steps: of the whole run.
-        every: steps between two lines.
-        processes: the first one prints and writes.
+    Lines of metrics.jsonl after the step to begin with are removed.
     """
 
     def __init__(self, folder: Path, first: int, steps: int, every: int, processes: Processes) -> None:

@@ -1,23 +1,44 @@
-"""The training loop."""
+"""A training run, from its config to its last checkpoint: set up, and one visible loop."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from lexlip.config import Config
-from lexlip.errors import ConfigError, ModelError
+from lexlip.data import Source, open_sources, spread
+from lexlip.encoders.text import load_mlm_head
+from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.machine.device import pick_precision
 from lexlip.machine.resources import keep_freed_memory
-from lexlip.training.checkpoint import save_checkpoint
+from lexlip.measure.evaluate import Report, evaluate
+from lexlip.measure.pairs import evaluate_pairs
+from lexlip.measure.pool import embed_pool
+from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.lexlip import LexLIP
+from lexlip.models.one_transformer import OneTransformer
+from lexlip.search.open_engine import engine_for
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
+from lexlip.training.batches import Batch, Collate
+from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint
 from lexlip.training.distributed import Processes
-from lexlip.training.optimizer import set_learning_rate
+from lexlip.training.frozen_views import encode_views
+from lexlip.training.initialisation import add_words, counted_captions, make_model
+from lexlip.training.loading import Order, caption_counts, count_steps, load_batches
+from lexlip.training.log import Log
+from lexlip.training.method import Method
 from lexlip.training.run_folder import begin_run, something_to_resume
-from lexlip.training.setup import Run, set_up
-from lexlip.training.step import Skipped, train_step
-from lexlip.training.validation import validate
+from lexlip.training.step import SkippedStep, make_optimizer, set_learning_rate, train_step
+from lexlip.training.teacher import find_teacher
+from lexlip.words.vocabulary import Vocabulary
 
 FAILURES = 10  # steps in a row without a finite gradient that end a run
+PAIRED_PHOTOS = 100  # among which a cross-encoder is validated, all photos with all captions
 
 
 def pretrain(config: Config, resume: bool = False) -> Path:
@@ -51,6 +72,24 @@ def pretrain(config: Config, resume: bool = False) -> Path:
     return folder
 
 
+@dataclass
+class Run:
+    """A run that is ready to train."""
+
+    config: Config
+    folder: Path  # RUN
+    processes: Processes
+    method: Method
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler  # of the gradients, for fp16
+    batches: Iterator[Batch]  # this process's, from step `first` on
+    first: int  # the step to begin with
+    steps: int  # of the whole run
+    val: Source
+    state: State  # the best checkpoint so far
+    log: Log
+
+
 def train(run: Run) -> None:
     """Train to the end of a run, with validations and checkpoints."""
     config, method, processes, state = run.config, run.method, run.processes, run.state
@@ -70,11 +109,11 @@ def train(run: Run) -> None:
                 " optim.checkpoint_activations=true"
             ) from error
         done = step + 1
-        if isinstance(outcome, Skipped):
+        if isinstance(outcome, SkippedStep):
             run.log.skip(done, outcome.value)
         else:
             run.log.step(done, outcome, lr, len(batch.photos))
-        failed = failed + 1 if outcome is Skipped.NOT_FINITE else 0
+        failed = failed + 1 if outcome is SkippedStep.NOT_FINITE else 0
         if failed == FAILURES:
             raise ModelError(
                 f"the gradient was not finite in {FAILURES} steps in a row, the last of them {done};"
@@ -95,3 +134,147 @@ def train(run: Run) -> None:
             save_checkpoint(run.folder, done, method, run.optimizer, run.scaler, state, processes, is_best)
     processes.wait()
     run.log.close()
+
+
+def validate(model: DualEncoder, val: Source, workers: int) -> Report:
+    """Return the recalls among all photos; for a cross-encoder among PAIRED_PHOTOS with a caption each."""
+    if model.can.vectors:
+        _, brute_force = engine_for(model, "exact")
+        return evaluate(model, val, brute_force, workers=workers)
+    assert isinstance(model, OneTransformer)
+    captioned = val.captioned()
+    few = [int(captioned[row]) for row in spread(len(captioned), PAIRED_PHOTOS)]
+    return evaluate_pairs(model, embed_pool(model, val, workers, indices=few, captions=1))
+
+
+# ---- everything that a run needs before its first step ----
+
+
+def set_up(
+    config: Config, folder: Path, resume: bool, processes: Processes, views: FrozenViews | None = None
+) -> Run:
+    """Open photos, make or load the model, and start the workers.
+
+    With `views` the photos are not encoded by a frozen image body: another run with the same one did it.
+
+    Raises:
+        LexLIPError: photos, encoders, the config or the checkpoint cannot be used.
+    """
+    torch.manual_seed(config.seed)
+    train, val = open_sources(config.data.train), open_sources(config.data.val)
+    if not len(val.captioned()):
+        raise DataError(f"{val.name} has no captions to validate with; name other photos in data.val")
+    counts = caption_counts(train) if config.data.epoch == "pairs" else None
+    steps = count_steps(train, config.data, config.optim, counts)
+    processes.part(config.optim.batch)  # enough photos for all
+    start = replace(config, init=str(folder / "last")) if resume else config
+    model, vocabulary = make_model(start, train, progress=processes.first)
+    new: tuple[str, ...] = ()
+    if config.new_words and not resume:
+        assert isinstance(model, LexLIP)
+        new = add_words(model, counted_captions(train, config.seed), config.new_words)
+        vocabulary = model.vocabulary
+    method = _method_of(start, model, vocabulary, train, folder, processes)
+    optimizer = make_optimizer(method, config.optim)
+    precision = pick_precision(config.optim.precision, processes.device)
+    scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "fp16")
+    torch.manual_seed(config.seed + processes.rank)  # dropout differs between processes
+    first, state, same_processes = 0, State(), True
+    if resume:
+        first, state, same_processes = load_checkpoint(folder, method, optimizer, scaler, processes)
+    if config.optim.compile:
+        model.compile_encoders()
+    photos = AugmentedPhotos(train, config.data, config.model.image, config.seed)
+    if config.data.views:
+        file, captioned = folder / "views.npy", train.captioned()
+        photos.views = views or encode_views(model.image_encoder, photos, captioned, config, file, processes)
+    batches = _batches(config, method, vocabulary, photos, counts, range(first, steps), processes)
+    log = Log(folder, first, steps, config.log_every, processes)
+    _describe(log, train, val, model, vocabulary, steps, processes)
+    if new:
+        some = textwrap.shorten(", ".join(new), 200, placeholder=" …")
+        log.write(f"{len(new)} of the words are new: {some}")
+    elif config.new_words and not resume:
+        log.write(f"no new word occurs {config.new_words} times in the captions")
+    if resume:
+        log.write(f"going on at step {first}")
+    if not same_processes:
+        log.write("another number of processes than before: dropout differs from an uninterrupted run")
+    return Run(config, folder, processes, method, optimizer, scaler, batches, first, steps, val, state, log)
+
+
+def _method_of(
+    config: Config,
+    model: DualEncoder,
+    vocabulary: Vocabulary,
+    train: Source,
+    folder: Path,
+    processes: Processes,
+) -> Method:
+    """Return the method of a model on the device, with the same weights in all processes."""
+    model.to(processes.device)
+    if config.optim.checkpoint_activations:
+        model.checkpoint_activations()
+    precision = pick_precision(config.optim.precision, processes.device)
+    key_dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    teacher = None if config.teacher is None else find_teacher(config.teacher, train, folder, processes)
+    method = Method(model, vocabulary, config.objective, key_dtype, teacher)
+    if config.objective.masks and not model.can.words and config.init is None and config.model.text.name:
+        method.own_head.copy_mlm_head(load_mlm_head(config.model.text.name), method.pieces)
+    method.to(processes.device)
+    processes.same_weights(method)
+    return method
+
+
+def _batches(
+    config: Config,
+    method: Method,
+    vocabulary: Vocabulary,
+    photos: AugmentedPhotos,
+    counts: np.ndarray | None,
+    steps: range,
+    processes: Processes,
+) -> Iterator[Batch]:
+    """Start the workers that prepare this process's batches of some steps."""
+    data, model, captioned = config.data, method.model, photos.source.captioned()
+    topics = None
+    if method.teacher is not None and data.alike:
+        topics = method.teacher.topics(captioned, data.alike, config.seed)
+    order = Order(
+        captioned,
+        config.optim.batch,
+        steps.stop,
+        steps.start,
+        config.seed,
+        data.sizes or (config.model.image.size,),
+        processes.part,
+        counts,
+        data.sample,
+        topics,
+        data.alike,
+    )
+    max_tokens = config.model.text.max_tokens
+    collate = Collate(config.objective, model.tokenizer, max_tokens, vocabulary, config.seed)
+    return load_batches(photos, order, collate, data.workers, processes.device.type == "cuda")
+
+
+def _describe(
+    log: Log,
+    train: Source,
+    val: Source,
+    model: torch.nn.Module,
+    vocabulary: Vocabulary,
+    steps: int,
+    processes: Processes,
+) -> None:
+    """Say what is trained, and which photos are left out."""
+    for skipped in [*train.skipped, *val.skipped]:
+        log.write(f"skipped {skipped.id}: {skipped.reason}")
+    without = np.setdiff1d(np.arange(len(train)), train.captioned())
+    if len(without):
+        example = train.items[int(without[0])].id
+        log.write(f"{len(without)} photos have no caption and are left out, such as {example}")
+    parameters = sum(p.numel() for p in model.parameters()) / 1e6
+    device = f"{processes.world} x " * (processes.world > 1) + processes.device.type
+    what = f"{len(train)} photos, {len(vocabulary)} words, {parameters:.1f}M parameters, {steps} steps"
+    log.write(f"{what} on {device}")

@@ -11,9 +11,9 @@
     13      caption from the image, L_i2t               lexlip.training.method:decoded_from_image
     14      caption from the masked caption, L_t2t      lexlip.training.method:decoded_from_text
     15, 16  in-batch contrast                           lexlip.objectives.contrastive:contrastive
-    17      FLOPS, and L_baco                           lexlip.objectives.flops:flops
+    17      FLOPS, and L_baco                           lexlip.objectives.losses:flops
     18      loss of phase 1                             lexlip.objectives.losses:batch_loss
-    19      key encoders that follow                    lexlip.training.method:follow
+    19      key encoders that follow                    lexlip.training.momentum:follow
     20-22   contrast with queues of keys                lexlip.objectives.contrastive:momentum_contrastive
     23      loss of phase 2                             lexlip.objectives.losses:batch_loss
     24      score of a document                         anserini_bridge.searcher:ImpactSearcher.search
@@ -27,7 +27,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -38,10 +38,9 @@ from lexlip.encoders.chunked_logits import masked_cross_entropy
 from lexlip.encoders.lexicon import LexiconHead, WordPieces
 from lexlip.models.dual_encoder import DualEncoder, by_length
 from lexlip.objectives.compared import Keys
-from lexlip.objectives.matching import matching
-from lexlip.training.batches import Batch, PhotoBatch, Tokens
+from lexlip.training.batches import NOT_MASKED, Batch, PhotoBatch, Tokens
 from lexlip.training.hard_negatives import mix_tokens
-from lexlip.training.masking import NOT_MASKED
+from lexlip.training.momentum import KeyQueue, follow
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -96,12 +95,8 @@ class Method(nn.Module):
                 self.patch_query = nn.Identity() if width == states else nn.Linear(width, states)
             channels = model.image_encoder.token_shape[1]
             targets = channels if objective.smrm_loss == "kl" else model.image_encoder.patch_width
-            self.patch_head = nn.Sequential(
-                nn.Linear(states, states),
-                nn.GELU(),
-                nn.LayerNorm(states),
-                nn.Linear(states, targets),
-            )
+            layers = nn.Linear(states, states), nn.GELU(), nn.LayerNorm(states), nn.Linear(states, targets)
+            self.patch_head = nn.Sequential(*layers)
         if objective.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
             self.image_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
@@ -120,14 +115,6 @@ class Method(nn.Module):
 
     # ---- vectors (Section 3.1) ----
 
-    def image_states(self, photos: PhotoBatch) -> Tensor:
-        """Return the image encoder's states [B, P, D_image] of photos, given by pixels or frozen tokens."""
-        encoder = self.model.image_encoder
-        if photos.tokens is not None:
-            return encoder.deepen(photos.tokens.float())
-        states: Tensor = encoder(photos.pixels)
-        return states
-
     def image_tokens(self, photos: PhotoBatch) -> Tensor:
         """Return the timm model's tokens [B, P, C] of photos."""
         if photos.tokens is not None:
@@ -142,7 +129,7 @@ class Method(nn.Module):
             {"image": [B, V], "text": [T, V]}, and "composed_image", "composed_text" if the objective asks
             for them. Empty for a model without vectors, and in a turn that trains pairs only.
         """
-        return self._raw(batch, self.image_states(batch.photos))
+        return self._raw(batch, image_states(self.model, batch.photos))
 
     def _raw(self, batch: Batch, states: Tensor) -> Tensors:
         if not self.model.can.vectors or self.objective.only_matches:
@@ -159,7 +146,7 @@ class Method(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[Tensors, Tensors]:
         """Return `raw`, and the losses of single captions, each a sum (see CAPTION_LOSSES)."""
-        states = self.image_states(batch.photos)
+        states = image_states(self.model, batch.photos)
         part = Part(self, batch, states, self._raw(batch, states))
         sums = {loss.name: loss.total(part) for loss in CAPTION_LOSSES if getattr(self.objective, loss.name)}
         return part.raw, sums
@@ -191,14 +178,9 @@ class Method(nn.Module):
     @torch.no_grad()
     def key_vectors(self, batch: Batch) -> Tensors:
         """Return the key encoders' vectors: {"image": [B, V], "text": [T, V]}."""
-        photos = batch.photos
-        if photos.tokens is not None:
-            raw = self.keys.pool_image(self.keys.image_encoder.deepen(photos.tokens.float()))
-        else:
-            assert photos.pixels is not None
-            raw = self.keys.raw_image(photos.pixels)
+        photos = self.keys.pool_image(image_states(self.keys, batch.photos))
         texts = self.keys.raw_text(batch.captions.ids, batch.captions.mask)
-        return {"image": self.keys.vectors(raw), "text": self.keys.vectors(texts)}
+        return {"image": self.keys.vectors(photos), "text": self.keys.vectors(texts)}
 
     def with_queues(self, keys: Tensors) -> Keys:
         """Return a step's keys beside those that the queues hold."""
@@ -213,40 +195,34 @@ class Method(nn.Module):
         return {name: value for name, value in self.state_dict().items() if not name.startswith("model.")}
 
 
+def image_states(model: DualEncoder, photos: PhotoBatch) -> Tensor:
+    """Return the image encoder's states [B, P, D_image] of photos, given by pixels or by frozen tokens."""
+    if photos.tokens is not None:
+        return model.image_encoder.deepen(photos.tokens.float())
+    states: Tensor = model.image_encoder(photos.pixels)
+    return states
+
+
 # ---- losses of single captions ----
 
 
 class MaskedStates(NamedTuple):
-    """Some captions as masked for the text encoder: their rows in the batch, states and labels.
+    """Some captions as masked for the text encoder."""
 
-    Attributes:
-        rows: int64 [t].
-        states: [t, l, D].
-        labels: int64 [t, l].
-        raw: raw output [t, V].
-    """
-
-    rows: Tensor
-    states: Tensor
-    labels: Tensor
-    raw: Tensor
+    rows: Tensor  # int64 [t], in the batch
+    states: Tensor  # [t, l, D]
+    labels: Tensor  # int64 [t, l]
+    raw: Tensor  # raw output [t, V]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the batch, encoded: what a loss of single captions sees.
-
-    Attributes:
-        method: the model and its heads.
-        batch: photos with their captions.
-        states: image encoder states [B, P, D_image].
-        raw: see `Method.raw`.
-    """
+    """Some of the batch, encoded: what a loss of single captions sees."""
 
     method: Method
     batch: Batch
-    states: Tensor
-    raw: Tensors
+    states: Tensor  # of the image encoder, [B, P, D_image]
+    raw: Tensors  # see `Method.raw`
 
     @cached_property
     def masked(self) -> list[MaskedStates]:
@@ -270,10 +246,21 @@ class Part:
         return total
 
 
-def masked_words(part: Part) -> Tensor:
-    """L_self: masked words from the masked caption (Eq. 7), summed."""
-    terms = [part.method.cross_entropy(group.states, group.labels) for group in part.masked]
+def masked_words(part: Part, added: Tensor | None = None) -> Tensor:
+    """L_self: masked words from the masked caption (Eq. 7), summed; `added` [T, D] is added to all states."""
+    terms = [
+        part.method.cross_entropy(
+            group.states if added is None else group.states + added[group.rows, None], group.labels
+        )
+        for group in part.masked
+    ]
     return torch.stack(terms).sum()
+
+
+def masked_words_with_image(part: Part) -> Tensor:
+    """LightningDOT's VMLM: masked words from their states plus the photo's vector, summed."""
+    fused = part.method.objective.fused
+    return masked_words(part, part.raw["image"][part.batch.owners] if fused else None)
 
 
 def decoded_from_image(part: Part) -> Tensor:
@@ -289,18 +276,6 @@ def decoded_from_text(part: Part) -> Tensor:
     return part.decode(part.method.text_decoder, part.method.first_slot(raw[order]))
 
 
-def masked_words_with_image(part: Part) -> Tensor:
-    """LightningDOT's VMLM: masked words from their states plus the photo's vector, summed."""
-    if not part.method.objective.fused:
-        return masked_words(part)
-    images = part.raw["image"][part.batch.owners]  # [T, D]
-    terms = [
-        part.method.cross_entropy(group.states + images[group.rows, None], group.labels)
-        for group in part.masked
-    ]
-    return torch.stack(terms).sum()
-
-
 def masked_patches(part: Part) -> Tensor:
     """LightningDOT's SMRM: masked patches from their states plus the caption's vector.
 
@@ -314,7 +289,8 @@ def masked_patches(part: Part) -> Tensor:
         states, blank, targets = encoder.masked_pixels(photos.pixels, share)
     else:
         states, blank, targets = encoder.masked_tokens(method.image_tokens(photos), share)
-    if method.objective.smrm_loss == "kl":
+    by_divergence = method.objective.smrm_loss == "kl"
+    if by_divergence:
         with torch.no_grad():
             targets = method.image_tokens(photos).float()[blank]
     number = len(targets) // len(states)
@@ -322,7 +298,7 @@ def masked_patches(part: Part) -> Tensor:
     if method.objective.fused:
         hidden = hidden + method.patch_query(part.raw["text"])[:, None]  # [T, 1, D]
     predicted, expected = method.patch_head(hidden).float(), targets.view(len(states), number, -1)[owners]
-    if method.objective.smrm_loss == "kl":
+    if by_divergence:
         kl = F.kl_div(predicted.log_softmax(dim=2), expected.softmax(dim=2), reduction="none")
         return kl.sum(dim=2).mean(dim=1).sum()
     return (predicted - expected).square().mean(dim=(1, 2)).sum()
@@ -333,31 +309,24 @@ def matched_pairs(part: Part) -> Tensor:
     model, batch = part.method.model, part.batch
     embedded = model.embed_image(part.states)
 
-    def logits(captions: Tokens) -> Tensor:
+    def odds(captions: Tokens) -> Tensor:
         groups = by_length(captions.ids, captions.mask)
         return torch.cat(
             [model.pair_logits(embedded[batch.owners[rows]], ids, mask) for rows, ids, mask in groups]
         )
 
-    assert batch.others is not None
-    return matching(logits(batch.captions), logits(batch.others))
+    assert batch.others is not None  # the binary cross-entropy of pairs, and of non-pairs
+    return F.softplus(-odds(batch.captions)).sum() + F.softplus(odds(batch.others)).sum()
 
 
 @dataclass(frozen=True)
 class CaptionLoss:
-    """A loss that is a sum over captions, and so can be computed a part of the batch at a time.
+    """A loss that is a sum over captions, and so can be computed a part of the batch at a time."""
 
-    Attributes:
-        name: its weight's key in the config's objective, under which it is logged.
-        total: computes its sum over a part of the batch.
-        denominator: the attribute of `lexlip.training.step.Totals` that it is divided by.
-        factor: of the denominator.
-    """
-
-    name: str
-    total: Callable[[Part], Tensor]
-    denominator: str
-    factor: int = 1
+    name: str  # its weight's key in the config's objective, under which it is logged
+    total: Callable[[Part], Tensor]  # computes its sum over a part of the batch
+    denominator: str  # the attribute of `lexlip.training.step.Totals` that it is divided by
+    factor: int = 1  # of the denominator
 
 
 CAPTION_LOSSES = (
@@ -388,13 +357,7 @@ def bottleneck(logits: Tensor, embeddings: Tensor) -> Tensor:
 class WeakDecoder(nn.Module):
     """A few fresh Transformer layers over a heavily masked caption whose [CLS] slot holds the bottleneck.
 
-    They are too weak to guess the caption without it (Section 3.2).
-
-    Args:
-        width: D of the text encoder.
-        heads: attention heads.
-        dropout: share of activations dropped.
-        layers: the paper has two.
+    They are too weak to guess the caption without it; the paper has two (Section 3.2).
     """
 
     def __init__(self, width: int, heads: int, dropout: float, layers: int = 2) -> None:
@@ -413,65 +376,3 @@ class WeakDecoder(nn.Module):
         """
         states: Tensor = self.layers(embedded, src_key_padding_mask=~mask)
         return states
-
-
-@torch.no_grad()
-def follow(keys: nn.Module, model: nn.Module, momentum: float) -> None:
-    """Move key encoders after the model: key = m * key + (1 - m) * weight (Eq. 19)."""
-    torch._foreach_lerp_(list(keys.parameters()), list(model.parameters()), 1 - momentum)
-    for key, buffer in zip(keys.buffers(), model.buffers(), strict=True):
-        key.copy_(buffer)
-
-
-class KeyQueue(nn.Module):
-    """The last Q keys of one modality, unit vectors, first in, first out; empty at first (He et al., 2020).
-
-    Its buffers are part of a checkpoint.
-
-    Args:
-        length: Q.
-        width: V, or D for dense vectors.
-        dtype: of the keys.
-    """
-
-    keys: Tensor
-    images: Tensor
-    count: Tensor
-
-    def __init__(self, length: int, width: int, dtype: torch.dtype = torch.bfloat16) -> None:
-        super().__init__()
-        self.register_buffer("keys", torch.zeros(length, width, dtype=dtype))  # [Q, V]
-        self.register_buffer("images", torch.full((length,), -1))  # int64 [Q], the photo of each key
-        self.register_buffer("count", torch.zeros((), dtype=torch.int64))  # keys ever enqueued
-        self._enqueued: int | None = 0  # the same, known without waiting for a GPU; None after loading
-
-    def _load_from_state_dict(self, *arguments: Any) -> None:
-        super()._load_from_state_dict(*arguments)  # type: ignore[no-untyped-call]
-        self._enqueued = None
-
-    @property
-    def enqueued(self) -> int:
-        """How many keys were ever enqueued."""
-        if self._enqueued is None:
-            self._enqueued = int(self.count)
-        return self._enqueued
-
-    @property
-    def filled(self) -> int:
-        """How many keys it holds."""
-        return min(self.enqueued, len(self.keys))
-
-    def contents(self) -> tuple[Tensor, Tensor]:
-        """Return the keys it holds, [q, V], and their photos, int64 [q], in no particular order."""
-        return self.keys[: self.filled], self.images[: self.filled]
-
-    @torch.no_grad()
-    def enqueue(self, keys: Tensor, images: Tensor) -> None:
-        """Replace the oldest keys by keys [N, V] of photos int64 [N]; of more than Q the last ones count."""
-        length, start = len(self.keys), self.enqueued
-        self.count += len(keys)
-        self._enqueued = start + len(keys)
-        kept = slice(max(0, len(keys) - length), None)
-        places = torch.arange(start, start + len(keys), device=keys.device)[kept] % length
-        self.keys[places] = F.normalize(keys[kept], dim=1).to(self.keys.dtype)
-        self.images[places] = images[kept]

@@ -2,52 +2,46 @@
 
 - Its matrices are int8, a quarter of the size (`lexlip.models.compression`).
 - Captions and photos of the training data, equally many of each source, make the bank by which it balances
-  its documents (`lexlip.sparse.balance`), and all photos say what a word asks for that stands
-  alone (`lexlip.sparse.keywords`), and how likely people are to name it (`lexlip.sparse.likely`).
+  its documents, and all photos say what a word asks for that stands alone, and how likely people are to name
+  it (`lexlip.training.packaged_fits`).
 - A convolutional image encoder gets a graph for ONNX Runtime (`lexlip.models.image_graph`).
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from anserini_bridge.storage import folder_megabytes
+from anserini_bridge.storage import folder_megabytes, replace_folder
 from lexlip.data import Source, open_source, open_sources
-from lexlip.errors import DataError
+from lexlip.errors import DataError, writing
 from lexlip.machine.device import pick_device
 from lexlip.models.compression import compress, expand
+from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.hub import CARD
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_checksums import check_model
+from lexlip.models.model_checksums import check_model, files_of
 from lexlip.models.model_folder import GRAPH
-from lexlip.training.bank import draw_balance
-from lexlip.training.keywords_fit import KEPT, fit_keywords
-from lexlip.training.likely_fit import encode_captioned, fit_likely
+from lexlip.training.packaged_fits import KEPT, draw_balance, encode_captioned, fit_keywords, fit_likely
 from lexlip.training.run_folder import find_run, read_config
-from lexlip.training.whole_folder import check_place, save_whole
 
 
 @dataclass(frozen=True)
 class Package:
-    """What was made.
+    """What was made."""
 
-    Attributes:
-        identity: the model's.
-        words: V.
-        megabytes: of its folder, 10^6 bytes.
-        captions, photos: of the bank; 0 if documents are not balanced.
-        needs_torch: whether photos are encoded by torch.
-    """
-
-    identity: str
-    words: int
-    megabytes: float
-    captions: int
+    identity: str  # the model's
+    words: int  # V
+    megabytes: float  # of its folder, 10^6 bytes
+    captions: int  # of the bank, as are photos; 0 if documents are not balanced
     photos: int
-    needs_torch: bool
+    needs_torch: bool  # whether photos are encoded by torch
 
 
 def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device: str = "auto") -> Package:
@@ -114,3 +108,42 @@ def _draw(model: LexLIP, sources: Sequence[Source], place: torch.device) -> None
     model.keywords = fit_keywords(documents, photos.said, model.encode_text(words, "words"), words)
     model.likely = fit_likely(*photos)
     model.honest_end = None  # it was measured with another bank
+
+
+# ---- saving into a folder of its own: as a whole, or not at all ----
+
+
+def check_place(folder: Path, may_replace: bool = False) -> None:
+    """Check that a model can be saved into a folder, before the work.
+
+    With `may_replace` it may be there already, with a saved model and nothing else in it.
+
+    Raises:
+        DataError: it cannot be made, or is there already.
+    """
+    with writing(f"the model {folder}"), tempfile.TemporaryDirectory(dir=folder.parent):
+        exists, is_folder = os.path.lexists(folder), folder.is_dir()
+        others = {path.name for path in folder.iterdir()} - files_of(folder) if is_folder else set()
+    if exists and not (may_replace and is_folder and folder.name):
+        raise DataError(f"{folder} exists already: give another folder")
+    if others:
+        raise DataError(f"{folder} holds more than a model, such as {min(others)}: give another folder")
+
+
+def save_whole(model: DualEncoder, folder: Path, small: bool = False) -> None:
+    """Save a model into a new folder, or replace a saved model, whose card stays; see `DualEncoder.save`.
+
+    Raises:
+        DataError: it cannot be written; what was there stays.
+    """
+    temporary = folder.with_name(f".{folder.name[:40]}.{os.getpid()}")
+    with writing(f"the model {folder}"):
+        try:
+            if (folder / CARD).is_file():
+                temporary.mkdir()
+                shutil.copyfile(folder / CARD, temporary / CARD)
+            model.save(temporary, small)
+            replace_folder(temporary, folder)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise

@@ -5,13 +5,14 @@ Models are built without memory for their weights (torch's meta device), so base
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import timm
 import torch
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
 
 from lexlip.config import Config, SourceConfig
@@ -25,39 +26,30 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import check_first_stage
 from lexlip.models.model_folder import model_folder
 from lexlip.registry import MODELS, load_class
-from lexlip.training.initialisation import continued_model, counted_captions
-from lexlip.training.loading import epoch_rows
-from lexlip.training.memory import estimate_memory
+from lexlip.training.initialisation import add_words, continued_model, counted_captions
+from lexlip.training.loading import epoch_rows, run_steps
 from lexlip.training.method import Method
-from lexlip.training.new_words import add_words
 from lexlip.training.run_folder import check_run
 from lexlip.words.vocabulary import Vocabulary
 
 AHEAD = 2  # batches that each worker process prepares
 ENTRIES = 10_000  # of a tokenizer of whole words, before there are captions to learn it from
+BYTES = 4  # of a weight, a gradient, and each of the optimizer's two moments
+HALF = 0.5  # of activations in bf16 or fp16, relative to fp32
 
 
 @dataclass
-class Plan:
-    """What a run would do.
-
-    Attributes:
-        rows: photos or pairs of an epoch; None if neither the photos nor `data.expected` tell.
-        steps: of the whole run; None if unknown.
-        missing: what keeps the run from starting, a sentence each.
-        model: how large it is.
-        memory: bytes that a process needs on its device, by what for.
-        shared_memory: bytes of batches that all workers of a process hold.
-    """
+class RunPlan:
+    """What a run would do."""
 
     config: Config
     processes: int
-    rows: int | None = None
-    steps: int | None = None
-    missing: list[str] = field(default_factory=list)
-    model: dict[str, int] = field(default_factory=dict)
-    memory: dict[str, float] = field(default_factory=dict)
-    shared_memory: float = 0
+    rows: int | None = None  # photos or pairs of an epoch; None if neither photos nor `data.expected` tell
+    steps: int | None = None  # of the whole run; None if unknown
+    missing: list[str] = field(default_factory=list)  # what keeps the run from starting, a sentence each
+    model: dict[str, int] = field(default_factory=dict)  # how many parameters it has, by part
+    memory: dict[str, float] = field(default_factory=dict)  # bytes of a process on its device, by what for
+    shared_memory: float = 0  # bytes of batches that all workers of a process hold
 
     def lines(self) -> Iterator[str]:
         """Yield the plan as people read it."""
@@ -102,15 +94,9 @@ class Plan:
         }
 
 
-def plan(config: Config, processes: int = 1, resume: bool = False) -> Plan:
-    """Work out what a run would do, and all that it lacks.
-
-    Args:
-        config: the experiment.
-        processes: that would train together.
-        resume: it would go on from its last checkpoint.
-    """
-    found = Plan(config, processes)
+def plan(config: Config, processes: int = 1, resume: bool = False) -> RunPlan:
+    """Work out what a run would do with so many processes, and all that it lacks."""
+    found = RunPlan(config, processes)
     try:
         check_run(config, resume)
         pick_device(config.device)
@@ -121,9 +107,7 @@ def plan(config: Config, processes: int = 1, resume: bool = False) -> Plan:
     train = _open("data.train", config.data.train, found.missing)
     _open("data.val", config.data.val, found.missing)
     found.rows = config.data.expected if train is None else _rows(train, config, found.missing)
-    found.steps = config.optim.steps
-    if found.steps is None and found.rows:
-        found.steps = max(1, int(config.optim.epochs * (found.rows // config.optim.batch)))
+    found.steps = run_steps(found.rows, config.optim) if found.rows else config.optim.steps
     made = _make_model(config, train, found.missing)
     if made is not None:
         found.model = _parameters(made)
@@ -248,11 +232,7 @@ def _new(config: Config, train: Source | None) -> tuple[DualEncoder, Vocabulary]
 
 
 def _architecture(config: Config) -> dict[str, Any]:
-    """Return the transformers config of the text encoder.
-
-    Raises:
-        ConfigError: it is neither here nor known.
-    """
+    """Return the transformers config of the text encoder; ConfigError if it is neither here nor known."""
     text = config.model.text
     if text.name is None:
         return {"model_type": "bert", **text.options}
@@ -302,3 +282,62 @@ def _parameters(method: Method) -> dict[str, int]:
     training = sum(p.numel() for n, p in method.named_parameters() if not n.startswith(("model.", "keys.")))
     heads = {"heads": whole - sum(parts.values())}
     return {"all": whole, **parts, **heads} | ({"for training only": training} if training else {})
+
+
+def estimate_memory(method: Method, config: Config, processes: int) -> dict[str, float]:
+    """Return the bytes that a process needs on its device, by what for: an estimate."""
+    frozen = [prefix for prefix, factor in config.optim.lr_scale.items() if factor == 0]
+    learns = [
+        weight
+        for name, weight in method.named_parameters()
+        if weight.requires_grad and not name.removeprefix("model.").startswith(tuple(frozen) or ("\0",))
+    ]
+    weights = sum(tensor.nbytes for tensor in method.state_dict().values())
+    share = -(-config.optim.batch // processes)
+    micro = min(config.optim.micro_batch or share, share)
+    size = max(config.data.sizes or (config.model.image.size,))
+    factor = 1.0 if config.optim.precision == "fp32" else HALF
+    tokens = config.model.text.max_tokens
+    captions = micro * config.data.captions_per_image
+    passes = 1 + config.objective.masks
+    activations = saved_bytes(
+        method.model, lambda: _encode_image(method.model, micro, size)
+    ) + passes * saved_bytes(method.model, lambda: _encode_text(method.model, captions, tokens))
+    memory = {
+        "weights and queues": float(weights),
+        "gradients and moments": 3.0 * BYTES * sum(weight.numel() for weight in learns),
+        "activations": factor * activations,
+    }
+    if method.model.can.vectors:  # raw and normalised vectors of the whole batch, and their gradients
+        memory["vectors of the batch"] = 4.0 * BYTES * 2 * config.optim.batch * method.model.dimensions
+    return memory
+
+
+def _encode_image(model: DualEncoder, photos: int, size: int) -> Tensor:
+    encoder = model.image_encoder
+    pixels = torch.empty(photos, 3, size, size, dtype=torch.uint8, device="meta")
+    states: Tensor = encoder(pixels)
+    return states.float().sum()
+
+
+def _encode_text(model: DualEncoder, captions: int, tokens: int) -> Tensor:
+    ids = torch.zeros(captions, tokens, dtype=torch.int64, device="meta")
+    states: Tensor = model.text_encoder.body(input_ids=ids).last_hidden_state
+    return states.float().sum()
+
+
+def saved_bytes(module: nn.Module, function: Callable[[], Tensor]) -> int:
+    """Return the bytes of the tensors that a function's backward pass needs, without a module's weights."""
+    weights = {weight.untyped_storage()._cdata for weight in module.parameters()}
+    held: dict[int, tuple[Tensor, int]] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in weights:
+            held[storage._cdata] = tensor, storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = function()
+    del output
+    return sum(size for _, size in held.values())

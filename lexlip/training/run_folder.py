@@ -83,17 +83,11 @@ def _run(config: Config) -> Path:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A run and the runs whose weights it continued.
+    """A run and the runs whose weights it continued."""
 
-    Attributes:
-        configs: the run's own, then that of the run before it, and so on.
-        origin: what the earliest run started from, if that is not a run that can be found.
-        runs: their folders, in the same order.
-    """
-
-    configs: list[Config]
-    origin: str | None
-    runs: list[Path] = field(default_factory=list)
+    configs: list[Config]  # the run's own, then that of the run before it, and so on
+    origin: str | None  # what the earliest run started from, if that is not a run that can be found
+    runs: list[Path] = field(default_factory=list)  # their folders, in the same order
 
 
 @dataclass(frozen=True)
@@ -159,13 +153,9 @@ def lineage(run: Path) -> Lineage:
 def training_of(places: Sequence[str | Path]) -> Training | None:
     """Return the cost of models and of the runs that they go back to; each run counts once.
 
-    Minutes are computed from the speeds in metrics.jsonl.
-
-    Args:
-        places: runs or their checkpoints; several if one model reranks what another finds.
-
-    Returns:
-        None if one of them is not a run, or started from a model whose run cannot be found.
+    Several `places`, runs or their checkpoints, are given if one model reranks what another finds. Minutes
+    are computed from the speeds in metrics.jsonl. None: one of them is not a run, or started from a model
+    whose run cannot be found.
     """
     runs: dict[Path, Config] = {}
     for place in places:

@@ -1,7 +1,8 @@
-"""One optimisation step: the gradient of a whole batch, computed on as much of it as fits at a time."""
+"""One optimisation step: AdamW, and the gradient of a whole batch, encoded in parts if it does not fit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -9,16 +10,58 @@ import torch
 from torch import Tensor, nn
 
 from lexlip.config import OptimConfig
+from lexlip.errors import ConfigError
 from lexlip.machine.device import autocast, pick_precision
 from lexlip.objectives.compared import Compared
 from lexlip.objectives.losses import batch_loss
-from lexlip.training.batches import Batch, Words
+from lexlip.training.batches import NOT_MASKED, Batch, Words
 from lexlip.training.distributed import Processes
-from lexlip.training.masking import NOT_MASKED
-from lexlip.training.method import CAPTION_LOSSES, Method, Tensors
+from lexlip.training.method import CAPTION_LOSSES, OPTIONAL_PARTS, Method, Tensors
 
 
-class Skipped(Enum):
+def make_optimizer(method: Method, config: OptimConfig) -> torch.optim.AdamW:
+    """Return AdamW, without weight decay on biases and norms.
+
+    The learning rate is scaled by the longest prefix of a parameter's name in `config.lr_scale`. Names are
+    the model's ("image_encoder.body") and those of what only training has ("text_decoder"). Parameters of
+    scale 0 are frozen, and cost no gradient.
+
+    Raises:
+        ConfigError: a prefix fits no parameter.
+    """
+    groups: dict[tuple[float, float], list[Tensor]] = {}
+    unused = {p for p in config.lr_scale if p.split(".")[0] not in OPTIONAL_PARTS}  # later phases lack those
+    for name, parameter in method.named_parameters():
+        name = name.removeprefix("model.")
+        if name.startswith("keys."):
+            continue
+        prefixes = [p for p in config.lr_scale if name == p or name.startswith(p.rstrip(".") + ".")]
+        unused.difference_update(prefixes)
+        scale = config.lr_scale[max(prefixes, key=len)] if prefixes else 1.0
+        parameter.requires_grad_(scale > 0)
+        if scale == 0:
+            continue
+        decay = config.weight_decay if parameter.ndim > 1 else 0.0
+        groups.setdefault((scale, decay), []).append(parameter)
+    if unused:
+        raise ConfigError(f"optim.lr_scale names '{min(unused)}', but the model has no weights of that name")
+    return torch.optim.AdamW(
+        [{"params": p, "weight_decay": decay, "scale": scale} for (scale, decay), p in groups.items()],
+        lr=config.lr,
+        betas=config.betas,
+    )
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, config: OptimConfig, step: int, steps: int) -> float:
+    """Set the rate for `step` (from 0): linear warm-up, then linear decay to 0; return that of scale 1."""
+    warmup = max(1, round(config.warmup * steps))
+    factor = min((step + 1) / warmup, (steps - step) / max(1, steps - warmup + 1))
+    for group in optimizer.param_groups:
+        group["lr"] = config.lr * factor * group["scale"]
+    return config.lr * factor
+
+
+class SkippedStep(Enum):
     """Why a step changed nothing."""
 
     NO_PHOTO = "a process has no readable photo"
@@ -28,20 +71,13 @@ class Skipped(Enum):
 
 @dataclass(frozen=True)
 class Totals:
-    """Numbers over the batch of all processes, which means are taken with.
-
-    Attributes:
-        images: photos.
-        texts: captions.
-        encoder_masked, decoder_masked: masked positions that are predicted.
-        ready: processes that have a caption.
-    """
+    """What is counted over the batch of all processes, to divide sums by."""
 
     images: float
     texts: float
-    encoder_masked: float
+    encoder_masked: float  # masked positions that are predicted, as are decoder_masked
     decoder_masked: float
-    ready: float
+    ready: float  # processes that have a caption
 
     @classmethod
     def of(cls, batch: Batch, processes: Processes) -> Totals:
@@ -62,7 +98,7 @@ def train_step(
     config: OptimConfig,
     progress: float,
     processes: Processes,
-) -> Tensors | Skipped:
+) -> Tensors | SkippedStep:
     """Do one step: gradient, clipping, optimizer, then key encoders and queues.
 
     Returns:
@@ -71,7 +107,7 @@ def train_step(
     """
     totals = Totals.of(batch, processes)
     if totals.ready < processes.world:
-        return Skipped.NO_PHOTO
+        return SkippedStep.NO_PHOTO
     parts, keys = backward(method, batch, config, progress, processes, totals, scaler)
     processes.sum_gradients(method.parameters())
     scaler.unscale_(optimizer)
@@ -83,7 +119,7 @@ def train_step(
     scaler.update()
     optimizer.zero_grad(set_to_none=True)
     if not finite:
-        return Skipped.OVERFLOW if scaled else Skipped.NOT_FINITE
+        return SkippedStep.OVERFLOW if scaled else SkippedStep.NOT_FINITE
     if keys is not None:
         method.follow()
         photos = batch.photos.indices
@@ -109,8 +145,7 @@ def backward(
     with respect to them, then with a graph, to carry that gradient on (GradCache, Gao et al., 2021). Without
     dropout the result is that of one large batch; with dropout, what is dropped depends on the parts.
 
-    Returns:
-        The losses by name, and the keys to enqueue (None without queues).
+    Returns the losses by name, and the keys to enqueue (None without queues).
     """
     device = batch.owners.device
     whole = config.micro_batch is None or config.micro_batch >= len(batch.photos)
@@ -121,29 +156,46 @@ def backward(
         with cast:
             keys = _concat([method.key_vectors(chunk) for chunk in chunks])
 
+    def of_batch(raw: Tensors) -> tuple[Tensor, Tensors]:
+        return whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
+
     if whole:
         with cast:
             raw, sums = method(batch)
-        loss, parts = whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
+        loss, parts = of_batch(raw)
         of_captions, caption_parts = caption_loss(method, sums, totals)
         processes.overlap()
         scaler.scale(loss + of_captions).backward()
         return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
 
-    generators, encoded = [], []
+    return _detached(_by_parts(method, chunks, of_batch, cast, processes, totals, scaler)), keys
+
+
+def _by_parts(
+    method: Method,
+    chunks: list[Batch],
+    of_batch: Callable[[Tensors], tuple[Tensor, Tensors]],
+    cast: torch.autocast,
+    processes: Processes,
+    totals: Totals,
+    scaler: torch.amp.GradScaler,
+) -> Tensors:
+    """Add the gradient of a batch that is encoded in parts, whose loss is `of_batch`; return all losses."""
+    device, states, encoded = chunks[0].owners.device, [], []
     with torch.no_grad(), cast:
         for chunk in chunks:
-            generators.append(_generator_state(device))
+            states.append(_generator_state(device))
             encoded.append(method.raw(chunk))
     after = _generator_state(device)
     raw = {name: value.requires_grad_() for name, value in _concat(encoded).items()}
-    loss, parts = whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
+    loss, parts = of_batch(raw)
     if loss.requires_grad:
         scaler.scale(loss).backward()
     parts = {**parts, "loss": loss}
-    starts = dict.fromkeys(raw, 0)
-    for chunk, generator in zip(chunks, generators, strict=True):
-        _set_generator_state(device, generator)  # the same dropout as the first time
+    sizes = {name: [len(part[name]) for part in encoded] for name in raw}
+    grads = {name: value.grad.split(sizes[name]) for name, value in raw.items() if value.grad is not None}
+    for number, (chunk, state) in enumerate(zip(chunks, states, strict=True)):
+        _set_generator_state(device, state)  # the same dropout as the first time
         if chunk is chunks[-1]:
             processes.overlap()
         with cast:
@@ -151,18 +203,17 @@ def backward(
         of_captions, caption_parts = caption_loss(method, sums, totals)
         for name, value in [*caption_parts.items(), ("loss", of_captions)]:
             parts[name] = parts.get(name, 0.0) + torch.as_tensor(value).detach()
-        outputs: list[tuple[Tensor, Tensor | None]] = []
+        outputs: list[tuple[Tensor, Tensor | None]] = [
+            (output, grads[name][number])
+            for name, output in part.items()
+            if name in grads and output.requires_grad  # neither unused nor frozen
+        ]
         if isinstance(of_captions, Tensor):
             outputs.append((scaler.scale(of_captions), None))
-        for name, output in part.items():
-            grad = raw[name].grad
-            if grad is not None and output.requires_grad:  # neither unused nor frozen
-                outputs.append((output, grad[starts[name] : starts[name] + len(output)]))
-            starts[name] += len(output)
         if outputs:
             torch.autograd.backward([output for output, _ in outputs], [grad for _, grad in outputs])
     _set_generator_state(device, after)
-    return _detached(parts), keys
+    return parts
 
 
 def whole_batch_loss(
@@ -227,8 +278,8 @@ def caption_loss(method: Method, sums: Tensors, totals: Totals) -> tuple[Tensor 
 
 def _words_present(words: Words, texts: Tensor) -> Tensor:
     """Return bool [T, V]: which words each caption contains; `texts` are vectors [T, V]."""
-    present = torch.zeros(texts.shape, dtype=torch.bool, device=texts.device)
-    present[words.of_captions[0], words.of_captions[1]] = True
+    present = torch.zeros_like(texts, dtype=torch.bool)
+    present[tuple(words.of_captions)] = True
     return present
 
 

@@ -27,11 +27,13 @@ from lexlip.models.load import load_model
 from lexlip.objectives.compared import TaughtScores
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.balance import unit_length
+from lexlip.sparse.packed_rows import packed, unpacked
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run
 
 FILE = "teacher.npz"
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)  # what reading a damaged one raises
 TOPIC_DIRECTIONS = 64  # of the photos' vectors, in which topics are looked for
 GROUPS_PER_TOPIC = 8  # groups of photos of one batch that a topic has on average
 
@@ -91,20 +93,10 @@ class Teacher:
 
     @classmethod
     def load(cls, file: Path) -> Teacher:
-        """Read what `save` wrote.
-
-        Raises:
-            OSError, ValueError, KeyError, EOFError, BadZipFile: it is damaged.
-        """
+        """Read what `save` wrote; one of UNREADABLE is raised if it is damaged."""
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
-            size = int(arrays["width"])
             sides = [
-                csr_matrix(
-                    tuple(arrays[f"{side}_{part}"] for part in ("weights", "columns", "starts")),
-                    shape=(len(arrays[f"{side}_starts"]) - 1, size),
-                    dtype=np.float32,
-                )
-                for side in ("images", "texts")
+                unpacked(arrays, int(arrays["width"]), np.float32, f"{side}_") for side in ("images", "texts")
             ]
             rest = (arrays[name] for name in ("starts", "image_factors", "text_factors"))
             return cls(str(arrays["identity"]), *sides, *rest)
@@ -114,14 +106,9 @@ class Teacher:
         arrays: dict[str, Any] = {
             "identity": np.array(self.identity),
             "width": np.array(self.images.shape[1]),
+            **packed(self.images, "images_"),
+            **packed(self.texts, "texts_"),
         }
-        for side in ("images", "texts"):
-            rows = getattr(self, side)
-            arrays |= {
-                f"{side}_weights": rows.data,
-                f"{side}_columns": rows.indices.astype(np.int32),
-                f"{side}_starts": rows.indptr.astype(np.int64),
-            }
         for name in ("starts", "image_factors", "text_factors"):
             arrays[name] = getattr(self, name)
         temporary = file.with_suffix(".part")
@@ -156,10 +143,7 @@ class Teacher:
     def topics(self, photos: NDArray[np.int64], alike: int, seed: int) -> NDArray[np.int64]:
         """Return a topic for each of some photos, int64 [n]: k-means over their main directions.
 
-        Args:
-            photos: rows.
-            alike: photos of a topic that a batch has together.
-            seed: of the first middles.
+        `alike` photos of a topic are in a batch together.
         """
         number = max(1, len(photos) // (GROUPS_PER_TOPIC * alike))
         vectors = self.images[photos]
@@ -200,7 +184,7 @@ def find_teacher(name: str, source: Source, folder: Path, processes: Processes) 
 def _kept(file: Path) -> Teacher | None:
     try:
         return Teacher.load(file)
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+    except UNREADABLE:
         return None
 
 

@@ -6,32 +6,27 @@ import timm
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from timm.models import beit, eva, vision_transformer
 from torch import Tensor, nn
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.encoders.framing import seen_part, square
 from lexlip.encoders.image import ImageEncoder, norm_after_pooling, to_pixels
 from lexlip.errors import ModelError
+from tests.encoders.some_encoders import (
+    BEIT,
+    SWIN,
+    TRANSFORMERS,
+    kept_and_gradients,
+    make,
+    transformers,
+    with_random_positions,
+)
 from tests.tiny import TINY, tiny_photos
 
 CONVOLUTIONAL = ImageEncoderConfig(name="mobilenetv2_035", size=32)
 CONVNEXT = ImageEncoderConfig(
     name="convnext_tiny", options={"depths": (1, 1, 1, 1), "dims": (8, 8, 16, 16)}, size=64
 )
-BEIT = ImageEncoderConfig(
-    name="beit_base_patch16_224", options={"embed_dim": 24, "depth": 1, "num_heads": 2}, size=48
-)
-SWIN = ImageEncoderConfig(
-    name="swin_tiny_patch4_window7_224",
-    options={"embed_dim": 8, "depths": (1, 1, 1, 1), "num_heads": (1, 1, 1, 1)},
-    size=64,
-)
-
-
-def make(config: ImageEncoderConfig, width: int = 16) -> ImageEncoder:
-    torch.manual_seed(0)
-    return ImageEncoder(config, width).eval()
 
 
 @pytest.mark.parametrize(
@@ -72,18 +67,14 @@ def test_pixels_are_normalised() -> None:
     torch.testing.assert_close(encoder(photos), expected)
 
 
-def test_a_vector_does_not_depend_on_the_batch() -> None:
-    encoder = make(CONVOLUTIONAL).train()
-    photos = tiny_photos(4)
-    torch.testing.assert_close(encoder(photos)[:1], encoder(photos[:1]), rtol=1e-4, atol=1e-5)
-
-
 def test_batch_norms_never_update() -> None:
-    encoder = make(CONVOLUTIONAL)
+    """So a vector does not depend on the batch."""
+    encoder, photos = make(CONVOLUTIONAL), tiny_photos(4)
     before = {name: buffer.clone() for name, buffer in encoder.named_buffers()}
     encoder.train()
-    encoder(tiny_photos(4)).sum().backward()
     assert encoder.training
+    torch.testing.assert_close(encoder(photos)[:1], encoder(photos[:1]), rtol=1e-4, atol=1e-5)
+    encoder(photos).sum().backward()
     assert any("running_mean" in name for name in before)
     for name, buffer in encoder.named_buffers():
         assert torch.equal(buffer, before[name]), name
@@ -146,34 +137,6 @@ def test_impossible_encoders(config: ImageEncoderConfig, message: str) -> None:
 
 
 # ---- other sizes than the encoder's own ----
-
-SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 2}
-TRANSFORMERS = {
-    "ViT": (ImageEncoderConfig(name="vit_tiny_patch16_224", options=SMALL, size=96), vision_transformer),
-    "ViT without positions of [CLS]": (
-        ImageEncoderConfig(name="deit3_small_patch16_224", options=SMALL, size=96),
-        vision_transformer,
-    ),
-    "EVA": (ImageEncoderConfig(name="eva02_tiny_patch14_224", options=SMALL, size=84), eva),
-    "BEiT": (ImageEncoderConfig(name="beit_base_patch16_224", options=SMALL, size=96), beit),
-    "BEiT v2": (ImageEncoderConfig(name="beitv2_base_patch16_224", options=SMALL, size=96), beit),
-}
-STRETCHED = ("pos_embed", "relative_position_bias_table")
-transformers = pytest.mark.parametrize(("config", "module"), TRANSFORMERS.values(), ids=TRANSFORMERS)
-
-
-def with_random_positions(config: ImageEncoderConfig, width: int = 16) -> ImageEncoder:
-    """An encoder whose positions matter: fresh ones are near zero, as is what a block of BEiT adds."""
-    encoder = make(config, width)
-    with torch.no_grad():
-        for name, weight in encoder.named_parameters():
-            if name.endswith((*STRETCHED, "position")):
-                weight.normal_()
-            elif "gamma" in name:
-                weight.fill_(1)
-            elif "attn" in name and weight.ndim == 2:
-                weight.normal_(std=0.2)
-    return encoder
 
 
 @transformers
@@ -258,25 +221,6 @@ def test_a_size_seen_first_without_gradients_can_be_trained() -> None:
 # ---- activation checkpointing ----
 
 
-def saved_bytes(encoder: ImageEncoder, photos: Tensor) -> tuple[int, dict[str, Tensor]]:
-    """Bytes kept for the backward pass, and the gradients."""
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    encoder.zero_grad()
-    torch.manual_seed(1)  # of dropout
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        tokens = encoder(photos)
-    (tokens * torch.linspace(-1, 1, tokens.numel()).view_as(tokens)).sum().backward()
-    return sum(kept.values()), {
-        n: p.grad.clone() for n, p in encoder.named_parameters() if p.grad is not None
-    }
-
-
 @pytest.mark.parametrize(
     ("config", "factor"),
     [(TRANSFORMERS["ViT"][0], 2), (TRANSFORMERS["BEiT"][0], 2), (replace(CONVOLUTIONAL, layers=2), 1)],
@@ -285,16 +229,16 @@ def saved_bytes(encoder: ImageEncoder, photos: Tensor) -> tuple[int, dict[str, T
 def test_checkpointed_activations(config: ImageEncoderConfig, factor: int) -> None:
     encoder = with_random_positions(config).train()
     photos = tiny_photos(4, config.size * factor)
-    plain, expected = saved_bytes(encoder, photos)
+    plain, expected = kept_and_gradients(encoder, lambda: encoder(photos))
     encoder.checkpoint_activations()
-    less, gradients = saved_bytes(encoder, photos)
+    less, gradients = kept_and_gradients(encoder, lambda: encoder(photos))
     assert less < 0.8 * plain
     assert gradients.keys() == expected.keys()
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-5, msg=name)
     assert encoder.resized(config.size).checkpointing
     encoder.checkpoint_activations(False)
-    assert saved_bytes(encoder, photos)[0] == plain
+    assert kept_and_gradients(encoder, lambda: encoder(photos))[0] == plain
 
 
 def test_own_layers_are_checkpointed_too() -> None:
@@ -302,9 +246,9 @@ def test_own_layers_are_checkpointed_too() -> None:
     for parameter in encoder.body.parameters():
         parameter.requires_grad_(False)
     photos = tiny_photos(8)
-    plain, _ = saved_bytes(encoder, photos)
+    plain, _ = kept_and_gradients(encoder, lambda: encoder(photos))
     encoder.checkpoint_activations()
-    assert saved_bytes(encoder, photos)[0] < 0.3 * plain
+    assert kept_and_gradients(encoder, lambda: encoder(photos))[0] < 0.3 * plain
 
 
 def test_bodies_that_cannot_be_checkpointed() -> None:
@@ -333,9 +277,7 @@ def test_square() -> None:
 @torch.no_grad()
 def test_masked_patches_of_pixels(share: float) -> None:
     """Against the same photos with the patches painted in the mean colour."""
-    options = {"patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2}
-    encoder = ImageEncoder(ImageEncoderConfig(name="vit_tiny_patch16_224", options=options, size=32), 16)
-    photos = torch.randint(0, 256, (3, 3, 32, 32), dtype=torch.uint8)
+    encoder, photos = make(TINY.image), tiny_photos(3)
     states, blank, targets = encoder.masked_pixels(photos, share)
     assert not blank[:, 0].any()  # [CLS]
     assert blank.sum(dim=1).tolist() == [round(share * 16)] * 3

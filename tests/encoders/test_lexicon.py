@@ -1,23 +1,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from lexlip.encoders.chunked_logits import max_pooled_logits
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead, sparse_vector
+from tests.encoders.test_chunked_logits import B, D, P, V, inputs
 from tests.reference.pooling import naive_max_pooled_logits, naive_sparse_vector
-
-B, P, D, V = 5, 7, 6, 11
-
-
-def inputs() -> tuple[Tensor, Tensor, Tensor]:
-    """hidden [B, P, D], decoder [V, D] and a mask [B, P] with at least one position a row."""
-    generator = torch.Generator().manual_seed(0)
-    hidden = torch.randn(B, P, D, generator=generator).requires_grad_()
-    decoder = torch.randn(V, D, generator=generator).requires_grad_()
-    mask = torch.rand(B, P, generator=generator) < 0.6
-    mask[:, 2] = True
-    return hidden, decoder, mask
 
 
 def test_relu_and_log_commute_with_the_maximum() -> None:

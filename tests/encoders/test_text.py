@@ -17,6 +17,7 @@ from transformers import (
 from lexlip.config import TextEncoderConfig
 from lexlip.encoders.text import TextEncoder, load_mlm_head, load_tokenizer, read_tokenizer, word_tokenizer
 from lexlip.errors import ModelError
+from tests.encoders.some_encoders import kept_and_gradients
 from tests.tiny import CAPTIONS, TINY
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a dog ##s run ##ning cat the , .".split()
@@ -226,20 +227,7 @@ def test_checkpointed_activations(kind: str) -> None:
     encoder = random_encoder(kind, num_hidden_layers=3).train()
 
     def step() -> tuple[int, dict[str, Tensor]]:
-        """Bytes kept for the backward pass, and the gradients."""
-        kept: dict[int, int] = {}
-
-        def keep(tensor: Tensor) -> Tensor:
-            kept[tensor.data_ptr()] = tensor.nbytes
-            return tensor
-
-        encoder.zero_grad()
-        torch.manual_seed(1)  # of dropout
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            states = encoder(ids, torch.ones_like(ids).bool())
-        (states * torch.linspace(-1, 1, states.numel()).view_as(states)).sum().backward()
-        gradients = {n: p.grad.clone() for n, p in encoder.named_parameters() if p.grad is not None}
-        return sum(kept.values()), gradients
+        return kept_and_gradients(encoder, lambda: encoder(ids, torch.ones_like(ids).bool()))
 
     plain, expected = step()
     encoder.checkpoint_activations()

@@ -3,54 +3,51 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from lexlip.config import ImageEncoderConfig
+from lexlip.config import ImageEncoderConfig, ModelConfig
 from lexlip.errors import ModelError
 from lexlip.models.dense import Dense
 from lexlip.models.load import load_model
-from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_photos
+from tests.tiny import CAPTIONS, TINY, check_same_vectors, check_vectors, tiny_dense, tiny_photos, tiny_stage
 
 CONVOLUTIONAL = replace(TINY, image=ImageEncoderConfig(name="mobilenetv2_035", size=32, layers=1))
 
 
-def test_vectors_are_projections_of_cls() -> None:
-    model, photos = tiny_dense(), tiny_photos(3)
-    projection = model.image_projection
-    for row, state in enumerate(model.image_encoder(photos)[:, 0].tolist()):
-        plain = [
-            sum(w * s for w, s in zip(weights, state, strict=True)) + bias
-            for weights, bias in zip(projection.weight.tolist(), projection.bias.tolist(), strict=True)
-        ]
-        assert model.encode_image(photos)[row].toarray()[0].tolist() == pytest.approx(
-            plain, rel=1e-4, abs=1e-5
-        )
-    for text in CAPTIONS:
-        ids, mask = model.text_encoder.tokenize([text])
-        expected = model.text_projection(model.text_encoder(ids, mask)[0, 0])
-        found = model.encode_text([text]).toarray()[0]
-        np.testing.assert_allclose(found, expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+def projected(projection: nn.Module, state: Tensor) -> Tensor:
+    """One linear layer, or LightningDOT's two, written out."""
+    if isinstance(projection, nn.Linear):
+        return state @ projection.weight.t() + projection.bias
+    first, _, norm, last = projection.children()
+    assert first.out_features == 2 * last.out_features == 32
+    return last(F.layer_norm(F.gelu(first(state)), (32,), norm.weight, norm.bias))
 
 
-def test_without_cls_photos_are_the_mean_of_their_tokens() -> None:
-    model, photos = tiny_dense(CONVOLUTIONAL), tiny_photos(3)
-    assert model.image_encoder.prefix_tokens == 0
-    expected = model.image_projection(model.image_encoder(photos).mean(dim=1)).detach()
-    np.testing.assert_allclose(model.encode_image(photos).toarray(), expected.numpy(), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize(
+    ("kind", "config", "mean"),
+    [
+        ("dense", TINY, ""),
+        ("dense", CONVOLUTIONAL, "photos"),  # which have no [CLS]
+        ("dense", replace(TINY, pooling="mean"), "photos and texts"),
+        ("lightningdot", TINY, ""),
+    ],
+)
+@torch.no_grad()
+def test_vectors_are_projections_of_cls_or_of_the_mean(kind: str, config: ModelConfig, mean: str) -> None:
+    """Of texts padding does not count."""
+    model, photos = tiny_stage(kind, config), tiny_photos(3)
+    states = model.image_encoder(photos)
+    pooled = states.mean(dim=1) if "photos" in mean else states[:, 0]
+    check_vectors(model.encode_image(photos), projected(model.image_projection, pooled))
+    for text, found in zip(CAPTIONS, model.encode_text(CAPTIONS).toarray(), strict=True):
+        states = model.text_encoder(*model.text_encoder.tokenize([text]))[0]
+        pooled = states.mean(dim=0) if "texts" in mean else states[0]
+        check_vectors(found, projected(model.text_projection, pooled))
 
 
-def test_the_mean_of_all_tokens_on_request() -> None:
-    """Padding does not count."""
-    model, photos = tiny_dense(replace(TINY, pooling="mean")), tiny_photos(3)
-    expected = model.image_projection(model.image_encoder(photos).mean(dim=1)).detach()
-    np.testing.assert_allclose(model.encode_image(photos).toarray(), expected.numpy(), rtol=1e-4, atol=1e-5)
-    together = model.encode_text(CAPTIONS).toarray()
-    for text, found in zip(CAPTIONS, together, strict=True):
-        ids, mask = model.text_encoder.tokenize([text])
-        expected = model.text_projection(model.text_encoder(ids, mask)[0].mean(dim=0)).detach()
-        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
-
-
-def test_vectors_are_as_wide_as_the_text_encoder() -> None:
+def test_vectors_are_as_wide_as_the_text_encoder_and_are_no_words() -> None:
     model = tiny_dense()
     assert model.dimensions == 16
     assert model.encode_image(tiny_photos(2)).shape == (2, 16)
@@ -58,37 +55,29 @@ def test_vectors_are_as_wide_as_the_text_encoder() -> None:
     assert model.encode_text([]).shape == (0, 16)
     assert (model.encode_text(CAPTIONS).toarray() < 0).any()
     assert model.vocabulary is None
+    with pytest.raises(ModelError, match="has no words: use --query-encoder network") as caught:
+        model.encode_text(CAPTIONS, "words")
+    assert "\n" not in str(caught.value)
 
 
 def test_texts_do_not_depend_on_their_batch() -> None:
     model = tiny_dense()
     texts = [" ".join(CAPTIONS[i % 6].split()[: 1 + i % 9]) for i in range(90)]
     alone = np.concatenate([model.encode_text([text]).toarray() for text in texts])
-    np.testing.assert_allclose(model.encode_text(texts, batch=50).toarray(), alone, rtol=1e-4, atol=1e-5)
+    check_vectors(model.encode_text(texts, batch=50), alone)
 
 
+@pytest.mark.parametrize("kind", ["dense", "lightningdot"])
 @pytest.mark.parametrize("config", [TINY, CONVOLUTIONAL], ids=["ViT", "convolutional"])
-def test_a_saved_model_gives_the_same_vectors(config, tmp_path: Path) -> None:
-    model, photos = tiny_dense(config), tiny_photos(3)
+def test_a_saved_model_gives_the_same_vectors(kind: str, config: ModelConfig, tmp_path: Path) -> None:
+    model = tiny_stage(kind, config)
     model.save(tmp_path)
     assert not (tmp_path / "vocabulary.txt").exists()
-    for loaded in (Dense.from_pretrained(tmp_path), load_model(tmp_path)):
-        assert isinstance(loaded, Dense)
-        assert not loaded.training
-        assert loaded.identity == model.identity
-        assert loaded.config == replace(config, kind="dense")
-        assert (loaded.encode_image(photos) != model.encode_image(photos)).nnz == 0
-        assert (loaded.encode_text(CAPTIONS) != model.encode_text(CAPTIONS)).nnz == 0
-
-
-def test_it_has_no_words_to_query_with() -> None:
-    with pytest.raises(ModelError, match="has no words: use --query-encoder network") as caught:
-        tiny_dense().encode_text(CAPTIONS, "words")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_dense_model_without_weights_is_damaged(tmp_path: Path) -> None:
-    tiny_dense().save(tmp_path)
+    loaded = load_model(tmp_path)
+    assert isinstance(loaded, Dense)
+    assert loaded.metric == {"dense": "cosine", "lightningdot": "dot"}[kind]
+    for again in (loaded, type(model).from_pretrained(tmp_path)):
+        check_same_vectors(again, model)
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"is damaged: .*No such file"):
         load_model(tmp_path)

@@ -17,9 +17,8 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from lexlip.models.model_checksums import check_model, write_checksums
 from lexlip.models.model_folder import HONEST_END
-from lexlip.sparse.balance import FILE as BALANCE
-from lexlip.sparse.keywords import FILE as KEYWORDS
-from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_photos
+from lexlip.sparse.likely import LikelyWords
+from tests.tiny import CAPTIONS, TINY, check_vectors, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 
 
 @pytest.mark.parametrize("options", [{}, {"img_size": 32}], ids=["", "img_size in its options"])
@@ -86,13 +85,11 @@ def test_what_is_no_picture(model: LexLIP, photos: Any, got: str) -> None:
 
 def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(model: LexLIP) -> None:
     texts = [" ".join(CAPTIONS[i % 6].split()[: 1 + i % 9]) for i in range(150)]  # more than one length group
-    together = model.encode_text(texts).toarray()
     alone = np.concatenate([model.encode_text([text]).toarray() for text in texts])
-    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(model.encode_text(texts, batch=7).toarray(), alone, rtol=1e-4, atol=1e-5)
+    check_vectors(model.encode_text(texts), alone)
+    check_vectors(model.encode_text(texts, batch=7), alone)
     order = np.random.default_rng(0).permutation(len(texts))
-    shuffled = model.encode_text([texts[i] for i in order]).toarray()
-    np.testing.assert_allclose(shuffled, alone[order], rtol=1e-4, atol=1e-5)
+    check_vectors(model.encode_text([texts[i] for i in order]), alone[order])
 
 
 def test_a_mirroring_model_has_the_mean_of_both_views(tmp_path: Path) -> None:
@@ -113,38 +110,32 @@ def test_a_mirroring_model_has_the_mean_of_both_views(tmp_path: Path) -> None:
     assert model.config.image.mirror
 
 
-def test_banks_are_saved_with_a_model(tmp_path: Path) -> None:
-    model = tiny_balanced()
+@pytest.mark.parametrize("part", ["balance", "keywords", "likely"])
+def test_what_belongs_to_the_weights_is_saved_with_a_model(part: str, tmp_path: Path) -> None:
+    """Weights without it leave none of the weights before."""
+    model, file = tiny_balanced(), tmp_path / f"{part}.safetensors"
+    width = len(model.vocabulary)
+    model.keywords = identity(width, dtype=np.float32, format="csr")
+    model.likely = LikelyWords(
+        *(np.ones(shape, np.float32) for shape in (width, width, (width, 2), (2, width)))
+    )
     model.save(tmp_path)
     assert check_model(tmp_path) == []
-    again = LexLIP.from_pretrained(tmp_path).balance
+    again = LexLIP.from_pretrained(tmp_path)
     assert model.balance is not None
-    assert again is not None
-    for ours, theirs in zip(model.balance, again, strict=True):
+    assert again.balance is not None
+    assert again.keywords is not None
+    for ours, theirs in zip(model.balance, again.balance, strict=True):
         assert (ours.queries != theirs.queries).nnz == 0
-    model.balance = None
-    model.save(tmp_path)  # weights without a bank leave none of the weights before
-    assert check_model(tmp_path) == []
-    assert LexLIP.from_pretrained(tmp_path).balance is None
-    (tmp_path / BALANCE).write_bytes(b"no bank")
-    with pytest.raises(ModelError, match=r"is damaged: balance\.safetensors"):
-        LexLIP.from_pretrained(tmp_path)
-
-
-def test_queries_of_words_are_saved_with_a_model(tmp_path: Path) -> None:
-    model = tiny_model()
-    model.keywords = identity(len(model.vocabulary), dtype=np.float32, format="csr")
+    assert (again.keywords != model.keywords).nnz == 0
+    assert (again.likely.inputs == model.likely.inputs).all()
+    setattr(model, part, None)
     model.save(tmp_path)
     assert check_model(tmp_path) == []
-    again = LexLIP.from_pretrained(tmp_path).keywords
-    assert again is not None
-    assert (again != model.keywords).nnz == 0
-    model.keywords = None
-    model.save(tmp_path)
-    assert not (tmp_path / KEYWORDS).exists()
-    assert LexLIP.from_pretrained(tmp_path).keywords is None
-    (tmp_path / KEYWORDS).write_bytes(b"no queries")
-    with pytest.raises(ModelError, match=r"is damaged: keywords\.safetensors"):
+    assert not file.exists()
+    assert getattr(LexLIP.from_pretrained(tmp_path), part) is None
+    file.write_bytes(b"damaged")
+    with pytest.raises(ModelError, match=rf"is damaged: {part}\.safetensors"):
         LexLIP.from_pretrained(tmp_path)
 
 

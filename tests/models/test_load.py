@@ -33,5 +33,3 @@ def test_models_of_an_unknown_kind(tmp_path: Path) -> None:
         with pytest.raises(ModelError) as caught:
             load_model(tmp_path)
         assert str(tmp_path) in str(caught.value)
-    with pytest.raises(ModelError, match=r"neither a folder with a config\.json nor a packaged model"):
-        load_model(tmp_path / "nothing")

@@ -7,6 +7,7 @@ import pytest
 from lexlip.errors import ModelError
 from lexlip.models import model_folder as folder
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.load import load_model
 from lexlip.models.model_folder import model_folder
 from tests.tiny import tiny_model
 from tests.training.run_folders import write_run
@@ -54,8 +55,11 @@ def test_damaged_folders(saved: Path, damage, message: str) -> None:
 
 def test_missing_models(tmp_path: Path) -> None:
     for name in (tmp_path, tmp_path / "nothing", "nothing"):
-        with pytest.raises(ModelError, match=r"neither a folder with a config\.json nor a packaged model"):
-            LexLIP.from_pretrained(name)
+        for load in (LexLIP.from_pretrained, load_model):
+            with pytest.raises(
+                ModelError, match=r"neither a folder with a config\.json nor a packaged model"
+            ):
+                load(name)
 
 
 def test_packaged_models_by_name(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from lexlip.errors import ModelError
 from lexlip.models.load import load_model, load_reranker
 from lexlip.models.one_transformer import BE, CE, Joint, OneTransformer, VLDeformer
 from lexlip.registry import MODELS
-from tests.tiny import CAPTIONS, TINY, tiny_photos, tiny_stage
+from tests.tiny import CAPTIONS, TINY, check_vectors, tiny_photos, tiny_stage
 
 CONVOLUTIONAL = replace(TINY, image=ImageEncoderConfig(name="mobilenetv2_035", size=64))
 
@@ -34,11 +34,11 @@ def test_vectors_are_means_over_the_tokens_of_one_side(kind: str, config) -> Non
     finish = np.tanh if kind == "vldeformer" else np.asarray
     for photo, found in zip(photos, model.encode_image(photos).toarray(), strict=True):
         expected = finish(transformer(model, embedded_photo(model, photo)).mean(dim=0).numpy())
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        check_vectors(found, expected)
     for text, found in zip(CAPTIONS, model.encode_text(CAPTIONS).toarray(), strict=True):
         ids, _ = model.text_encoder.tokenize([text])
         states = transformer(model, model.text_encoder.body.embeddings(ids)[0])
-        np.testing.assert_allclose(found, finish(states.mean(dim=0).numpy()), rtol=1e-4, atol=1e-5)
+        check_vectors(found, finish(states.mean(dim=0).numpy()))
 
 
 @torch.no_grad()
@@ -46,11 +46,11 @@ def test_first_tokens_on_request() -> None:
     model, photos = tiny_stage("vldeformer", replace(TINY, pooling="cls")), tiny_photos(2)
     for photo, found in zip(photos, model.encode_image(photos).toarray(), strict=True):
         expected = torch.tanh(transformer(model, embedded_photo(model, photo))[0]).numpy()
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        check_vectors(found, expected)
     ids, _ = model.text_encoder.tokenize(CAPTIONS[:1])
     expected = torch.tanh(transformer(model, model.text_encoder.body.embeddings(ids)[0])[0]).numpy()
     found = model.encode_text(CAPTIONS[:1]).toarray()[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    check_vectors(found, expected)
 
 
 @pytest.mark.parametrize("kind", ["ce", "joint"])
@@ -80,7 +80,7 @@ def test_pairs_do_not_depend_on_what_is_scored_with_them() -> None:
     pairs = np.stack(np.divmod(np.arange(120), 4), axis=1)
     together = model.score_pairs(embedded, texts, pairs)
     alone = [model.score_pairs(embedded, [texts[t]], np.array([[0, b]]))[0] for t, b in pairs]
-    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+    check_vectors(together, alone)
 
 
 def test_where_a_patch_lies_is_told(tmp_path: Path) -> None:
@@ -147,11 +147,11 @@ def test_framed_photos() -> None:
     model, photos = tiny_stage("joint", replace(CONVOLUTIONAL, framed_photos=True)), tiny_photos(2, 64)
     for photo, found in zip(photos, model.encode_image(photos).toarray(), strict=True):
         expected = transformer(model, torch.cat(framed_photo(model, photo))).mean(dim=0).numpy()
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        check_vectors(found, expected)
     first = tiny_stage("joint", replace(CONVOLUTIONAL, framed_photos=True, pooling="cls"))
     found = first.encode_image(photos[:1]).toarray()[0]
     expected = transformer(first, torch.cat(framed_photo(first, photos[0])))[0].numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    check_vectors(found, expected)
 
     ids, _ = model.text_encoder.tokenize(CAPTIONS[:1])
     words = model.text_encoder.body.embeddings(ids)[0]

@@ -1,4 +1,6 @@
-"""Vectors for the tests of objectives."""
+"""Vectors for the tests of objectives, and how a loss is compared with a plain one."""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -15,3 +17,11 @@ OWNERS = {
 def vectors(rows: int, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(rows, V, generator=generator).requires_grad_()
+
+
+def check(loss: Tensor, plain: Tensor, inputs: Sequence[Tensor], shares: Sequence[Tensor] = ()) -> None:
+    """The loss and its gradient are those of the plain one; so are those of its shares together."""
+    for found in (loss, sum(shares)) if shares else (loss,):
+        torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-6)
+        ours, theirs = (torch.autograd.grad(value, inputs, retain_graph=True) for value in (found, plain))
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from lexlip.config import PRESETS, ObjectiveConfig
-from lexlip.training.batches import Batch
+from lexlip.training.batches import NOT_MASKED, Batch
 from lexlip.training.distributed import Processes
-from lexlip.training.masking import NOT_MASKED
 from lexlip.training.method import Method, Tensors
 from lexlip.training.step import Totals, caption_loss, whole_batch_loss
 from tests.reference.losses import (
@@ -108,9 +107,7 @@ def expected_parts(method: Method, batch: Batch, raw: Tensors, keys: Tensors | N
         weight = torch.nn.functional.softplus(method.model.bag_of_words.weight)
         texts_of = [set(words_in(method, ids)) for ids in batch.captions.ids]
         for held in texts_of:
-            bags.append(
-                torch.stack([weight[v] if word in held else 0 * weight[v] for v, word in enumerate(words)])
-            )
+            bags.append(torch.stack([weight[v] * (word in held) for v, word in enumerate(words)]))
         for row in range(len(photos)):
             mine = [held for held, owner in zip(texts_of, owners, strict=True) if owner == row]
             counts.append([sum(word in held for held in mine) for word in words])

@@ -1,7 +1,7 @@
 """The objectives as loops over single numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -11,67 +11,34 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum() / (a.square().sum().sqrt() * b.square().sum().sqrt())
 
 
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum()
+
+
 def naive_contrastive(
     images: Tensor,
     texts: Tensor,
     image_of_text: Sequence[int],
     temperature: float,
     same_image_negatives: bool = False,
+    score: Callable[[Tensor, Tensor], Tensor] = cosine,
+    composed: tuple[Sequence[Tensor], Sequence[Tensor]] = ((), ()),
 ) -> Tensor:
-    """Eq. 15-16: -log P of each pair, both ways; the other captions of its image are left out, or not."""
+    """Eq. 15-16: -log P of each pair, both ways; the other captions of its image are left out, or not.
+
+    VLDeformer, Eq. 1-3, has the batch's composed images and texts in all denominators.
+    """
     losses = []
     for t, i in enumerate(image_of_text):
-        score = (cosine(images[i], texts[t]) / temperature).exp()
-        all_images = sum((cosine(image, texts[t]) / temperature).exp() for image in images)
-        all_texts = sum(
-            (cosine(images[i], text) / temperature).exp()
+        others = [
+            text
             for other, text in enumerate(texts)
             if other == t or image_of_text[other] != i or same_image_negatives
-        )
-        losses += [-(score / all_images).log(), -(score / all_texts).log()]
-    return sum(losses) / len(losses)
-
-
-def naive_composed_contrastive(
-    images: Tensor,
-    texts: Tensor,
-    composed_images: Tensor,
-    composed_texts: Tensor,
-    image_of_text: Sequence[int],
-    temperature: float,
-) -> Tensor:
-    """VLDeformer, Eq. 1-3: as Eq. 15-16 with the batch's composed negatives in all denominators."""
-    losses = []
-    for t, i in enumerate(image_of_text):
-        score = (cosine(images[i], texts[t]) / temperature).exp()
-        all_images = sum((cosine(image, texts[t]) / temperature).exp() for image in images)
-        for composed in composed_images:
-            all_images = all_images + (cosine(composed, texts[t]) / temperature).exp()
-        all_texts = sum(
-            (cosine(images[i], text) / temperature).exp()
-            for other, text in enumerate(texts)
-            if other == t or image_of_text[other] != i
-        )
-        for composed in composed_texts:
-            all_texts = all_texts + (cosine(images[i], composed) / temperature).exp()
-        losses += [-(score / all_images).log(), -(score / all_texts).log()]
-    return sum(losses) / len(losses)
-
-
-def naive_dot_contrastive(
-    images: Tensor, texts: Tensor, image_of_text: Sequence[int], temperature: float
-) -> Tensor:
-    """LightningDOT's CMR: as Eq. 15-16 with dot products."""
-    losses = []
-    for t, i in enumerate(image_of_text):
-        score = ((images[i] * texts[t]).sum() / temperature).exp()
-        all_images = sum(((image * texts[t]).sum() / temperature).exp() for image in images)
-        all_texts = sum(
-            ((images[i] * text).sum() / temperature).exp()
-            for other, text in enumerate(texts)
-            if other == t or image_of_text[other] != i
-        )
-        losses += [-(score / all_images).log(), -(score / all_texts).log()]
+        ]
+        pair = (score(images[i], texts[t]) / temperature).exp()
+        all_images = sum((score(image, texts[t]) / temperature).exp() for image in [*images, *composed[0]])
+        all_texts = sum((score(images[i], text) / temperature).exp() for text in [*others, *composed[1]])
+        losses += [-(pair / all_images).log(), -(pair / all_texts).log()]
     return sum(losses) / len(losses)
 
 

@@ -1,7 +1,11 @@
-"""Configs of runs that take a second."""
+"""Configs of runs that take a second, and photos for them."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
 from tests.tiny import TINY
@@ -37,3 +41,15 @@ STEPS = 12
 
 def with_data(config: Config, **changes: Any) -> Config:
     return replace(config, data=replace(config.data, **changes))
+
+
+def write_captioned(folder: Path, captions: Sequence[str | None], broken: Collection[int] = ()) -> Path:
+    """Photos 0.jpg, 1.jpg ... with these captions, None for none; some cannot be read."""
+    folder.mkdir(exist_ok=True)
+    for number, caption in enumerate(captions):
+        Image.new("RGB", (40, 30), (30 * number, 0, 0)).save(folder / f"{number}.jpg")
+        if caption is not None:
+            (folder / f"{number}.txt").write_text(caption + "\n")
+    for number in broken:
+        (folder / f"{number}.jpg").write_bytes(b"no photo")
+    return folder

@@ -2,13 +2,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from lexlip.config import Config, ObjectiveConfig
 from lexlip.training.augmentation import Key, Sample
-from lexlip.training.batches import Batch, MaskedTokens
-from lexlip.training.masking import NOT_MASKED, Masking, mask_words
+from lexlip.training.batches import NOT_MASKED, Batch, MaskedTokens, Masking, mask_words
 from tests.tiny import CAPTIONS, TINY, tiny_collate, tiny_photos, tiny_stage
 from tests.training.augmented import AUGMENTED, TOKENIZER, VOCABULARY, captions_of, collate_of
 
@@ -31,6 +29,18 @@ def collate(samples: list[Sample | str], config: Config = AUGMENTED) -> Batch:
     return collate_of(config)(samples)
 
 
+def masked(samples: list[Sample | str], config: Config = AUGMENTED) -> MaskedTokens:
+    batch = collate(samples, config)
+    assert batch.masked is not None
+    return batch.masked
+
+
+def tensors(batch: Batch) -> list[torch.Tensor]:
+    """Everything that has a row for each caption."""
+    assert batch.masked is not None
+    return [*vars(batch.captions).values(), *vars(batch.masked).values()]
+
+
 def test_masks_are_those_of_seed_epoch_photo_and_caption() -> None:
     batch, masking = collate(SAMPLES), Masking.of(TOKENIZER, *SHARES)
     assert batch.masked is not None
@@ -38,16 +48,13 @@ def test_masks_are_those_of_seed_epoch_photo_and_caption() -> None:
     for sample in SAMPLES:
         for caption in sample.drawn:
             rng = np.random.default_rng((3, sample.key.epoch, sample.key.photo, caption))
-            ids = TOKENIZER(sample.captions[caption])["input_ids"]
-            assert batch.captions.ids[row].tolist() == ids + [0] * (batch.captions.ids.shape[1] - len(ids))
-            parts = mask_words(batch.captions.ids[row].numpy(), masking, rng)
-            for masked_ids, labels, (expected, chosen) in (
-                (batch.masked.encoder_ids, batch.masked.encoder_labels, parts[:2]),
-                (batch.masked.decoder_ids, batch.masked.decoder_labels, parts[2:]),
-            ):
-                assert masked_ids[row].tolist() == expected.tolist()
-                words = TOKENIZER.convert_ids_to_tokens(batch.captions.ids[row].tolist())
-                assert labels[row].tolist() == [
+            ids, kept = TOKENIZER(sample.captions[caption])["input_ids"], batch.captions.ids[row]
+            assert kept.tolist() == ids + [0] * (len(kept) - len(ids))
+            words = TOKENIZER.convert_ids_to_tokens(kept.tolist())
+            parts = mask_words(kept.numpy(), masking, rng)
+            for part, (expected, chosen) in {"encoder": parts[:2], "decoder": parts[2:]}.items():
+                assert getattr(batch.masked, f"{part}_ids")[row].tolist() == expected.tolist()
+                assert getattr(batch.masked, f"{part}_labels")[row].tolist() == [
                     VOCABULARY.words.index(w) if c and w in VOCABULARY.words else NOT_MASKED
                     for w, c in zip(words, chosen, strict=True)
                 ]
@@ -68,41 +75,25 @@ def test_a_mask_does_not_depend_on_the_rest_of_the_batch() -> None:
         start += texts
 
 
-def tensors(batch: Batch) -> list[torch.Tensor]:
-    """Everything that has a row for each caption."""
-    assert batch.masked is not None
-    return [*vars(batch.captions).values(), *vars(batch.masked).values()]
-
-
-def masked(samples: list[Sample | str], config: Config = AUGMENTED) -> MaskedTokens:
-    batch = collate(samples, config)
-    assert batch.masked is not None
-    return batch.masked
-
-
 def test_masks_change_with_seed_epoch_photo_and_caption() -> None:
     sample = SAMPLES[2]
     first = masked([sample]).decoder_labels
-    longer = sample._replace(captions=(sample.captions[1],) * 2)
     for other, config in (
         (sample, replace(AUGMENTED, seed=8)),
         (sample._replace(key=sample.key._replace(epoch=5)), AUGMENTED),
         (sample._replace(key=sample.key._replace(photo=6)), AUGMENTED),
     ):
         assert not torch.equal(masked([other], config).decoder_labels, first)
-    same_text_twice = masked([longer]).decoder_ids
+    same_text_twice = masked([sample._replace(captions=(sample.captions[1],) * 2)]).decoder_ids
     assert not torch.equal(same_text_twice[0], same_text_twice[1])
 
 
-def test_without_masked_objectives_captions_stay_whole() -> None:
+def test_captions_are_masked_for_losses_of_masked_words_alone() -> None:
     batch = collate(SAMPLES, replace(AUGMENTED, objective=ObjectiveConfig()))
     assert batch.masked is batch.words is batch.others is batch.composed is None
-
-
-@pytest.mark.parametrize("name", ["mlm", "image_to_text", "text_to_text"])
-def test_captions_are_masked_for_each_loss_of_masked_words(name: str) -> None:
-    objective = ObjectiveConfig(**{name: 0.5})
-    assert (masked(SAMPLES, replace(AUGMENTED, objective=objective)).decoder_labels >= 0).any()
+    for name in ("mlm", "image_to_text", "text_to_text"):
+        objective = ObjectiveConfig(**{name: 0.5})
+        assert (masked(SAMPLES, replace(AUGMENTED, objective=objective)).decoder_labels >= 0).any()
 
 
 def test_words_of_captions_and_of_photos() -> None:
@@ -112,19 +103,15 @@ def test_words_of_captions_and_of_photos() -> None:
     def named(pairs: torch.Tensor) -> list[tuple[int, str]]:
         return sorted((row, VOCABULARY.words[column]) for row, column in pairs.t().tolist())
 
-    known = [
-        [w for w in set(c.replace(",", "").split()) if w in VOCABULARY.words]
-        for c in (CAPTIONS[1], CAPTIONS[0], CAPTIONS[5], CAPTIONS[1], SAMPLES[2].captions[1])
-    ]
+    def known(caption: str) -> set[str]:
+        return set(caption.replace(",", "").split()) & set(VOCABULARY.words)
+
+    drawn = [sample.captions[n] for sample in SAMPLES for n in sample.drawn]
     assert named(batch.words.of_captions) == sorted(
-        (row, word) for row, words in enumerate(known) for word in words
+        (row, word) for row, caption in enumerate(drawn) for word in known(caption)
     )
     assert named(batch.words.of_photos) == sorted(
-        (row, word)
-        for row, sample in enumerate(SAMPLES)
-        for caption in sample.captions
-        for word in set(caption.replace(",", "").split())
-        if word in VOCABULARY.words
+        (row, word) for row, sample in enumerate(SAMPLES) for text in sample.captions for word in known(text)
     )
     assert named(batch.words.of_photos).count((2, "dog")) == 2
     assert named(batch.words.of_captions).count((4, "dogs")) == 1

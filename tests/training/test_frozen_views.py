@@ -7,18 +7,19 @@ import pytest
 import torch
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
-from lexlip.data import Scenes, open_source
+from lexlip.data import open_source
 from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ConfigError
-from lexlip.training.augmentation import AugmentedPhotos, Key
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, Key
 from lexlip.training.distributed import Processes
-from lexlip.training.frozen_views import FrozenViews, encode_views
+from lexlip.training.frozen_views import encode_views
 from lexlip.training.initialisation import make_model
 from lexlip.training.loop import pretrain
 from lexlip.training.method import Method
-from lexlip.training.optimizer import make_optimizer
+from lexlip.training.step import make_optimizer
 from tests.tiny import WITHOUT_DROPOUT
 from tests.training.augmented import photos_of
+from tests.training.small_run import write_captioned
 
 FROZEN = Config(
     name="views",
@@ -80,12 +81,7 @@ def test_every_view_is_drawn_and_captions_are_those_of_pixels(tmp_path: Path) ->
 
 
 def test_photos_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    for number in range(3):
-        Scenes(3, seed=0).image(number).save(folder / f"{number}.jpg")
-        (folder / f"{number}.txt").write_text("a red circle")
-    (folder / "1.jpg").write_bytes(b"no photo")
+    folder = write_captioned(tmp_path / "photos", ["a red circle"] * 3, broken=[1])
     config = replace(FROZEN, data=replace(FROZEN.data, train=(SourceConfig(str(folder)),)))
     _, photos, _ = encoded(config, tmp_path)
     samples = [photos[Key(0, int(photo), 32)] for photo in photos.source.captioned()]

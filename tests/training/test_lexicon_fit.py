@@ -8,10 +8,11 @@ import torch
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix
 
-from lexlip.config import Config, OptimConfig
+from lexlip.config import Config, OptimConfig, VocabularyConfig
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.models.from_dense import load_dense
+from lexlip.models.clip import Clip
+from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
@@ -19,10 +20,11 @@ from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk as sparse_topk
 from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model
-from lexlip.training.lexicon_fit import fit_words, make_lexicon, unit
-from lexlip.training.optimizer import make_optimizer
-from lexlip.training.whole_folder import save_whole
-from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_photos
+from lexlip.training.lexicon_fit import fit_words, lexlip_of, load_dense, make_lexicon, unit
+from lexlip.training.packaging import save_whole
+from lexlip.training.step import make_optimizer
+from lexlip.words.vocabulary import Vocabulary
+from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_model, tiny_photos
 from tests.tiny_clip import write_clip
 from tests.training.test_step import step
 
@@ -149,3 +151,36 @@ def test_what_cannot_be_fitted() -> None:
         make_lexicon(tiny_dense(), MANY, Scenes(15, seed=0), "words")
     with pytest.raises(ModelError, match="no word occurs 4 times"):
         make_lexicon(tiny_dense(), ["the of a"] * 1000, None, "words")
+
+
+TEXTS = [*CAPTIONS, " ".join(["two dogs"] * 20), ""]
+
+
+def words_of(dense: Clip | Dense) -> Vocabulary:
+    return Vocabulary.build(VocabularyConfig("words", 1), dense.tokenizer, CAPTIONS)
+
+
+@pytest.mark.parametrize("kind", ["clip", "dense"])
+def test_vectors_before_words_are_those_of_the_dense_model(kind: str, tmp_path: Path) -> None:
+    if kind == "clip":
+        write_clip(tmp_path / kind)
+    else:
+        tiny_dense().save(tmp_path / kind)
+    dense = load_dense(tmp_path / kind)
+    model, photos = lexlip_of(dense, words_of(dense), "words"), tiny_photos(3)
+    states = model.pooled_image(model.image_encoder(photos))
+    projected = model.image_head.project(states).detach().numpy()
+    assert_allclose(projected, dense.encode_image(photos).toarray(), rtol=1e-4, atol=1e-5)
+    ids, mask = model.text_encoder.tokenize(TEXTS)
+    states = model.pooled_text(model.text_encoder(ids, mask), mask)
+    projected = model.text_head.project(states).detach().numpy()
+    assert_allclose(projected, dense.encode_text(TEXTS).toarray(), rtol=1e-4, atol=1e-5)
+    assert model.name == "words"
+
+
+def test_models_that_have_no_dense_vectors(tmp_path: Path) -> None:
+    tiny_model().save(tmp_path / "lexlip")
+    with pytest.raises(ModelError, match="is a lexlip model, which has words already: give a CLIP model"):
+        load_dense(tmp_path / "lexlip")
+    with pytest.raises(ModelError, match="'bm25' is a bm25 model: give a CLIP model or one of kind dense"):
+        load_dense("bm25")

@@ -1,13 +1,11 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from lexlip.config import DataConfig, OptimConfig
 from lexlip.data import Scenes, open_source
@@ -21,37 +19,26 @@ from tests.training.augmented import (
     collate_of,
     seen,
 )
+from tests.training.small_run import write_captioned
 
 COLOURS = ("red", "blue", "green")
 WORDS = ("cat", "dogs", "bike", "boat", "man", "woman")
 
 
-def test_a_run_does_not_depend_on_workers() -> None:
-    source = Scenes(11, seed=0)
-    alone = seen(AUGMENTED, source)
-    assert len(alone) == 5  # 2.5 epochs of 2 whole batches
-    config = replace(AUGMENTED, data=replace(AUGMENTED.data, workers=2))
-    assert seen(config, source) == alone
-
-
-def test_a_resumed_run_sees_the_rest() -> None:
-    source = Scenes(11, seed=0)
+def test_what_a_run_sees_depends_on_seed_and_step_alone() -> None:
+    """Neither on workers nor on where it was resumed; and torch's own generator is left alone."""
+    source, before = Scenes(11, seed=0), torch.get_rng_state()
     whole = seen(AUGMENTED, source)
+    assert len(whole) == 5  # 2.5 epochs of 2 whole batches
+    assert torch.equal(torch.get_rng_state(), before)
+    assert seen(replace(AUGMENTED, data=replace(AUGMENTED.data, workers=2)), source) == whole
     for first in range(6):
         assert seen(AUGMENTED, source, first) == whole[first:]
-
-
-def test_another_seed_sees_something_else() -> None:
-    source = Scenes(11, seed=0)
-    first, second = seen(AUGMENTED, source), seen(replace(AUGMENTED, seed=4), source)
-    assert all(a[0] != b[0] for a, b in zip(first, second, strict=True))
-
-
-def test_torch_s_own_generator_is_left_alone() -> None:
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    seen(AUGMENTED, Scenes(8, seed=0))
-    assert torch.equal(torch.get_rng_state(), before)
+    other = seen(replace(AUGMENTED, seed=4), source)
+    assert all(a[0] != b[0] for a, b in zip(whole, other, strict=True))
+    longer = seen(replace(AUGMENTED, optim=replace(AUGMENTED.optim, steps=7)), source)
+    assert len(longer) == 7
+    assert longer[:5] == whole
 
 
 def test_order_is_a_permutation_an_epoch() -> None:
@@ -82,16 +69,18 @@ def test_a_size_is_drawn_for_each_step() -> None:
     assert [[key.photo for key in batch] for batch in order] == plain  # sizes leave the order alone
 
 
+@pytest.mark.parametrize("captions", [None, np.array([5] * 23)], ids=["photos", "pairs"])
 @pytest.mark.parametrize("cuts", [[3], [1, 4], [2, 2]])
-def test_the_parts_of_the_processes_are_the_batch(cuts: list[int]) -> None:
-    photos, sizes = list(range(23)), [32, 48]
-    whole = list(Order(photos, batch=6, steps=20, first=3, seed=1, sizes=sizes))
-    bounds = [0, *cuts, 6]
+def test_the_parts_of_the_processes_are_the_batch(cuts: list[int], captions: np.ndarray | None) -> None:
+    """Of a batch of pairs, which may have fewer photos, they are the same shares."""
+    photos, sizes, bounds = list(range(23)), [32, 48], [0, *cuts, 6]
+    whole = list(Order(photos, batch=6, steps=20, first=3, seed=1, sizes=sizes, captions=captions))
     parts = [
-        list(Order(photos, 6, 20, 3, 1, sizes, lambda rows, a=first, b=last: slice(a, b)))
-        for first, last in itertools.pairwise(bounds)
+        list(Order(photos, 6, 20, 3, 1, sizes, lambda n, a=a, b=b: slice(a * n // 6, b * n // 6), captions))
+        for a, b in itertools.pairwise(bounds)
     ]
     assert [list(itertools.chain(*batches)) for batches in zip(*parts, strict=True)] == whole
+    assert any(len(keys) < 6 for keys in whole) == (captions is not None)
 
 
 def test_an_epoch_of_pairs_has_each_caption_once() -> None:
@@ -128,24 +117,8 @@ def test_a_sample_is_the_same_in_every_epoch(captions: np.ndarray | None) -> Non
     assert seen[0][0] == seen[0][1] == seen[0][2] == seen[1][0] != seen[2][0]
 
 
-def test_processes_share_the_photos_of_pairs() -> None:
-    counts = np.array([5] * 9)
-
-    def part(rank: int, rows: int) -> slice:
-        return slice(rows * rank // 2, rows * (rank + 1) // 2)
-
-    whole = list(Order(range(9), 8, 15, 0, 1, [32], captions=counts))
-    parts = [list(Order(range(9), 8, 15, 0, 1, [32], partial(part, rank), counts)) for rank in range(2)]
-    assert [first + second for first, second in zip(*parts, strict=True)] == whole
-    assert any(len(keys) < 8 for keys in whole)
-
-
 def test_batches_of_pairs(tmp_path: Path) -> None:
-    for number in range(3):
-        Image.new("RGB", (40, 30), (40 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
-        (tmp_path / f"{number}.txt").write_text(
-            "".join(f"photo {word} {COLOURS[number]}\n" for word in WORDS[:4])
-        )
+    write_captioned(tmp_path, ["\n".join(f"photo {word} {c}" for word in WORDS[:4]) for c in COLOURS])
     data = replace(AUGMENTED.data, epoch="pairs", captions_per_image=1)
     config = replace(AUGMENTED, data=data, optim=OptimConfig(epochs=2, batch=4))
     batches = batches_of(open_source(tmp_path), config)
@@ -160,13 +133,6 @@ def test_batches_of_pairs(tmp_path: Path) -> None:
         assert [caption.split()[-1] for caption in captions_of(batch)] == of
 
 
-def test_too_few_pairs(tmp_path: Path) -> None:
-    data = replace(AUGMENTED.data, epoch="pairs", captions_per_image=1)
-    config = replace(AUGMENTED, data=data, optim=OptimConfig(batch=64))
-    with pytest.raises(DataError, match="captions, fewer than a batch"):
-        batches_of(Scenes(4, seed=0), config)
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_photos_are_of_the_size_that_was_drawn(workers: int) -> None:
     data = replace(AUGMENTED.data, sizes=(16, 48), workers=workers, randaugment=(0, 0))
@@ -179,13 +145,7 @@ def test_photos_are_of_the_size_that_was_drawn(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_unreadable_photos_are_reported_and_left_out(tmp_path: Path, workers: int) -> None:
-    lines = []
-    for number in range(6):
-        Image.new("RGB", (40, 30), (40 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
-        lines.append(f"{number}.jpg\tphoto {WORDS[number]}\n")
-    (tmp_path / "captions.tsv").write_text("".join(lines))
-    source = open_source(tmp_path / "captions.tsv")
-    (tmp_path / "2.jpg").write_bytes(b"no photo")
+    source = open_source(write_captioned(tmp_path, [f"photo {word}" for word in WORDS], broken=[2]))
     config = replace(AUGMENTED, data=DataConfig(workers=workers), optim=OptimConfig(epochs=1, batch=6))
     [batch] = batches_of(source, config)
     assert len(batch.photos.pixels) == 5
@@ -196,20 +156,19 @@ def test_unreadable_photos_are_reported_and_left_out(tmp_path: Path, workers: in
 
 
 def test_photos_without_captions_are_not_trained_on(tmp_path: Path) -> None:
-    for number in range(4):
-        Image.new("RGB", (40, 30)).save(tmp_path / f"{number}.jpg")
-    for number in (1, 3):
-        (tmp_path / f"{number}.txt").write_text(f"photo {WORDS[number]}\n")
+    write_captioned(tmp_path, [None, "photo dogs", None, "photo boat"])
     config = replace(AUGMENTED, data=DataConfig(workers=0), optim=OptimConfig(epochs=1, batch=2))
     [batch] = batches_of(open_source(tmp_path), config)
     assert sorted(captions_of(batch)) == ["photo boat", "photo dogs"]
 
 
-def test_fewer_photos_than_a_batch() -> None:
-    with pytest.raises(
-        DataError, match="3 drawn scenes of seed 0 has 3 photos with captions, fewer than a batch"
-    ):
+def test_fewer_photos_or_pairs_than_a_batch() -> None:
+    few = "3 drawn scenes of seed 0 has 3 photos with captions, fewer than a batch"
+    with pytest.raises(DataError, match=few):
         batches_of(Scenes(3, seed=0), AUGMENTED)
+    data = replace(AUGMENTED.data, epoch="pairs", captions_per_image=1)
+    with pytest.raises(DataError, match="captions, fewer than a batch"):
+        batches_of(Scenes(4, seed=0), replace(AUGMENTED, data=data, optim=OptimConfig(batch=64)))
 
 
 def test_each_process_reads_its_part() -> None:
@@ -225,63 +184,40 @@ def test_each_process_reads_its_part() -> None:
         assert labels == [row[row >= 0].tolist() for row in batch.masked.decoder_labels]
 
 
-def test_steps_instead_of_epochs() -> None:
-    source = Scenes(11, seed=0)
-    config = replace(AUGMENTED, optim=replace(AUGMENTED.optim, steps=7))
-    batches = seen(config, source)
-    assert len(batches) == 7
-    assert batches[:5] == seen(AUGMENTED, source)
-
-
 @pytest.mark.parametrize(
-    ("error", "message"),
+    ("said", "kind", "message"),
     [
-        ("DataLoader timed out after 600 seconds", f"no batch came within {PATIENCE} s; go on with --resume"),
+        ("DataLoader timed out after 600 seconds", DataError, f"came within {PATIENCE} s; go on with --res"),
         (
             "DataLoader worker (pid 7) exited unexpectedly",
+            DataError,
             r"a process that decodes photos died \(.*pid 7.*\); if memory ran out, lower data.workers",
         ),
+        ("a bug", RuntimeError, "^a bug$"),
     ],
 )
-def test_a_reader_that_hangs_or_dies_is_named(error: str, message: str) -> None:
-    def loader() -> Iterator[Batch]:
-        yield collate_nothing
-        raise RuntimeError(error)
+def test_a_reader_that_hangs_or_dies_is_named(said: str, kind: type[Exception], message: str) -> None:
+    nothing = collate_of(AUGMENTED)([])
 
-    collate_nothing = collate_of(AUGMENTED)([])
+    def loader() -> Iterator[Batch]:
+        yield nothing
+        raise RuntimeError(said)
+
     batches = _watched(loader())
-    assert next(batches) is collate_nothing
-    with pytest.raises(DataError, match=message):
+    assert next(batches) is nothing
+    with pytest.raises(kind, match=message):
         next(batches)
-
-
-def test_other_errors_of_a_reader_stay_what_they_are() -> None:
-    def loader() -> Iterator[Batch]:
-        raise RuntimeError("a bug")
-        yield
-
-    with pytest.raises(RuntimeError, match="a bug"):
-        next(_watched(loader()))
 
 
 def test_photos_of_a_topic_share_a_batch() -> None:
     topics = np.repeat([0, 1, 2], [13, 9, 2])
     photos = np.arange(100, 124)
-    order = Order(
-        photos,
-        batch=8,
-        steps=6,
-        first=0,
-        seed=2,
-        sizes=[32],
-        topics=np.random.default_rng(1).permutation(topics),
-        alike=4,
-    )
-    assert order.topics is not None
+    topics = np.random.default_rng(1).permutation(topics)
+    order = Order(photos, batch=8, steps=6, first=0, seed=2, sizes=[32], topics=topics, alike=4)
     batches = [[key.photo for key in batch] for batch in order]
     for epoch in (batches[:3], batches[3:]):
         assert sorted(itertools.chain(*epoch)) == photos.tolist()
         groups = [group for batch in epoch for group in (batch[:4], batch[4:])]
-        of_one_topic = [len({int(order.topics[photo - 100]) for photo in group}) == 1 for group in groups]
+        of_one_topic = [len({int(topics[photo - 100]) for photo in group}) == 1 for group in groups]
         assert of_one_topic[:5] == [True] * 5  # 3 groups of topic 0, 2 of topic 1, then what is left over
     assert batches[:3] != batches[3:]

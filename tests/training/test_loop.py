@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
-from PIL import Image
 from safetensors.torch import load_file
 
 from lexlip.config import (
@@ -22,15 +20,24 @@ from lexlip.config import (
     OptimConfig,
     SourceConfig,
 )
-from lexlip.config_files import DEFAULT_CONFIG, from_dict, load_config, to_dict
+from lexlip.config_files import DEFAULT_CONFIG, load_config, to_dict
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
-from lexlip.training.step import Skipped, train_step
+from lexlip.training.step import SkippedStep, train_step
 from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos
 from tests.training.run_folders import metrics
-from tests.training.small_run import DENSE, PHASE_1, SMALL, STEPS, WITH_DECODERS, WITH_QUEUES, with_data
+from tests.training.small_run import (
+    DENSE,
+    PHASE_1,
+    SMALL,
+    STEPS,
+    WITH_DECODERS,
+    WITH_QUEUES,
+    with_data,
+    write_captioned,
+)
 
 KILLED = """
 import json, os, signal, sys
@@ -110,19 +117,13 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_killed_run_goes_on_bit_for_bit_with_another_process_that_reads(
-    finished: Path, killed: Path
-) -> None:
-    name = "another process reads"
-    config = replace(KILLED_RUNS[name][0], out=str(killed / name))
-    check_same(pretrain(config, resume=True), finished)
-
-
-@pytest.mark.parametrize("name", ["phase 1", "phase 2", "dense"])
-def test_decoders_keys_and_queues_survive_a_kill(name: str, killed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KILLED_RUNS)
+def test_a_killed_run_goes_on_bit_for_bit(name: str, killed: Path, finished: Path, tmp_path: Path) -> None:
+    """Also with another process that reads, and with decoders, keys and queues."""
     config, last = KILLED_RUNS[name]
     assert len([row for row in metrics(killed / name) if "val" not in row]) == last
-    finished = pretrain(replace(config, out=str(tmp_path / "finished")))
+    if name != "another process reads":
+        finished = pretrain(replace(config, out=str(tmp_path / "finished")))
     check_same(pretrain(replace(config, out=str(killed / name)), resume=True), finished)
     left_behind = load_file(finished / "last" / "left_behind.safetensors")
     if config.objective.queue:
@@ -130,13 +131,6 @@ def test_decoders_keys_and_queues_survive_a_kill(name: str, killed: Path, tmp_pa
         assert int(left_behind["text_queue.count"]) == 2 * 8 * STEPS
     if config.objective.decodes:
         assert any(name.startswith("text_decoder.") for name in left_behind)
-
-
-@pytest.mark.parametrize("changes", [PHASE_1, {"queue": 21}, {"contrastive": 0.5}])
-def test_resuming_with_other_objectives(finished: Path, changes: dict[str, float]) -> None:
-    config = replace(SMALL, out=str(finished), objective=replace(SMALL.objective, **changes))
-    with pytest.raises(ConfigError, match=r"config\.yaml differs from this config"):
-        pretrain(config, resume=True)
 
 
 LEARNING = Config(
@@ -147,9 +141,7 @@ LEARNING = Config(
     data=DataConfig((SourceConfig("scenes:640:0"),), (SourceConfig("scenes:100:9"),), 2, workers=0),
     model=replace(
         TINY,
-        image=replace(
-            TINY.image, options={"patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 2}, size=48
-        ),
+        image=replace(TINY.image, options={**TINY.image.options, "embed_dim": 64, "depth": 2}, size=48),
         text=replace(TINY.text, options={**TINY.text.options, "hidden_size": 64, "intermediate_size": 128}),
     ),
     objective=ObjectiveConfig(anchor_contrastive=0.5, anchor_words=0.5),
@@ -193,75 +185,50 @@ def test_compiled_encoders_learn_the_same(tmp_path: Path) -> None:
     assert LexLIP.from_pretrained(compiled / "best").encode_text(["a red circle"]).nnz > 0
 
 
+LOGGED = "contrastive flops_image flops_text anchor_contrastive anchor_words loss terms_image terms_text"
+MEASURED = "images captions t2i i2t terms_image terms_text terms_kept words@10 words@10_chance words@10_human"
+
+
 def test_what_a_run_leaves(finished: Path) -> None:
-    assert from_dict(Config, yaml.safe_load((finished / "config.yaml").read_text())) == replace(
-        SMALL, out=str(finished)
-    )
+    assert load_config(finished / "config.yaml") == replace(SMALL, out=str(finished))
     rows = metrics(finished)
-    steps = [row["step"] for row in rows if "val" not in row]
-    assert steps == list(range(1, STEPS + 1))
-    assert [row["step"] for row in rows if "val" in row] == [5, 10, 12]
-    logged = {
-        "contrastive",
-        "flops_image",
-        "flops_text",
-        "anchor_contrastive",
-        "anchor_words",
-        "loss",
-        "terms_image",
-        "terms_text",
-    }
-    assert all(set(row) == {"step", "lr", "grad", *logged} for row in rows if "val" not in row)
-    assert all(math.isfinite(value) for row in rows if "val" not in row for value in row.values())
-    assert set(rows[-1]["val"]) == {
-        "images",
-        "captions",
-        "t2i",
-        "i2t",
-        "terms_image",
-        "terms_text",
-        "terms_kept",
-        "words@10",
-        "words@10_chance",
-        "words@10_human",
-        "short_queries",
-        "mean_recall",
-    }
+    steps, validations = ([row for row in rows if ("val" in row) == has] for has in (False, True))
+    assert [row["step"] for row in steps] == list(range(1, STEPS + 1))
+    assert [row["step"] for row in validations] == [5, 10, 12]
+    assert all(set(row) == {"step", "lr", "grad", *LOGGED.split()} for row in steps)
+    assert all(math.isfinite(value) for row in steps for value in row.values())
+    assert set(rows[-1]["val"]) == {*MEASURED.split(), "short_queries", "mean_recall"}
     best = max(
-        (row for row in rows if "val" in row),
-        key=lambda row: sum([*row["val"]["t2i"].values(), *row["val"]["i2t"].values()]),
+        validations, key=lambda row: sum(v for way in ("t2i", "i2t") for v in row["val"][way].values())
     )
     assert (finished / "best").resolve().name == f"step-{best['step']:08d}"
     assert (finished / "last").resolve().name == f"step-{STEPS:08d}"
     assert LexLIP.from_pretrained(finished / "best").name == "small"
 
 
-def test_a_finished_run_is_left_as_it_is(finished: Path) -> None:
-    before = metrics(finished)
-    assert pretrain(replace(SMALL, out=str(finished)), resume=True) == finished
+def test_what_may_be_resumed(finished: Path, tmp_path: Path) -> None:
+    """A finished run, which is left as it is; not one of another config, and not what is not there."""
+    before, config = metrics(finished), replace(SMALL, out=str(finished))
+    assert pretrain(config, resume=True) == finished
     assert metrics(finished) == before
     with pytest.raises(ConfigError, match="holds a run already; go on with --resume"):
-        pretrain(replace(SMALL, out=str(finished)))
-
-
-def test_resuming_what_is_not_there(tmp_path: Path) -> None:
+        pretrain(config)
+    others = [{"seed": 6}]
+    others += [
+        {"objective": replace(SMALL.objective, **c)} for c in (PHASE_1, {"queue": 21}, {"contrastive": 0.5})
+    ]
+    for changes in others:
+        with pytest.raises(ConfigError, match=r"config\.yaml differs from this config"):
+            pretrain(replace(config, **changes), resume=True)
     with pytest.raises(ConfigError, match="there is nothing to resume in"):
         pretrain(replace(SMALL, out=str(tmp_path / "run")), resume=True)
     assert not (tmp_path / "run").exists()
 
 
-def test_resuming_with_another_config(finished: Path) -> None:
-    with pytest.raises(ConfigError, match=r"config\.yaml differs from this config"):
-        pretrain(replace(SMALL, out=str(finished), seed=6), resume=True)
-
-
 def test_an_unreadable_photo_is_reported_and_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number in range(8):
-        Image.new("RGB", (40, 30), (30 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
-        (tmp_path / f"{number}.txt").write_text(f"photo of a red {'dog' if number % 2 else 'cat'}\n")
-    (tmp_path / "3.jpg").write_bytes(b"no photo")
+    write_captioned(tmp_path, ["photo of a red cat", "photo of a red dog"] * 4, broken=[3])
     config = replace(
         SMALL, out=str(tmp_path / "run"), optim=replace(SMALL.optim, epochs=1, batch=4, micro_batch=None)
     )
@@ -280,7 +247,7 @@ def test_a_gpu_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lexlip.objectives.anchor.align", lambda texts, _: texts.sum() * math.nan)
+    monkeypatch.setattr("lexlip.objectives.losses.align", lambda texts, _: texts.sum() * math.nan)
     monkeypatch.setattr("lexlip.training.loop.FAILURES", 2)
     with pytest.raises(ModelError, match="not finite in 2 steps in a row, the last of them 2; start again"):
         pretrain(replace(SMALL, out=str(tmp_path / "run"), objective=ObjectiveConfig(anchor_align=1.0)))
@@ -304,12 +271,12 @@ def test_a_step_without_a_finite_gradient_changes_nothing(
 
     def broken(*arguments: Any) -> object:
         with monkeypatch.context() as patch:
-            patch.setattr("lexlip.objectives.flops.flops", lambda mean: mean.sum() * math.nan)
+            patch.setattr("lexlip.objectives.losses.flops", lambda mean: mean.sum() * math.nan)
             return train_step(*arguments)
 
     skipped = run("skipped", broken)
     assert "step      3  skipped: its gradient is not finite" in capsys.readouterr().err
-    left_out = run("left-out", lambda *_: Skipped.NO_PHOTO)
+    left_out = run("left-out", lambda *_: SkippedStep.NO_PHOTO)
     for file in ("model", "left_behind", "optimizer"):
         found, expected = (load_file(r / "last" / f"{file}.safetensors") for r in (skipped, left_out))
         assert all(tensor.isfinite().all() for tensor in found.values())

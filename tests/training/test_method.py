@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lexlip.config import ObjectiveConfig
-from lexlip.training.batches import Batch, MaskedTokens, Tokens
-from lexlip.training.masking import NOT_MASKED
+from lexlip.training.batches import NOT_MASKED, Batch, MaskedTokens, Tokens
 from lexlip.training.method import Method, bottleneck
 from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_batch, tiny_dense, tiny_method, tiny_model
 
@@ -78,9 +77,19 @@ def test_the_losses_of_phase_1(kind: str, share: bool) -> None:
 
 
 @pytest.mark.parametrize("names", [["mlm"], ["image_to_text"], ["text_to_text"], ["mlm", "text_to_text"], []])
-def test_only_what_is_asked_for_is_computed(names: list[str]) -> None:
+def test_only_what_is_asked_for_is_computed(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The masked caption is encoded for L_t2t too, but masked words are not predicted without L_self."""
+    calls: list[int] = []
+    plain = Method.cross_entropy
+
+    def counted(self: Method, states: Tensor, labels: Tensor) -> Tensor:
+        calls.append(len(states))
+        return plain(self, states, labels)
+
+    monkeypatch.setattr(Method, "cross_entropy", counted)
     method = tiny_method(ObjectiveConfig(**dict.fromkeys(names, 1.0)))
     assert set(method(tiny_batch(method))[1]) == set(names)
+    assert sum(calls) == 7 * len(names)  # captions
     assert hasattr(method, "image_decoder") == bool({"image_to_text", "text_to_text"} & set(names))
     assert not hasattr(method, "keys")
 
@@ -161,25 +170,22 @@ def test_captions_without_a_word_left_do_no_harm(name: str) -> None:
     assert broken == []
 
 
-def test_a_shared_decoder_is_one() -> None:
+def test_a_shared_decoder_is_one_of_the_text_encoder_s_measures() -> None:
     apart, shared = (tiny_method(ObjectiveConfig(**PHASE_1, share_decoder=share)) for share in (False, True))
     assert shared.image_decoder is shared.text_decoder
     assert apart.image_decoder is not apart.text_decoder
     ours, theirs = (next(d.parameters()) for d in (apart.image_decoder, apart.text_decoder))
     assert not torch.equal(ours, theirs)
-    decoder = sum(p.numel() for p in shared.image_decoder.parameters())
+    decoder = count(shared.image_decoder.parameters())
     assert count(apart.parameters()) == count(shared.parameters()) + decoder
+    still = tiny_method(ObjectiveConfig(**PHASE_1), tiny_model(WITHOUT_DROPOUT))
+    for method, dropout in ((apart, 0.1), (still, 0.0)):
+        layer = method.text_decoder.layers.layers[0]
+        assert (layer.self_attn.embed_dim, layer.self_attn.num_heads, layer.dropout.p) == (16, 2, dropout)
 
 
 def count(parameters: Iterable[Tensor]) -> int:
     return sum(p.numel() for p in parameters)
-
-
-def test_the_decoders_are_of_the_text_encoder_s_measures() -> None:
-    method = tiny_method(ObjectiveConfig(**PHASE_1), tiny_model(WITHOUT_DROPOUT))
-    layer = method.image_decoder.layers.layers[0]
-    assert (layer.self_attn.embed_dim, layer.self_attn.num_heads, layer.dropout.p) == (16, 2, 0.0)
-    assert tiny_method(ObjectiveConfig(**PHASE_1)).text_decoder.layers.layers[0].dropout.p == 0.1
 
 
 def test_keys_start_as_the_model_and_learn_nothing_themselves() -> None:
@@ -223,19 +229,3 @@ def test_what_is_left_behind_is_not_the_model_s() -> None:
     assert dense.text_head is dense.own_head
     assert method.text_head is method.model.text_head
     assert method.model.config == TINY
-
-
-def test_a_loss_that_is_off_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The masked caption is encoded for L_t2t, but its masked words are not predicted without L_self."""
-    calls: list[int] = []
-    plain = Method.cross_entropy
-
-    def counted(self: Method, states: Tensor, labels: Tensor) -> Tensor:
-        calls.append(len(states))
-        return plain(self, states, labels)
-
-    monkeypatch.setattr(Method, "cross_entropy", counted)
-    method = tiny_method(ObjectiveConfig(text_to_text=1.0), tiny_model(WITHOUT_DROPOUT))
-    _, sums = method(tiny_batch(method))
-    assert list(sums) == ["text_to_text"]
-    assert sum(calls) == 7  # captions, by the decoder alone

@@ -43,22 +43,17 @@ def rendezvous() -> Iterator[str]:
             store.kill()
 
 
-def agent(address: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def agent(address: str, log: Path, happened: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """Start an agent of torchrun with one process."""
     torchrun = [
         *("--nnodes=2", "--nproc-per-node=1", "--max-restarts=3", "--rdzv-id=test", "--rdzv-backend=c10d"),
         *(f"--rdzv-endpoint={address}", "--local-addr=127.0.0.1"),
         "--rdzv-conf=is_host=false,join_timeout=120,keep_alive_interval=1",
     ]
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        *torchrun,
-        str(HERE / "dying_node.py"),
-        *arguments,
-    ]
-    environment = {**ENVIRONMENT, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}  # see docs/gpu.md
+    script = str(HERE / "killed_process.py")
+    command = [sys.executable, "-m", "torch.distributed.run", *torchrun, script, *arguments]
+    environment = {**ENVIRONMENT, "HAPPENED": str(happened)}
+    environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # see docs/gpu.md
     with log.open("wb") as file:
         return subprocess.Popen(command, env=environment, stdout=file, stderr=file)
 
@@ -71,7 +66,7 @@ def test_a_node_that_dies_is_replaced(rendezvous: str, tmp_path: Path, rank: int
     config.write_text(yaml.safe_dump(to_dict(replace(SMALL, device="cpu"))))
     done = two_processes("killed_process.py", "-1", str(config), f"out={tmp_path / 'finished'}")
     assert [process.returncode for process in done] == [0, 0], done[0].stderr
-    arguments = (str(rank), str(tmp_path / "happened"), str(config), f"out={run}", "--resume")
+    arguments = (tmp_path / "happened", str(rank), str(config), f"out={run}", "--resume")
     logs = [tmp_path / f"{number}.log" for number in range(3)]
     agents = [agent(rendezvous, log, *arguments) for log in logs[:2]]
     try:

@@ -12,15 +12,20 @@ from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import GRAPH, HONEST_END
 from lexlip.queries.photo_encoder import PhotoEncoder
 from lexlip.queries.text_queries import TextQueries
-from lexlip.training.bank import draw_balance
-from lexlip.training.keywords_fit import KEPT, fit_keywords
-from lexlip.training.likely_fit import encode_captioned
-from lexlip.training.packaging import package
+from lexlip.training import packaged_fits, packaging
+from lexlip.training.packaged_fits import KEPT, draw_balance, encode_captioned, fit_keywords
+from lexlip.training.packaging import check_place, package, save_whole
 from tests.models.test_image_graph import CONVOLUTIONAL
 from tests.tiny import CAPTIONS, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 from tests.training.run_folders import write_run
 
 SCENES = {"data": {"train": ["scenes:60:1", "scenes:60:7"]}}
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How well words are fitted is tested in test_packaged_fits.py."""
+    monkeypatch.setattr(packaged_fits, "STEPS", 20)
 
 
 @pytest.fixture
@@ -33,6 +38,7 @@ def run(tmp_path: Path, model_folder: Path) -> Path:
 
 
 def test_a_package_is_a_small_model_with_the_name_of_its_folder(run: Path, tmp_path: Path) -> None:
+    """Its bank is of the photos of the run, as many of each source, with the weights of int8."""
     made = package(run, tmp_path / "tiny")
     packaged, model = LexLIP.from_pretrained(tmp_path / "tiny"), LexLIP.from_pretrained(run)
     assert (packaged.name, packaged.identity) == ("tiny", made.identity)
@@ -44,42 +50,37 @@ def test_a_package_is_a_small_model_with_the_name_of_its_folder(run: Path, tmp_p
     size = sum(path.stat().st_size for path in (tmp_path / "tiny").iterdir())
     assert made.megabytes == size / 1e6
     assert made.words == len(model.vocabulary)
+    assert made.needs_torch
+    assert not (tmp_path / "tiny" / GRAPH).exists()
 
-
-@pytest.mark.parametrize("place", ["runs/mine", "runs/mine/best", "runs/mine/checkpoints/step-00000010"])
-def test_the_bank_is_of_the_photos_of_the_run(run: Path, tmp_path: Path, place: str) -> None:
-    """Drawn with the weights of int8, as many of each source."""
-    made = package(tmp_path / place, tmp_path / "tiny")
-    packaged = LexLIP.from_pretrained(tmp_path / "tiny")
     assert packaged.balance is not None
     assert packaged.likely is not None
     assert packaged.keywords is not None
     typed = TextQueries(tmp_path / "tiny").keywords
     assert typed is not None
     np.testing.assert_array_equal(typed.toarray(), packaged.keywords.toarray())
-    assert (
-        made.captions == packaged.balance.photos.queries.shape[0] == 60
-    )  # a caption of the half that is no photo
-    assert made.photos == packaged.balance.captions.queries.shape[0] == 60
+    photos, captions = packaged.balance
+    assert made.captions == photos.queries.shape[0] == 60  # a caption of the half that is no photo
+    assert made.photos == captions.queries.shape[0] == 60
     again = draw_balance(packaged, [Scenes(60, seed=1), Scenes(60, seed=7)])
-    assert abs(again.photos.queries.astype(int) - packaged.balance.photos.queries.astype(int)).max() <= 1
-    assert again.photos.typical == pytest.approx(packaged.balance.photos.typical, rel=1e-4)
+    assert abs(again.photos.queries.astype(int) - photos.queries.astype(int)).max() <= 1
+    assert again.photos.typical == pytest.approx(photos.typical, rel=1e-4)
+
+
+@pytest.mark.parametrize("place", ["best", "checkpoints/step-00000010"])
+def test_a_checkpoint_is_packaged_with_the_photos_of_its_run(run: Path, tmp_path: Path, place: str) -> None:
+    made = package(run / place, tmp_path / "tiny")
+    assert (made.captions, made.photos) == (60, 60)
 
 
 def test_photos_may_be_named(run: Path, model_folder: Path, tmp_path: Path) -> None:
     made = package(run, tmp_path / "tiny", ["scenes:40:3"])
     assert (made.captions, made.photos) == (20, 20)
+    check_queries(tmp_path / "tiny", Scenes(40, seed=3))
     bare = package(model_folder, tmp_path / "bare")
     assert (bare.captions, bare.photos) == (0, 0)
     assert LexLIP.from_pretrained(tmp_path / "bare").balance is None
     assert package(model_folder, tmp_path / "bare", ["scenes:40:3"]).captions == 20  # replaces the one before
-
-
-def test_a_bank_that_is_there_stays(tmp_path: Path) -> None:
-    model = tiny_balanced()
-    model.save(tmp_path / "balanced")
-    made = package(tmp_path / "balanced", tmp_path / "tiny")
-    assert (made.captions, made.photos) == (30, 30)
 
 
 def test_photos_are_encoded_without_torch(tmp_path: Path) -> None:
@@ -93,28 +94,23 @@ def test_photos_are_encoded_without_torch(tmp_path: Path) -> None:
     )
 
 
-def test_others_need_torch(model_folder: Path, tmp_path: Path) -> None:
-    assert package(model_folder, tmp_path / "tiny").needs_torch
-    assert not (tmp_path / "tiny" / GRAPH).exists()
-
-
-def test_an_honest_end_is_kept_with_its_bank_alone(tmp_path: Path) -> None:
+def test_a_bank_that_is_there_stays_with_its_honest_end(tmp_path: Path) -> None:
     model = tiny_balanced()
     model.honest_end = {"format": 1}
     model.save(tmp_path / "saved")
     made = package(tmp_path / "saved", tmp_path / "tiny")
+    assert (made.captions, made.photos) == (30, 30)
     assert json.loads((tmp_path / "tiny" / HONEST_END).read_text()) == {"format": 1, "model": made.identity}
     package(tmp_path / "saved", tmp_path / "tiny", ["scenes:40:3"])
     assert not (tmp_path / "tiny" / HONEST_END).exists()
 
 
-def test_queries_of_words_are_fitted_to_indexed_photos(model_folder: Path, tmp_path: Path) -> None:
-    package(model_folder, tmp_path / "tiny", ["scenes:40:3"])
-    packaged = LexLIP.from_pretrained(tmp_path / "tiny")
+def check_queries(folder: Path, source: Scenes) -> None:
+    """The queries of words are fitted to photos as an index has them."""
+    packaged = LexLIP.from_pretrained(folder)
     assert packaged.balance is not None
     assert packaged.keywords is not None
-    photos = encode_captioned(packaged, [Scenes(40, seed=3)], workers=0)
-    words = packaged.vocabulary.words
+    photos, words = encode_captioned(packaged, [source], workers=0), packaged.vocabulary.words
     documents = packaged.balance.photos.documents(photos.vectors, KEPT)
     fitted = fit_keywords(documents, photos.said, packaged.encode_text(words, "words"), words)
     np.testing.assert_allclose(packaged.keywords.toarray(), fitted.toarray(), atol=5e-3)
@@ -144,3 +140,63 @@ def test_what_cannot_be_packaged(run: Path, tmp_path: Path) -> None:
     ):
         package(gone, folder)
     assert not folder.exists()
+
+
+def test_a_model_replaces_another_and_its_card_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    check_place(folder)
+    save_whole(tiny_model(), folder)
+    (folder / "README.md").write_text("# mine\n")
+    (folder / "honest_end.json").write_text("{}")  # of the weights before
+    with pytest.raises(
+        DataError, match=r"own holds more than a model, such as honest_end\.json: give another"
+    ):
+        check_place(folder, may_replace=True)
+    (folder / "honest_end.json").unlink()
+    check_place(folder, may_replace=True)
+    other = tiny_model(seed=1)
+    save_whole(other, folder, small=True)
+    assert LexLIP.from_pretrained(folder).identity == other.identity
+    assert (folder / "README.md").read_text() == "# mine\n"
+    assert check_model(folder) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+def test_what_is_there_already(tmp_path: Path, model_folder: Path) -> None:
+    shutil.copytree(model_folder, tmp_path / "model")
+    with pytest.raises(DataError, match=r"model exists already: give another folder"):
+        check_place(tmp_path / "model")
+    (tmp_path / "empty").mkdir()
+    check_place(tmp_path / "empty", may_replace=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"file exists already: give another folder"):
+        check_place(tmp_path / "file", may_replace=True)
+    (tmp_path / "model" / "checksums.txt").write_text("no sum\n")
+    with pytest.raises(DataError, match=r"model holds more than a model, such as README\.md: give another"):
+        check_place(tmp_path / "model", may_replace=True)
+    with pytest.raises(DataError, match=r"^cannot write the model .*none/own: No such file or directory$"):
+        check_place(tmp_path / "none" / "own")
+
+
+def test_the_folder_one_is_in_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"^\. exists already"):
+        check_place(Path(), may_replace=True)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_an_interrupted_save_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    if before:
+        save_whole(tiny_model(seed=1), tmp_path / "own")
+    identity = LexLIP.from_pretrained(tmp_path / "own").identity if before else None
+
+    def fail(*folders: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(packaging, "replace_folder", fail)
+    with pytest.raises(DataError, match=r"cannot write the model .*own: No space left on device"):
+        save_whole(tiny_model(), tmp_path / "own")
+    assert [path.name for path in tmp_path.iterdir()] == ["own"] * before
+    assert not before or LexLIP.from_pretrained(tmp_path / "own").identity == identity

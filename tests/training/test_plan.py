@@ -9,12 +9,14 @@ from safetensors.torch import save_file
 from lexlip.config import Config, DataConfig, ImageEncoderConfig, OptimConfig, SourceConfig, TextEncoderConfig
 from lexlip.config_files import DEFAULT_CONFIG, load_config
 from lexlip.data import Scenes, open_sources
+from lexlip.encoders.image import ImageEncoder
 from lexlip.training.initialisation import make_model
 from lexlip.training.loading import count_steps
 from lexlip.training.loop import pretrain
-from lexlip.training.plan import plan
+from lexlip.training.method import Method
+from lexlip.training.plan import estimate_memory, plan, saved_bytes
 from tests.conftest import ROOT
-from tests.tiny import TINY
+from tests.tiny import TINY, tiny_model, tiny_photos
 from tests.training.small_run import SMALL
 
 PAPER = ImageEncoderConfig(name="beit_base_patch16_224.in22k_ft_in22k", weights="pretrained")
@@ -99,13 +101,10 @@ OF_PAPERS = sorted(
 )
 
 
-def test_the_papers_configs_are_found() -> None:
-    assert len(OF_PAPERS) == 11
-
-
 @pytest.mark.parametrize("path", OF_PAPERS, ids=lambda path: path.stem)
 def test_headers_of_the_papers_configs(path: Path) -> None:
     """The steps in the header are those of the run, from the papers' numbers of pairs."""
+    assert len(OF_PAPERS) == 11
     config = load_config(path)
     match = HEADER.search(path.read_text().replace("\n# ", " "))
     assert match is not None
@@ -123,5 +122,35 @@ def test_headers_of_the_papers_configs(path: Path) -> None:
     header = path.read_text()
     assert "The paper" in header
     assert "This project has not run it yet." in header.replace("\n# ", " ")
-    assert config.data.train
-    assert config.data.val
+
+
+def memory(config: Config, processes: int = 1) -> dict[str, float]:
+    model = tiny_model().to("meta")
+    with torch.device("meta"):
+        method = Method(model, tiny_model().vocabulary, config.objective)
+    return estimate_memory(method, config, processes)
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+def test_activations_are_counted_without_memory(layers: int) -> None:
+    """What autograd keeps of a pass is the same with weights and without."""
+
+    def kept(encoder: ImageEncoder, photos: torch.Tensor) -> int:
+        return saved_bytes(encoder, lambda: encoder(photos).sum())
+
+    config = replace(TINY.image, layers=layers)
+    real = kept(ImageEncoder(config, 16).train(), tiny_photos(4))
+    with torch.device("meta"):
+        encoder = ImageEncoder(config, 16).train()
+    photos = torch.empty(tiny_photos(4).shape, dtype=torch.uint8, device="meta")
+    assert kept(encoder, photos) == pytest.approx(real, rel=0.1)  # attention keeps other parts
+    assert real > 4 * 17 * 24 * 4  # at least one state of each token
+
+
+def test_memory_follows_the_micro_batch() -> None:
+    config = replace(SMALL, optim=replace(SMALL.optim, batch=8, micro_batch=None))
+    whole = memory(config)
+    half = memory(replace(config, optim=replace(config.optim, micro_batch=4)))
+    assert half["activations"] == pytest.approx(whole["activations"] / 2, rel=0.05)
+    assert half["weights and queues"] == whole["weights and queues"]
+    assert memory(config, processes=2)["activations"] == half["activations"]

@@ -8,8 +8,7 @@ import torch
 
 from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.training.distributed import Processes
-from lexlip.training.optimizer import make_optimizer
-from lexlip.training.step import train_step
+from lexlip.training.step import make_optimizer, train_step
 from tests.pretend_gpu import pretend_gpu
 from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_method, tiny_model, tiny_stage
 

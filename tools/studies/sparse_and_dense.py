@@ -29,13 +29,12 @@ from lexlip.measure.evaluate import measure
 from lexlip.measure.pool import encode_pool
 from lexlip.models.load import load_model
 from lexlip.search.open_engine import engine_for
-from lexlip.training.augmentation import AugmentedPhotos
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
 from lexlip.training.distributed import Processes
-from lexlip.training.frozen_views import FrozenViews, encode_views
+from lexlip.training.frozen_views import encode_views
 from lexlip.training.initialisation import make_model
-from lexlip.training.loop import train
+from lexlip.training.loop import set_up, train
 from lexlip.training.run_folder import begin_run
-from lexlip.training.setup import set_up
 
 from .import_weights import fetch
 

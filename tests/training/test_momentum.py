@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lexlip.training.method import KeyQueue, follow
+from lexlip.training.momentum import KeyQueue, follow
 
 WIDTH = 5
 

@@ -6,7 +6,7 @@ import pytest
 
 from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ConfigError
-from lexlip.training.optimizer import make_optimizer, set_learning_rate
+from lexlip.training.step import make_optimizer, set_learning_rate
 from tests.reference.losses import naive_learning_rate
 from tests.tiny import TINY, tiny_method, tiny_model
 

@@ -13,9 +13,9 @@ from lexlip.data import Scenes
 from lexlip.encoders.text import load_tokenizer
 from lexlip.errors import ConfigError
 from lexlip.models.lexlip import LexLIP
-from lexlip.training.initialisation import companions
+from lexlip.training.head_fits import companions
+from lexlip.training.initialisation import add_words
 from lexlip.training.loop import pretrain
-from lexlip.training.new_words import add_words
 from lexlip.training.plan import plan
 from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY, tiny_photos

@@ -1,0 +1,71 @@
+"""Key encoders that follow the model, and queues of their vectors (Section 3.3; MoCo, He et al., 2020)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@torch.no_grad()
+def follow(keys: nn.Module, model: nn.Module, momentum: float) -> None:
+    """Move key encoders after the model: key = m * key + (1 - m) * weight (Eq. 19)."""
+    torch._foreach_lerp_(list(keys.parameters()), list(model.parameters()), 1 - momentum)
+    for key, buffer in zip(keys.buffers(), model.buffers(), strict=True):
+        key.copy_(buffer)
+
+
+class KeyQueue(nn.Module):
+    """The last Q keys of one modality, unit vectors, first in, first out; empty at first.
+
+    Its buffers are part of a checkpoint.
+
+    Args:
+        length: Q.
+        width: V, or D for dense vectors.
+        dtype: of the keys.
+    """
+
+    keys: Tensor
+    images: Tensor
+    count: Tensor
+
+    def __init__(self, length: int, width: int, dtype: torch.dtype = torch.bfloat16) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(length, width, dtype=dtype))  # [Q, V]
+        self.register_buffer("images", torch.full((length,), -1))  # int64 [Q], the photo of each key
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))  # keys ever enqueued
+        self._enqueued: int | None = 0  # the same, known without waiting for a GPU; None after loading
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)  # type: ignore[no-untyped-call]
+        self._enqueued = None
+
+    @property
+    def enqueued(self) -> int:
+        """How many keys were ever enqueued."""
+        if self._enqueued is None:
+            self._enqueued = int(self.count)
+        return self._enqueued
+
+    @property
+    def filled(self) -> int:
+        """How many keys it holds."""
+        return min(self.enqueued, len(self.keys))
+
+    def contents(self) -> tuple[Tensor, Tensor]:
+        """Return the keys it holds, [q, V], and their photos, int64 [q], in no particular order."""
+        return self.keys[: self.filled], self.images[: self.filled]
+
+    @torch.no_grad()
+    def enqueue(self, keys: Tensor, images: Tensor) -> None:
+        """Replace the oldest keys by keys [N, V] of photos int64 [N]; of more than Q the last ones count."""
+        length, start = len(self.keys), self.enqueued
+        self.count += len(keys)
+        self._enqueued = start + len(keys)
+        kept = slice(max(0, len(keys) - length), None)
+        places = torch.arange(start, start + len(keys), device=keys.device)[kept] % length
+        self.keys[places] = F.normalize(keys[kept], dim=1).to(self.keys.dtype)
+        self.images[places] = images[kept]

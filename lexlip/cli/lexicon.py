@@ -35,7 +35,7 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.data import open_source
     from lexlip.data.caption_lines import read_caption_lines
-    from lexlip.training.packaging import check_place, save_whole
+    from lexlip.training.whole_folder import check_place, save_whole
 
     folder = Path(output)
     check_place(folder)

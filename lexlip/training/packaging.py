@@ -9,27 +9,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from anserini_bridge.storage import folder_megabytes, replace_folder
+from anserini_bridge.storage import folder_megabytes
 from lexlip.data import Source, open_source, open_sources
-from lexlip.errors import DataError, writing
+from lexlip.errors import DataError
 from lexlip.machine.device import pick_device
 from lexlip.models.compression import compress, expand
-from lexlip.models.dual_encoder import DualEncoder
-from lexlip.models.hub import CARD
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_checksums import check_model, files_of
+from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import GRAPH
 from lexlip.training.packaged_fits import KEPT, draw_balance, encode_captioned, fit_keywords, fit_likely
 from lexlip.training.run_folder import find_run, read_config
+from lexlip.training.whole_folder import check_place, save_whole
 
 
 @dataclass(frozen=True)
@@ -108,42 +104,3 @@ def _draw(model: LexLIP, sources: Sequence[Source], place: torch.device) -> None
     model.keywords = fit_keywords(documents, photos.said, model.encode_text(words, "words"), words)
     model.likely = fit_likely(*photos)
     model.honest_end = None  # it was measured with another bank
-
-
-# ---- saving into a folder of its own: as a whole, or not at all ----
-
-
-def check_place(folder: Path, may_replace: bool = False) -> None:
-    """Check that a model can be saved into a folder, before the work.
-
-    With `may_replace` it may be there already, with a saved model and nothing else in it.
-
-    Raises:
-        DataError: it cannot be made, or is there already.
-    """
-    with writing(f"the model {folder}"), tempfile.TemporaryDirectory(dir=folder.parent):
-        exists, is_folder = os.path.lexists(folder), folder.is_dir()
-        others = {path.name for path in folder.iterdir()} - files_of(folder) if is_folder else set()
-    if exists and not (may_replace and is_folder and folder.name):
-        raise DataError(f"{folder} exists already: give another folder")
-    if others:
-        raise DataError(f"{folder} holds more than a model, such as {min(others)}: give another folder")
-
-
-def save_whole(model: DualEncoder, folder: Path, small: bool = False) -> None:
-    """Save a model into a new folder, or replace a saved model, whose card stays; see `DualEncoder.save`.
-
-    Raises:
-        DataError: it cannot be written; what was there stays.
-    """
-    temporary = folder.with_name(f".{folder.name[:40]}.{os.getpid()}")
-    with writing(f"the model {folder}"):
-        try:
-            if (folder / CARD).is_file():
-                temporary.mkdir()
-                shutil.copyfile(folder / CARD, temporary / CARD)
-            model.save(temporary, small)
-            replace_folder(temporary, folder)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise

@@ -72,7 +72,6 @@ def expected_parts(method: Method, batch: Batch, raw: Tensors, keys: Tensors | N
     same = config.same_image_negatives
 
     def against_queue(documents: Tensor, captions: Tensor) -> Tensor:
-        assert keys is not None
         total = 0.0
         for queries, positives, queue in (
             (captions, [keys["image"][owner] for owner in owners], method.image_queue),

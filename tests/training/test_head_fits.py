@@ -61,7 +61,6 @@ def test_images_start_with_words_to_learn_from(fitted: LexLIP) -> None:
     raw = fitted.raw_image(tiny_photos(8))
     assert ((raw > 0).float().mean(dim=1) > 0.25).all()
     fitted.vectors(raw).sum().backward()
-    assert fitted.image_head.decoder.grad is not None
     assert (fitted.image_head.decoder.grad.norm(dim=1) > 0).float().mean() > 0.5
 
 

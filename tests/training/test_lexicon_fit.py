@@ -76,7 +76,6 @@ def test_photos_give_the_mean_of_photos() -> None:
     model, dense = make_lexicon(tiny_dense(), MANY, scenes, "words"), tiny_dense()
     photos = dense.encode_image([scenes.image(row) for row in range(20)]).toarray()
     assert_allclose(model.image_head.mean.detach().numpy(), unit(photos).mean(axis=0), atol=1e-4)
-    assert model.balance is not None
     captions = sparse_topk(model.encode_text(MANY), SENTENCE_TOPK)
     assert_allclose(model.balance.photos.queries.toarray(), quantize(captions).toarray(), atol=1)
     assert model.balance.captions.queries.shape == (20, len(model.vocabulary))

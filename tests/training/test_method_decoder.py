@@ -30,7 +30,6 @@ def test_the_gradient_goes_into_the_logits_and_not_into_the_words() -> None:
     logits, embeddings, weights = normal(T, V), normal(V, D, seed=1), normal(T, D, seed=2).detach()
     (bottleneck(logits, embeddings) * weights).sum().backward()
     assert embeddings.grad is None
-    assert logits.grad is not None
     for row in range(T):
         a, value = torch.softmax(logits[row], 0).tolist(), (embeddings @ weights[row]).tolist()
         mean = sum(share * v for share, v in zip(a, value, strict=True))
@@ -43,7 +42,6 @@ def test_a_text_without_words_has_an_empty_bottleneck() -> None:
     found = bottleneck(logits, normal(V, D))
     assert found[0].tolist() == [0.0] * D
     found.sum().backward()
-    assert logits.grad is not None
     assert logits.grad.isfinite().all()
 
 

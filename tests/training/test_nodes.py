@@ -37,7 +37,6 @@ def rendezvous() -> Iterator[str]:
     command = [sys.executable, "-c", RENDEZVOUS]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as store:
         try:
-            assert store.stdout is not None
             yield f"127.0.0.1:{int(store.stdout.readline())}"
         finally:
             store.kill()

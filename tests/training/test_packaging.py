@@ -55,9 +55,7 @@ def test_a_package_is_a_small_model_with_the_name_of_its_folder(run: Path, tmp_p
 
     assert packaged.balance is not None
     assert packaged.likely is not None
-    assert packaged.keywords is not None
     typed = TextQueries(tmp_path / "tiny").keywords
-    assert typed is not None
     np.testing.assert_array_equal(typed.toarray(), packaged.keywords.toarray())
     photos, captions = packaged.balance
     assert made.captions == photos.queries.shape[0] == 60  # a caption of the half that is no photo
@@ -108,8 +106,6 @@ def test_a_bank_that_is_there_stays_with_its_honest_end(tmp_path: Path) -> None:
 def check_queries(folder: Path, source: Scenes) -> None:
     """The queries of words are fitted to photos as an index has them."""
     packaged = LexLIP.from_pretrained(folder)
-    assert packaged.balance is not None
-    assert packaged.keywords is not None
     photos, words = encode_captioned(packaged, [source], workers=0), packaged.vocabulary.words
     documents = packaged.balance.photos.documents(photos.vectors, KEPT)
     fitted = fit_keywords(documents, photos.said, packaged.encode_text(words, "words"), words)

@@ -105,7 +105,6 @@ def test_minutes_are_photos_by_speed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
     (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     training = training_of([run])
-    assert training is not None
     assert training.steps == 35
     assert training.minutes == pytest.approx((20 * 64 / 32 + 15 * 64 / 64) / 60)
     assert training_of([run, run]) == training
@@ -114,7 +113,6 @@ def test_minutes_are_photos_by_speed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (second / "metrics.jsonl").write_text('{"step": 60, "samples_per_s": 64.0}\n')
     assert training_of(["run", "second"]) == training_of(["second"])
     both = training_of(["second"])
-    assert both is not None
     assert (both.steps, both.minutes) == (95, pytest.approx(training.minutes + 1))
 
 

@@ -266,7 +266,6 @@ def test_the_gradient_s_norm_is_clipped() -> None:
         learning = [p for p in method.parameters() if p.requires_grad]
         start = [p.detach().clone() for p in learning]
         parts = step(method, plain, tiny_batch(method), clip=clip)
-        assert parts is not None
         changes = [(p.detach() - s).flatten() for p, s in zip(learning, start, strict=True)]
         moves.append((float(parts["grad"]), float(torch.cat(changes).norm())))
     (norm, move), (same_norm, clipped) = moves
@@ -300,7 +299,6 @@ def test_nothing_masked_is_no_division_by_zero() -> None:
     objective = ObjectiveConfig(mlm=1.0)
     method, processes = tiny_method(objective), Processes("cpu")
     batch = tiny_batch(method)
-    assert batch.masked is not None
     nothing = torch.full_like(batch.captions.ids, NOT_MASKED)
     batch = replace(batch, masked=replace(batch.masked, encoder_labels=nothing))
     loss, _ = caption_loss(method, method(batch)[1], Totals.of(batch, processes))

@@ -29,14 +29,12 @@ def test_scores_are_those_of_whole_vectors_balanced_as_documents() -> None:
     scores = teacher.scores(batch, ALONE)
     photos = [source.image(row) for row in batch.photos.indices.tolist()]
     images = model.encode_image(photos)
-    assert batch.numbers is not None
     owners = batch.owners.tolist()
     captions = [
         source.items[int(batch.photos.indices[owner])].captions[number]
         for owner, number in zip(owners, batch.numbers.tolist(), strict=True)
     ]
     texts = model.encode_text(captions)
-    assert model.balance is not None
     documents = (
         model.balance.photos.documents(images).toarray(),
         model.balance.captions.documents(texts).toarray(),
@@ -54,7 +52,6 @@ def test_a_dense_model_teaches_by_its_cosines() -> None:
     teacher = Teacher.encoding(model, source)
     batch = batches_of(source, AUGMENTED)[0]
     scores = teacher.scores(batch, ALONE)
-    assert batch.numbers is not None
     image = model.encode_image(source.image(int(batch.photos.indices[0]))).toarray()[0]
     text = model.encode_text(source.items[int(batch.photos.indices[0])].captions[int(batch.numbers[0])])
     assert float(scores.to_images[0, 0]) == pytest.approx(cosine(image, text.toarray()[0]), rel=1e-4)

@@ -172,7 +172,7 @@ def two_processes(script: str, *arguments: str, ports: int = 1) -> list[subproce
     done = []
     try:
         for process in started:
-            out, errors = process.communicate(timeout=180)
+            out, errors = process.communicate(timeout=600)
             done.append(subprocess.CompletedProcess(process.args, process.returncode, out, errors))
     finally:
         for process in started:
@@ -180,11 +180,20 @@ def two_processes(script: str, *arguments: str, ports: int = 1) -> list[subproce
     return done
 
 
-def test_a_process_that_fails_ends_the_others() -> None:
-    places = ("numbers", "weights", "rows")
-    waiting, failing = two_processes("failing_process.py", *places, ports=3)
-    assert waiting.stdout == failing.stdout == "".join(f"{place} 2\n" for place in places)
-    for place in places:
+PLACES = ("numbers", "weights", "rows")
+
+
+@pytest.fixture(scope="module")
+def pair() -> list[subprocess.CompletedProcess[str]]:
+    return two_processes("paired_process.py", *PLACES, ports=4)
+
+
+def test_a_process_that_fails_ends_the_others(pair: list[subprocess.CompletedProcess[str]]) -> None:
+    waiting, failing = pair
+    ended = "".join(f"{place} 2\n" for place in PLACES)
+    assert failing.stdout == ended
+    assert waiting.stdout.startswith(ended)
+    for place in PLACES:
         assert f"{place}: this one fails\n" in failing.stderr
         assert f"{place}: {ANOTHER_ENDED}\n" in waiting.stderr
 
@@ -215,10 +224,12 @@ def test_a_process_that_is_killed(small: Path, tmp_path: Path, killed: int) -> N
     check_same(tmp_path / "run", small.parent / "finished")
 
 
-def test_sums_during_the_backward_pass_are_those_after_it() -> None:
-    first, second = two_processes("summing_process.py")
+def test_sums_during_the_backward_pass_are_those_after_it(
+    pair: list[subprocess.CompletedProcess[str]],
+) -> None:
+    first, second = pair
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    (found, buckets, refused), other = json.loads(first.stdout)
+    (found, buckets, refused), other = json.loads(first.stdout.splitlines()[-1])
     assert found == other[0]  # in both processes
     assert len(buckets) > 1
     assert "second backward pass" in refused

@@ -1,11 +1,18 @@
-"""Run in two processes: sums gradients during and after the backward pass, and prints them as JSON."""
+"""Run in two processes: one fails while the other waits for it; then both sum gradients.
+
+The arguments are the places where the first one waits; both print how each case ended. The gradients, summed
+during and after the backward pass, are printed as JSON in the last line.
+"""
 
 import json
+import os
+import sys
 
 import torch
 from torch import Tensor, nn
 
 import lexlip.training.distributed as module
+from lexlip.errors import LexLIPError
 from lexlip.training.distributed import Processes
 
 STEPS = 4
@@ -55,8 +62,32 @@ def two_backward_passes(processes: Processes) -> str:
     return ""
 
 
-def main() -> None:
+def fail(where: str) -> None:
+    try:
+        with Processes("cpu") as processes:
+            processes.wait()
+            if processes.rank == 1:
+                raise LexLIPError("this one fails")
+            if where == "numbers":
+                processes.sum([1.0])
+            elif where == "rows":
+                processes.gather(nn.Parameter(torch.ones(3)))
+            else:
+                processes.same_weights(nn.Linear(2, 2))
+    except LexLIPError as error:
+        print(f"{where}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def main(places: list[str]) -> None:
     torch.set_num_threads(1)
+    *ports, os.environ["MASTER_PORT"] = os.environ["PORTS"].split()
+    for where, port in zip(places, ports, strict=True):
+        child = os.fork()
+        if not child:
+            os.environ["MASTER_PORT"] = port
+            fail(where)
+        print(where, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     module.BUCKET_AHEAD = 4  # numbers: two parameters a bucket
     with Processes("cpu") as processes:
         found = {
@@ -72,4 +103,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -8,6 +8,7 @@ missing or fails is named with its reason, and the others go on.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
@@ -41,19 +42,13 @@ Count = dict[str, int]
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """How engines are measured.
+    """How engines are measured."""
 
-    Attributes:
-        k: hits of a query.
-        threads: of building, and of searching in batches.
-        rounds: see the module.
-        pythons: by library, the interpreter for which it is installed; the others run in this one.
-    """
-
-    k: int = 10
-    threads: int = 1
-    rounds: int = 3
+    k: int = 10  # hits of a query
+    threads: int = 1  # of building, and of searching in batches
+    rounds: int = 3  # see the module
     pythons: Mapping[str, str] = field(default_factory=dict)
+    """By library, the interpreter for which it is installed; the others run in this one."""
 
 
 class Benchmark:
@@ -78,13 +73,8 @@ class Benchmark:
         made: Mapping[str, Any],
     ) -> None:
         self.corpus, self.folder, self.specs, self.settings, self.say = corpus, folder, specs, settings, say
-        self.conditions = {
-            **made,
-            **describe(corpus),
-            **resources.describe(),
-            "seconds": SECONDS,
-            "judged": JUDGED,
-        }
+        self.conditions = {**made, **describe(corpus), **resources.describe()}
+        self.conditions |= {"seconds": SECONDS, "judged": JUDGED}
         self.libraries = {spec.library: library_class(spec.library) for spec in specs}
         self.built: dict[str, dict[str, Any]] = {}
         self.processes: dict[str, LibraryProcess] = {}
@@ -124,11 +114,8 @@ class Benchmark:
         """Return {"conditions", "engines": {name: row}, "missing", "failed": {name: reason}}."""
         rows = {spec.name: self._row(spec) for spec in self.specs if self.rounds[spec.name]}
         for library in REPRESENTED:
-            of_library = {
-                spec.name: rows[spec.name]
-                for spec in self.specs
-                if spec.library == library and spec.name in rows
-            }
+            names = [spec.name for spec in self.specs if spec.library == library and spec.name in rows]
+            of_library = {name: rows[name] for name in names}
             rows |= representative(of_library, library, f"recall@{self.settings.k}")
         return {
             "conditions": {**self.conditions, **asdict(self.settings), "versions": self.versions},
@@ -146,15 +133,11 @@ class Benchmark:
         """Note why engines cannot be measured, and go on."""
         try:
             yield
-        except LibraryMissing as error:
-            reasons, reason = self.missing, f"missing: {error}"
-        except LibraryFailed as error:
-            reasons, reason = self.failed, f"failed: {error}"
-        else:
-            return
-        for spec in specs:
-            reasons[spec.name] = reason.split(": ", 1)[1]
-            self.say(f"{spec.name} {reason}")
+        except (LibraryMissing, LibraryFailed) as error:
+            missing = isinstance(error, LibraryMissing)
+            for spec in specs:
+                (self.missing if missing else self.failed)[spec.name] = str(error)
+                self.say(f"{spec.name} {'missing' if missing else 'failed'}: {error}")
 
     def _start(self, library: str, folder: Path) -> LibraryProcess:
         return LibraryProcess(
@@ -222,11 +205,9 @@ class Benchmark:
                 truths[kind] = kind(self.corpus, min(JUDGED, self.corpus.queries.shape[0]), settings.k)
             with self._named(spec):
                 count = min(JUDGED, self.counts[spec.name]["one_by_one"]["count"])
-                answers = self.processes[spec.library].call(
-                    "answers", setting=spec.setting, k=settings.k, count=count
-                )
-                shares = [truths[kind].recall(query, found) for query, found in enumerate(answers)]
-                self.recall[spec.name] = mean(shares)
+                call = self.processes[spec.library].call
+                answers = call("answers", setting=spec.setting, k=settings.k, count=count)
+                self.recall[spec.name] = mean(map(truths[kind].recall, itertools.count(), answers))
         yield
 
     def _round(self, spec: EngineSpec) -> dict[str, Any]:
@@ -236,9 +217,8 @@ class Benchmark:
         if spec.calls == "batch":
             result |= call("all_at_once", **counts["all_at_once"], **search)
         if spec.clients:
-            result["under_load"] = call(
-                "several_clients", clients=spec.clients, **counts["one_by_one"], **search
-            )
+            several = {"clients": spec.clients, **counts["one_by_one"]}
+            result["under_load"] = call("several_clients", **several, **search)
         self.say(f"  {spec.name}: {result['qps']:,.1f} queries/s")
         return result
 

@@ -49,9 +49,8 @@ class DenseTruth:
 def share_found(best: NDArray[Any], found: NDArray[Any]) -> float:
     """Return the share of the best documents that a search found, from 0 to 1.
 
-    Args:
-        best: the k best scores, best first; documents with scores of 0 and less need not be found.
-        found: the true scores of the documents that were found, each once.
+    Given are the k best scores, best first, and the true scores of the documents that were found, each once.
+    Documents with scores of 0 and less need not be found.
     """
     wanted = best[best > 0]
     if not len(wanted):

@@ -21,18 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from lexlip.bench.latency import Seconds, percentiles
+from lexlip.bench.clocks import Seconds, percentiles
 from lexlip.machine.resources import memory_mb
 
 ROOT = Path(__file__).parents[1]
 PERCENTILES = (50, 95, 99, 99.9)
-THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
+THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "RAYON")]
 
 
 class LibraryMissing(Exception):
@@ -44,13 +38,9 @@ class LibraryFailed(Exception):
 
 
 class Worker:
-    """Runs in a `LibraryProcess`.
+    """Runs in a `LibraryProcess`: a library by name, with the folders of the corpus and of its index.
 
-    Args:
-        library: key of `benchmarks.peers.LIBRARIES`.
-        corpus: its folder.
-        folder: the index's.
-        threads: of building, and of searching in batches.
+    Methods with a `setting` apply it, then search for k hits of a query.
 
     Raises:
         LibraryMissing: the library is not installed.
@@ -161,10 +151,7 @@ def _no_collection() -> Any:
 class LibraryProcess:
     """A `Worker` in a new process; `call` runs its methods.
 
-    Args:
-        python: the interpreter; it needs numpy and scipy.
-        log: where the library's own output goes.
-        arguments: those of `Worker`.
+    The interpreter needs numpy and scipy; the library's own output goes to a log.
 
     Raises:
         LibraryMissing: the library is not installed for that Python.

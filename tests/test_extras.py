@@ -50,7 +50,7 @@ NEEDED_BY = {
     ),
     "dense": (
         *("lexlip.search.engines.faiss_index", "lexlip.search.stages.dense", "lexlip.indexing.dense"),
-        *("benchmarks.peers.dense", "lexlip.bench.tables.systems", "lexlip.bench.tables.flat_systems"),
+        *("benchmarks.peers.dense", "lexlip.bench.tables.systems"),
     ),
     "mteb": ("lexlip.measure.mteb_model", "lexlip.models.sparse_encoder"),
     "mcp": ("lexlip.mcp.agent_server",),

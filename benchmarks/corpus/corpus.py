@@ -25,13 +25,7 @@ class Sizes:
 
 
 class Corpus:
-    """The documents and queries in a folder; documents are read on demand.
-
-    Attributes:
-        queries: quantised, int32 [n, V].
-        dense: unit vectors of the documents, float32 [N, D], read from disk on demand.
-        dense_queries: float32 [n, D].
-    """
+    """The documents and queries in a folder; documents are read on demand."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,6 +37,7 @@ class Corpus:
 
     @cached_property
     def queries(self) -> csr_matrix:
+        """Quantised, int32 [n, V]."""
         return csr_matrix(load_npz(self.folder / "queries.npz"))
 
     @property
@@ -78,11 +73,13 @@ class Corpus:
 
     @property
     def dense(self) -> NDArray[np.float32]:
+        """Unit vectors of the documents, [N, D], read from disk on demand."""
         shape = self.sizes.documents, self.dimensions
         return np.memmap(self.folder / "dense", np.float32, "r", shape=shape)
 
     @property
     def dense_queries(self) -> NDArray[np.float32]:
+        """[n, D]."""
         queries: NDArray[np.float32] = np.load(self.folder / "dense_queries.npy")
         return queries
 

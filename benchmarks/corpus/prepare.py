@@ -39,17 +39,8 @@ def prepare_synthetic(
 ) -> tuple[Corpus, dict[str, Any]]:
     """Return a corpus of synthetic vectors, and what is needed to make it again.
 
-    Documents that the folder already holds are kept; queries are always written.
-
-    Args:
-        folder: where they are written.
-        shape: key of SHAPES.
-        documents: number of them.
-        topk: terms that a document keeps.
-        queries: number of them.
-        query_terms: terms that a query keeps.
-        seed: of everything that is drawn.
-        dense: with dense vectors.
+    Documents that the folder already holds are kept; queries are always written. A document keeps `topk`
+    terms and a query `query_terms`; `shape` is a key of SHAPES, and `dense` adds dense vectors.
 
     Raises:
         ConfigError: the folder holds other documents.
@@ -90,8 +81,7 @@ def prepare_encoded(
     the photos.
 
     Args:
-        folder: where documents and queries are written.
-        model: the encoder.
+        folder, model: the vectors are written to a folder, as the model encodes them.
         photos: see above.
         captions: by the name of their file; repeated ones count once.
         documents: the first so many, or with mixtures; None takes all photos and captions.

@@ -46,38 +46,22 @@ class Shape:
     real and synthetic vectors had the same statistics (`vector_statistics` prints both). The
     default extrapolates it to the 30,522 terms of BERT's whole vocabulary: it keeps the weights, and nearly
     the cosines of the best documents, and touches fewer postings.
-
-    Attributes:
-        vocabulary: V, terms.
-        terms: of a photo before top-K, mean and standard deviation.
-        query_terms: of a caption, likewise.
-        spread: standard deviation of the photos' thresholds: how much document frequencies differ.
-        query_spread: of the captions' thresholds.
-        agreement: correlation of the two.
-        directions: D, of the space of photos.
-        decay: direction k has a standard deviation in proportion to k^-decay, k = 1, 2, ….
-        topics: number of them.
-        popularity: Zipf exponent of the topics.
-        within: share of the variance inside a topic.
-        blur: correlation of the points of a photo and of its caption.
-        scale: the weight of a term is log(1 + scale · (z - threshold)).
-        candidates: the terms nearest to a topic's centre, which its photos can have.
     """
 
-    vocabulary: int = 30_522
-    terms: tuple[float, float] = (54, 18)
-    query_terms: tuple[float, float] = (57, 20)
-    spread: float = 0.5
-    query_spread: float = 0.5
-    agreement: float = 0.95
-    directions: int = 128
-    decay: float = 1.0
+    vocabulary: int = 30_522  # V, terms
+    terms: tuple[float, float] = (54, 18)  # of a photo before top-K, mean and standard deviation
+    query_terms: tuple[float, float] = (57, 20)  # of a caption, likewise
+    spread: float = 0.5  # standard deviation of the photos' thresholds: how much document frequencies differ
+    query_spread: float = 0.5  # of the captions' thresholds
+    agreement: float = 0.95  # correlation of the two
+    directions: int = 128  # D, of the space of photos
+    decay: float = 1.0  # direction k has a standard deviation in proportion to k^-decay, k = 1, 2, …
     topics: int = 256
-    popularity: float = 1.0
-    within: float = 0.2
-    blur: float = 0.9
-    scale: float = 0.8
-    candidates: int = 400
+    popularity: float = 1.0  # Zipf exponent of the topics
+    within: float = 0.2  # share of the variance inside a topic
+    blur: float = 0.9  # correlation of the points of a photo and of its caption
+    scale: float = 0.8  # the weight of a term is log(1 + scale · (z - threshold))
+    candidates: int = 400  # the terms nearest to a topic's centre, which its photos can have
 
 
 SHAPES = {
@@ -91,10 +75,6 @@ class SyntheticVectors:
 
     The same seed gives the same vectors, whatever the size of chunks; a smaller corpus is the beginning of a
     larger one.
-
-    Args:
-        shape: their statistics.
-        seed: of everything that is drawn.
 
     Raises:
         ValueError: the vocabulary is too small for so many terms.

@@ -44,19 +44,12 @@ def fit(photos: csr_matrix, captions: csr_matrix) -> Shape:
 def measure(
     photos: csr_matrix, captions: csr_matrix, kept: int = 32, terms: int = 12, k: int = 10
 ) -> dict[str, float]:
-    """Return the statistics that decide how fast an engine can be.
+    """Return the statistics that decide how fast an engine can be, by name.
 
-    Args:
-        photos: float vectors, [n, V].
-        captions: float vectors, a few hundred.
-        kept: terms that a photo keeps.
-        terms: terms that a caption keeps.
-        k: hits of a query.
-
-    Returns:
-        Numbers by name. Weights are those of unit vectors. "bound" is the score of a document with the
-        greatest weight of every query term. A block is 64 documents, sorted by their heaviest terms; its
-        bound is that of its documents. Shares are of documents, or of blocks.
+    Vectors are float, [n, V]; of captions a few hundred. A photo has `kept` terms, a caption `terms`, and a
+    query k hits. Weights are those of unit vectors. "bound" is the score of a document with the greatest
+    weight of every query term. A block is 64 documents, sorted by their heaviest terms; its bound is that of
+    its documents. Shares are of documents, or of blocks.
     """
     documents, queries = quantize(topk(photos, kept)), quantize(topk(captions, terms))
     number = documents.shape[0]
@@ -102,20 +95,25 @@ def _spread(vectors: csr_matrix) -> float:
     return float(np.polyfit(quantiles[seen], -ndtri(frequencies[seen] / vectors.shape[0]), 1)[0])
 
 
+def _places(vectors: csr_matrix, rank: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which rows have so many terms, and where in the data each of these has its rank-th heaviest."""
+    lengths = np.diff(vectors.indptr)
+    order = np.lexsort((-vectors.data, np.repeat(np.arange(vectors.shape[0]), lengths)))
+    return lengths >= rank, order[vectors.indptr[:-1][lengths >= rank] + rank - 1]
+
+
 def _ranked(vectors: csr_matrix, rank: int) -> float:
     """Return the mean over rows of their rank-th heaviest weight, which is 0 if a row has fewer."""
-    order = np.lexsort((-vectors.data, np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))))
-    long = np.diff(vectors.indptr) >= rank
-    return float(vectors.data[order[vectors.indptr[:-1][long] + rank - 1]].sum() / vectors.shape[0])
+    _, places = _places(vectors, rank)
+    return float(vectors.data[places].sum() / vectors.shape[0])
 
 
 def _by_heaviest_terms(documents: csr_matrix) -> NDArray[np.int64]:
     """Return the order of documents by their heaviest term, then by their second and third."""
     columns = np.full((3, documents.shape[0]), -1)
-    order = np.lexsort((-documents.data, np.repeat(np.arange(documents.shape[0]), np.diff(documents.indptr))))
-    for rank in range(3):
-        long = np.diff(documents.indptr) > rank
-        columns[rank, long] = documents.indices[order[documents.indptr[:-1][long] + rank]]
+    for column, rank in zip(columns, (1, 2, 3), strict=True):
+        rows, places = _places(documents, rank)
+        column[rows] = documents.indices[places]
     return np.lexsort(columns[::-1])
 
 
@@ -142,12 +140,7 @@ def main(photos_file: str, captions_file: str) -> None:
     captions = captions[np.random.default_rng(0).permutation(captions.shape[0])[:300]]
     fitted = fit(photos, captions)
     print(fitted)
-    shape = replace(
-        SHAPES["mini"],
-        vocabulary=fitted.vocabulary,
-        terms=fitted.terms,
-        query_terms=fitted.query_terms,
-    )
+    shape = replace(fitted, spread=SHAPES["mini"].spread, query_spread=SHAPES["mini"].query_spread)
     drawn = synthetic(shape, photos.shape[0], 300)
     for terms in (12, 50):
         real, made = measure(photos, captions, terms=terms), measure(*drawn, terms=terms)

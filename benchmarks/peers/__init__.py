@@ -20,21 +20,13 @@ Calls = Literal["batch", "one by one"]
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """One line of the report.
-
-    Attributes:
-        name: in the report.
-        library: key of LIBRARIES.
-        calls: how queries per second are measured: with one call for all queries, or with one per query.
-        setting: of the library at search time.
-        clients: threads that search one query after another, in a further measurement; 0 leaves it out.
-    """
+    """One line of the report."""
 
     name: str
-    library: str
-    calls: Calls
-    setting: dict[str, Any] = field(default_factory=dict)
-    clients: int = 0
+    library: str  # key of LIBRARIES
+    calls: Calls  # whether one call is timed for all queries, or one for each
+    setting: dict[str, Any] = field(default_factory=dict)  # of the library at search time
+    clients: int = 0  # threads that search one query after another, in a further measurement; 0: no such
 
 
 LIBRARIES = {
@@ -64,6 +56,12 @@ SEISMIC_KNN = ((2, 1.0), (3, 1.0), (4, 1.0), (6, 0.9), (8, 0.8))
 BMP_ALPHAS = (0.9, 0.8)
 """Shares of a block's bound that must exceed the k-th score for the search to go on."""
 
+
+def _seismic(library: str, cut: int, heap: float) -> EngineSpec:
+    setting = {"query_cut": cut, "heap_factor": heap}
+    return EngineSpec(f"{library}-cut{cut}-heap{heap}", library, "one by one", setting)
+
+
 ENGINES = {
     spec.name: spec
     for spec in [
@@ -82,16 +80,8 @@ ENGINES = {
             EngineSpec(f"faiss-ivf-sq8-nprobe{n}", "faiss-ivf-sq8", "one by one", {"nprobe": n})
             for n in (1, 4, 16, 64)
         ),
-        *(
-            EngineSpec(
-                f"{library}-cut{cut}-heap{heap}",
-                library,
-                "one by one",
-                {"query_cut": cut, "heap_factor": heap},
-            )
-            for library, settings in (("seismic", SEISMIC), ("seismic-knn", SEISMIC_KNN))
-            for cut, heap in settings
-        ),
+        *(_seismic("seismic", cut, heap) for cut, heap in SEISMIC),
+        *(_seismic("seismic-knn", cut, heap) for cut, heap in SEISMIC_KNN),
         EngineSpec("bmp", "bmp", "one by one", {"alpha": 1.0}),
         *(EngineSpec(f"bmp-alpha{alpha}", "bmp", "one by one", {"alpha": alpha}) for alpha in BMP_ALPHAS),
         EngineSpec("qdrant", "qdrant", "one by one"),
@@ -109,9 +99,7 @@ def choose(names: Sequence[str]) -> list[EngineSpec]:
     """
     chosen: set[str] = set()
     for name in names:
-        found = {spec.name for spec in ENGINES.values() if name in (spec.name, spec.library)}
-        if name in ENGINES:
-            found = {name}
+        found = {name} & {*ENGINES} or {spec.name for spec in ENGINES.values() if spec.library == name}
         if not found:
             near = get_close_matches(name, [*ENGINES, *LIBRARIES], n=1)
             hint = f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(ENGINES)}"

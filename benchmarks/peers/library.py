@@ -18,26 +18,14 @@ class Library(ABC):
     """One index of a corpus, in a process of its own.
 
     What `search_one` and `search_all` do is timed. Converting queries to what the library takes (`native`,
-    `batch`), and hits to numbers (`documents`), is not.
-
-    Args:
-        corpus: documents and queries.
-        folder: the index's own.
-        threads: of building and of searching in batches.
-
-    Attributes:
-        modules: what is imported; if that fails, the library is missing.
-        pip: what to install then.
-        dense: it searches the dense vectors.
-        builds_with_threads: building takes at most `threads`; else the library decides how many.
-        index: the index's name; libraries with the same name share it.
+    `batch`), and hits to numbers (`documents`), is not. `threads` build, and search in batches.
     """
 
-    modules: ClassVar[tuple[str, ...]]
-    pip: ClassVar[str]
-    index: ClassVar[str]
-    dense: ClassVar[bool] = False
-    builds_with_threads: ClassVar[bool] = True
+    modules: ClassVar[tuple[str, ...]]  # what is imported; if that fails, the library is missing
+    pip: ClassVar[str]  # what to install then
+    index: ClassVar[str]  # its name; libraries with the same one share it
+    dense: ClassVar[bool] = False  # searches the dense vectors
+    builds_with_threads: ClassVar[bool] = True  # with at most `threads`; else the library decides how many
 
     def __init__(self, corpus: Corpus, folder: Path, threads: int) -> None:
         self.corpus, self.folder, self.threads = corpus, folder, threads
@@ -57,7 +45,7 @@ class Library(ABC):
 
     @abstractmethod
     def native(self, number: int) -> Any:
-        """Return query `number` as the library takes it."""
+        """Return a query, by its number, as the library takes it."""
 
     @abstractmethod
     def search_one(self, query: Any, k: int) -> Any:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from scipy.sparse import vstack
@@ -29,14 +29,13 @@ class LexLIP(Library):
     def build(self, staged: Path) -> None:
         from anserini_bridge import ImpactWriter
 
-        with ImpactWriter(
-            self.folder,
-            self.corpus.words,
-            encoder="benchmark",
-            quantization=SCALE,
-            topk=None,
-            normalize=True,
-        ) as writer:
+        kind: dict[str, Any] = {
+            "encoder": "benchmark",
+            "quantization": SCALE,
+            "topk": None,
+            "normalize": True,
+        }
+        with ImpactWriter(self.folder, self.corpus.words, normalize=True, **kind) as writer:
             for start, rows in self.corpus.slices():
                 writer.add([str(number) for number in range(start, start + rows.shape[0])], rows)
 
@@ -85,18 +84,12 @@ class _Stock(Library):
     def build(self, staged: Path) -> None:
         from anserini_bridge import find_anserini, find_java
 
-        java = find_java().path / "bin" / "java"
-        command = [
-            java,
-            "-cp",
-            find_anserini(),
-            "io.anserini.index.IndexCollection",
-            "-impact",
-            "-pretokenized",
-        ]
-        command += ["-collection", "JsonVectorCollection", "-generator", "DefaultLuceneDocumentGenerator"]
-        command += ["-input", staged, "-index", self.folder, "-threads", str(self.threads), "-optimize"]
-        subprocess.run([str(part) for part in command], check=True, stdin=subprocess.DEVNULL)
+        options = "-impact -pretokenized -optimize"
+        options += " -collection JsonVectorCollection -generator DefaultLuceneDocumentGenerator"
+        command: list[str | Path] = [find_java().path / "bin" / "java", "-cp", find_anserini()]
+        command += ["io.anserini.index.IndexCollection", *options.split()]
+        command += ["-input", staged, "-index", self.folder, "-threads", str(self.threads)]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
     def weights(self, number: int) -> dict[str, int]:
         """Return a query as {term: weight}."""
@@ -113,13 +106,8 @@ class Pyserini(_Stock):
         start_like_pyserini()
         from pyserini.search.lucene import LuceneImpactSearcher
 
-        class Encoded:
-            """Takes queries that are encoded already."""
-
-            def encode(self, query: dict[str, int]) -> dict[str, int]:
-                return query
-
-        self.searcher = LuceneImpactSearcher(str(self.folder), Encoded())
+        encoded = SimpleNamespace(encode=lambda query: query)  # queries are encoded already
+        self.searcher = LuceneImpactSearcher(str(self.folder), encoded)
 
     def native(self, number: int) -> Any:
         return self.weights(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks.peers.library import Library, terms_and_weights
@@ -23,47 +24,43 @@ class Qdrant(Library):
     index = "qdrant"
     builds_with_threads = False
 
-    def build(self, staged: Path) -> None:
-        import qdrant_edge as qdrant
+    @property
+    def qdrant(self) -> ModuleType:
+        import qdrant_edge
 
-        shard = qdrant.EdgeShard.create(str(self.folder), self._config())
+        return qdrant_edge
+
+    def build(self, staged: Path) -> None:
+        shard = self.qdrant.EdgeShard.create(str(self.folder), self._config())
         for start in range(0, self.corpus.sizes.documents, POINTS):
             rows = self.corpus.rows(start, min(start + POINTS, self.corpus.sizes.documents))
             points = [
-                qdrant.Point(number, {NAME: qdrant.SparseVector(*vector)}, {})
+                self.qdrant.Point(number, {NAME: self.qdrant.SparseVector(*vector)}, {})
                 for number, vector in enumerate(terms_and_weights(rows), start)
             ]
-            shard.update(qdrant.UpdateOperation.upsert_points(points))
+            shard.update(self.qdrant.UpdateOperation.upsert_points(points))
         shard.optimize()
         shard.flush()
         shard.close()
 
     def open(self) -> None:
-        import qdrant_edge as qdrant
-
-        self.shard = qdrant.EdgeShard.load(str(self.folder), self._config())
+        self.shard = self.qdrant.EdgeShard.load(str(self.folder), self._config())
 
     def _config(self) -> Any:
-        import qdrant_edge as qdrant
-
-        return qdrant.EdgeConfig(
+        return self.qdrant.EdgeConfig(
             vectors={},
-            sparse_vectors={NAME: qdrant.EdgeSparseVectorParams(memory=qdrant.Memory.Pinned)},
-            optimizers=qdrant.EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
+            sparse_vectors={NAME: self.qdrant.EdgeSparseVectorParams(memory=self.qdrant.Memory.Pinned)},
+            optimizers=self.qdrant.EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
             max_search_threads=self.threads,
             wal_enabled=False,
         )
 
     def native(self, number: int) -> Any:
-        import qdrant_edge as qdrant
-
         (vector,) = terms_and_weights(self.corpus.queries[number])
-        return qdrant.Query.Nearest(qdrant.SparseVector(*vector), using=NAME)
+        return self.qdrant.Query.Nearest(self.qdrant.SparseVector(*vector), using=NAME)
 
     def search_one(self, query: Any, k: int) -> Any:
-        import qdrant_edge as qdrant
-
-        return self.shard.query(qdrant.QueryRequest(limit=k, query=query))
+        return self.shard.query(self.qdrant.QueryRequest(limit=k, query=query))
 
     def documents(self, hits: Any) -> list[int]:
         return [hit.id for hit in hits]

@@ -32,13 +32,7 @@ def measure_decoding(
     Seconds are those of the processor: waiting for a disk, and other programs, do not count. Every photo is
     decoded once before.
 
-    Args:
-        source: the photos.
-        data: how they are augmented.
-        image: how they become squares.
-        photos: the most to take, evenly spread over the source.
-        sizes: in pixels, one measurement each.
-        progress: show a progress bar.
+    At most so many photos are taken, evenly spread over the source, for a measurement at each size in pixels.
 
     Returns:
         {"photos", "unreadable", "crop", "flip", "randaugment", "photos_per_s_and_core": {size: …}}

@@ -24,10 +24,7 @@ def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_
     Such vectors distract less than real photos, but far more than mixtures of any two, which also take
     longer to search; docs/notes/2026-11-22-synthetic-vectors.md has the figures.
 
-    Args:
-        vectors: the real ones, [n, V], with weights >= 0.
-        number: of vectors to make.
-        seed: of everything that is drawn.
+    The real ones are [n, V], with weights >= 0; so many are made of them.
 
     Yields:
         float32 [m, V], m up to 4096.
@@ -70,9 +67,7 @@ def _neighbours(vectors: csr_matrix, sample: NDArray[np.int64]) -> NDArray[np.in
 def gaussian(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_matrix]:
     """Yield dense vectors from a normal distribution with the mean and covariance of real unit vectors.
 
-    Args:
-        vectors: the real ones, [n, D].
-        number, seed: see `recombined`.
+    The real ones are [n, D].
 
     Yields:
         float32 [m, D], m up to 4096.
@@ -100,23 +95,15 @@ class Documents:
     """Real vectors and synthetic ones after them, which are made anew for each iteration.
 
     The order of the real ones is random: it decides between equal scores, and what queries look for must not
-    come first.
-
-    Attributes:
-        ids: of the n real ones.
-        vectors: [n, V].
-        synthetic: how many more.
-        synthesise: makes so many from real ones and a seed; `recombined` or `gaussian`.
-        parents: what the synthetic ones are made from. What queries look for should not be among them: a
-            mixture of a vector is more similar to it than another photo is.
-        seed: of everything that is drawn.
+    come first. Nor should that be among the parents: a mixture of a vector is more similar to it than another
+    photo is.
     """
 
-    ids: Sequence[str]
-    vectors: csr_matrix
-    synthetic: int
-    synthesise: Callable[[csr_matrix, int, int], Iterator[csr_matrix]]
-    parents: csr_matrix
+    ids: Sequence[str]  # of the n real ones
+    vectors: csr_matrix  # [n, V]
+    synthetic: int  # how many more
+    synthesise: Callable[[csr_matrix, int, int], Iterator[csr_matrix]]  # `recombined` or `gaussian`
+    parents: csr_matrix  # what the synthetic ones are made from
     seed: int = 0
 
     def __len__(self) -> int:

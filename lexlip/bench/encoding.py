@@ -106,15 +106,8 @@ def measure_encoding(
     loaded and nothing encoded: loading does not count, starting workers does. The loops take turns, so that
     a machine that slows down slows both.
 
-    Args:
-        model: by packaged name or by folder.
-        source: the photos.
-        photos: the most to take, evenly spread over the source.
-        workers: that decode, for each loop.
-        rounds: of both loops.
-        device: see `lexlip.machine.device.pick_device`. On a GPU the index's loop computes in bf16, the plain
-            one in fp32, as each does by default.
-        progress: show a progress bar.
+    At most so many photos are taken, evenly spread over the source; so many workers decode for each loop. On
+    a GPU the index's loop computes in bf16, the plain one in fp32, as each does by default.
 
     Returns:
         {"conditions": …, "loops": {name: {"photos_per_s": {"median", "least", "most"}, "busy": median share
@@ -143,7 +136,12 @@ def measure_encoding(
         for _ in range(rounds):
             for loop, taken in times.items():
                 bar.set_description(loop)
-                taken.append(_time_in_own_process(loop, model, source, list(shapes), workers, str(place)))
+                try:
+                    taken.append(
+                        in_own_process(time_loop, loop, model, source, list(shapes), workers, str(place))
+                    )
+                except BrokenProcessPool as error:  # killed by the system
+                    raise ConfigError(f"the loop '{loop}' does not fit into memory") from error
                 bar.update(len(chosen))
     rates = {loop: [len(shapes) / seconds for seconds, _ in taken] for loop, taken in times.items()}
     width, height, size = np.median(list(shapes.values()), axis=0)
@@ -197,14 +195,6 @@ def _load(model: str, device: str = "cpu") -> DualEncoder:
     if not isinstance(encoder, DualEncoder):
         raise ModelError(f"the plain loop cannot take the {encoder.kind} model '{model}' apart")
     return encoder
-
-
-def _time_in_own_process(loop: str, *arguments: Any) -> tuple[float, float]:
-    try:
-        seconds, busy = in_own_process(time_loop, loop, *arguments)
-    except BrokenProcessPool as error:  # killed by the system
-        raise ConfigError(f"the loop '{loop}' does not fit into memory") from error
-    return seconds, busy
 
 
 def _processor_seconds() -> float:

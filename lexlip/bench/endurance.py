@@ -13,7 +13,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -23,8 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexlip.bench.holding_clients import holding
-from lexlip.bench.latency import percentiles
-from lexlip.bench.serving import PERCENTILES, memory_mb, needs_httpx, running_server
+from lexlip.bench.serving import (
+    ask_at_a_rate,
+    ask_without_pause,
+    memory_mb,
+    milliseconds,
+    needs_httpx,
+    running_server,
+)
 from lexlip.machine import resources
 from lexlip.machine.progress import ProgressBar
 
@@ -38,9 +44,7 @@ K, QUERIES = 50, 100
 HOLDING, HELD_SECONDS = 200, 60.0  # clients of each kind that hold the server up; longest connection
 CHANGE = 20.0  # seconds between changes of the photos
 IDLE_RATE, IDLE_SECONDS, CLOSED_SECONDS, OVERLOAD_SECONDS = 2.0, 20.0, 10.0, 30.0
-BAD: tuple[
-    tuple[str, str, dict[str, Any]], ...
-] = (  # calls that must be refused, as method, path, and what httpx2 takes
+BAD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("GET", "/api/search", {"params": {"q": ""}}),
     ("GET", "/api/search", {"params": {"q": "dog " * 5000}}),
     ("GET", "/api/search", {"params": {"q": "a dog", "k": 10**9}}),
@@ -56,6 +60,7 @@ BAD: tuple[
     ("POST", "/api/search", {"json": {"q": "a dog", "like": "nobody"}}),
     ("POST", "/api/search", {"content": b"no form", "headers": {"content-type": "text/plain"}}),
 )
+"""Calls that must be refused: method, path, and what httpx2 takes."""
 
 Answers = dict[str, dict[str, float]]
 """By query, the scores of all photos that are found, by id."""
@@ -64,15 +69,9 @@ Answers = dict[str, dict[str, float]]
 def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: int = 0) -> dict[str, Any]:
     """Serve drawn photos under requests good and bad, while photos come and go; then ask for too much.
 
-    The rate is half of what `clients` that are never idle get, beside others that hold the server up; then
-    four times as much for half a minute. At last the server is killed in the middle of an update, and
-    started again.
-
-    Args:
-        minutes: at half of the capacity.
-        clients: that measure the capacity.
-        model: encodes the photos.
-        seed: of the requests.
+    For so many minutes the rate is half of what `clients` that are never idle get, beside others that hold
+    the server up; then four times as much for half a minute. At last the server is killed in the middle of an
+    update, and started again.
 
     Returns:
         {"conditions", "capacity" (requests in a second), "idle", "load", "overload" (each: "p50" … "max" (ms)
@@ -181,10 +180,8 @@ class _Tally:
     wrong: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        measured = np.array(self.seconds or [np.nan])
         return {
-            **percentiles(measured, PERCENTILES, 1000),
-            "max": float(1000 * measured.max()),
+            **milliseconds(self.seconds),
             "requests": self.statuses.total(),
             "statuses": dict(self.statuses),
             "refused": self.refused / max(1, self.good),
@@ -256,26 +253,15 @@ class _Bench:
 
     async def _closed(self, seconds: float, clients: int) -> float:
         """Return how many requests in a second are answered if none waits for another client."""
-        tally, begun = _Tally(), time.perf_counter()
-
-        async def ask() -> None:
-            while (now := time.perf_counter()) < begun + seconds:
-                await self._ask(tally, now, bad=True)
-
-        await asyncio.gather(*(ask() for _ in range(clients)))
-        return tally.statuses.total() / (time.perf_counter() - begun)
+        tally = _Tally()
+        taken = await ask_without_pause(lambda _, due: self._ask(tally, due, bad=True), seconds, clients)
+        return tally.statuses.total() / taken
 
     async def _open(self, what: str, seconds: float, rate: float, bad: bool = True) -> dict[str, Any]:
         """Ask at fixed times, whether or not earlier requests are answered."""
-        tally, begun = _Tally(), time.perf_counter()
-        running: set[asyncio.Task[None]] = set()
-        for number in ProgressBar(range(round(seconds * rate)), what, unit="request"):
-            due = begun + number / rate
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            task = asyncio.create_task(self._ask(tally, due, bad))
-            running.add(task)
-            task.add_done_callback(running.discard)
-        await asyncio.gather(*running)
+        tally = _Tally()
+        numbers = ProgressBar(range(round(seconds * rate)), what, unit="request")
+        await ask_at_a_rate(lambda _, due: self._ask(tally, due, bad), numbers, rate)
         return tally.to_dict()
 
     async def _ask(self, tally: _Tally, due: float, bad: bool) -> None:
@@ -341,16 +327,9 @@ def _documents(address: str, library: _Library) -> dict[str, int]:
     """Return how many documents a restarted server has, once it has caught up, and should have."""
     import httpx2
 
+    found, until = -1, time.perf_counter() + 60
     with httpx2.Client(base_url=address, timeout=60) as client:
-        for _ in _for_seconds(60):
+        while found != library.documents and time.perf_counter() < until:
+            time.sleep(0.5)
             found = client.get("/api/status").raise_for_status().json()["documents"]
-            if found == library.documents:
-                break
     return {"documents": found, "expected": library.documents}
-
-
-def _for_seconds(seconds: float) -> Iterator[None]:
-    begun = time.perf_counter()
-    while time.perf_counter() < begun + seconds:
-        yield
-        time.sleep(0.5)

@@ -24,19 +24,12 @@ SLOW, PAUSE = 2.0, 3.0  # seconds between bytes, and between connections of a cl
 
 @dataclass
 class Held:
-    """What became of the connections of one kind.
-
-    Attributes:
-        opened: connections.
-        closed: by the server.
-        refused: there was none.
-        longest: seconds for which one of them was open.
-    """
+    """What became of the connections of one kind."""
 
     opened: int = 0
-    closed: int = 0
-    refused: int = 0
-    longest: float = 0.0
+    closed: int = 0  # by the server
+    refused: int = 0  # there was none
+    longest: float = 0.0  # seconds for which one of them was open
 
 
 @asynccontextmanager

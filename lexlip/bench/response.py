@@ -1,6 +1,7 @@
 """How long an answer takes, from a sentence to ids: one query at a time, on one thread.
 
-Each measurement runs in a process of its own that holds only what answers, so this module imports no torch.
+Tables time a stage in a process of its own that holds only what answers, so this module imports no torch.
+`lexlip bench latency` times the steps of one index in this process.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,8 +20,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from lexlip.bench.latency import Seconds, percentiles, time_queries
+from lexlip.bench.clocks import Seconds, percentiles, time_queries
 from lexlip.errors import DataError
+from lexlip.machine import resources
 from lexlip.machine.processes import in_own_process
 from lexlip.machine.resources import peak_memory_mb
 from lexlip.search.fusion import Fusion, fuse
@@ -28,7 +31,9 @@ from lexlip.search.open_index import open_index
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from lexlip.models.contract import QueryEncoder
     from lexlip.models.one_transformer import OneTransformer
+    from lexlip.search.stages.impact import ImpactStage
 
 PERCENTILES = (50, 95, 99, 99.99)
 
@@ -37,48 +42,31 @@ Rerank = Callable[[str, Sequence[str], NDArray[np.floating]], list[str]]
 
 @dataclass(frozen=True)
 class TimedIndex:
-    """An index to time.
-
-    Attributes:
-        folder: where it is.
-        photos: in it, including synthetic ones.
-        megabytes: on disk, in 10^6 bytes.
-        query_topk: words that a query keeps, if the index is one of words; None keeps all.
-    """
+    """An index to time."""
 
     folder: Path
-    photos: int
-    megabytes: float
-    query_topk: int | None = None
+    photos: int  # in it, including synthetic ones
+    megabytes: float  # on disk, in 10^6 bytes
+    query_topk: int | None = None  # words that a query keeps, if the index is one of words; None keeps all
 
 
 @dataclass(frozen=True)
 class RerankerTokens:
-    """What a reranker is timed with.
+    """What a reranker is timed with: some photos stand for all, as scoring any photo takes equally long."""
 
-    Attributes:
-        model: the reranker's folder.
-        file: some photos, float16 [n, P, D] as numpy saves them, see `OneTransformer.embed_photos`. They
-            stand for all others: scoring any photo takes equally long.
-    """
-
-    model: str
-    file: Path
+    model: str  # the reranker's folder
+    file: Path  # the photos, float16 [n, P, D] as numpy saves them, see `OneTransformer.embed_photos`
 
 
 @dataclass(frozen=True)
 class Response:
-    """What n queries took.
+    """What n queries took."""
 
-    Attributes:
-        seconds: float64 [n, 3]: encoding the query, searching, reranking.
-        peak_mb: the most memory that the process held, in 10^6 bytes.
-        scored: if the reranker scored all photos: on how many it was measured; the rest is extrapolated.
-    """
-
-    seconds: Seconds = field(repr=False, compare=False)
-    peak_mb: float
-    scored: int | None = None
+    seconds: Seconds = field(repr=False, compare=False)  # [n, 3]: encoding the query, searching, reranking
+    peak_mb: float  # the most memory that the process held, in 10^6 bytes
+    scored: int | None = (
+        None  # photos, if a reranker scored some in place of all, and the rest is extrapolated
+    )
 
     @property
     def mean(self) -> float:
@@ -103,19 +91,12 @@ class Response:
 
 @dataclass(frozen=True)
 class Timing:
-    """How answers are timed.
-
-    Attributes:
-        queries: sentences.
-        k: ids that a first stage answers with, if nothing reranks them.
-        warm_up: seconds of searching before; None: see `lexlip.bench.latency`.
-        fusion, weight: see `lexlip.search.fusion.fuse`.
-    """
+    """How answers are timed."""
 
     queries: Sequence[str]
-    k: int = 10
-    warm_up: float | None = None
-    fusion: Fusion = "none"
+    k: int = 10  # ids that a first stage answers with, if nothing reranks them
+    warm_up: float | None = None  # seconds of searching before; None: see `lexlip.bench.clocks`
+    fusion: Fusion = "none"  # see `lexlip.search.fusion.fuse`
     weight: float = 0.5
 
 
@@ -215,3 +196,89 @@ def _load(tokens: RerankerTokens) -> tuple[OneTransformer, Tensor]:
 
     torch.set_num_threads(1)
     return load_reranker(tokens.model), torch.from_numpy(np.load(tokens.file))
+
+
+# ---- `lexlip bench latency` ----
+
+STAGES = ("encode", "quantize", "search", "total")
+READ = 10_000  # documents read from an index at a time
+
+
+def measure_latency(
+    index: Path,
+    queries: Sequence[str],
+    encoders: Sequence[QueryEncoder],
+    model: str | None = None,
+    query_topk: int | None = None,
+    k: int = 10,
+) -> dict[str, Any]:
+    """Measure the milliseconds of each stage with each query encoder.
+
+    encode: tokens and the vector; quantize: the heaviest words as whole numbers; search: ids and scores of
+    the k best documents. What `lexlip search` adds, which words matched, is not included.
+
+    For `model` and `query_topk` see `lexlip.search.open_index.open_index`.
+
+    Returns:
+        {"conditions": …, "encoders": {name: {"terms": words of a query, stage: {"p50": ms, …}}}}
+    """
+    from lexlip.search.stages.impact import ImpactStage
+
+    report: dict[str, Any] = {}
+    for encoder in encoders:
+        with closing(ImpactStage(index, model, encoder, query_topk)) as stage:
+            documents = len(stage.searcher)
+            timed = time_queries(partial(_answer_in_steps, stage, k), queries)
+        terms = float(timed[:, -1].mean())
+        report[encoder] = {
+            "terms": terms,
+            **{
+                name: {**percentiles(column, (50, 95, 99), 1000), "max": float(1000 * column.max())}
+                for name, column in zip(STAGES, timed[:, :-1].T, strict=True)
+            },
+        }
+    conditions = {"documents": documents, "queries": len(queries), "k": k, "query_topk": query_topk}
+    return {"conditions": {**conditions, **resources.describe()}, "encoders": report}
+
+
+def _answer_in_steps(stage: ImpactStage, k: int, query: str) -> tuple[float, ...]:
+    """Return the seconds of each of STAGES, and how many words the query had."""
+    times = [time.perf_counter()]
+    vector = stage.encode(query)
+    times.append(time.perf_counter())
+    impacts = stage.engine.quantized(vector)
+    times.append(time.perf_counter())
+    stage.searcher.search(impacts, k)
+    times.append(time.perf_counter())
+    return (*np.diff(times), times[-1] - times[0], float(impacts.nnz))
+
+
+def grow(index: Path, folder: Path, documents: int) -> None:
+    """Write a copy of an index with so many documents to a new folder.
+
+    An added document mixes two of the index's own (see `lexlip.bench.distractors.recombined`), and
+    has as many words as these if all have the same number.
+    """
+    from scipy.sparse import csr_matrix, vstack
+
+    from anserini_bridge import ImpactSearcher, read_metadata
+    from lexlip.bench.distractors import recombined
+    from lexlip.search.engines.lucene import impact_writer
+    from lexlip.sparse.quantize import quantize, scale_of
+    from lexlip.sparse.topk import topk
+
+    metadata = read_metadata(index)
+    with ImpactSearcher(index) as searcher:
+        ids = searcher.ids()
+        parts = [searcher.vectors(ids[start : start + READ]) for start in range(0, len(ids), READ)]
+        words = searcher.vocabulary
+    vectors = csr_matrix(vstack(parts, format="csr"))
+    scheme = metadata.quantization["scheme"]
+    with impact_writer(folder, words, scheme, metadata.topk, metadata.encoder, metadata.extra) as writer:
+        writer.add(ids, vectors)
+        made = 0
+        for mixed in recombined(vectors, max(0, documents - len(ids))):
+            names = [f"synthetic/{made + row}" for row in range(mixed.shape[0])]
+            kept = topk(mixed, metadata.topk)
+            writer.add(names, quantize(kept / scale_of(scheme), scheme))
+            made += mixed.shape[0]

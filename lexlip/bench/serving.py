@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, permutations
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexlip.bench.latency import percentiles
+from lexlip.bench.clocks import percentiles
 from lexlip.errors import DataError, ModelError
 from lexlip.machine import resources
 
@@ -30,6 +30,8 @@ WORDS = 30  # that queries are made of
 START = 120.0  # seconds that a server has to start
 
 Call = Callable[["httpx2.AsyncClient", int], Awaitable["httpx2.Response"]]
+Ask = Callable[[int, float], Coroutine[Any, Any, None]]
+"""Makes a request, given its number and when it is due."""
 
 
 def measure_server(
@@ -48,14 +50,8 @@ def measure_server(
     do. "open" is requests at a fixed rate, whether or not earlier ones are answered; a latency counts from
     the moment at which the request was due.
 
-    Args:
-        index: start `lexlip serve` on it, in a process of its own.
-        url: or ask this server.
-        seconds: of each load.
-        clients: of the closed load.
-        rate: requests in a second of the open load.
-        k: hits of an answer.
-        options: further ones of `lexlip serve`.
+    `lexlip serve` is started on an index, with further options of its own; or a server at a URL is asked.
+    Each load lasts for so many seconds.
 
     Returns:
         {"conditions", "start_s", "first_ms", "memory_mb" (these three of an own server only), "searches"
@@ -76,12 +72,12 @@ def measure_server(
                 if pid is not None:
                     client.get("/api/health").raise_for_status()
                     report["start_s"] = time.perf_counter() - started
-                    report["first_ms"] = _first(client, k)
-                queries, keys = _queries(client), _keys(client, k)
+                first, search, thumbnail = _ask_first(client, k)
+                if pid is not None:
+                    report["first_ms"] = first
                 report["conditions"]["documents"] = client.get("/api/status").json()["documents"]
-            searches = _searches(queries, k)
-            report["searches"] = asyncio.run(_loads(address, searches, seconds, clients, rate))
-            report["thumbnails"] = asyncio.run(_loads(address, _thumbnails(keys), seconds, clients, rate))
+            report["searches"] = asyncio.run(_loads(address, search, seconds, clients, rate))
+            report["thumbnails"] = asyncio.run(_loads(address, thumbnail, seconds, clients, rate))
         except httpx2.HTTPError as error:
             raise DataError(f"the server at {address} does not answer: {error}") from error
         if pid is not None:
@@ -126,37 +122,24 @@ def running_server(
             process.communicate()
 
 
-def _first(client: httpx2.Client, k: int) -> float:
-    """Return the milliseconds of the first search of all."""
+def _ask_first(client: httpx2.Client, k: int) -> tuple[float, Call, Call]:
+    """Return the milliseconds of the first search of all, and calls for searches and for thumbnails."""
     started = time.perf_counter()
     client.get("/api/search", params={"q": "a photo of the sea", "k": k}).raise_for_status()
-    return 1000 * (time.perf_counter() - started)
-
-
-def _queries(client: httpx2.Client) -> list[str]:
+    first = 1000 * (time.perf_counter() - started)
     found = client.get("/api/telling", params={"limit": WORDS}).raise_for_status().json()["words"]
     words = [word["word"] for word in found] or ["dog", "snow", "man", "beach", "red", "street"]
-    return [f"a photo of {one} and {other}" for one, other in permutations(words, 2)] or words
+    queries = [f"a photo of {one} and {other}" for one, other in permutations(words, 2)] or words
+    answer = client.get("/api/search", params={"q": queries[0], "k": k}).raise_for_status().json()
+    keys = [hit["key"] for hit in answer["hits"]]
 
-
-def _keys(client: httpx2.Client, k: int) -> list[str]:
-    """Return the keys of photos that a first page shows."""
-    answer = client.get("/api/search", params={"q": _queries(client)[0], "k": k}).raise_for_status().json()
-    return [hit["key"] for hit in answer["hits"]]
-
-
-def _searches(queries: Sequence[str], k: int) -> Call:
-    def call(client: httpx2.AsyncClient, number: int) -> Awaitable[httpx2.Response]:
+    def search(client: httpx2.AsyncClient, number: int) -> Awaitable[httpx2.Response]:
         return client.get("/api/search", params={"q": queries[number % len(queries)], "k": k})
 
-    return call
-
-
-def _thumbnails(keys: Sequence[str]) -> Call:
-    def call(client: httpx2.AsyncClient, number: int) -> Awaitable[httpx2.Response]:
+    def thumbnail(client: httpx2.AsyncClient, number: int) -> Awaitable[httpx2.Response]:
         return client.get(f"/api/photos/{keys[number % len(keys)]}/thumbnail")
 
-    return call
+    return first, search, thumbnail
 
 
 async def _loads(address: str, call: Call, seconds: float, clients: int, rate: float) -> dict[str, Any]:
@@ -164,65 +147,73 @@ async def _loads(address: str, call: Call, seconds: float, clients: int, rate: f
 
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=1000)
     async with httpx2.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
-        await _closed(client, call, seconds / 5, clients)  # warms up
+        await _Load(client, call).closed(seconds / 5, clients)  # warms up
         return {
-            "closed": await _closed(client, call, seconds, clients),
-            "open": await _open(client, call, seconds, rate),
+            "closed": await _Load(client, call).closed(seconds, clients),
+            "open": await _Load(client, call).open(seconds, rate),
         }
 
 
-async def _closed(client: httpx2.AsyncClient, call: Call, seconds: float, clients: int) -> dict[str, Any]:
-    """Have so many clients ask one request after another."""
-    times: list[float] = []
-    errors: Counter[str] = Counter()
+class _Load:
+    """Calls by their number, and what becomes of them."""
+
+    def __init__(self, client: httpx2.AsyncClient, call: Call) -> None:
+        self.client, self.call = client, call
+        self.times: list[float] = []
+        self.errors: Counter[str] = Counter()
+
+    async def closed(self, seconds: float, clients: int) -> dict[str, Any]:
+        return self._report(await ask_without_pause(self._ask, seconds, clients))
+
+    async def open(self, seconds: float, rate: float) -> dict[str, Any]:
+        return self._report(await ask_at_a_rate(self._ask, range(round(seconds * rate)), rate))
+
+    async def _ask(self, number: int, due: float) -> None:
+        """Ask once; note the seconds since it was due, or the error."""
+        import httpx2
+
+        try:
+            answer = await self.call(self.client, number)
+        except httpx2.HTTPError as error:
+            self.errors[type(error).__name__] += 1
+            return
+        if answer.status_code == 200:
+            self.times.append(time.perf_counter() - due)
+        else:
+            self.errors[str(answer.status_code)] += 1
+
+    def _report(self, seconds: float) -> dict[str, Any]:
+        rate, errors = len(self.times) / seconds, dict(self.errors)
+        return {**milliseconds(self.times), "rate": rate, "errors": errors}
+
+
+def milliseconds(seconds: Sequence[float]) -> dict[str, float]:
+    """Return percentiles and the longest of times; NaN if there are none."""
+    measured = np.array(seconds or [np.nan])
+    return {**percentiles(measured, PERCENTILES, 1000), "max": float(1000 * measured.max())}
+
+
+async def ask_without_pause(ask: Ask, seconds: float, clients: int) -> float:
+    """Have so many clients ask one request after another; return the seconds until all were answered."""
     numbers, begun = count(), time.perf_counter()
 
-    async def ask() -> None:
+    async def client() -> None:
         while (now := time.perf_counter()) < begun + seconds:
-            await _ask(client, call, next(numbers), now, times, errors)
+            await ask(next(numbers), now)
 
-    await asyncio.gather(*(ask() for _ in range(clients)))
-    return _summary(times, errors, time.perf_counter() - begun)
-
-
-async def _open(client: httpx2.AsyncClient, call: Call, seconds: float, rate: float) -> dict[str, Any]:
-    """Ask at fixed times, whether or not earlier requests are answered."""
-    times: list[float] = []
-    errors: Counter[str] = Counter()
-    begun, tasks = time.perf_counter(), []
-    for number in range(round(seconds * rate)):
-        due = begun + number / rate
-        await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        tasks.append(asyncio.create_task(_ask(client, call, number, due, times, errors)))
-    await asyncio.gather(*tasks)
-    return _summary(times, errors, time.perf_counter() - begun)
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return time.perf_counter() - begun
 
 
-async def _ask(
-    client: httpx2.AsyncClient, call: Call, number: int, due: float, times: list[float], errors: Counter[str]
-) -> None:
-    """Ask once; note the seconds since it was due, or the error."""
-    import httpx2
-
-    try:
-        answer = await call(client, number)
-    except httpx2.HTTPError as error:
-        errors[type(error).__name__] += 1
-        return
-    if answer.status_code == 200:
-        times.append(time.perf_counter() - due)
-    else:
-        errors[str(answer.status_code)] += 1
-
-
-def _summary(times: Sequence[float], errors: Counter[str], seconds: float) -> dict[str, Any]:
-    measured = np.array(times or [np.nan])
-    return {
-        **percentiles(measured, PERCENTILES, 1000),
-        "max": float(1000 * measured.max()),
-        "rate": len(times) / seconds,
-        "errors": dict(errors),
-    }
+async def ask_at_a_rate(ask: Ask, numbers: Iterable[int], rate: float) -> float:
+    """Ask so often in a second, whether or not earlier requests are answered; return the seconds of all."""
+    begun = time.perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        for number in numbers:
+            due = begun + number / rate
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            tasks.create_task(ask(number, due))
+    return time.perf_counter() - begun
 
 
 def memory_mb(pid: int) -> float | None:

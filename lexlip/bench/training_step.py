@@ -43,17 +43,12 @@ SIDES = ("image", "text")
 
 @dataclass(frozen=True)
 class Size:
-    """Towers of one width, with random weights.
-
-    Attributes:
-        vocabulary: V, words of the lexicon.
-        frozen: prefixes of the parameters, "image_encoder.…" or "text_encoder.…", that are not trained.
-    """
+    """Towers of one width, with random weights."""
 
     image: ImageEncoderConfig
     text: TextEncoderConfig
-    vocabulary: int
-    frozen: tuple[str, ...] = ()
+    vocabulary: int  # V, words of the lexicon
+    frozen: tuple[str, ...] = ()  # prefixes of parameters, from "image_encoder." or "text_encoder." on
 
 
 SIZES = {
@@ -61,20 +56,13 @@ SIZES = {
         ImageEncoderConfig("mobilenetv2_100", {"pad_type": "same"}, size=160, layers=2),
         TextEncoderConfig(
             options={
-                "vocab_size": PIECES,
-                "hidden_size": 384,
-                "num_hidden_layers": 4,
-                "num_attention_heads": 12,
-                "intermediate_size": 1536,
+                **{"vocab_size": PIECES, "hidden_size": 384, "intermediate_size": 1536},
+                **{"num_hidden_layers": 4, "num_attention_heads": 12},
             }
         ),
         vocabulary=2_500,
         frozen=(
-            "image_encoder.body.conv_stem.",
-            "image_encoder.body.bn1.",
-            "image_encoder.body.blocks.0.",
-            "image_encoder.body.blocks.1.",
-            "image_encoder.body.blocks.2.",
+            *(f"image_encoder.body.{of}." for of in ("conv_stem", "bn1", "blocks.0", "blocks.1", "blocks.2")),
             "text_encoder.body.embeddings.",
         ),
     ),
@@ -88,22 +76,15 @@ SIZES = {
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What a step consists of.
-
-    Attributes:
-        batch: B, photos.
-        captions: of a photo; T = B * captions texts.
-        terms: words of a vector, roughly; the others get no gradient.
-        threads: on a CPU.
-    """
+    """What a step consists of."""
 
     size: Size
-    batch: int
-    captions: int
-    terms: int
+    batch: int  # B, photos
+    captions: int  # of a photo; T = B * captions texts
+    terms: int  # words of a vector, roughly; the others get no gradient
     precision: str
     device: str
-    threads: int
+    threads: int  # on a CPU
 
 
 class TrainingStep:
@@ -227,12 +208,6 @@ def measure(
     slows all of them; a ratio is the median of the ratios within the rounds. Memory is the peak of two steps
     in a process of their own, minus what it held before them (parameters and batch). Gradients count.
 
-    Args:
-        settings: what a step consists of.
-        rounds: of the measurement.
-        compiled: measure the variant "compiled" too.
-        progress: show a progress bar.
-
     Returns:
         {"conditions": {...}, "variants": {name: {"step_ms", "samples_per_s" (photos), "peak_mb" (10^6
         bytes), "ratio" (time over that of "encoders")}}}
@@ -247,7 +222,10 @@ def measure(
     with ProgressBar(total=len(variants) * (rounds + 2), unit="step", disable=not progress) as bar:
         for variant in variants:
             bar.set_description(f"{variant}, memory")
-            peaks[variant] = _peak_of_own_process(settings, variant)
+            try:
+                peaks[variant] = in_own_process(peak_memory, settings, variant)
+            except BrokenProcessPool as error:  # killed by the system
+                raise _does_not_fit(variant, settings) from error
             bar.update()
         for number in range(rounds + 1):  # the first warms up
             for variant in variants:
@@ -285,14 +263,6 @@ def _conditions(step: TrainingStep, rounds: int) -> dict[str, Any]:
         "rounds": rounds,
         "torch": torch.__version__,
     }
-
-
-def _peak_of_own_process(settings: StepSettings, variant: str) -> float:
-    try:
-        peak: float = in_own_process(peak_memory, settings, variant)
-    except BrokenProcessPool as error:  # killed by the system
-        raise _does_not_fit(variant, settings) from error
-    return peak
 
 
 def peak_memory(settings: StepSettings, variant: str) -> float:

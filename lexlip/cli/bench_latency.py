@@ -64,7 +64,7 @@ def latency(
     read_metadata(index_folder)  # fails before the seconds that the rest takes
     captions = _captions(open_captioned(source, None, split), queries)
 
-    from lexlip.bench.search_latency import grow, measure_latency
+    from lexlip.bench.response import grow, measure_latency
 
     with interruptible("nothing was measured"), tempfile.TemporaryDirectory(prefix="lexlip-bench-") as copy:
         searched = Path(index_folder)

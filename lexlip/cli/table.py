@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lexlip.bench.tables.definitions import TABLES
+from lexlip.bench.tables import TABLES
 from lexlip.bench.tables.table import Table
 from lexlip.cli import options
 from lexlip.cli.evaluate import open_captioned
@@ -18,8 +18,8 @@ from lexlip.cli.table_options import options_of
 from lexlip.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lexlip.bench.tables.first_stages import TableSettings
     from lexlip.bench.tables.row import Row
-    from lexlip.bench.tables.settings import TableSettings
     from lexlip.bench.tables.stages import Plan
     from lexlip.data import Source
     from lexlip.search.fusion import Fusion
@@ -82,7 +82,7 @@ def _command(definition: Table) -> click.Command:
 
 
 def _print(definition: Table, rows: list[Row], notes: Sequence[str], markdown: bool, as_json: bool) -> None:
-    from lexlip.bench.tables.render import as_markdown, as_text
+    from lexlip.bench.tables.table import as_markdown, as_text
     from lexlip.cli.index import show_skipped
 
     show_skipped(next((row.skipped for row in rows if row.skipped), []))
@@ -174,10 +174,13 @@ def _measure_stages(
         photos = {_name(source, split): queries}
 
     from lexlip.bench.tables.notes import notes
-    from lexlip.bench.tables.query_pool import make_query_pool
-    from lexlip.bench.tables.response_plot import check_picture, draw_response
-    from lexlip.bench.tables.several_sources import measure_collections, measure_languages
-    from lexlip.bench.tables.stages import measure_stages
+    from lexlip.bench.tables.stages import (
+        make_query_pool,
+        measure_collections,
+        measure_languages,
+        measure_stages,
+    )
+    from lexlip.bench.tables.table import check_picture, draw_response
 
     plan = _plan(definition, models, captions, **chosen)
     if plot is not None:
@@ -211,7 +214,7 @@ def _measure_evaluations(
 
     from lexlip.bench.tables.evaluations import measure_evaluations
     from lexlip.bench.tables.notes import notes
-    from lexlip.bench.tables.query_pool import make_query_pool
+    from lexlip.bench.tables.stages import make_query_pool
 
     plan = _plan(definition, models, captions, **chosen)
     pool = make_query_pool(photos, captions=captions)
@@ -295,7 +298,7 @@ def _open_pool(
 
 
 def _settings(topks: Sequence[int | None], quantization: Scheme | None, **settings: Any) -> TableSettings:
-    from lexlip.bench.tables.settings import TableSettings
+    from lexlip.bench.tables.first_stages import TableSettings
 
     return TableSettings(topks=list(dict.fromkeys(topks)), scheme=quantization, **settings)
 

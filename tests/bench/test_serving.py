@@ -2,7 +2,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from lexlip.bench.serving import _closed, _open
+from lexlip.bench.serving import _Load
 
 
 class Slow:
@@ -26,7 +26,7 @@ def call(client: Any, number: int) -> Any:
 def test_a_closed_load_keeps_the_server_busy() -> None:
     async def main() -> None:
         client = Slow(0.01)
-        report = await _closed(client, call, 0.5, 4)  # type: ignore[arg-type]
+        report = await _Load(client, call).closed(0.5, 4)  # type: ignore[arg-type]
         answered = round(report["rate"] * 0.5)
         assert 10 <= answered + sum(report["errors"].values()) <= client.asked + 4
         assert set(report["errors"]) == {"503"}
@@ -39,7 +39,7 @@ def test_a_closed_load_keeps_the_server_busy() -> None:
 def test_an_open_load_counts_from_when_a_request_was_due() -> None:
     async def main() -> None:
         client = Slow(0.05)  # 20 in a second, asked for 100 in a second
-        report = await _open(client, call, 0.3, 100)  # type: ignore[arg-type]
+        report = await _Load(client, call).open(0.3, 100)  # type: ignore[arg-type]
         assert client.asked == 30
         assert report["max"] >= 10 * 1000 * client.seconds  # the last one waited for most of the queue
         assert report["errors"] == {"503": 3}

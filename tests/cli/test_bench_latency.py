@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lexlip.bench.search_latency import STAGES
+from lexlip.bench.response import STAGES
 from tests.cli.test_index import error
 
 Run = Callable[..., Any]
@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def indexed(lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line, where .lexlip has the six photos, and warming up takes no time."""
-    monkeypatch.setattr("lexlip.bench.latency.WARM_UP", 0.01)
+    monkeypatch.setattr("lexlip.bench.clocks.WARM_UP", 0.01)
     lexlip("index", "photos", "--topk", 4)
     return lexlip
 

@@ -31,8 +31,8 @@ DENSE = {"model": {"kind": "dense"}, "objective": {"flops_image": 0, "flops_text
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Speed is measured for a short time; nothing warms up, and what is timed is timed in this process."""
-    monkeypatch.setattr("lexlip.bench.throughput.queries_per_second.__defaults__", (5, 0.001, False))
-    monkeypatch.setattr("lexlip.bench.latency.WARM_UP", 0)
+    monkeypatch.setattr("lexlip.bench.clocks.queries_per_second.__defaults__", (5, 0.001, False))
+    monkeypatch.setattr("lexlip.bench.clocks.WARM_UP", 0)
     monkeypatch.setattr("lexlip.bench.response.in_own_process", lambda function, *given: function(*given))
     threads = torch.get_num_threads()
     yield

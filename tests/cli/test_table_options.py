@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from lexlip.bench.tables.definitions import TABLES
+from lexlip.bench.tables import TABLES
 from lexlip.cli.table import table as group
 from lexlip.cli.table_options import options_of
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lexlip.bench.tables.definitions import TABLES
+from lexlip.bench.tables import TABLES
 from tests.conftest import ROOT
 
 SHOWN = {

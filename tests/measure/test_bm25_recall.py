@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexlip.bench.tables.settings import TableSettings
+from lexlip.bench.tables.first_stages import TableSettings
 from lexlip.bench.tables.systems import bm25
 from lexlip.data import Scenes, Skipped, open_source
 from lexlip.errors import DataError

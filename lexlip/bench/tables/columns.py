@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from lexlip.bench.tables.quoted import Quoted
-from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.row import Quoted, Row
 
 NONE = "-"
 UNKNOWN = "–"  # what a paper does not give
@@ -17,32 +15,21 @@ NAME = "name"  # the key of the column that names a paper's lines
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
-
-    Attributes:
-        heading: its first line.
-        cell: what a row shows there.
-        shown: whether a table shows the column, given all its rows.
-        is_text: aligned to the left.
-        key: of its figures in lines of the papers (`Quoted.figures`).
-        form: a format of these; "": as the paper prints them.
-    """
+    """A column of a table."""
 
     heading: str
-    cell: Callable[[Row], str]
-    shown: Callable[[list[Row]], bool] = lambda rows: True
-    is_text: bool = False
-    key: str = ""
-    form: str = ""
+    cell: Callable[[Row], str]  # what a row shows there
+    shown: Callable[[list[Row]], bool] = lambda rows: True  # whether a table with these rows has the column
+    is_text: bool = False  # aligned to the left
+    key: str = ""  # of its figures in lines of the papers (`Quoted.figures`)
+    form: str = ""  # a format of these; "": as the paper prints them
 
     def quoted(self, line: Quoted) -> str:
         """Return what a paper's line shows there."""
         if self.key == NAME:
             return str(line)
         value = line.figures.get(self.key, UNKNOWN)
-        if isinstance(value, str):
-            return value
-        return f"{value:{self.form or ','}}"
+        return value if isinstance(value, str) else f"{value:{self.form or ','}}"
 
 
 def figure(number: float | None) -> str:
@@ -53,102 +40,81 @@ def figure(number: float | None) -> str:
 
 
 def number_column(
-    heading: str, value: Callable[[Row], float | None], form: str = "", key: str = ""
+    heading: str,
+    value: Callable[[Row], float | None],
+    form: str = "",
+    key: str = "",
+    extrapolated: Callable[[Row], bool] = lambda row: False,
 ) -> Column:
     """Return a column of numbers in a format, or as `figure` writes them; `key` is that of a paper's."""
 
     def cell(row: Row) -> str:
         number = value(row)
-        return NONE if number is None else f"{number:{form}}" if form else figure(number)
+        if number is None:
+            return NONE
+        return EXTRAPOLATED * extrapolated(row) + (f"{number:{form}}" if form else figure(number))
 
     return Column(heading, cell, key=key, form=form)
 
 
 def seconds_column(heading: str, stage: str, unit: float = 1) -> Column:
     """Return a column of a figure of `Response.to_dict`, in seconds; `unit` is 1000 for milliseconds."""
+    return number_column(
+        heading,
+        lambda row: None if row.response is None else unit * row.response.to_dict()[stage],
+        key=stage,
+        extrapolated=lambda row: stage != "encode" and _has_scored_some(row),
+    )
+
+
+def _has_scored_some(row: Row) -> bool:
+    return row.response is not None and row.response.scored is not None
+
+
+def _label(
+    heading: str, field: str, shown: Callable[[list[Row]], bool] = lambda rows: True, key: str = ""
+) -> Column:
+    return Column(heading, lambda row: getattr(row, field) or NONE, shown, is_text=True, key=key)
+
+
+def _count(heading: str, field: str, least: int) -> Column:
+    """Return a column of a count, for tables with a row that has so many."""
 
     def cell(row: Row) -> str:
-        if row.response is None:
-            return NONE
-        about = EXTRAPOLATED if row.response.scored is not None and stage != "encode" else ""
-        return about + figure(unit * row.response.to_dict()[stage])
+        return str(getattr(row, field) or NONE)
 
-    return Column(heading, cell, key=stage)
-
-
-def _any(value: Callable[[Row], object]) -> Callable[[list[Row]], bool]:
-    """Show a column only if a row has this value."""
-    return lambda rows: any(value(row) for row in rows)
-
-
-def _recall(way: Callable[[Row], Mapping[str, float] | None], k: str) -> Callable[[Row], float | None]:
-    def value(row: Row) -> float | None:
-        recalls = way(row)
-        return None if recalls is None else recalls.get(k)
-
-    return value
-
-
-def _in_language(language: str, row: Row) -> float | None:
-    report = None if row.languages is None else row.languages.get(language)
-    return None if report is None else report.mean_recall
-
-
-def _evaluation(heading: str, part: str) -> Column:
-    def cell(row: Row) -> str:
-        if row.evaluation is None:
-            return NONE
-        about = "" if row.evaluation.extrapolated is None else EXTRAPOLATED
-        return about + figure(getattr(row.evaluation, part))
-
-    return Column(heading, cell, key="evaluation" if part == "total" else part)
-
-
-def _total(row: Row) -> str:
-    if row.response is None or row.total_seconds is None:
-        return NONE
-    return ("" if row.response.scored is None else EXTRAPOLATED) + figure(row.total_seconds)
+    return Column(heading, cell, lambda rows: any((getattr(row, field) or 0) >= least for row in rows))
 
 
 # ---- what a row is ----
 
-MODEL = Column("model", lambda row: row.model, is_text=True, key=NAME)
-SYSTEM = Column("system", lambda row: row.model, is_text=True, key=NAME)
-METHOD = Column("method", lambda row: row.method or NONE, _any(lambda row: row.method), is_text=True)
-RERANKER = Column(
-    "reranked by", lambda row: row.reranker or NONE, _any(lambda row: row.reranker), is_text=True
-)
-FUSION = Column(
-    "fusion",
-    lambda row: row.fusion or NONE,
-    lambda rows: len({row.fusion for row in rows if row.fusion}) > 1,
-    is_text=True,
-)
-DOCUMENTS = Column("documents", lambda row: row.documents, is_text=True)
-K = Column("k", lambda row: str(row.k or NONE), _any(lambda row: row.k))
+MODEL = _label("model", "model", key=NAME)
+SYSTEM = _label("system", "model", key=NAME)
+METHOD = _label("method", "method", lambda rows: any(row.method for row in rows))
+RERANKER = _label("reranked by", "reranker", lambda rows: any(row.reranker for row in rows))
+FUSION = _label("fusion", "fusion", lambda rows: len({row.fusion for row in rows if row.fusion}) > 1)
+DOCUMENTS = _label("documents", "documents")
+K = _count("k", "k", 1)
 LABELS = (MODEL, METHOD, RERANKER, FUSION, DOCUMENTS, K)
 
-FOLDS = Column("folds", lambda row: str(row.folds or NONE), _any(lambda row: (row.folds or 1) > 1))
-COLLECTION = Column("photos of", lambda row: row.collection or NONE, is_text=True)
-TRAINED_ON = Column("trained on", lambda row: row.trained_on or NONE, is_text=True)
+FOLDS = _count("folds", "folds", 2)
+COLLECTION = _label("photos of", "collection")
+TRAINED_ON = _label("trained on", "trained_on")
 
 # ---- quality ----
 
 
+def _recall(way: str, k: int, heading: str) -> Column:
+    return number_column(
+        heading, lambda row: (getattr(row, way) or {}).get(f"R@{k}"), ".1f", key=f"{way} R@{k}"
+    )
+
+
 def recall_columns(cutoffs: Sequence[int]) -> tuple[Column, ...]:
     """Return the columns of recalls at these numbers of hits, of both directions."""
-    ways: tuple[tuple[str, Callable[[Row], Mapping[str, float] | None]], ...] = (
-        ("t2i", lambda row: row.t2i),
-        ("i2t", lambda row: row.i2t),
-    )
     return tuple(
-        number_column(
-            f"{way.upper()} R@{k}" if k == cutoffs[0] else f"R@{k}",
-            _recall(recalls, f"R@{k}"),
-            ".1f",
-            key=f"{way} R@{k}",
-        )
-        for way, recalls in ways
+        _recall(way, k, f"{way.upper()} R@{k}" if k == cutoffs[0] else f"R@{k}")
+        for way in ("t2i", "i2t")
         for k in cutoffs
     )
 
@@ -156,10 +122,17 @@ def recall_columns(cutoffs: Sequence[int]) -> tuple[Column, ...]:
 RECALLS = recall_columns((1, 5, 10))
 MEAN = number_column("mean", lambda row: row.report.mean_recall if row.report else None, ".1f", key="mean")
 AR = number_column("AR", lambda row: row.average_recall, ".1f", key="AR")
-LANGUAGES = tuple(
-    number_column(language, partial(_in_language, language), ".1f", key=language)
-    for language in ("en", "de", "fr", "cs")
-)
+
+
+def _language(language: str) -> Column:
+    def value(row: Row) -> float | None:
+        report = (row.languages or {}).get(language)
+        return None if report is None else report.mean_recall
+
+    return number_column(language, value, ".1f", key=language)
+
+
+LANGUAGES = tuple(map(_language, ("en", "de", "fr", "cs")))
 
 
 def average_column(english: bool = True) -> Column:
@@ -173,19 +146,27 @@ def average_column(english: bool = True) -> Column:
     return number_column("average", value, ".1f", key="average")
 
 
-WORDS_KEPT = number_column("terms", lambda row: row.report.terms_kept if row.report else None, ".1f")
-WORDS_AT_10 = number_column("words@10", lambda row: row.report.words_at_10 if row.report else None, ".3f")
-
-
 def _agreed_words(row: Row) -> float | None:
     short = row.report.short_queries if row.report else None
     agreed = short["agreed_words"] if short else None
     return agreed["P@5"] if agreed else None
 
 
+WORDS_KEPT = number_column("terms", lambda row: row.report.terms_kept if row.report else None, ".1f")
+WORDS_AT_10 = number_column("words@10", lambda row: row.report.words_at_10 if row.report else None, ".3f")
 AGREED_WORDS = number_column("words P@5", _agreed_words, ".3f")
 
 # ---- cost ----
+
+
+def _evaluation(heading: str, part: str, key: str) -> Column:
+    return number_column(
+        heading,
+        lambda row: getattr(row.evaluation, part, None),
+        key=key,
+        extrapolated=lambda row: getattr(row.evaluation, "extrapolated", None) is not None,
+    )
+
 
 PHOTOS = number_column("photos", lambda row: row.photos, ",", key="photos")
 PHOTO_BYTES = number_column("B/photo", lambda row: row.photo_bytes, ",.0f")
@@ -195,10 +176,10 @@ SPEED_UP = Column(
     "speed-up", lambda row: NONE if row.speed_up is None else f"{figure(row.speed_up)}x", key="speed-up"
 )
 QUERIES = number_column("queries", lambda row: row.queries, ",")
-TOTAL = Column("total s", _total)
+TOTAL = number_column("total s", lambda row: row.total_seconds, extrapolated=_has_scored_some)
 EVALUATION = (
-    _evaluation("total s", "total"),
-    *(_evaluation(part, part) for part in ("encode", "search", "rerank")),
+    _evaluation("total s", "total", key="evaluation"),
+    *(_evaluation(part, part, key=part) for part in ("encode", "search", "rerank")),
 )
 QPS = number_column("QPS", lambda row: row.qps)
 MEGABYTES = number_column("MB", lambda row: row.index.megabytes if row.index else None)

@@ -10,15 +10,13 @@ from typing import TypeVar
 import numpy as np
 
 from anserini_bridge.jvm import start_jvm
-from lexlip.bench.tables.first_stages import Measured, measure_first_stages, reranker_folder
+from lexlip.bench.tables.first_stages import Measured, measure_first_stages
 from lexlip.bench.tables.row import Evaluation, Row
 from lexlip.bench.tables.stages import Plan
+from lexlip.bench.tables.timed_stage import TableReranker
 from lexlip.data import Source, spread
 from lexlip.data.subset import Subset
 from lexlip.measure.pairs import rerank
-from lexlip.measure.pool import PoolTokens, embed_pool
-from lexlip.models.load import load_reranker
-from lexlip.models.one_transformer import OneTransformer
 
 PAIRS = 2048  # of a caption and a photo, with which a cross-encoder alone is timed
 
@@ -32,9 +30,7 @@ def measure_evaluations(plan: Plan, source: Source) -> list[Row]:
     in proportion to the photos; searching and scoring all pairs to their square, as there are more queries
     and more to search.
 
-    Args:
-        plan: what is measured, in pools of `plan.sizes` photos.
-        source: photos with captions, all of which are queries.
+    Pools are of `plan.sizes` photos; all captions of the source are queries.
 
     Raises:
         ModelError, ConfigError, DataError, BridgeError: see `lexlip.bench.tables.stages.measure_stages`.
@@ -56,37 +52,30 @@ def _measure(plan: Plan, source: Source) -> list[Row]:
     stages = list(measure_first_stages(plan.models, source, settings))
     names = {stage.name: plan.reranker_of(stage.name) for stage in stages}
     wanted = dict.fromkeys(name for name in (plan.reranker, *names.values()) if name is not None)
-    rerankers = {name: _Reranker(name, plan, source) for name in wanted}
+    rerankers = {name: _Reranker(TableReranker(name, source, plan.settings)) for name in wanted}
     rows = [] if plan.reranker is None else [rerankers[plan.reranker].alone(len(source))]
     for stage in stages:
-        rows.append(_row(stage, len(source)))
+        encode, search = stage.seconds
+        alone = Row(
+            model=stage.name,
+            documents=stage.documents,
+            photos=len(source),
+            evaluation=Evaluation(encode=encode, search=search),
+            skipped=stage.report.skipped,
+        )
+        rows.append(alone)
         if (name := names[stage.name]) is not None:
-            rows += [rerankers[name].after(rows[-1], stage, k) for k in plan.ks]
+            rows += [rerankers[name].after(alone, stage, k) for k in plan.ks]
     return rows
-
-
-def _row(stage: Measured, photos: int) -> Row:
-    encode, search = stage.seconds
-    return Row(
-        model=stage.name,
-        documents=stage.documents,
-        photos=photos,
-        evaluation=Evaluation(encode=encode, search=search),
-        skipped=stage.report.skipped,
-    )
 
 
 class _Reranker:
     """A cross-encoder with all photos, and how long it took to encode them."""
 
-    def __init__(self, name: str, plan: Plan, source: Source) -> None:
-        self.name = name
-        self.model: OneTransformer = load_reranker(reranker_folder(name))
-        settings = plan.settings
-        tokens, self.encode = _timed(
-            lambda: embed_pool(self.model, source, settings.workers, settings.progress)
-        )
-        self.tokens: PoolTokens = tokens
+    def __init__(self, reranker: TableReranker) -> None:
+        self.name, self.model = reranker.name, reranker.model
+        reranker.want_all()
+        self.tokens, self.encode = _timed(lambda: reranker.tokens)
 
     def alone(self, photos: int) -> Row:
         """Return the cross-encoder that scores every pair; some stand for all."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from lexlip.bench.tables.folds import fold_sources, fold_vectors, mean_report
-from lexlip.bench.tables.settings import TableSettings, TopK, topk_name
+import numpy as np
+from numpy.typing import NDArray
+
 from lexlip.data import Source
+from lexlip.data.subset import Subset
+from lexlip.errors import DataError
 from lexlip.machine.device import pick_device
+from lexlip.machine.progress import ProgressBar
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import Report, measure
 from lexlip.measure.pool import PoolVectors, encode_pool
@@ -20,30 +24,57 @@ from lexlip.models.load import check_first_stage, check_reranker, load_model
 from lexlip.models.model_folder import is_hub_name, kind_of, model_folder
 from lexlip.models.one_transformer import VLDeformer
 from lexlip.registry import BM25, MODELS
+from lexlip.retrieval.engine import EngineName
 from lexlip.search.open_engine import engine_for, engines_of
+from lexlip.sparse.balance import usual_scheme
+from lexlip.sparse.quantize import Scheme
+
+TopK = int | None  # words that a document keeps; None: all
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSettings:
+    """How the rows of a table are measured."""
+
+    topks: Sequence[TopK] = (None,)  # words that a document keeps, one row each; dense models have none
+    engine: EngineName | None = None  # for the models that it can search; others, and None, their default
+    scheme: Scheme | None = None  # see `lexlip.sparse.quantize`; None is the usual one of each model
+    query_topk: int | None = None  # words that a query keeps; None keeps all
+    depth: int = 10  # documents that a query finds
+    language: str = "en"  # of the captions, for BM25; see `anserini_bridge.bm25.LANGUAGES`
+    synthetic: int = 0  # vectors added to the photos, and as many to the captions
+    threads: int = 1  # while speed is measured; recall uses all cores
+    rounds: int = 5  # of the measurement of speed
+    seed: int = 0  # of everything that is drawn
+    workers: int = 2  # threads that decode photos
+    device: str = "cpu"  # where models encode; see `lexlip.machine.device.pick_device`
+    progress: bool = False  # show progress bars
+
+    def scheme_of(self, model: Encoder) -> Scheme:
+        """Return how a model's documents are quantised."""
+        return self.scheme or usual_scheme(model.balance)
+
+    def bar(self, what: str, total: int, unit: str) -> ProgressBar:
+        """Return a progress bar on stderr, if the work takes over two seconds."""
+        return ProgressBar(total=total, unit=unit, desc=what, disable=not self.progress, delay=2)
+
+
+def topk_name(kept: TopK) -> str:
+    """Return "all", or "top-32"."""
+    return "all" if kept is None else f"top-{kept}"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A first stage and what it found.
+    """A first stage and what it found."""
 
-    Attributes:
-        name: as the user named it.
-        documents: what it keeps of a photo: "top-32", "all", "dense" or "captions".
-        topk: words that a document keeps.
-        engine: what searched.
-        reports: with rankings; several if the photos were divided into folds.
-        vectors: all photos and captions; None for BM25.
-        seconds: of encoding, and of indexing and searching both ways.
-    """
-
-    name: str
-    documents: str
+    name: str  # as the user named it
+    documents: str  # what it keeps of a photo: "top-32", "all", "dense" or "captions"
     topk: TopK
-    engine: str
-    reports: tuple[Report, ...]
-    vectors: PoolVectors | None = None
-    seconds: tuple[float, float] = (0.0, 0.0)
+    engine: str  # what searched
+    reports: tuple[Report, ...]  # with rankings; several if the photos were divided into folds
+    vectors: PoolVectors | None = None  # all photos and captions; None for BM25
+    seconds: tuple[float, float] = (0.0, 0.0)  # of encoding, and of indexing and searching both ways
 
     @property
     def report(self) -> Report:
@@ -138,12 +169,63 @@ def _of_model(
             yield Measured(name, documents, topk, engine, tuple(reports), vectors, seconds)
 
 
+# ---- folds: equal parts of the photos, each a pool of its own ----
+
+
+def fold_vectors(vectors: PoolVectors, folds: int) -> Iterator[PoolVectors]:
+    """Divide a pool whose photos are all queries: consecutive photos, with their captions.
+
+    Raises:
+        DataError: a fold has no captions.
+    """
+    pool = vectors.pool
+    for rows in _divide(len(pool.image_ids), folds):
+        start, end = np.searchsorted(pool.owners, [rows[0], rows[-1] + 1])
+        if start == end:
+            raise DataError(f"one of {folds} folds has no captions: use fewer (--folds)")
+        part = replace(
+            pool,
+            image_ids=pool.image_ids[rows[0] : rows[-1] + 1],
+            text_ids=pool.text_ids[start:end],
+            texts=pool.texts[start:end],
+            owners=pool.owners[start:end] - rows[0],
+            text_queries=int(end - start),
+        )
+        yield replace(vectors, pool=part, images=vectors.images[rows], captions=vectors.captions[start:end])
+
+
+def fold_sources(source: Source, folds: int) -> Iterator[Source]:
+    """Divide photos that are not encoded."""
+    for rows in _divide(len(source), folds):
+        yield Subset(source, rows.tolist())
+
+
+def _divide(photos: int, folds: int) -> list[NDArray[np.int64]]:
+    if folds > photos:
+        raise DataError(f"{photos} photos cannot be divided into {folds} folds")
+    return np.array_split(np.arange(photos), folds)
+
+
+def mean_report(reports: Sequence[Report]) -> Report:
+    """Return the mean recalls of folds, and the number of photos and captions of the first; no rankings."""
+    first, *others = reports
+    if not others:
+        return first
+
+    def means(recalls: Sequence[dict[str, float]]) -> dict[str, float]:
+        return {name: float(np.mean([each[name] for each in recalls])) for name in recalls[0]}
+
+    t2i, i2t = means([report.t2i for report in reports]), means([report.i2t for report in reports])
+    return replace(first, t2i=t2i, i2t=i2t, rankings={})
+
+
+# ---- models by name ----
+
+
 def first_stage_folder(name: str, decompose: bool = False) -> str | Path:
     """Return the folder of a first stage's model; "bm25" and hub names as they are.
 
-    Args:
-        name: as the user named it.
-        decompose: a cross-encoder may be used as a VLDeformer, which has the same weights.
+    With `decompose` a cross-encoder may be used as a VLDeformer, which has the same weights.
 
     Raises:
         ModelError: there is none, or it has no vectors to search.

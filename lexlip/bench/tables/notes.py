@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lexlip.bench import latency
+from lexlip.bench import clocks
 from lexlip.bench.tables.columns import EXTRAPOLATED, MEMORY, MINUTES, TRAINED_ON, UNKNOWN
-from lexlip.bench.tables.query_pool import QueryPool
-from lexlip.bench.tables.reranker import TOKENS
 from lexlip.bench.tables.row import Row
-from lexlip.bench.tables.stages import Plan
+from lexlip.bench.tables.stages import Plan, QueryPool
+from lexlip.bench.tables.timed_stage import TOKENS
 from lexlip.machine import resources
 from lexlip.registry import BM25
 
@@ -135,7 +134,7 @@ def _response(plan: Plan, rows: Sequence[Row]) -> list[str]:
     timed = max((len(row.response.seconds) for row in rows if row.response is not None), default=0)
     said = [
         f"Response: text to image, from a sentence to ids, {timed} captions one at a time, on one thread of"
-        f" {about['cpu']} ({about['cores']} threads), in a process of its own, after {latency.WARM_UP:g} s"
+        f" {about['cpu']} ({about['cores']} threads), in a process of its own, after {clocks.WARM_UP:g} s"
         " that do not count."
     ]
     if any(row.k for row in rows):

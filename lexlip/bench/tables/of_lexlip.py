@@ -21,8 +21,7 @@ from lexlip.bench.tables.columns import (
     WORDS_AT_10,
     WORDS_KEPT,
 )
-from lexlip.bench.tables.quoted import I2T, T2I, quote
-from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.row import I2T, T2I, Row, quote
 from lexlip.bench.tables.table import Table
 
 PAPER = "arXiv 2302.02908"

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
 
 from lexlip.bench.response import Timing, time_pairs, time_stage
 from lexlip.bench.tables.first_stages import (
     Measured,
+    TableSettings,
     first_stage_folder,
+    mean_report,
     measure_first_stages,
     reranker_folder,
 )
-from lexlip.bench.tables.folds import mean_report
-from lexlip.bench.tables.models import methods_of
-from lexlip.bench.tables.query_pool import QueryPool
-from lexlip.bench.tables.reranker import TableReranker
+from lexlip.bench.tables.models import methods_of, trained_on
 from lexlip.bench.tables.row import Row
-from lexlip.bench.tables.settings import TableSettings
 from lexlip.bench.tables.table import Table
-from lexlip.bench.tables.timed_index import write_timed_index
-from lexlip.data import spread
+from lexlip.bench.tables.timed_stage import TableReranker, write_timed_index
+from lexlip.data import Source, spread
+from lexlip.data.concat import Concat
+from lexlip.data.source import no_captions
+from lexlip.data.subset import Subset
 from lexlip.errors import ConfigError
 from lexlip.machine.progress import ProgressBar
+from lexlip.measure.evaluate import Report
 from lexlip.measure.pairs import evaluate_pairs
 from lexlip.models.load import compares_pairs
 from lexlip.registry import BM25
@@ -35,33 +40,65 @@ PAIR_QUERIES, PAIR_PHOTOS = 10, 512
 """Queries and photos with which a cross-encoder alone is timed; the rest is extrapolated."""
 
 
+@dataclass(frozen=True)
+class QueryPool:
+    """Photos with captions; the first `queries` photos, and their captions, are queries."""
+
+    source: Source
+    queries: int
+
+    @property
+    def captions_per_photo(self) -> float:
+        """How many captions a photo that is a query has, on average."""
+        return sum(len(item.captions) for item in self.source.items[: self.queries]) / self.queries
+
+
+def make_query_pool(
+    source: Source,
+    others: Sequence[Source] = (),
+    queries: int | None = None,
+    captions: int | None = None,
+    queries_only: bool = False,
+) -> QueryPool:
+    """Return a pool of all photos, some of which are queries.
+
+    Args:
+        source: photos with captions.
+        others: further photos that are searched among.
+        queries: so many of the photos with captions are queries, evenly spread; None: all photos.
+        captions: the first so many captions of a photo count; None: all.
+        queries_only: the pool has no other photos.
+
+    Raises:
+        DataError: no photo has a caption.
+    """
+    captioned = source.captioned()
+    if not len(captioned):
+        raise no_captions(source.name)
+    everything = np.arange(len(source))
+    first = everything if queries is None else captioned[list(spread(len(captioned), queries))]
+    rest = everything[:0] if queries_only else np.setdiff1d(everything, first)
+    pool: Source = Subset(source, [*first.tolist(), *rest.tolist()], captions)
+    if others:
+        further = [Subset(other, range(len(other)), captions) for other in others]
+        pool = Concat([pool, *further])
+    return QueryPool(pool, len(first))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is measured for a table.
-
-    Attributes:
-        table: which one.
-        models: first stages by name.
-        reranker: by name; a joint model reranks what it finds itself, with or without one.
-        ks: candidates that are reranked, one row each.
-        fusions: see `lexlip.search.fusion.fuse`, one row each.
-        weight: of the first stage in a fusion.
-        sizes: photos in the index while response is measured, one row each; None: those of the pool.
-        folds: into how many parts the photos are divided, one row each.
-        timed: captions that response is measured with.
-        settings: of the first stages.
-    """
+    """What is measured for a table."""
 
     table: Table
-    models: Sequence[str]
-    reranker: str | None = None
-    ks: Sequence[int] = (20,)
-    fusions: Sequence[Fusion] = ("none",)
-    weight: float = 0.5
-    sizes: Sequence[int | None] = (None,)
-    folds: Sequence[int] = (1,)
-    timed: int = 200
-    settings: TableSettings = field(default_factory=TableSettings)
+    models: Sequence[str]  # first stages by name
+    reranker: str | None = None  # by name; a joint model reranks what it finds itself, with or without one
+    ks: Sequence[int] = (20,)  # candidates that are reranked, one row each
+    fusions: Sequence[Fusion] = ("none",)  # see `lexlip.search.fusion.fuse`, one row each
+    weight: float = 0.5  # of the first stage in a fusion
+    sizes: Sequence[int | None] = (None,)  # photos in the index while response is measured; None: the pool's
+    folds: Sequence[int] = (1,)  # parts into which the photos are divided, one row each
+    timed: int = 200  # captions that response is measured with
+    settings: TableSettings = field(default_factory=TableSettings)  # of the first stages
 
     @property
     def decompose(self) -> bool:
@@ -121,7 +158,7 @@ def measure_stages(plan: Plan, pool: QueryPool) -> list[Row]:
                 for report in stage.reports:
                     rerankers[name].want(report)
         if pairs is not None:
-            rerankers[pairs].wanted.update(item.id for item in pool.source.items)
+            rerankers[pairs].want_all()
     rows: list[Row] = []
     for size in plan.sizes:
         slow = None if pairs is None else _pairs_row(rerankers[pairs], plan, pool, size)
@@ -131,6 +168,34 @@ def measure_stages(plan: Plan, pool: QueryPool) -> list[Row]:
             rows += [_with_speed_up(row, slow) for row in _rows(stage, reranker, plan, pool, size)]
     methods = methods_of(table, plan.models)
     return [replace(row, method=methods.get(row.model), training=_training(row)) for row in rows]
+
+
+def measure_collections(plan: Plan, pools: Mapping[str, QueryPool]) -> list[Row]:
+    """Return the rows of `measure_stages` on one collection after another, by the collections' names."""
+    return [
+        replace(row, collection=name, trained_on=trained_on(row.model))
+        for name, pool in pools.items()
+        for row in measure_stages(plan, pool)
+    ]
+
+
+def measure_languages(plan: Plan, pools: Mapping[str, QueryPool]) -> list[Row]:
+    """Return the rows of `measure_stages`, each with what it measured with the captions of every language."""
+    rows: dict[tuple[Any, ...], Row] = {}
+    reports: dict[tuple[Any, ...], dict[str, Report]] = {}
+    for language, pool in pools.items():
+        settings = replace(plan.settings, language=language)
+        for row in measure_stages(replace(plan, settings=settings), pool):
+            key = (row.model, row.documents, row.reranker, row.k, row.fusion)
+            rows.setdefault(key, row)
+            if row.report is not None:
+                reports.setdefault(key, {})[language] = row.report
+    return [
+        replace(
+            row, report=None, t2i=None, i2t=None, trained_on=trained_on(row.model), languages=reports[key]
+        )
+        for key, row in rows.items()
+    ]
 
 
 def _rows(

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, folder_megabytes, update_index
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
-from lexlip.bench.distractors import Documents, recombined
-from lexlip.bench.tables.flat_systems import DIMENSIONS, flat, flat_without_weights
+from lexlip.bench.clocks import Timed, queries_per_second
+from lexlip.bench.distractors import Documents, gaussian, recombined
+from lexlip.bench.tables.first_stages import TableSettings, topk_name
 from lexlip.bench.tables.row import IndexSize, Row
-from lexlip.bench.tables.settings import TableSettings, topk_name
-from lexlip.bench.tables.system import K, System, recall_of, seconds_of
 from lexlip.bench.tables.table import Table
-from lexlip.bench.throughput import Timed, queries_per_second
 from lexlip.data import Source
 from lexlip.data.concat import Concat
 from lexlip.errors import DataError
 from lexlip.machine.resources import cores
 from lexlip.measure.bm25_recall import Direction, draw, draw_documents, keep_captions
+from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
+from lexlip.measure.recall import recall_at_k
 from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
-from lexlip.search.engines.faiss_index import BATCH
+from lexlip.registry import Metric
+from lexlip.search.engines.faiss_index import BATCH, IDS, FaissIndex, make_faiss
 from lexlip.search.engines.lucene import Cut, LuceneEngine, write_impacts
 from lexlip.sparse.balance import Bank, as_documents
 from lexlip.sparse.quantize import Scheme
 
+K = 10  # hits of a query
+FLOAT_BYTES = 4
+DIMENSIONS = 512  # of a vector of CLIP ViT-B/32
 POSTING_BYTES = 3  # the paper's accounting: two for a word's number and one for its weight
 BUFFER_MB = 64.0  # for each of the indexes that are written together
 OPTIMIZE_MB = 1024.0  # for one index, while it is made as fast as if it had been written alone
@@ -56,6 +62,33 @@ LOWER_BOUND = (
     "A large pool may hold photos and captions that fit a query without being marked as such: recall in it is"
     " a lower bound."
 )
+
+
+class System(NamedTuple):
+    """A row without its speed, and what to time for it; None if the system could not be measured."""
+
+    row: Row
+    timed: Timed | None
+
+
+def recall_of(
+    search: Callable[[Any, int], tuple[list[list[str]], Any]],
+    queries: Any,
+    relevant: Sequence[Collection[str]],
+    what: str,
+    settings: TableSettings,
+) -> dict[str, float]:
+    """Return the recalls of an engine's `search`; `what` is what the progress bar says."""
+    found, _ = search_all(search, queries, len(relevant), K, what if settings.progress else None)
+    return recall_at_k(found, relevant)
+
+
+def seconds_of(search: Callable[[Any, int], object], queries: Any, number: int) -> float:
+    """Return how long an engine takes for the first so many queries."""
+    first = queries[:number]
+    started = time.perf_counter()
+    search(first, K)
+    return time.perf_counter() - started
 
 
 def measure_systems(
@@ -164,6 +197,77 @@ def bm25(stack: ExitStack, pool: CaptionedPool, settings: TableSettings) -> Syst
     return System(
         row, Timed(lambda number: photos.seconds(queries[:number], K, settings.threads), len(queries))
     )
+
+
+# ---- CLIP ----
+
+
+def flat(vectors: PoolVectors, settings: TableSettings) -> list[System]:
+    """CLIP in Faiss, scored one query at a time and many together."""
+    pool, metric = vectors.pool, vectors.model.metric
+    captions = _faiss(pool.text_ids, vectors.captions, metric, settings, "CLIP, captions")
+    what = "CLIP, image to text"
+    i2t = recall_of(captions.search, vectors.query_images, pool.relevant_texts, what, settings)
+    del captions  # its memory is needed for the photos
+    photos = _faiss(pool.image_ids, vectors.images, metric, settings, "CLIP, photos")
+    queries, what = vectors.query_captions(), "CLIP, text to image"
+    t2i = recall_of(photos.search, queries, pool.relevant_images, what, settings)
+    return _flat_systems(photos, queries, settings, t2i, i2t)
+
+
+def flat_without_weights(pool: CaptionedPool, settings: TableSettings) -> list[System]:
+    """Return `flat` with random vectors of the size of CLIP ViT-B/32's; brute force takes equally long."""
+    rng = np.random.default_rng(settings.seed)
+    vectors, queries = (
+        csr_matrix(rng.standard_normal((rows, DIMENSIONS), dtype=np.float32))
+        for rows in (len(pool.image_ids), pool.text_queries)
+    )
+    return _flat_systems(
+        _faiss(pool.image_ids, vectors, "cosine", settings, "CLIP, photos"), queries, settings
+    )
+
+
+def _faiss(
+    ids: Sequence[str], vectors: csr_matrix, metric: Metric, settings: TableSettings, what: str
+) -> FaissIndex:
+    documents = Documents(ids, vectors, settings.synthetic, gaussian, vectors, settings.seed)
+    index = FaissIndex(make_faiss(vectors.shape[1]), (), metric, cores(), BATCH)
+    with settings.bar(what, len(documents), "document") as bar:
+        for names, rows in documents:
+            index.add(names, rows)
+            bar.update(len(names))
+    return index
+
+
+def _flat_systems(
+    index: FaissIndex,
+    queries: csr_matrix,
+    settings: TableSettings,
+    t2i: dict[str, float] | None = None,
+    i2t: dict[str, float] | None = None,
+) -> list[System]:
+    with TemporaryDirectory(prefix="lexlip-") as folder:
+        index.save(Path(folder))
+        size, ids = folder_megabytes(Path(folder)), (Path(folder) / IDS).stat().st_size / 1e6
+    queries = queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])]
+    systems = []
+    for how, batch in (("one by one", 1), (f"{BATCH} together", BATCH)):
+        row = Row(
+            model=f"CLIP, {how}",
+            documents="dense",
+            photos=len(index),
+            index=IndexSize(
+                megabytes=size, megabytes_without_ids=size - ids, accounted=FLOAT_BYTES * queries.shape[1]
+            ),
+            photo_bytes=1e6 * size / len(index),
+            t2i=t2i,
+            i2t=i2t,
+        )
+        shared = FaissIndex(index.vectors, index.ids, index.metric, settings.threads, batch)
+        systems.append(
+            System(row, Timed(partial(seconds_of, shared.search, queries), queries.shape[0], batch))
+        )
+    return systems
 
 
 # ---- LexLIP ----

@@ -1,8 +1,8 @@
 """What tests ask of a system of LexLIP's Table 2."""
 
+from lexlip.bench.clocks import Timed
 from lexlip.bench.tables.row import IndexSize, Row
-from lexlip.bench.tables.system import System
-from lexlip.bench.throughput import Timed
+from lexlip.bench.tables.systems import System
 
 
 def size_of(system: System) -> IndexSize:

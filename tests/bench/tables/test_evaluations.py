@@ -6,8 +6,8 @@ import pytest
 
 from lexlip.bench.tables import evaluations as module
 from lexlip.bench.tables.evaluations import measure_evaluations
+from lexlip.bench.tables.first_stages import TableSettings
 from lexlip.bench.tables.row import Evaluation
-from lexlip.bench.tables.settings import TableSettings
 from lexlip.bench.tables.stages import Plan
 from lexlip.data import Scenes
 from lexlip.errors import ModelError

@@ -1,17 +1,29 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from lexlip.bench.tables.first_stages import first_stage_folder, measure_first_stages, reranker_folder
-from lexlip.bench.tables.settings import TableSettings
+from lexlip.bench.tables.first_stages import (
+    TableSettings,
+    first_stage_folder,
+    fold_sources,
+    fold_vectors,
+    mean_report,
+    measure_first_stages,
+    reranker_folder,
+    topk_name,
+)
 from lexlip.data import Scenes
 from lexlip.data.subset import Subset
-from lexlip.errors import ModelError
+from lexlip.errors import DataError, ModelError
 from lexlip.measure.bm25_recall import evaluate_bm25
-from lexlip.measure.evaluate import evaluate
+from lexlip.measure.evaluate import Ranking, evaluate
+from lexlip.measure.pool import PoolVectors
 from lexlip.models.load import compares_pairs, load_model, load_reranker
 from lexlip.search.open_engine import engine_for
+from tests.bench.tables.some_table import REPORT
+from tests.measure.pools import make_pool, pool_of
 from tests.reference.ranking import naive_recall
 from tests.tiny import tiny_dense, tiny_stage
 from tests.training.run_folders import write_run
@@ -101,3 +113,84 @@ def test_all_must_be_there_before_the_first_is_measured(
     monkeypatch.setattr("lexlip.bench.tables.first_stages.load_model", pytest.fail)
     with pytest.raises(ModelError, match="no model 'maxi'"):
         list(measure_first_stages([str(model_folder), "maxi"], SCENES, TableSettings()))
+
+
+VECTORS = make_pool(photos=11, queries=11)
+
+
+def test_photos_are_divided_in_order_with_their_captions() -> None:
+    parts = list(fold_vectors(VECTORS, 3))
+    assert [part.pool.image_ids for part in parts] == [
+        [f"{photo}.jpg" for photo in photos] for photos in (range(4), range(4, 8), range(8, 11))
+    ]
+    for name in ("text_ids", "texts"):
+        assert [each for part in parts for each in getattr(part.pool, name)] == getattr(VECTORS.pool, name)
+    for name in ("images", "captions"):
+        together = np.concatenate([getattr(part, name).toarray() for part in parts])
+        assert (together == getattr(VECTORS, name).toarray()).all()
+    for part in parts:
+        assert part.pool.all_are_queries
+        owners = [part.pool.image_ids[owner] for owner in part.pool.owners]
+        assert owners == [id.partition("#")[0] for id in part.pool.text_ids]
+
+
+def brute_force(vectors: PoolVectors, photos: range, k: int) -> float:
+    """R@k of captions of some photos that search these photos alone, in percent."""
+    images = vectors.images.toarray()[photos.start : photos.stop]
+    images = images / np.linalg.norm(images, axis=1, keepdims=True)
+    right = []
+    for owner, caption in zip(vectors.pool.owners, vectors.captions.toarray(), strict=True):
+        if owner in photos:
+            best = np.argsort(-(images @ caption), kind="stable")[:k] + photos.start
+            right.append(owner in best)
+    return 100 * float(np.mean(right))
+
+
+def test_recalls_are_means_over_pools_of_their_own() -> None:
+    from lexlip.measure.evaluate import measure
+    from lexlip.search.engines.exact import exact_engine
+
+    vectors = make_pool(photos=40, queries=40)
+    reports = [measure(part, exact_engine, short=False) for part in fold_vectors(vectors, 4)]
+    mean = mean_report(reports)
+    for k in (1, 5):
+        folds = [brute_force(vectors, range(start, start + 10), k) for start in range(0, 40, 10)]
+        assert mean.t2i[f"R@{k}"] == pytest.approx(np.mean(folds))
+        assert [report.t2i[f"R@{k}"] for report in reports] == pytest.approx(folds)
+    assert (mean.images, mean.captions) == (10, 30)
+    whole = measure(vectors, exact_engine, short=False)
+    assert mean.t2i["R@1"] > whole.t2i["R@1"]  # fewer to confuse it with
+
+
+def test_sources_are_divided_alike() -> None:
+    scenes = Scenes(11, seed=0)
+    parts = list(fold_sources(scenes, 3))
+    assert [len(part) for part in parts] == [4, 4, 3]
+    assert [item for part in parts for item in part.items] == list(scenes.items)
+
+
+def test_the_mean_of_one_is_the_report() -> None:
+    ranked = replace(REPORT, rankings={"t2i": Ranking([], [], [], [])})
+    assert mean_report([ranked]) is ranked
+    mean = mean_report([ranked, replace(REPORT, t2i={**REPORT.t2i, "R@1": 4.0})])
+    assert (mean.t2i["R@1"], mean.t2i["R@5"], mean.i2t, mean.rankings) == (
+        *(2.5, REPORT.t2i["R@5"], REPORT.i2t, {}),
+    )
+
+
+def test_folds_that_cannot_be() -> None:
+    with pytest.raises(DataError, match="11 photos cannot be divided into 12 folds"):
+        list(fold_vectors(VECTORS, 12))
+    bare = replace(make_pool(photos=2, queries=2), pool=pool_of([0], ["dog"], photos=2, text_queries=1))
+    with pytest.raises(DataError, match="one of 2 folds has no captions"):
+        list(fold_vectors(bare, 2))
+
+
+def test_names_of_what_is_kept() -> None:
+    assert [topk_name(kept) for kept in (None, 32)] == ["all", "top-32"]
+
+
+def test_progress_is_shown_if_it_is_wanted() -> None:
+    for wanted in (False, True):
+        with TableSettings(progress=wanted).bar("photos", 3, "photo") as bar:
+            assert (bar.disable, bar.total) == (not wanted, 3)

@@ -5,15 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexlip.bench import latency
+from lexlip.bench import clocks
 from lexlip.bench.response import Response
 from lexlip.bench.tables.columns import MEMORY, MINUTES, Column
+from lexlip.bench.tables.first_stages import TableSettings
 from lexlip.bench.tables.notes import ABOUT, notes
-from lexlip.bench.tables.query_pool import make_query_pool
-from lexlip.bench.tables.quoted import quote
-from lexlip.bench.tables.row import Evaluation, Row
-from lexlip.bench.tables.settings import TableSettings
-from lexlip.bench.tables.stages import Plan
+from lexlip.bench.tables.row import Evaluation, Row, quote
+from lexlip.bench.tables.stages import Plan, make_query_pool
 from lexlip.data import Scenes, open_source
 from lexlip.machine import resources
 from tests.bench.tables.some_table import ALONE, PAIRS, RERANKED, some_table
@@ -60,7 +58,7 @@ def test_what_was_reranked() -> None:
 
 
 def test_how_the_response_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latency, "WARM_UP", 2.5)
+    monkeypatch.setattr(clocks, "WARM_UP", 2.5)
     about = resources.describe()
     response, tokens = said(ALONE, RERANKED, table=RESPONSE_ONLY)[2:4]
     assert response == (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lexlip.bench.tables.definitions import TABLES
+from lexlip.bench.tables import TABLES
 from lexlip.measure.evaluate import Ranking
 from tests.bench.tables.some_table import ALONE, PAIRS, REPORT, cells
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lexlip.bench.tables.definitions import TABLES
+from lexlip.bench.tables import TABLES
 from tests.bench.tables.some_table import ALONE, PAIRS, cells
 
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,18 @@ import pytest
 
 from anserini_bridge import read_header
 from lexlip.bench.response import RerankerTokens, Response, TimedIndex, Timing
-from lexlip.bench.tables import reranker
 from lexlip.bench.tables import stages as module
-from lexlip.bench.tables.query_pool import make_query_pool
+from lexlip.bench.tables import timed_stage
+from lexlip.bench.tables.first_stages import TableSettings
 from lexlip.bench.tables.row import Row
-from lexlip.bench.tables.settings import TableSettings
-from lexlip.bench.tables.stages import Plan, measure_stages
+from lexlip.bench.tables.stages import (
+    Plan,
+    QueryPool,
+    make_query_pool,
+    measure_collections,
+    measure_languages,
+    measure_stages,
+)
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.measure.evaluate import Report, evaluate
@@ -20,13 +27,14 @@ from lexlip.measure.pairs import evaluate_pairs, rerank
 from lexlip.measure.pool import embed_pool
 from lexlip.models.load import load_model, load_reranker
 from lexlip.search.open_engine import engine_for
-from tests.bench.tables.some_table import some_table
+from tests.bench.tables.some_table import ALONE, REPORT, RERANKED, some_table
 from tests.conftest import write_photos
 from tests.reference.ranking import naive_recall
 from tests.tiny import tiny_model, tiny_stage
 from tests.training.run_folders import write_run
 
 SCENES = Scenes(30, seed=0)
+
 RECALL_ONLY, RESPONSE_ONLY = some_table(), some_table(recall=False, response=True, pairs=True)
 
 
@@ -125,13 +133,13 @@ def test_some_photos_are_queries_among_all(models: Path) -> None:
 
 def test_only_what_is_needed_is_embedded_and_once(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    plain = reranker.embed_pool
+    plain = timed_stage.embed_pool
 
     def count(model: Any, source: Any, workers: int, progress: bool, indices: list[int]) -> Any:
         seen.append(indices)
         return plain(model, source, workers, progress, indices)
 
-    monkeypatch.setattr(reranker, "embed_pool", count)
+    monkeypatch.setattr(timed_stage, "embed_pool", count)
     measure_stages(plan("words", "be", reranker="ce", ks=(2,)), make_query_pool(SCENES, queries=1))
     [indices] = seen
     assert len(indices) < 30
@@ -294,3 +302,91 @@ def test_what_cannot_be_measured(
 ) -> None:
     with pytest.raises(error, match=says):
         measure_stages(arguments(), make_query_pool(SCENES))
+
+
+TEN = Scenes(10, seed=0)
+
+IDS = [item.id for item in TEN.items]
+
+
+def test_all_are_queries() -> None:
+    pool = make_query_pool(TEN)
+    assert [item.id for item in pool.source.items] == IDS
+    assert pool.queries == 10
+
+
+def test_some_are_queries_among_all() -> None:
+    pool = make_query_pool(TEN, queries=3, captions=2)
+    assert pool.queries == 3
+    ids = [item.id for item in pool.source.items]
+    assert ids[:3] == [IDS[0], IDS[3], IDS[6]]  # evenly spread
+    assert sorted(ids) == sorted(IDS)
+    assert {len(item.captions) for item in pool.source.items} == {2}
+
+
+def test_captions_of_a_photo_that_is_a_query() -> None:
+    assert make_query_pool(TEN, queries=3, captions=2).captions_per_photo == 2
+    assert make_query_pool(TEN, [Scenes(4, seed=1)]).captions_per_photo == 5
+
+
+def test_some_are_queries_among_themselves() -> None:
+    pool = make_query_pool(TEN, queries=3, queries_only=True)
+    assert [item.id for item in pool.source.items] == [IDS[0], IDS[3], IDS[6]]
+    assert pool.queries == 3
+
+
+def test_further_photos() -> None:
+    pool = make_query_pool(TEN, [Scenes(4, seed=1)], queries=3, captions=1)
+    assert (len(pool.source), pool.queries) == (14, 3)
+    assert [item.captions for item in pool.source.items[:3]] == [
+        TEN.items[row].captions[:1] for row in (0, 3, 6)
+    ]
+    assert pool.source.items[13].captions == Scenes(4, seed=1).items[3].captions[:1]
+
+
+def test_only_photos_with_captions_are_queries(photos: Path) -> None:
+    (photos / "0.txt").unlink()
+    pool = make_query_pool(open_source(photos), queries=1)
+    assert pool.source.items[0].captions
+    for text in photos.glob("*.txt"):
+        text.unlink()
+    with pytest.raises(DataError, match="has a caption: give photos with captions"):
+        make_query_pool(open_source(photos))
+
+
+PLAN = Plan(table=some_table(), models=["be"])
+
+POOLS = {name: make_query_pool(Scenes(4, seed=seed)) for seed, name in enumerate(("one", "two"))}
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, QueryPool]]:
+    """The languages and pools that were measured; each finds more than the one before."""
+    seen: list[tuple[str, QueryPool]] = []
+
+    def measure(plan: Any, pool: QueryPool) -> list[Row]:
+        seen.append((plan.settings.language, pool))
+        report = replace(REPORT, t2i={**REPORT.t2i, "R@1": float(len(seen))})
+        return [replace(ALONE, report=report), replace(RERANKED, report=report)]
+
+    monkeypatch.setattr(module, "measure_stages", measure)
+    return seen
+
+
+def test_collections_one_after_another(measured: list[tuple[str, QueryPool]]) -> None:
+    rows = measure_collections(PLAN, POOLS)
+    assert [(row.collection, row.k, row.t2i and row.t2i["R@1"]) for row in rows] == [
+        *(("one", None, 1), ("one", 20, 1), ("two", None, 2), ("two", 20, 2)),
+    ]
+    assert [pool for _, pool in measured] == list(POOLS.values())
+    assert {row.trained_on for row in rows} == {None}
+
+
+def test_a_row_has_all_languages(measured: list[tuple[str, QueryPool]]) -> None:
+    alone, reranked = measure_languages(PLAN, {"en": POOLS["one"], "de": POOLS["two"]})
+    assert (alone.k, reranked.k) == (None, 20)
+    for row in (alone, reranked):
+        assert row.languages is not None
+        assert {name: report.t2i["R@1"] for name, report in row.languages.items()} == {"en": 1, "de": 2}
+        assert (row.report, row.t2i, row.i2t) == (None, None, None)
+    assert measured == [("en", POOLS["one"]), ("de", POOLS["two"])]  # bm25 stems words of a language

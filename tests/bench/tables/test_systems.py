@@ -8,14 +8,22 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from lexlip.bench.clocks import Timed
+from lexlip.bench.tables import TABLES
 from lexlip.bench.tables import systems as module
-from lexlip.bench.tables.definitions import TABLES
-from lexlip.bench.tables.flat_systems import flat
+from lexlip.bench.tables.first_stages import TableSettings
 from lexlip.bench.tables.row import Row
-from lexlip.bench.tables.settings import TableSettings
-from lexlip.bench.tables.system import System
-from lexlip.bench.tables.systems import bm25, impact, measure_systems
-from lexlip.bench.throughput import Timed
+from lexlip.bench.tables.systems import (
+    K,
+    System,
+    bm25,
+    flat,
+    flat_without_weights,
+    impact,
+    measure_systems,
+    recall_of,
+    seconds_of,
+)
 from lexlip.data import Scenes, Source, open_source
 from lexlip.data.concat import Concat
 from lexlip.errors import DataError
@@ -32,10 +40,8 @@ from tests.tiny import tiny_model
 from tests.tiny_clip import write_clip
 
 VECTORS = make_pool()
+
 POOL = VECTORS.pool
-
-
-# ---- BM25 ----
 
 
 def build_bm25(pool: CaptionedPool, settings: TableSettings | None = None) -> System:
@@ -78,9 +84,6 @@ def test_a_photo_with_one_caption_is_found_but_is_no_query() -> None:
     assert (system.row.photos, timed(system).queries) == (2, 1)
     with pytest.raises(DataError, match="no photo has a second caption to search with"):
         build_bm25(pool_of([0, 1], ["dog", "cat"], photos=4, text_queries=2))
-
-
-# ---- LexLIP ----
 
 
 def build_impact(
@@ -147,9 +150,6 @@ def test_a_photo_without_words() -> None:
     assert system.row.photos == 40
     assert size_of(system).accounted == pytest.approx(3 * topk(vectors.images, 4).nnz / 40)
     assert np.isfinite(size_of(system).megabytes)
-
-
-# ---- all of them ----
 
 
 @pytest.fixture
@@ -298,3 +298,65 @@ def test_indexes_are_closed_whatever_happens(
     with pytest.raises(KeyboardInterrupt):
         measure(model)
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_recalls_are_those_of_the_model_s_metric(metric: Any) -> None:
+    vectors = make_pool(metric=metric)
+    one, many = flat(vectors, TableSettings())
+    with exact_engine(POOL.image_ids, VECTORS.images, metric=metric) as engine:
+        found, _ = engine.search(VECTORS.query_captions(), 10)
+    assert one.row.t2i == many.row.t2i == recall_at_k(found, POOL.relevant_images)
+    with exact_engine(POOL.text_ids, VECTORS.captions, metric=metric) as engine:
+        found, _ = engine.search(VECTORS.query_images, 10)
+    assert one.row.i2t == many.row.i2t == recall_at_k(found, POOL.relevant_texts)
+    if metric == "dot":
+        assert one.row.t2i != flat(VECTORS, TableSettings())[0].row.t2i
+
+
+def test_sizes_of_dense_vectors_and_what_is_timed() -> None:
+    one, many = flat(VECTORS, TableSettings())
+    assert (one.row.model, many.row.model) == ("CLIP, one by one", "CLIP, 256 together")
+    assert one.row.documents == "dense"
+    size = size_of(one)
+    assert size.accounted == 4 * 20
+    vectors = 4 * 20 * 40 / 1e6
+    assert vectors < size.megabytes_without_ids < vectors + 1e-4
+    ids = (sum(len(id) + 3 for id in POOL.image_ids) + 1) / 1e6  # in JSON
+    assert size.megabytes - size.megabytes_without_ids == pytest.approx(ids)
+    assert one.row.photo_bytes == pytest.approx(1e6 * size.megabytes / 40)
+    assert (timed(one).queries, timed(one).least, timed(many).least) == (30, 1, 256)
+    assert min(timed(system).seconds(7) for system in (one, many)) > 0
+
+
+def test_synthetic_dense_vectors_are_in_both_pools() -> None:
+    few, many = (flat(VECTORS, TableSettings(synthetic=number))[0].row for number in (0, 5000))
+    assert many.photos == 5040
+    for way in ("t2i", "i2t"):
+        assert recall(many, way) < recall(few, way)
+
+
+def test_without_weights_there_is_size_and_speed() -> None:
+    pool = pool_of([0] * 7, ["a"] * 7, photos=2, text_queries=7)
+    one, many = flat_without_weights(pool, TableSettings(synthetic=10))
+    assert (one.row.photos, size_of(one).accounted, timed(one).queries) == (12, 2048, 7)
+    assert size_of(one).megabytes_without_ids == pytest.approx(12 * 2048 / 1e6, rel=0.01)
+    assert (one.row.t2i, one.row.i2t, many.row.t2i, many.row.i2t) == (None, None, None, None)
+    assert timed(one).seconds(7) > 0
+
+
+def test_recalls_of_a_search() -> None:
+    found = {"a": ["1", "2"], "b": ["2", "3", "1"]}
+
+    def search(queries: list[str], k: int) -> tuple[list[list[str]], None]:
+        assert k == K
+        return [found[query] for query in queries], [None] * len(queries)
+
+    recalls = recall_of(search, ["a", "b"], [{"1"}, {"1"}], "x", TableSettings())
+    assert recalls == {"R@1": 50, "R@5": 100, "R@10": 100}
+
+
+def test_the_first_so_many_queries_are_timed() -> None:
+    asked: list[list[int]] = []
+    assert seconds_of(lambda queries, k: asked.append(queries), [1, 2, 3], 2) >= 0
+    assert asked == [[1, 2]]

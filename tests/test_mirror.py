@@ -10,7 +10,10 @@ PACKAGES = ("lexlip", "anserini_bridge", "benchmarks", "tools")
 WITHOUT = {
     *("lexlip/__main__.py", "lexlip/sparse/query_topk.py"),  # nothing to test
     *("lexlip/models/contract.py", "lexlip/retrieval/engine.py", "anserini_bridge/errors.py"),  # contracts
-    *("benchmarks/peers/library.py", "lexlip/cli/bench.py"),  # tested with each library and command
+    "lexlip/cli/bench.py",  # tested with each command
+    *(
+        f"benchmarks/peers/{name}.py" for name in ("dense", "library", "lucene", "qdrant", "sparse")
+    ),  # by name
     "lexlip/objectives/compared.py",  # tested with each loss
     "lexlip/data/isolated_process.py",  # tested with what it answers
     *("lexlip/server/bodies.py", "lexlip/server/limits.py"),  # tested with each call

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -29,13 +30,8 @@ class LexLIP(Library):
     def build(self, staged: Path) -> None:
         from anserini_bridge import ImpactWriter
 
-        kind: dict[str, Any] = {
-            "encoder": "benchmark",
-            "quantization": SCALE,
-            "topk": None,
-            "normalize": True,
-        }
-        with ImpactWriter(self.folder, self.corpus.words, normalize=True, **kind) as writer:
+        new = partial(ImpactWriter, encoder="benchmark", quantization=SCALE, topk=None, normalize=True)
+        with new(self.folder, self.corpus.words) as writer:
             for start, rows in self.corpus.slices():
                 writer.add([str(number) for number in range(start, start + rows.shape[0])], rows)
 

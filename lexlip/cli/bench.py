@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from lexlip.cli.bench_encode import encode
-from lexlip.cli.bench_engine import engine
+from lexlip.cli.bench_engine import engine, plot
 from lexlip.cli.bench_latency import latency
-from lexlip.cli.bench_plot import plot
 from lexlip.cli.bench_serve import serve
 from lexlip.cli.bench_train import train
 

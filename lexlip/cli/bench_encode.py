@@ -16,20 +16,11 @@ NAMES = {"index": "lexlip index", "plain": "plain, as with open_clip"}
 @click.command()
 @click.argument("source")
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
-@click.option(
-    "--photos",
-    type=options.Integer(min=1),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="Number of photos to encode, evenly spread over SOURCE.",
+@options.count_option(
+    "--photos", default=500, metavar="N", help="Number of photos to encode, evenly spread over SOURCE."
 )
-@click.option(
-    "--rounds",
-    type=options.Integer(min=1),
-    default=3,
-    show_default=True,
-    help="Rounds, in each of which both loops run; figures are medians.",
+@options.count_option(
+    "--rounds", default=3, help="Rounds, in each of which both loops run; figures are medians."
 )
 @options.images_option
 @options.split_option

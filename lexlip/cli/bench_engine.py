@@ -1,4 +1,4 @@
-"""The command `lexlip bench engine`."""
+"""The commands `lexlip bench engine` and `lexlip bench plot`; the engines to compare with are in a clone."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ BASELINES = ("pyserini", "faiss-flat")
 
 
 @click.command()
-@click.option(
+@options.count_option(
     "--docs",
-    type=options.Integer(min=1),
     metavar="N",
     help="Number of documents; those that --source and --captions lack are mixtures of two of theirs, at"
     f" most 20 of each.  [default: {DOCUMENTS} synthetic ones, or all of --source and --captions]",
@@ -37,35 +36,14 @@ BASELINES = ("pyserini", "faiss-flat")
     help="Shape of synthetic vectors: 30,522 words, or 1,695 as an earlier packaged model used.",
 )
 @options.topk_option(all_words=False)
-@click.option("--k", type=options.Integer(min=1), default=10, show_default=True, help="Hits of a query.")
-@click.option(
-    "--threads",
-    type=options.Integer(min=1),
-    default=1,
-    show_default=True,
-    help="Threads that build, and that search in batches.",
+@options.count_option("--k", default=10, help="Hits of a query.")
+@options.count_option("--threads", default=1, help="Threads that build, and that search in batches.")
+@options.count_option("--query-terms", default=12, metavar="K", help="Number of words that a query keeps.")
+@options.count_option("--queries", default=2000, help="Number of queries.")
+@options.count_option(
+    "--rounds", default=3, help="Rounds, in each of which every engine runs its queries; figures are medians."
 )
-@click.option(
-    "--query-terms",
-    type=options.Integer(min=1),
-    default=12,
-    show_default=True,
-    metavar="K",
-    help="Number of words that a query keeps.",
-)
-@click.option(
-    "--queries", type=options.Integer(min=1), default=2000, show_default=True, help="Number of queries."
-)
-@click.option(
-    "--rounds",
-    type=options.Integer(min=1),
-    default=3,
-    show_default=True,
-    help="Rounds, in each of which every engine runs its queries; figures are medians.",
-)
-@click.option(
-    "--seed", type=options.Integer(min=0), default=0, show_default=True, help="Seed of everything drawn."
-)
+@options.count_option("--seed", default=0, help="Seed of everything drawn.", least=0)
 @click.option(
     "--engine",
     "engines",
@@ -212,6 +190,20 @@ def _encoder_and_documents(
     return LexLIP.from_pretrained(model), photos, texts
 
 
+@click.command()
+@click.argument("results", nargs=-1, required=True, metavar="RESULT.json…")
+@click.option("--out", required=True, metavar="FOLDER", help="Where the pictures go.")
+def plot(results: Sequence[str], out: str) -> None:
+    """Draw what `lexlip bench engine --json` printed: speed against recall, cost against size.
+
+    The first picture is of the largest collection; the others need results of several sizes.
+    """
+    from benchmarks.plots import draw, read_results
+
+    for path in draw(read_results(results), out):
+        click.echo(path)
+
+
 def _say(line: str) -> None:
     click.echo(line, err=True)
 
@@ -234,16 +226,8 @@ def show(report: dict[str, Any], as_json: bool) -> None:
     )
     bases = [name for name in BASELINES if name in rows]
     recall = f"recall@{c['k']}"
-    head = [
-        "queries/s",
-        *(f"x {name}" for name in bases),
-        "p50 ms",
-        "p99 ms",
-        recall,
-        "build s",
-        "MB",
-        "RAM MB",
-    ]
+    head = ["queries/s", *(f"x {name}" for name in bases), "p50 ms", "p99 ms", recall]
+    head += ["build s", "MB", "RAM MB"]
     click.echo(f"{'':26}" + "".join(f"{name:>13}" for name in head))
     for name, row in rows.items():
         cells = [

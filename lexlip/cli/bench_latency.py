@@ -23,20 +23,10 @@ ENCODERS: tuple[QueryEncoder, ...] = ("network", "words")
 @options.index_option
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.query_topk_option()
-@click.option(
-    "-k", type=options.Integer(min=1), default=10, show_default=True, help="Hits of a query.", metavar="K"
-)
-@click.option(
-    "--queries",
-    type=options.Integer(min=1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Number of captions.",
-)
-@click.option(
+@options.count_option("-k", default=10, help="Hits of a query.", metavar="K")
+@options.count_option("--queries", default=1000, metavar="N", help="Number of captions.")
+@options.count_option(
     "--docs",
-    type=options.Integer(min=1),
     metavar="N",
     help="Search a copy of the index with N documents: each added one mixes two of its own.",
 )

@@ -18,12 +18,8 @@ PHASES = ("idle", "load", "overload")  # of --endurance
 @click.command()
 @options.index_option
 @click.option("--url", help="Ask a server that runs already, instead of starting one on --index.")
-@click.option(
-    "--clients",
-    type=options.Integer(min=1),
-    default=4,
-    show_default=True,
-    help="Clients that ask one request after another, as fast as they are answered.",
+@options.count_option(
+    "--clients", default=4, help="Clients that ask one request after another, as fast as they are answered."
 )
 @click.option(
     "--rate",
@@ -40,9 +36,7 @@ PHASES = ("idle", "load", "overload")  # of --endurance
     metavar="SECONDS",
     help="Time of each load.",
 )
-@click.option(
-    "-k", type=options.Integer(min=1), default=50, show_default=True, help="Hits of a search.", metavar="K"
-)
+@options.count_option("-k", default=50, help="Hits of a search.", metavar="K")
 @click.option(
     "--endurance",
     type=options.Number(min=0, min_open=True),

@@ -19,17 +19,9 @@ from lexlip.cli.exit_codes import interruptible
     show_default=True,
     help="Encoders of the packaged model's size, or ViT-B/16 and BERT-base; with random weights.",
 )
-@click.option("--batch", type=options.Integer(min=2), default=32, show_default=True, help="Photos per step.")
-@click.option(
-    "--captions", type=options.Integer(min=1), default=2, show_default=True, help="Captions per photo."
-)
-@click.option(
-    "--terms",
-    type=options.Integer(min=1),
-    default=128,
-    show_default=True,
-    help="Number of words of a vector.",
-)
+@options.count_option("--batch", default=32, help="Photos per step.", least=2)
+@options.count_option("--captions", default=2, help="Captions per photo.")
+@options.count_option("--terms", default=128, help="Number of words of a vector.")
 @click.option(
     "--precision",
     type=click.Choice(["auto", "bf16", "fp16", "fp32"]),
@@ -38,13 +30,9 @@ from lexlip.cli.exit_codes import interruptible
     help="Precision of the step; auto is bf16 if the device supports it.",
 )
 @options.device_option
-@click.option("--threads", type=options.Integer(min=1), help="CPU threads.  [default: torch's]")
-@click.option(
-    "--rounds",
-    type=options.Integer(min=1),
-    default=5,
-    show_default=True,
-    help="Rounds, in each of which every kind of step runs; times are medians.",
+@options.count_option("--threads", help="CPU threads.  [default: torch's]")
+@options.count_option(
+    "--rounds", default=5, help="Rounds, in each of which every kind of step runs; times are medians."
 )
 @click.option(
     "--compile", "compiled", is_flag=True, help="One more row: with encoders compiled by torch.compile."

@@ -32,6 +32,12 @@ class Number(click.FloatRange):
     name = "number"
 
 
+def count_option(*names: str, default: Any = None, least: int = 1, **more: Any) -> Callable[..., Any]:
+    """Return an option for a whole number; `more` is what click takes."""
+    number = Integer(min=least)
+    return click.option(*names, type=number, default=default, show_default=default is not None, **more)
+
+
 markdown_option = click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 index_option = click.option(

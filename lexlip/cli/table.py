@@ -155,8 +155,8 @@ def _measure_stages(
     models: tuple[str, ...],
     images: str | None,
     split: str | None,
-    pairs: int | None,
     captions: int | None,
+    pairs: int | None = None,
     source: str | None = None,
     sources: Sequence[str] = (),
     languages: Sequence[str] = (),
@@ -173,6 +173,7 @@ def _measure_stages(
         queries, others = _open_pool("source", source, images, split, pools)
         photos = {_name(source, split): queries}
 
+    from lexlip.bench.tables.evaluations import measure_evaluations
     from lexlip.bench.tables.notes import notes
     from lexlip.bench.tables.stages import (
         make_query_pool,
@@ -190,7 +191,9 @@ def _measure_stages(
         for name, found in photos.items()
     }
     first, *rest = made
-    if definition.several == "collections":
+    if definition.measure == "evaluations":
+        rows = measure_evaluations(plan, made[first].source)
+    elif definition.several == "collections":
         rows = measure_collections(plan, made)
     elif definition.several == "languages":
         rows = measure_languages(plan, made)
@@ -199,27 +202,6 @@ def _measure_stages(
     if plot is not None:
         draw_response(rows, plot)
     return rows, notes(plan, made[first], rows, first, {name: made[name] for name in rest})
-
-
-def _measure_evaluations(
-    definition: Table,
-    models: tuple[str, ...],
-    source: str,
-    images: str | None,
-    split: str | None,
-    captions: int | None,
-    **chosen: Any,
-) -> tuple[list[Row], list[str]]:
-    photos = open_captioned(source, images, split)
-
-    from lexlip.bench.tables.evaluations import measure_evaluations
-    from lexlip.bench.tables.notes import notes
-    from lexlip.bench.tables.stages import make_query_pool
-
-    plan = _plan(definition, models, captions, **chosen)
-    pool = make_query_pool(photos, captions=captions)
-    rows = measure_evaluations(plan, pool.source)
-    return rows, notes(plan, pool, rows, _name(source, split))
 
 
 def _plan(
@@ -281,7 +263,7 @@ MEASURE: dict[str, Callable[..., tuple[list[Row], list[str]]]] = {
     "models": _measure_models,
     "systems": _measure_systems,
     "stages": _measure_stages,
-    "evaluations": _measure_evaluations,
+    "evaluations": _measure_stages,
 }
 """What measures the rows of a table, by `Table.measure`."""
 

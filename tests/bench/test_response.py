@@ -34,9 +34,7 @@ from tests.search.indexes import index_words
 from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_stage
 
 SCENES = Scenes(8, seed=0)
-
 QUERIES = [item.captions[0] for item in SCENES.items]
-
 TIMING = Timing(QUERIES, k=3, warm_up=0)
 
 

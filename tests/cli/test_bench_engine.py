@@ -15,6 +15,7 @@ from benchmarks import benchmark as module
 from benchmarks.benchmark import Benchmark
 from benchmarks.corpus import synthetic
 from lexlip.cli import main
+from tests.benchmarks.reports import report
 
 Run = Callable[..., Result]
 SMALL = ["--docs", "300", "--queries", "20", "--rounds", "1", "--engine", "lexlip", "--engine", "scipy"]
@@ -216,3 +217,18 @@ def test_bad_options(arguments: list[str], says: str, lexlip: Run) -> None:
     result = lexlip("bench", "engine", *arguments, code=2)
     assert says in result.stderr
     assert result.stdout == ""
+
+
+def test_pictures(lexlip: Run) -> None:
+    pytest.importorskip("matplotlib", reason="pictures are optional: pip install matplotlib")
+    for documents in (300, 600):
+        Path(f"{documents}.json").write_text(json.dumps(report(documents)))
+    out = lexlip("bench", "plot", "300.json", "600.json", "--out", "plots").stdout.split()
+    assert len(out) == 6
+    assert all(Path(path).stat().st_size for path in out)
+    assert sum(path.startswith("plots/size-") for path in out) == 2
+
+
+def test_no_report_to_draw(lexlip: Run) -> None:
+    assert "cannot read none.json" in lexlip("bench", "plot", "none.json", "--out", "plots", code=2).stderr
+    assert "Missing argument" in lexlip("bench", "plot", "--out", "plots", code=2).stderr

@@ -23,12 +23,7 @@ def test_json(indexed: Run) -> None:
     report = json.loads(indexed("bench", "latency", "photos", "--json", "--query-topk", 2).stdout)
     assert report["conditions"]["documents"] == report["conditions"]["queries"] == 6
     assert list(report["encoders"]) == ["network", "words"]
-    for stages in report["encoders"].values():
-        assert 0 < stages.pop("terms") <= 2
-        assert tuple(stages) == STAGES
-        for values in stages.values():
-            assert 0 < values["p50"] <= values["p95"] <= values["p99"] <= values["max"]
-        assert stages["total"]["max"] <= sum(stages[stage]["max"] for stage in STAGES[:-1]) + 1e-6
+    assert [tuple(stages) for stages in report["encoders"].values()] == [("terms", *STAGES)] * 2
 
 
 def test_text(indexed: Run) -> None:

@@ -1,9 +1,7 @@
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from lexlip.bench.response import Response
 from lexlip.bench.tables import columns
 from lexlip.bench.tables.columns import Column, figure, number_column, seconds_column
 from lexlip.bench.tables.row import IndexSize, Row
@@ -106,18 +104,3 @@ def test_six_recalls_in_percent() -> None:
     one_way = replace(BARE, t2i={"R@1": 7.0, "R@5": 8.0, "R@10": 9.0})
     assert [column.cell(one_way) for column in columns.RECALLS] == ["7.0", "8.0", "9.0", "-", "-", "-"]
     assert REPORT.mean_recall == pytest.approx((1 + 25.04 + 50 + 2 + 30 + 60) / 6)
-
-
-def test_percentiles_are_numpy_s() -> None:
-    rng = np.random.default_rng(0)
-    seconds = rng.exponential(size=(40, 3))
-    row = replace(BARE, response=Response(seconds, 1.0))
-    totals = seconds.sum(axis=1)
-    expected = {
-        "min": min(totals),
-        "max": max(totals),
-        "p95": np.percentile(totals, 95),
-        "p99.99": np.percentile(totals, 99.99),
-    }
-    for stage, value in expected.items():
-        assert seconds_column("ms", stage, 1000).cell(row) == figure(1000 * float(value))

@@ -28,9 +28,7 @@ from tests.tiny import tiny_model, tiny_stage
 from tests.training.run_folders import write_run
 
 SCENES = Scenes(12, seed=0)
-
 NO_WORDS = {"flops_image": 0, "flops_text": 0}
-
 DENSE = {"model": {"kind": "dense"}, "objective": NO_WORDS}
 
 
@@ -112,7 +110,6 @@ def test_what_is_missing(run: str, model_folder: Path) -> None:
 
 
 PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
-
 PHASE_2 = {"queue": 64}
 
 

@@ -34,7 +34,6 @@ from tests.tiny import tiny_model, tiny_stage
 from tests.training.run_folders import write_run
 
 SCENES = Scenes(30, seed=0)
-
 RECALL_ONLY, RESPONSE_ONLY = some_table(), some_table(recall=False, response=True, pairs=True)
 
 
@@ -74,12 +73,9 @@ def report_of(row: Row) -> Report:
 def test_recalls_are_those_of_evaluate_and_rerank(models: Path) -> None:
     rows = measure_stages(plan("words", "be", reranker="ce", ks=(3, 5)), make_query_pool(SCENES))
     assert kinds(rows) == [
-        ("words", None, None, None),
-        ("words", "ce", 3, "none"),
-        ("words", "ce", 5, "none"),
-        ("be", None, None, None),
-        ("be", "ce", 3, "none"),
-        ("be", "ce", 5, "none"),
+        (model, *how)
+        for model in ("words", "be")
+        for how in ((None, None, None), ("ce", 3, "none"), ("ce", 5, "none"))
     ]
     ce = load_reranker("ce")
     tokens = embed_pool(ce, SCENES, workers=0)
@@ -100,12 +96,9 @@ def test_a_joint_model_reranks_itself_and_fusions_have_rows(models: Path) -> Non
     chosen = plan("joint", "be", reranker="ce", fusions=("none", "add"), ks=(4,))
     rows = measure_stages(chosen, make_query_pool(SCENES, queries=5))
     assert kinds(rows) == [
-        ("joint", None, None, None),
-        ("joint", "joint", 4, "none"),
-        ("joint", "joint", 4, "add"),
-        ("be", None, None, None),
-        ("be", "ce", 4, "none"),
-        ("be", "ce", 4, "add"),
+        (model, *how)
+        for model, reranker in (("joint", "joint"), ("be", "ce"))
+        for how in ((None, None, None), (reranker, 4, "none"), (reranker, 4, "add"))
     ]
 
 
@@ -241,12 +234,7 @@ def test_pools_of_several_sizes(models: Path, timed: Timed) -> None:
         plan("be", reranker="ce", table=RESPONSE_ONLY, sizes=(10, 50)), make_query_pool(SCENES)
     )
     assert [(row.model, row.k, row.photos) for row in rows] == [
-        ("ce", None, 10),
-        ("be", None, 10),
-        ("be", 20, 10),
-        ("ce", None, 50),
-        ("be", None, 50),
-        ("be", 20, 50),
+        (model, k, photos) for photos in (10, 50) for model, k in (("ce", None), ("be", None), ("be", 20))
     ]
     assert [row.speed_up for row in rows] == pytest.approx([1, 2.5, 1 / 2.4, 1, 12.5, 5 / 2.4])
 
@@ -305,7 +293,6 @@ def test_what_cannot_be_measured(
 
 
 TEN = Scenes(10, seed=0)
-
 IDS = [item.id for item in TEN.items]
 
 
@@ -355,7 +342,6 @@ def test_only_photos_with_captions_are_queries(photos: Path) -> None:
 
 
 PLAN = Plan(table=some_table(), models=["be"])
-
 POOLS = {name: make_query_pool(Scenes(4, seed=seed)) for seed, name in enumerate(("one", "two"))}
 
 

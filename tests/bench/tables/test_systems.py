@@ -12,7 +12,7 @@ from lexlip.bench.clocks import Timed
 from lexlip.bench.tables import TABLES
 from lexlip.bench.tables import systems as module
 from lexlip.bench.tables.first_stages import TableSettings
-from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.row import IndexSize, Row
 from lexlip.bench.tables.systems import (
     K,
     System,
@@ -34,14 +34,28 @@ from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import exact_engine
 from lexlip.sparse.topk import topk
-from tests.bench.tables.some_systems import recall, size_of, timed
 from tests.measure.pools import WORDS, make_pool, pool_of
 from tests.tiny import tiny_model
 from tests.tiny_clip import write_clip
 
 VECTORS = make_pool()
-
 POOL = VECTORS.pool
+
+
+def size_of(system: System) -> IndexSize:
+    assert system.row.index is not None
+    return system.row.index
+
+
+def timed(system: System) -> Timed:
+    assert system.timed is not None
+    return system.timed
+
+
+def recall(row: Row, way: str, k: str = "R@10") -> float:
+    """A recall in percent, by "t2i" or "i2t"."""
+    recalls: dict[str, float] = getattr(row, way)
+    return recalls[k]
 
 
 def build_bm25(pool: CaptionedPool, settings: TableSettings | None = None) -> System:

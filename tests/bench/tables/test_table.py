@@ -40,7 +40,6 @@ def test_figures_of_the_paper_stand_beside_one_s_own() -> None:
 
 
 OF_STAGES = ("stages", "evaluations")
-
 POOL = make_query_pool(Scenes(30, seed=0), queries=10, captions=2)
 
 
@@ -93,7 +92,6 @@ def test_every_table_of_stages_can_be_explained(name: str) -> None:
 
 
 WORDS = Report.from_dict(validation(12.345))
-
 DENSE = Report.from_dict({**validation(100), "terms_image": None, "terms_text": None, "words@10": None})
 
 

@@ -23,7 +23,6 @@ from lexlip.search.open_index import open_index
 from tests.tiny import tiny_dense, tiny_model, tiny_stage
 
 SCENES = Scenes(9, seed=0)
-
 IDS = [item.id for item in SCENES.items]
 
 
@@ -106,7 +105,6 @@ def test_a_caption_s_photo() -> None:
 
 
 EIGHT = Scenes(8, seed=0)
-
 SETTINGS = TableSettings(topks=(4,), workers=0)
 
 

@@ -1,7 +1,11 @@
+from pathlib import Path
+
 import pytest
 
+from benchmarks.benchmark import NEAR
 from benchmarks.peers import ENGINES, LIBRARIES, choose, library_class
 from lexlip.errors import ConfigError
+from tests.benchmarks.peers.libraries import recalls_of
 
 
 def test_engines_by_name() -> None:
@@ -27,3 +31,16 @@ def test_every_library_has_engines_and_says_what_to_install(name: str) -> None:
 def test_of_libraries_with_the_same_index_one_builds_it() -> None:
     shared = {name: library_class(name).index for name in ("pyserini", "anserini", "lexlip")}
     assert shared == {"pyserini": "anserini", "anserini": "anserini", "lexlip": "lexlip"}
+
+
+PYSERINI = pytest.param("pyserini", marks=pytest.mark.slow)  # it takes long to import
+
+
+@pytest.mark.parametrize("name", ["lexlip", "anserini", PYSERINI, "faiss-flat", "qdrant", "scipy"])
+def test_an_exact_library_finds_what_brute_force_finds(name: str, tmp_path: Path) -> None:
+    assert recalls_of(name, tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize("name", ["faiss-hnsw", "faiss-ivf-sq8", "seismic", "seismic-knn"])
+def test_one_setting_of_an_approximate_library_finds_nearly_that(name: str, tmp_path: Path) -> None:
+    assert max(recalls_of(name, tmp_path)) >= NEAR - 0.04

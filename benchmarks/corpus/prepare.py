@@ -48,7 +48,7 @@ def prepare_synthetic(
     made = {"documents": documents, "topk": topk, "seed": seed, "shape": asdict(SHAPES[shape])}
     vectors = SyntheticVectors(SHAPES[shape], seed)
     if not _is_there(folder, made):
-        write_documents(folder, (rows for _, rows in vectors.documents(documents, topk)))
+        write_documents(folder, vectors.documents(documents, topk))
         _finish(folder, made)
     if dense and not Corpus(folder).dimensions:
         write_dense(folder, vectors.dense_documents(documents))

@@ -11,8 +11,8 @@ shows.
 
     shape = Shape()                       # or Shape(vocabulary=2_000, ...)
     photos = SyntheticVectors(shape, seed=0)
-    for ids, vectors in photos.documents(1_000_000, topk=32):
-        writer.add(ids, vectors)          # csr_matrix int32 [n, V], quantised
+    for vectors in photos.documents(1_000_000, topk=32):
+        ...                               # csr_matrix int32 [n, V], quantised
     queries = photos.queries(2_000, terms=12)
 """
 
@@ -102,16 +102,13 @@ class SyntheticVectors:
         self.candidates = np.argpartition(distance, number - 1, axis=1)[:, :number]  # [topics, candidates]
         self.rotation = np.linalg.qr(rng.standard_normal((DENSE, shape.directions)))[0].T  # [D, 512]
 
-    def documents(
-        self, number: int, topk: int | None = 32, chunk: int = 100_000
-    ) -> Iterator[tuple[list[str], csr_matrix]]:
-        """Yield ids and quantised vectors, int32 [n <= chunk, V], of the first `number` photos.
+    def documents(self, number: int, topk: int | None = 32, chunk: int = 100_000) -> Iterator[csr_matrix]:
+        """Yield quantised vectors, int32 [n <= chunk, V], of the first `number` photos.
 
-        Ids are "0", "1" and so on. A photo of a chunk takes about 250 bytes of memory at top-32.
+        A photo of a chunk takes about 250 bytes of memory at top-32.
         """
         blocks = (quantize(self.block(index, topk)) for index in range(-(-number // BLOCK)))
-        for start, rows in _rechunked(blocks, number, chunk, lambda parts: vstack(parts, format="csr")):
-            yield [str(row) for row in range(start, start + rows.shape[0])], rows
+        yield from _rechunked(blocks, number, chunk, lambda parts: vstack(parts, format="csr"))
 
     def queries(self, number: int, terms: int | None = 12, corpus: int = BLOCK) -> csr_matrix:
         """Return quantised captions, int32 [number, V], with up to `terms` terms; None keeps all.
@@ -123,8 +120,7 @@ class SyntheticVectors:
     def dense_documents(self, number: int, chunk: int = 100_000) -> Iterator[Floats]:
         """Yield unit vectors, float32 [n <= chunk, 512], of the first `number` photos."""
         blocks = (self._dense(self._points(index)[1]) for index in range(-(-number // BLOCK)))
-        for _, rows in _rechunked(blocks, number, chunk, np.concatenate):
-            yield rows
+        yield from _rechunked(blocks, number, chunk, np.concatenate)
 
     def dense_queries(self, number: int, corpus: int = BLOCK) -> Floats:
         """Return unit vectors, float32 [number, 512], of the captions that `queries` returns."""
@@ -218,8 +214,8 @@ def _matrix(columns: NDArray[np.integer], weights: Floats, vocabulary: int) -> c
 
 def _rechunked(
     blocks: Iterator[Any], number: int, chunk: int, join: Callable[[list[Any]], Any]
-) -> Iterator[tuple[int, Any]]:
-    """Join blocks; yield their first `number` rows, at most `chunk` at a time, after the first's number."""
+) -> Iterator[Any]:
+    """Join blocks; yield their first `number` rows, at most `chunk` at a time."""
     parts: list[Any] = []
     start = held = 0
     for block in blocks:
@@ -227,5 +223,5 @@ def _rechunked(
         held += block.shape[0]
         while start < number and held >= (size := min(chunk, number - start)):
             rows = join(parts)
-            yield start, rows[:size]
+            yield rows[:size]
             parts, held, start = [rows[size:]], held - size, start + size

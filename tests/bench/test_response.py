@@ -22,19 +22,20 @@ from lexlip.bench.response import (
     time_pairs,
     time_stage,
 )
-from lexlip.bench.tables.first_stages import TableSettings, measure_first_stages
+from lexlip.bench.tables.first_stages import Measured
 from lexlip.bench.tables.timed_stage import write_timed_index
-from lexlip.data import Scenes, open_source
+from lexlip.data import open_source
 from lexlip.errors import DataError
 from lexlip.indexing.impact import index_photos
 from lexlip.search.open_index import open_index
 from lexlip.sparse.quantize import Scheme
+from tests.bench.conftest import EIGHT, SETTINGS
+from tests.bench.test_clocks import Clock
 from tests.conftest import write_photos
 from tests.search.indexes import index_words
-from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_dense, tiny_model, tiny_stage
+from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_stage
 
-SCENES = Scenes(8, seed=0)
-QUERIES = [item.captions[0] for item in SCENES.items]
+QUERIES = [item.captions[0] for item in EIGHT.items]
 TIMING = Timing(QUERIES, k=3, warm_up=0)
 
 
@@ -53,16 +54,13 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TimedIndex]:
+def indexes(
+    first_stages: dict[str, Measured], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, TimedIndex]:
     """An index of each kind."""
-    folder = tmp_path_factory.mktemp("stages")
-    tiny_model().save(folder / "words")
-    tiny_dense().save(folder / "dense")
-    settings = TableSettings(topks=(4,), workers=0)
-    stages = measure_first_stages([str(folder / "words"), str(folder / "dense"), "bm25"], SCENES, settings)
+    folder = tmp_path_factory.mktemp("indexes")
     return {
-        name: write_timed_index(folder / f"{name}.index", stage, SCENES, settings)
-        for name, stage in zip(("words", "dense", "bm25"), stages, strict=True)
+        name: write_timed_index(folder / name, stage, EIGHT, SETTINGS) for name, stage in first_stages.items()
     }
 
 
@@ -175,16 +173,6 @@ def test_a_reranker_orders_ids_by_its_scores(tokens: RerankerTokens) -> None:
     assert rerank(QUERIES[0], ids[::-1], np.array([1.0, 2, 3])) == found
     first = module._open_reranker(tokens, replace(TIMING, fusion="norm_add", weight=1.0))
     assert first(QUERIES[0], ids, np.array([1.0, 3, 2])) == ["b", "synthetic/7", "a"]
-
-
-class Clock:
-    """Goes on only when it is set."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -20,7 +20,8 @@ from lexlip.measure.pool import embed_pool
 from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.open_index import open_index
-from tests.tiny import tiny_dense, tiny_model, tiny_stage
+from tests.bench.conftest import EIGHT, SETTINGS
+from tests.tiny import tiny_model, tiny_stage
 
 SCENES = Scenes(9, seed=0)
 IDS = [item.id for item in SCENES.items]
@@ -104,23 +105,7 @@ def test_a_caption_s_photo() -> None:
     assert [owner_of(id) for id in ("a.jpg#0", "x#y.jpg#12")] == ["a.jpg", "x#y.jpg"]
 
 
-EIGHT = Scenes(8, seed=0)
-SETTINGS = TableSettings(topks=(4,), workers=0)
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("stages")
-    tiny_model().save(folder / "words")
-    tiny_dense().save(folder / "dense")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def stages(models: Path) -> dict[str, Measured]:
-    names = [str(models / "words"), str(models / "dense"), "bm25"]
-    measured = measure_first_stages(names, EIGHT, SETTINGS)
-    return dict(zip(("words", "dense", "bm25"), measured, strict=True))
+Stages = dict[str, Measured]
 
 
 @contextmanager
@@ -130,21 +115,19 @@ def opened(index: TimedIndex) -> Iterator[FirstStage]:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("words", "impact"), ("dense", "dense"), ("bm25", "bm25")])
-def test_an_index_of_each_kind(
-    stages: dict[str, Measured], models: Path, tmp_path: Path, name: str, kind: str
-) -> None:
-    index = write_timed_index(tmp_path / "index", stages[name], EIGHT, SETTINGS)
+def test_an_index_of_each_kind(first_stages: Stages, tmp_path: Path, name: str, kind: str) -> None:
+    index = write_timed_index(tmp_path / "index", first_stages[name], EIGHT, SETTINGS)
     assert (index.photos, index.query_topk) == (8, None)
     assert index.megabytes == folder_megabytes(tmp_path / "index") > 0
     header = read_header(tmp_path / "index")
     assert (header.kind, header.documents) == (kind, 8)
-    assert header.extra["model"] == ("bm25" if name == "bm25" else str(models / name))
+    assert header.extra["model"] == first_stages[name].name
 
 
 @pytest.mark.parametrize("name", ["words", "dense"])
-def test_what_is_found_is_what_was_measured(stages: dict[str, Measured], tmp_path: Path, name: str) -> None:
-    ranking = stages[name].report.rankings["t2i"]
-    index = write_timed_index(tmp_path / "index", stages[name], EIGHT, SETTINGS)
+def test_what_is_found_is_what_was_measured(first_stages: Stages, tmp_path: Path, name: str) -> None:
+    ranking = first_stages[name].report.rankings["t2i"]
+    index = write_timed_index(tmp_path / "index", first_stages[name], EIGHT, SETTINGS)
     with opened(index) as stage:
         for row in range(0, 40, 7):
             query = stage.encode(EIGHT.items[row // 5].captions[row % 5])
@@ -153,19 +136,20 @@ def test_what_is_found_is_what_was_measured(stages: dict[str, Measured], tmp_pat
 
 
 @pytest.mark.parametrize("name", ["words", "dense"])
-def test_synthetic_vectors_fill_up_a_pool(stages: dict[str, Measured], tmp_path: Path, name: str) -> None:
+def test_synthetic_vectors_fill_up_a_pool(first_stages: Stages, tmp_path: Path, name: str) -> None:
     more, fewer = (
-        write_timed_index(tmp_path / str(photos), stages[name], EIGHT, SETTINGS, photos) for photos in (50, 3)
+        write_timed_index(tmp_path / str(photos), first_stages[name], EIGHT, SETTINGS, photos)
+        for photos in (50, 3)
     )
     assert (more.photos, fewer.photos) == (50, 3)
     assert [read_header(index.folder).documents for index in (more, fewer)] == [50, 3]
     assert fewer.megabytes < more.megabytes
 
 
-def test_settings_reach_the_index(stages: dict[str, Measured], tmp_path: Path) -> None:
+def test_settings_reach_the_index(first_stages: Stages, tmp_path: Path) -> None:
     settings = TableSettings(engine="hnsw", query_topk=3, scheme="paper", workers=0)
     words, dense = (
-        write_timed_index(tmp_path / name, stages[name], EIGHT, settings) for name in ("words", "dense")
+        write_timed_index(tmp_path / name, first_stages[name], EIGHT, settings) for name in ("words", "dense")
     )
     assert (words.query_topk, dense.query_topk) == (3, None)
     with opened(words) as stage, opened(dense) as other:

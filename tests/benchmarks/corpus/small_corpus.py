@@ -18,7 +18,7 @@ def small_blocks() -> AbstractContextManager[object]:
 def small_corpus(folder: Path, documents: int = 300, queries: int = 20, dense: bool = True) -> Corpus:
     vectors = SyntheticVectors(SMALL)
     with small_blocks():
-        write_documents(folder, (rows for _, rows in vectors.documents(documents, 8, chunk=130)))
+        write_documents(folder, vectors.documents(documents, 8, chunk=130))
         if dense:
             write_dense(folder, vectors.dense_documents(documents, chunk=130))
         write_queries(

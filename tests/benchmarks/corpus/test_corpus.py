@@ -21,7 +21,7 @@ def blocks() -> Iterator[None]:
 def test_what_was_written_is_read_in_any_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = small_corpus(tmp_path / "corpus")
     vectors = SyntheticVectors(SMALL)
-    ((_, documents),) = vectors.documents(300, 8)
+    (documents,) = vectors.documents(300, 8)
     assert (corpus.sizes.documents, corpus.sizes.vocabulary) == (300, 500)
     assert corpus.sizes.postings == documents.nnz
     for size in (7, 300, 1000):

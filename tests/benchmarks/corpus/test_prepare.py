@@ -31,7 +31,7 @@ def same(one: csr_matrix, other: csr_matrix) -> bool:
 def test_synthetic_vectors(tmp_path: Path) -> None:
     corpus, made = prepare_synthetic(tmp_path / "new", "mini", 200, 8, 20, 12, seed=3, dense=True)
     vectors = SyntheticVectors(SMALL, seed=3)
-    ((_, documents),) = vectors.documents(200, 8)
+    (documents,) = vectors.documents(200, 8)
     assert same(corpus.rows(0, 200), documents)
     assert same(corpus.queries, vectors.queries(20, 12, corpus=200))
     np.testing.assert_array_equal(corpus.dense, next(vectors.dense_documents(200)))

@@ -5,7 +5,7 @@
 # make check   lint, format, types; of Python, JavaScript and Java
 # make docs    the documentation as a site, in build/docs
 # make extras  each extra alone does what it is for, in an environment of its own
-# make release  the wheel and the sdist, in dist; each is installed and tried, and so is each extra
+# make release  the slow tests, then the wheel and the sdist, in dist; each is installed and tried, and so is each extra
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -113,7 +113,8 @@ docs: install
 	$(BIN)/python -m pytest -m docs tests/docs/test_site.py
 
 # The wheel in dist is built from the sdist, and must be the same, byte for byte, as that of this folder.
-release: install
+release: install browser
+	$(BIN)/python -m pytest $(PARALLEL) -m slow
 	rm -rf dist build/again
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build --outdir build/again --wheel

@@ -24,20 +24,18 @@ WITHOUT = {
     # tested with each engine, by the two commands
     *(f"lexlip/other_engines/{name}.py" for name in ("ask", "engine_contract")),
     "lexlip/cli/export.py",
-    *(f"tools/campaign/{name}.py" for name in ("__main__", "attacks", "contract", "prepare", "writer")),
-    *(f"tools/campaign/{name}.py" for name in ("connections", "hasty_server", "strangers_files")),
+    *(f"tools/campaign/{name}.py" for name in ("__main__", "attacks", "contract", "operations", "prepare")),
     *(
         f"tools/campaign/{name}.py"
         for name in (
+            "connections",
             "damage",
             "disk_errors",
             "disks_gone",
-            "flips",
             "kills",
-            "kills_of_commands",
             "races",
-            "races_of_commands",
             "strangers",
+            "strangers_files",
         )
     ),
     *(

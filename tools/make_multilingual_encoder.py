@@ -112,11 +112,15 @@ def make(minilm: str, folder: Path, names: Sequence[str]) -> None:
     tokenizer.save_pretrained(str(folder))
 
 
-if __name__ == "__main__":
-    if len(sys.argv) < 4:
+def main(arguments: Sequence[str]) -> None:
+    if len(arguments) < 3:
         sys.exit("usage: python tools/make_multilingual_encoder.py MINILM FOLDER CAPTIONS...")
     try:
-        make(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
+        make(arguments[0], Path(arguments[1]), arguments[2:])
     except LexLIPError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

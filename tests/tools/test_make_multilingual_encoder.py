@@ -1,9 +1,4 @@
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
@@ -11,21 +6,10 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, BertTo
 
 from lexlip.config import TextEncoderConfig
 from lexlip.encoders.text import TextEncoder
-from tests.conftest import ROOT
 from tests.multilingual import ALL, CAPTIONS, SIZE
+from tools import make_multilingual_encoder as tool
 
-TOOL = ROOT / "tools" / "make_multilingual_encoder.py"
 ENGLISH = ["two", "dogs", "play", "snow", "dog", "hun", "##d", "##e", "m", "##adchen", "schnee", "##s", "."]
-
-
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_multilingual_encoder", TOOL)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +34,7 @@ def tables(tmp_path: Path) -> list[str]:
 
 
 def test_words_are_those_of_minilm_or_means_of_its_pieces(
-    tool: ModuleType, minilm: Path, tables: list[str], tmp_path: Path
+    minilm: Path, tables: list[str], tmp_path: Path
 ) -> None:
     tool.make(str(minilm), tmp_path / "made", tables)
     old, new = AutoModel.from_pretrained(minilm), AutoModel.from_pretrained(tmp_path / "made")
@@ -76,7 +60,7 @@ def test_words_are_those_of_minilm_or_means_of_its_pieces(
     assert ids[mask].max() < len(tokenizer)
 
 
-def test_the_tokenizer_is_uncased_and_keeps_accents(tool: ModuleType) -> None:
+def test_the_tokenizer_is_uncased_and_keeps_accents() -> None:
     tokenizer = tool.learn_tokenizer(ALL * 2)
     assert tokenizer.tokenize("Ein MÄDCHEN hält") == ["ein", "mädchen", "hält"]
     assert tokenizer.tokenize("Dívka drží kočku.") == ["dívka", "drží", "kočku", "."]
@@ -84,31 +68,37 @@ def test_the_tokenizer_is_uncased_and_keeps_accents(tool: ModuleType) -> None:
     assert tokenizer.decode(tokenizer("Hund").input_ids) == "[CLS] hund [SEP]"
 
 
-def test_photos_have_captions_too(tool: ModuleType, photos: Path, tables: list[str]) -> None:
+def test_photos_have_captions_too(photos: Path, tables: list[str]) -> None:
     assert len(tool.read_captions([str(photos), *tables])) == 6 + 2 * len(ALL)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("model", "table", "says"),
     [
-        ([], "usage: python tools/make_multilingual_encoder.py MINILM FOLDER CAPTIONS..."),
-        (["minilm", "made", "nothing.tsv"], "nothing.tsv cannot be read: No such file or directory"),
-        (["minilm", "made", "empty.tsv"], "empty.tsv has no captions"),
-        (["made", "made", "one.tsv"], "transformers cannot read the tokenizer 'made': "),
+        ("minilm", "nothing.tsv", "nothing.tsv cannot be read: No such file or directory"),
+        ("minilm", "empty.tsv", "empty.tsv has no captions"),
+        ("made", "one.tsv", "no model 'made': no folder has that name"),
     ],
 )
-def test_what_cannot_be_used(tmp_path: Path, minilm: Path, arguments: list[str], says: str) -> None:
+def test_what_cannot_be_used(
+    tmp_path: Path,
+    minilm: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    model: str,
+    table: str,
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "minilm").symlink_to(minilm)
     (tmp_path / "empty.tsv").touch()
     (tmp_path / "one.tsv").write_text("a.jpg\ta dog")
-    done = subprocess.run(
-        [sys.executable, str(TOOL), *arguments],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-    assert done.returncode == (2 if arguments else 1)
-    assert done.stderr.strip().startswith(says)
-    assert "Traceback" not in done.stderr
+    with pytest.raises(SystemExit) as ended:
+        tool.main([model, "made", table])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(says)
+
+
+def test_the_arguments_are_named() -> None:
+    with pytest.raises(SystemExit, match=r"^usage: python tools/make_multilingual_encoder\.py MINILM FOLDER"):
+        tool.main([])

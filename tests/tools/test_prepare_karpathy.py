@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
 import json
 import subprocess
@@ -11,32 +10,23 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from lexlip.data import open_source
-from tests.conftest import ROOT
 from tests.data.pictures import jpeg, write
+from tools import prepare_karpathy as tool
 
-TOOL = ROOT / "tools" / "prepare_karpathy.py"
 SPLITS = ["train", "restval", "val", "train", "test", "train", "restval", "train"]
 COUNTS = {"train": 6, "val": 1, "test": 1}
 
 
-@pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The tool, which expects as many photos as the tiny archives have."""
-    spec = importlib.util.spec_from_file_location("prepare_karpathy", TOOL)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name, data_set in module.DATA_SETS.items():
-        monkeypatch.setitem(module.DATA_SETS, name, data_set._replace(counts=COUNTS))
-    return module
+@pytest.fixture(autouse=True)
+def as_many_photos_as_the_tiny_archives_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, data_set in tool.DATA_SETS.items():
+        monkeypatch.setitem(tool.DATA_SETS, name, data_set._replace(counts=COUNTS))
 
 
 def photo(number: int) -> bytes:
@@ -91,7 +81,7 @@ def flickr30k(tmp_path: Path) -> Path:
     return downloads
 
 
-def run(tool: ModuleType, name: str, downloads: Path, *options: object, code: int = 0) -> Result:
+def run(name: str, downloads: Path, *options: object, code: int = 0) -> Result:
     arguments = [name, downloads, downloads.parent / "out", *options]
     result = CliRunner().invoke(tool.main, list(map(str, arguments)))
     assert result.exit_code == code, (result.output, result.exception)
@@ -103,9 +93,9 @@ def state(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", ["coco", "flickr30k"])
-def test_what_comes_out(tool: ModuleType, name: str, request: pytest.FixtureRequest) -> None:
+def test_what_comes_out(name: str, request: pytest.FixtureRequest) -> None:
     downloads = request.getfixturevalue(name)
-    result = run(tool, name, downloads, "--per-tar", 4)
+    result = run(name, downloads, "--per-tar", 4)
     out = downloads.parent / "out"
     assert result.stdout.splitlines()[0] == f"train: 6 photos in {out}/train-*.tar"
     assert sorted(state(out)) == [
@@ -145,11 +135,11 @@ def test_what_comes_out(tool: ModuleType, name: str, request: pytest.FixtureRequ
 
 @pytest.mark.parametrize("name", ["coco", "flickr30k"])
 def test_going_on_after_an_interruption(
-    tool: ModuleType, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     downloads = request.getfixturevalue(name)
     out = downloads.parent / "out"
-    run(tool, name, downloads, "--per-tar", 2)
+    run(name, downloads, "--per-tar", 2)
     whole = state(out)
     for path in out.iterdir():
         path.unlink()
@@ -164,54 +154,54 @@ def test_going_on_after_an_interruption(
 
     with monkeypatch.context() as patch:
         patch.setattr(tool.SplitWriter, "_write", interrupted)
-        result = run(tool, name, downloads, "--per-tar", 2, code=130)
+        result = run(name, downloads, "--per-tar", 2, code=130)
     assert "interrupted: the same command goes on with the next tar" in result.output
     partly = state(out)
     assert 1 < len(partly) < len(whole)
     assert all(whole[tar] == data for tar, data in partly.items() if tar != "SHA256SUMS")
 
     times = {path: path.stat().st_mtime_ns for path in out.glob("*.tar")}
-    run(tool, name, downloads, "--per-tar", 2)
+    run(name, downloads, "--per-tar", 2)
     assert state(out) == whole
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())  # not written again
 
     (out / "train-0001.tar").write_bytes(b"damaged")
-    run(tool, name, downloads, "--per-tar", 2)
+    run(name, downloads, "--per-tar", 2)
     assert state(out) == whole
 
 
-def test_tars_of_another_run_are_not_mixed_in(tool: ModuleType, flickr30k: Path) -> None:
-    run(tool, "flickr30k", flickr30k, "--per-tar", 2)
+def test_tars_of_another_run_are_not_mixed_in(flickr30k: Path) -> None:
+    run("flickr30k", flickr30k, "--per-tar", 2)
     before = state(flickr30k.parent / "out")
-    result = run(tool, "flickr30k", flickr30k, "--per-tar", 3, code=2)
+    result = run("flickr30k", flickr30k, "--per-tar", 3, code=2)
     assert "train-0000.tar holds other photos: remove it, or name a new folder" in result.output
     assert state(flickr30k.parent / "out") == before
     sums = flickr30k.parent / "out" / "SHA256SUMS"
     write(sums, sums.read_text() + f"{'0' * 64}  dev-0000.tar\n")
-    result = run(tool, "flickr30k", flickr30k, "--per-tar", 2, code=2)
+    result = run("flickr30k", flickr30k, "--per-tar", 2, code=2)
     assert "out holds other tars, such as dev-0000.tar" in result.output
 
 
-def test_checksums(tool: ModuleType, flickr30k: Path) -> None:
+def test_checksums(flickr30k: Path) -> None:
     files = [path.name for path in flickr30k.iterdir()]
     done = subprocess.run(["md5sum", *files], cwd=flickr30k, capture_output=True, check=True)
     sums = write(flickr30k.parent / "sums", done.stdout)
-    run(tool, "flickr30k", flickr30k, "--checksums", sums)
+    run("flickr30k", flickr30k, "--checksums", sums)
     write(flickr30k / "dataset_flickr30k.json", (flickr30k / "dataset_flickr30k.json").read_text() + " ")
-    result = run(tool, "flickr30k", flickr30k, "--checksums", sums, code=2)
+    result = run("flickr30k", flickr30k, "--checksums", sums, code=2)
     assert "dataset_flickr30k.json is damaged: its md5 sum is" in result.output
 
 
-def test_missing_downloads(tool: ModuleType, coco: Path) -> None:
+def test_missing_downloads(coco: Path) -> None:
     (coco / "val2014.zip").rename(coco / "other.zip")
     message = "val2014.zip does not exist: download val2014.zip from https://cocodataset.org/#download"
-    assert message in run(tool, "coco", coco, code=2).output
+    assert message in run("coco", coco, code=2).output
     (coco / "other.zip").rename(coco / "val2014.zip")
     (coco / "caption_datasets.zip").unlink()
-    assert "caption_datasets.zip does not exist" in run(tool, "coco", coco, code=2).output
+    assert "caption_datasets.zip does not exist" in run("coco", coco, code=2).output
 
 
-def test_wrong_split_files(tool: ModuleType, flickr30k: Path) -> None:
+def test_wrong_split_files(flickr30k: Path) -> None:
     file = flickr30k / "dataset_flickr30k.json"
     images = json.loads(file.read_text())["images"]
     for content, message in [
@@ -220,21 +210,21 @@ def test_wrong_split_files(tool: ModuleType, flickr30k: Path) -> None:
         (json.dumps({"images": images[1:]}), "has {'train': 5, 'val': 1, 'test': 1} photos, Karpathy's has"),
     ]:
         write(file, content)
-        assert message in run(tool, "flickr30k", flickr30k, code=2).output
+        assert message in run("flickr30k", flickr30k, code=2).output
     assert not (flickr30k.parent / "out").exists()
 
 
-def test_photos_that_are_not_there(tool: ModuleType, flickr30k: Path) -> None:
+def test_photos_that_are_not_there(flickr30k: Path) -> None:
     file = flickr30k / "dataset_flickr30k.json"
     write(file, file.read_text().replace("436.jpg", "x.jpg"))
-    result = run(tool, "flickr30k", flickr30k, code=2)
+    result = run("flickr30k", flickr30k, code=2)
     assert "1 photos that dataset_flickr30k.json names are not in flickr30k-images.tar.gz" in result.output
     assert "(the first is x.jpg)" in result.output
     assert state(flickr30k.parent / "out") == {}
 
 
 @pytest.mark.parametrize("damage", ["cut", "crc", "bit"])
-def test_a_damaged_tar_gz(tool: ModuleType, flickr30k: Path, damage: str) -> None:
+def test_a_damaged_tar_gz(flickr30k: Path, damage: str) -> None:
     archive = flickr30k / "flickr30k-images.tar.gz"
     data = bytearray(archive.read_bytes())
     if damage == "cut":
@@ -247,29 +237,29 @@ def test_a_damaged_tar_gz(tool: ModuleType, flickr30k: Path, damage: str) -> Non
         assert changed != plain
         data = bytearray(gzip.compress(changed)[:-8] + data[-8:])
     archive.write_bytes(data)
-    result = run(tool, "flickr30k", flickr30k, "--per-tar", 1, code=2)
+    result = run("flickr30k", flickr30k, "--per-tar", 1, code=2)
     assert "flickr30k-images.tar.gz is damaged: " in result.output
     out = flickr30k.parent / "out"
     assert not (out / "SHA256SUMS").exists()  # so that a sound archive is read anew
     assert not list(out.glob(".*"))
 
 
-def test_a_damaged_zip(tool: ModuleType, coco: Path) -> None:
+def test_a_damaged_zip(coco: Path) -> None:
     data = bytearray((coco / "train2014.zip").read_bytes())
     data[data.index(photo(5)) + 200] ^= 1
     (coco / "train2014.zip").write_bytes(data)
-    result = run(tool, "coco", coco, "--per-tar", 1, code=2)
+    result = run("coco", coco, "--per-tar", 1, code=2)
     assert "train2014.zip is damaged: Bad CRC-32" in result.output
     (coco / "train2014.zip").write_bytes(b"<html>")
-    assert "train2014.zip is damaged: File is not a zip file" in run(tool, "coco", coco, code=2).output
+    assert "train2014.zip is damaged: File is not a zip file" in run("coco", coco, code=2).output
 
 
-def test_a_folder_that_cannot_be_made(tool: ModuleType, coco: Path) -> None:
+def test_a_folder_that_cannot_be_made(coco: Path) -> None:
     write(coco.parent / "out", "a file")
-    assert "out: File exists" in run(tool, "coco", coco, code=2).output
+    assert "out: File exists" in run("coco", coco, code=2).output
 
 
 def test_as_a_program(tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = run_python(TOOL, "coco", tmp_path, tmp_path / "out")
+    done = run_python(tool.__file__, "coco", tmp_path, tmp_path / "out")
     assert done.returncode == 2
     assert done.stderr.startswith(f"Error: {tmp_path}/train2014.zip does not exist")

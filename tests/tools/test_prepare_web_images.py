@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from click.testing import CliRunner, Result
 
 from lexlip.data import open_source
-from tests.conftest import ROOT
 from tests.data.pictures import write
+from tools import prepare_web_images as tool
 
 ROWS = [
     ("https://example.org/0.jpg", "a dog"),
@@ -45,19 +43,9 @@ with tarfile.open(folder / "00000.tar", "w") as tar:
 """
 
 
-@pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The tool, with lists of three lines."""
-    spec = importlib.util.spec_from_file_location(
-        "prepare_web_images", ROOT / "tools" / "prepare_web_images.py"
-    )
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "PHOTOS", dict.fromkeys(module.PHOTOS, 3))
-    return module
+@pytest.fixture(autouse=True)
+def lists_have_three_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "PHOTOS", dict.fromkeys(tool.PHOTOS, 3))
 
 
 @pytest.fixture
@@ -110,7 +98,7 @@ def official(kind: str) -> tuple[str, str, bytes]:
     return "sbu", "SBUCaptionedPhotoDataset.zip", zip_of(lines)
 
 
-def run(tool: ModuleType, name: str, addresses: Path, *options: object, code: int = 0) -> Result:
+def run(name: str, addresses: Path, *options: object, code: int = 0) -> Result:
     arguments = [name, addresses, addresses.parent / "out", *options]
     result = CliRunner().invoke(tool.main, list(map(str, arguments)))
     assert result.exit_code == code, (result.output, result.exception)
@@ -121,11 +109,9 @@ KINDS = ["cc3m", "cc12m", "sbu json", "sbu json in tar", "sbu lines in tar", "sb
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_from_list_to_source(tool: ModuleType, program: Path, tmp_path: Path, kind: str) -> None:
+def test_from_list_to_source(program: Path, tmp_path: Path, kind: str) -> None:
     name, filename, content = official(kind)
-    result = run(
-        tool, name, write(tmp_path / filename, content), "--processes", 5, "--threads", 7, "--size", 224
-    )
+    result = run(name, write(tmp_path / filename, content), "--processes", 5, "--threads", 7, "--size", 224)
     out = tmp_path / "out"
     with (out / "urls.tsv").open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file, delimiter="\t")) == [["url", "caption"], *map(list, ROWS)]
@@ -152,81 +138,79 @@ def test_from_list_to_source(tool: ModuleType, program: Path, tmp_path: Path, ki
     assert [item.captions for item in open_source(out).items] == [(ROWS[0][1],), (ROWS[1][1],)]
 
 
-def test_lines_that_make_no_sense_are_left_out(tool: ModuleType, program: Path, tmp_path: Path) -> None:
+def test_lines_that_make_no_sense_are_left_out(program: Path, tmp_path: Path) -> None:
     good = "".join(f"https://example.org/{number}.jpg\ta dog\n" for number in range(20))
     addresses = write(tmp_path / "cc12m.tsv", "https://example.org/x.jpg\t \n" + good + "no tab\n")
-    result = run(tool, "cc12m", addresses)
+    result = run("cc12m", addresses)
     assert "20 addresses in " in result.output
     assert "2 left out, line 1 has no caption" in result.output
     assert len((tmp_path / "out" / "urls.tsv").read_text().splitlines()) == 21
 
 
-def test_another_list(tool: ModuleType, program: Path, tmp_path: Path) -> None:
+def test_another_list(program: Path, tmp_path: Path) -> None:
     _, filename, content = official("cc3m")
-    result = run(tool, "cc12m", write(tmp_path / filename, content), code=2)
+    result = run("cc12m", write(tmp_path / filename, content), code=2)
     assert "is another list: 3 of its 3 lines make no sense (line 1 has no address)" in result.output
     assert list((tmp_path / "out").iterdir()) == []
-    assert "is another list: 0 of its 0 lines" in run(tool, "cc3m", write(tmp_path / "e", ""), code=2).output
+    assert "is another list: 0 of its 0 lines" in run("cc3m", write(tmp_path / "e", ""), code=2).output
     for name, content in [
         ("a.json", b"{}"),
         ("b.json", b"{"),
         ("c.json", json.dumps({"image_urls": ["http://a"], "captions": []}).encode()),
         ("d.zip", zip_of({"x_urls.txt": "http://a"})),
     ]:
-        result = run(tool, "sbu", write(tmp_path / name, content), code=2)
+        result = run("sbu", write(tmp_path / name, content), code=2)
         assert f"{name} is not the list of sbu: " in result.output
 
 
-def test_damaged_lists(tool: ModuleType, program: Path, tmp_path: Path) -> None:
+def test_damaged_lists(program: Path, tmp_path: Path) -> None:
     for kind in ("sbu lines in tar", "sbu lines in zip"):
         name, filename, content = official(kind)
-        result = run(tool, name, write(tmp_path / filename, content[: len(content) // 2]), code=2)
+        result = run(name, write(tmp_path / filename, content[: len(content) // 2]), code=2)
         assert f"{filename} cannot be read: " in result.output
-    result = run(tool, "cc3m", write(tmp_path / "a.tsv", b"\xff\thttp://a\n"), code=2)
+    result = run("cc3m", write(tmp_path / "a.tsv", b"\xff\thttp://a\n"), code=2)
     assert "a.tsv is not the list of cc3m: UnicodeDecodeError" in result.output
-    assert "none.tsv does not exist" in run(tool, "cc3m", tmp_path / "none.tsv", code=2).output
+    assert "none.tsv does not exist" in run("cc3m", tmp_path / "none.tsv", code=2).output
     sums = write(tmp_path / "sums", f"{'0' * 32}  a.tsv\n")
-    result = run(tool, "cc3m", tmp_path / "a.tsv", "--checksums", sums, code=2)
+    result = run("cc3m", tmp_path / "a.tsv", "--checksums", sums, code=2)
     assert "a.tsv is damaged: its md5 sum is" in result.output
 
 
-def test_a_list_that_was_cut_short_is_noticed(tool: ModuleType, program: Path, tmp_path: Path) -> None:
+def test_a_list_that_was_cut_short_is_noticed(program: Path, tmp_path: Path) -> None:
     _, filename, content = official("cc12m")
-    result = run(tool, "cc12m", write(tmp_path / filename, content[: content.rindex(b"https")]))
+    result = run("cc12m", write(tmp_path / filename, content[: content.rindex(b"https")]))
     assert "the complete list has 3 lines" in result.output
 
 
-def test_without_img2dataset(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_img2dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     name, filename, content = official("cc3m")
-    result = run(tool, name, write(tmp_path / filename, content), code=2)
+    result = run(name, write(tmp_path / filename, content), code=2)
     assert "img2dataset is not installed: pip install img2dataset" in result.output
     assert f"or run: img2dataset --url_list={tmp_path}/out/urls.tsv --input_format=tsv" in result.output
     assert (tmp_path / "out" / "urls.tsv").is_file()
 
 
-def test_img2dataset_fails(tool: ModuleType, program: Path, tmp_path: Path) -> None:
+def test_img2dataset_fails(program: Path, tmp_path: Path) -> None:
     name, filename, content = official("cc3m")
     addresses = write(tmp_path / filename, content)
     write(tmp_path / "out" / "fail", "")
-    assert "img2dataset ended with status 3" in run(tool, name, addresses, code=2).output
+    assert "img2dataset ended with status 3" in run(name, addresses, code=2).output
     program.write_text("#!/bin/sh\nexit 0\n")
-    assert f"img2dataset wrote no tars to {tmp_path}/out" in run(tool, name, addresses, code=2).output
+    assert f"img2dataset wrote no tars to {tmp_path}/out" in run(name, addresses, code=2).output
 
 
-def test_missing_tars_and_known_sums(
-    tool: ModuleType, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_tars_and_known_sums(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, filename, content = official("cc3m")
     addresses = write(tmp_path / filename, content)
-    run(tool, name, addresses)
+    run(name, addresses)
     sums = (tmp_path / "out" / "SHA256SUMS").read_text()
     program.write_text("#!/bin/sh\nexit 0\n")
     monkeypatch.setattr(tool, "PER_TAR", 1)
     monkeypatch.setattr(tool, "checksum", lambda tar: "0" * 64)
-    result = run(tool, name, addresses)
+    result = run(name, addresses)
     assert "2 tars are missing; the same command goes on" in result.output
     assert (tmp_path / "out" / "SHA256SUMS").read_text() == sums  # the tar did not change
     (tmp_path / "out" / "00000.tar").touch()
-    run(tool, name, addresses)
+    run(name, addresses)
     assert (tmp_path / "out" / "SHA256SUMS").read_text() == f"{'0' * 64}  00000.tar\n"

@@ -1,11 +1,7 @@
-import importlib.util
 import io
 import json
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -14,21 +10,18 @@ from lexlip.models.model_checksums import check_model, write_checksums
 from lexlip.models.model_folder import GRAPH
 from tests.conftest import ROOT, write_photos
 from tests.tiny import tiny_model
-
-TOOL = ROOT / "tools" / "train_mini.py"
-
-
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("train_mini", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tools import train_mini as tool
 
 
-def test_halves_have_every_photo_once(tmp_path: Path, tool: ModuleType) -> None:
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The arguments of each Python that is started, instead of starting it."""
+    calls: list[list[str]] = []
+    monkeypatch.setattr(tool, "python", lambda *given: calls.append([str(one) for one in given]))
+    return calls
+
+
+def test_halves_have_every_photo_once(tmp_path: Path) -> None:
     photos = write_photos(tmp_path / "photos", 5)
     with tarfile.open(tmp_path / "all.tar", "w") as tar:
         for suffix in (".jpg", ".txt"):  # the files of a photo need not be neighbours
@@ -52,19 +45,12 @@ def test_halves_have_every_photo_once(tmp_path: Path, tool: ModuleType) -> None:
 
 
 def test_missing_photos_are_named(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(TOOL), "nowhere", "work"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("nowhere/flickr8k/val-0000.tar does not exist; ")
+    with pytest.raises(SystemExit, match=r"nowhere/flickr8k/val-0000\.tar does not exist; "):
+        tool.main(tmp_path / "nowhere", tmp_path / "work")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_stage_is_resumed_until_it_is_done(
-    tmp_path: Path, tool: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    called: list[list[str]] = []
-    monkeypatch.setattr(tool, "python", lambda *given: called.append([str(one) for one in given]))
+def test_a_stage_is_resumed_until_it_is_done(tmp_path: Path, called: list[list[str]]) -> None:
     (tmp_path / "second").mkdir()
     (tmp_path / "second" / "last").mkdir()  # of an interrupted run
     for _ in range(2):
@@ -74,17 +60,13 @@ def test_a_stage_is_resumed_until_it_is_done(
     assert line[4:] == [f"out={tmp_path}/second", f"init={tmp_path}/first/last", "seed=3", "--resume"]
 
 
-def test_an_average_names_each_part_with_its_weight(
-    tmp_path: Path, tool: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    called: list[list[str]] = []
-    monkeypatch.setattr(tool, "python", lambda *given: called.append([str(one) for one in given]))
+def test_an_average_names_each_part_with_its_weight(tmp_path: Path, called: list[list[str]]) -> None:
     tool.average(tmp_path, "mean", {"one/last": 2, "two": 1})
     [line] = called
     assert line[1:] == [f"{tmp_path}/mean", f"{tmp_path}/one/last=2", f"{tmp_path}/two=1"]
 
 
-def test_a_larger_copy_differs_in_the_size_of_photos_alone(tmp_path: Path, tool: ModuleType) -> None:
+def test_a_larger_copy_differs_in_the_size_of_photos_alone(tmp_path: Path) -> None:
     tiny_model().save(tmp_path / "small")
     (tmp_path / "small" / GRAPH).write_bytes(b"for the small size")
     write_checksums(tmp_path / "small", [GRAPH])

@@ -7,15 +7,18 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import click
 from tqdm import tqdm
 
 from . import campaign
-from .attacks import ATTACKS, choose
-from .contract import Try
+from .attacks import choose
+from .contract import ATTACKS, Try
 from .prepare import prepare
+
+OUTCOMES = ("held", "failed", "not run")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,10 +54,8 @@ def main(
         for attack in attacks:
             click.echo(f"{attack.name:32s} {attack.tries:6d} tries  {attack.missing() or ''}".rstrip())
         return
-    tries = [
-        (attack, 1 if one else attack.short if short else round(count * attack.tries)) for attack in attacks
-    ]
-    tries = [(attack, number) for attack, number in tries if number]
+    numbers = [1 if one else attack.short if short else round(count * attack.tries) for attack in attacks]
+    tries = [(attack, number) for attack, number in zip(attacks, numbers, strict=True) if number]
     started = time.monotonic()
     done: list[Try] = []
     with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
@@ -76,27 +77,25 @@ def main(
 
 def tally(done: list[Try]) -> dict[str, dict[str, int]]:
     """Return by attack how many tries there were, and how they ended."""
-    counts: dict[str, dict[str, int]] = {}
-    for attack in ATTACKS:
-        outcomes = [one.outcome for one in done if one.attack == attack.name]
-        if outcomes:
-            by_outcome = {name: outcomes.count(name) for name in ("held", "failed", "not run")}
-            counts[attack.name] = {"tried": len(outcomes) - by_outcome["not run"], **by_outcome}
-    return counts
+    counts = {name: Counter[str](one.outcome for one in done if one.attack == name) for name in ATTACKS}
+    return {
+        name: {"tried": ended["held"] + ended["failed"], **{key: ended[key] for key in OUTCOMES}}
+        for name, ended in counts.items()
+        if ended
+    }
 
 
 def _table(done: list[Try], seconds: float) -> str:
     lines = [f"{'attack':32s} {'tried':>6s} {'held':>6s} {'failed':>6s} {'not run':>7s}"]
     for name, counts in tally(done).items():
-        lines.append(f"{name:32s} " + " ".join(f"{counts[key]:6d}" for key in ("tried", "held", "failed")))
-        lines[-1] += f" {counts['not run']:7d}"
+        *first, last = counts.values()
+        lines.append(f"{name:32s} {' '.join(f'{number:6d}' for number in first)} {last:7d}")
     reasons = dict.fromkeys((one.attack, one.why) for one in done if one.outcome == "not run")
     lines += [f"not run {name}: {why}" for name, why in reasons]
-    for one in done:
-        if one.outcome == "failed":
-            lines += [f"failed  {one.attack}: {one.why}", f"        {one.again}"]
-    failed = sum(one.outcome == "failed" for one in done)
-    return "\n".join([*lines, f"{len(done)} tries, {failed} failed, {seconds:.0f} s"])
+    failed = [one for one in done if one.outcome == "failed"]
+    for one in failed:
+        lines += [f"failed  {one.attack}: {one.why}", f"        {one.again}"]
+    return "\n".join([*lines, f"{len(done)} tries, {len(failed)} failed, {seconds:.0f} s"])
 
 
 def _json(done: list[Try], seconds: float) -> str:

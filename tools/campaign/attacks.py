@@ -3,48 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 
-from . import (
-    connections,
-    damage,
-    disk_errors,
-    disks_gone,
-    flips,
-    fuzz_commands,
-    fuzz_json,
-    fuzz_pictures,
-    fuzz_requests,
-    fuzz_sources,
-    fuzz_vectors,
-    kills,
-    kills_of_commands,
-    races,
-    races_of_commands,
-    strangers,
-    strangers_files,
-)
-from .contract import Attack
+from .contract import ATTACKS, Attack
 
-FAMILIES = (
-    kills,
-    kills_of_commands,
-    disk_errors,
-    disks_gone,
-    flips,
-    damage,
-    fuzz_pictures,
-    fuzz_sources,
-    fuzz_json,
-    fuzz_vectors,
-    fuzz_commands,
-    fuzz_requests,
-    connections,
-    races,
-    strangers_files,
-    strangers,
-    races_of_commands,
-)
-ATTACKS: tuple[Attack, ...] = tuple(attack for module in FAMILIES for attack in module.ATTACKS)
+MODULES = "kills disk_errors disks_gone damage fuzz_pictures fuzz_sources fuzz_json fuzz_vectors"
+MODULES += " fuzz_commands fuzz_requests connections races strangers_files strangers"
+for _module in MODULES.split():
+    import_module(f"{__package__}.{_module}")
 
 
 def choose(names: Sequence[str]) -> list[Attack]:
@@ -53,7 +19,8 @@ def choose(names: Sequence[str]) -> list[Attack]:
     Raises:
         ValueError: nothing has the name.
     """
+    attacks = ATTACKS.values()
     for name in names:
-        if not any(name in (attack.name, attack.family) for attack in ATTACKS):
-            raise ValueError(f"there is no attack {name!r}: give one of {', '.join(a.name for a in ATTACKS)}")
-    return [attack for attack in ATTACKS if not names or {attack.name, attack.family} & set(names)]
+        if not any(name in (attack.name, attack.family) for attack in attacks):
+            raise ValueError(f"there is no attack {name!r}: give one of {', '.join(ATTACKS)}")
+    return [attack for attack in attacks if not names or {attack.name, attack.family} & set(names)]

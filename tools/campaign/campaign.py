@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import queue
+import select
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from .contract import Attack, Try
-from .processes import environment
+from .processes import environment, kill
 
 STARTING = 240  # seconds that a process has to start, besides the seconds of its first try
 
@@ -35,7 +31,7 @@ def run(
     Args:
         attacks: with the number of tries of each.
         seed: of the first try of each; the next one has the next seed.
-        prepared: see `Workplace`.
+        prepared: see `Place`.
         folder: for what the tries write.
         jobs: attacks at the same time.
         tell: is told how each try ended.
@@ -58,67 +54,51 @@ def _try(
     while following < end:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        with _worker(attack, following, end - following, prepared, folder) as (process, lines):
+        with _worker(attack, following, end - following, prepared, folder) as process:
             wait = STARTING + attack.seconds
-            while following < end:
-                line = _next(lines, wait)
-                if not line:
-                    break
+            while following < end and (line := _next(process, wait)):
                 wait = attack.seconds
-                tell(Try(attack.name, **json.loads(line)))
+                tell(Try(**json.loads(line)))
                 following += 1
-            else:
-                continue
-            why = _why(process, line, wait, folder)
-        tell(Try(attack.name, following, "failed", why))
-        following += 1
+            if following < end:
+                tell(Try(attack.name, following, "failed", _why(process, line, wait, folder)))
+                following += 1
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def _worker(
     attack: Attack, seed: int, tries: int, prepared: Path, folder: Path
-) -> Iterator[tuple[subprocess.Popen[str], queue.Queue[str]]]:
-    """Start a process that tries an attack; its lines come in a queue, which an empty one ends."""
-    arguments = [attack.name, str(seed), str(tries), str(prepared), str(folder)]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that tries an attack."""
+    arguments = [str(prepared), str(folder), attack.name, str(seed), str(tries)]
     with (folder / "stderr").open("w") as errors:
         process = subprocess.Popen(
             [*attack.prefix, sys.executable, "-m", "tools.campaign.worker", *arguments],
             stdout=subprocess.PIPE,
             stderr=errors,
             stdin=subprocess.DEVNULL,
-            text=True,
+            bufsize=0,  # so that a line that waits is seen by select
             cwd=folder,
             env=environment(folder),
             start_new_session=True,
         )
-    lines: queue.Queue[str] = queue.Queue()
     assert process.stdout is not None
-    threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
-    try:
-        yield process, lines
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # with all that it started
-        process.wait()
+    with process.stdout:
+        try:
+            yield process
+        finally:
+            kill(process)
 
 
-def _read(output: IO[str], lines: queue.Queue[str]) -> None:
-    with output:
-        for line in output:
-            lines.put(line)
-    lines.put("")
+def _next(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
+    """Return the next line; an empty one if the process has ended, None if it takes too long."""
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], seconds)
+    return process.stdout.readline() if ready else None
 
 
-def _next(lines: queue.Queue[str], seconds: float) -> str | None:
-    """Return the next line; "" if the process has ended, None if it takes too long."""
-    try:
-        return lines.get(timeout=seconds)
-    except queue.Empty:
-        return None
-
-
-def _why(process: subprocess.Popen[str], line: str | None, waited: float, folder: Path) -> str:
+def _why(process: subprocess.Popen[bytes], line: bytes | None, waited: float, folder: Path) -> str:
     if line is None:
         return f"it hangs: no end after {waited:g} s"
     code = process.wait()

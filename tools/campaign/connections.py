@@ -1,4 +1,7 @@
-"""Clients that hold a server up, or send what is no HTTP."""
+"""Clients that hold a server up, or send what is no HTTP.
+
+python -m tools.campaign.connections FILES OPTION...   # `lexlip serve` with few files and little patience
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,21 @@ import asyncio
 import http.client
 import os
 import re
+import resource
 import socket
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager, suppress
 from random import Random
 from urllib.parse import urlsplit
 
 from lexlip.bench.holding_clients import KINDS, holding
 
-from . import tracing
-from .contract import Attack, Broken, Workplace
+from .contract import Broken, Place, attack
 from .mutations import mutate
 from .prepare import index_of
-from .processes import HASTY_SERVER
+from .processes import printed, serving
 
 PATIENCE = 20.0  # seconds: for a search, and for what the server should have closed after one or two
 UPLOAD = 1_000_000  # bytes of a picture
@@ -28,19 +31,21 @@ LINES = 4  # that a try may add to the log
 HOST = b"Host: localhost\r\n"
 CHUNKED = HOST + b"Transfer-Encoding: chunked\r\n"
 CHUNK = b"10000\r\n" + bytes(65536) + b"\r\n"
+JSON = b"Content-Type: application/json\r\n"
+HEADS = (
+    b"GET /api/search?q=red HTTP/1.1\r\n" + CHUNKED + b"\r\n",
+    b"GET /api/status HTTP/1.0\r\n" + CHUNKED + b"\r\n",
+    b"POST /api/search HTTP/1.1\r\n" + JSON + CHUNKED + b"\r\n",
+    b"GET / HTTP/1.1\r\n" + HOST + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    b"POST /api/search HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n" + HOST + b"\r\n",
+)
 
 
 class Server:
-    """A running server.
+    """A running server, by its address and the number of its process."""
 
-    Args:
-        address: of it.
-        log: what it prints.
-        pid: of its process.
-    """
-
-    def __init__(self, address: str, log: Path, pid: int) -> None:
-        self.address, self._log, self._pid = address, log, pid
+    def __init__(self, address: str, pid: int) -> None:
+        self.address, self._pid = address, pid
         self._where = (str(urlsplit(address).hostname), urlsplit(address).port or 0)
 
     def connect(self, sent: bytes = b"") -> socket.socket:
@@ -65,50 +70,36 @@ class Server:
         """Return how many files it has open."""
         return len(os.listdir(f"/proc/{self._pid}/fd"))  # noqa: PTH208
 
-    def check_log(self) -> None:
-        """Check that it prints little, and nothing of a fault."""
-        printed = self._log.read_text(errors="replace")
-        lines = printed.splitlines()[1:]
-        found = re.search(r"Traceback|fault|error", printed, re.IGNORECASE)
-        if found or len(lines) > LINES:
-            raise Broken(f"the server has printed {len(lines)} lines: {' '.join(lines[:3])[:400]}")
-
 
 @contextmanager
-def _serving(place: Workplace, files: int = 400) -> Iterator[Server]:
-    """Serve the prepared index with so many files, and look at the log at the end."""
-    log = place.folder / "output"
-    command = [*HASTY_SERVER, str(files), "--index", index_of(place.prepared, "impact"), "--port", "0"]
-    more = ["--max-seconds", "2", "--max-upload", UPLOAD / 1e6]
-    process = tracing.spawn([*command, *more], place.folder, log)
-    try:
-        until = time.monotonic() + 60
-        while not (found := re.search(r"http://\S+", log.read_text())):
-            if process.poll() is not None or time.monotonic() > until:
-                raise Broken(f"lexlip serve does not start: {log.read_text()[-300:]}")
-            time.sleep(0.05)
-        server = Server(found[0], log, process.pid)
+def _serving(place: Place, files: int = 400) -> Iterator[Server]:
+    """Serve the prepared index with so many files; in the end, the log must be short and tell of no fault."""
+    command = [sys.executable, "-m", __name__, files, "--index", index_of(place.prepared, "impact")]
+    limits = ["--port", "0", "--max-seconds", "2", "--max-upload", UPLOAD / 1e6]
+    with serving([*command, *limits], place.folder) as (address, process):
+        server = Server(address, process.pid)
         yield server
         server.check_search("nothing else")
-        server.check_log()
-    finally:
-        tracing.kill(process)
+        log = printed(place.folder)
+        lines = log.splitlines()[1:]
+        if re.search(r"Traceback|fault|error", log, re.IGNORECASE) or len(lines) > LINES:
+            raise Broken(f"the server has printed {len(lines)} lines: {' '.join(lines[:3])[:400]}")
 
 
 def _rest(client: socket.socket, what: str) -> bytes:
     """Return what comes until the server closes a connection."""
     parts = []
-    try:
-        while part := client.recv(1 << 20):
-            parts.append(part)
-    except TimeoutError:
-        raise Broken(f"{what} is still connected after {PATIENCE:g} s") from None
-    except OSError:
-        pass
+    with suppress(ConnectionError):
+        try:
+            while part := client.recv(1 << 20):
+                parts.append(part)
+        except TimeoutError:
+            raise Broken(f"{what} is still connected after {PATIENCE:g} s") from None
     return b"".join(parts)
 
 
-def held(random: Random, place: Workplace) -> None:
+@attack("connections.held", 10, 1, 180)
+def held(random: Random, place: Place) -> None:
     """Open more connections than there are files: searches go on, and those that say nothing are closed."""
     files = random.choice([400, 450, 500])
 
@@ -120,35 +111,34 @@ def held(random: Random, place: Workplace) -> None:
 
     with _serving(place, files) as server:
         asyncio.run(hold(server))
-        begun = {kind: server.connect(KINDS[kind]) for kind in ("silent", "half_head", "slow_body")}
-        begun["body of GET"] = server.connect(
-            b"GET /api/status HTTP/1.1\r\nContent-Length: 9\r\n" + HOST + b"\r\n"
-        )
-        for kind, client in begun.items():
+        begun = {kind: KINDS[kind] for kind in ("silent", "half_head", "slow_body")}
+        begun["body of GET"] = b"GET /api/status HTTP/1.1\r\nContent-Length: 9\r\n" + HOST + b"\r\n"
+        clients = {kind: server.connect(sent) for kind, sent in begun.items()}
+        for kind, client in clients.items():
             with client:
                 _rest(client, kind)
 
 
-def endless_bodies(random: Random, place: Workplace) -> None:
+@attack("connections.endless-bodies", 10, 1, 180)
+def endless_bodies(random: Random, place: Place) -> None:
     """Send a body that does not end: it is refused, and not read on."""
-    kinds = [b"application/json", b"image/jpeg", b"text/plain"]
     with _serving(place) as server:
         for _ in range(5):
             line = random.choice([b"POST /api/search", b"PUT /api/x", b"GET /api/status"])
-            head = line + b" HTTP/1.1\r\nContent-Type: " + random.choice(kinds) + b"\r\n" + CHUNKED + b"\r\n"
+            kind = random.choice([b"application/json", b"image/jpeg", b"text/plain"])
+            head = line + b" HTTP/1.1\r\nContent-Type: " + kind + b"\r\n" + CHUNKED + b"\r\n"
             with server.connect(head) as client:
-                try:
+                with suppress(OSError):
                     for number in range(1600):
                         client.sendall(CHUNK)
                         if number > 600:  # 40 MB: more than the system holds for both of them
                             raise Broken(f"{line.decode()}: 40 MB of a body were read")
-                except OSError:
-                    pass
                 if not re.match(rb"HTTP/1.1 [24]\d\d", _rest(client, "an endless body")):
                     raise Broken(f"{line.decode()} with an endless body has no answer")
 
 
-def nobody_reads(random: Random, place: Workplace) -> None:
+@attack("connections.nobody-reads", 5, 0, 180)
+def nobody_reads(random: Random, place: Place) -> None:
     """Ask for more than the system holds, and do not take it: the connection ends."""
     asked = 600 * (b"GET /api/openapi.json HTTP/1.1\r\n" + HOST + b"\r\n")
     with _serving(place) as server, ExitStack() as clients:
@@ -166,34 +156,31 @@ def nobody_reads(random: Random, place: Workplace) -> None:
                 raise Broken("who takes no answer stays connected")
 
 
-def nonsense(random: Random, place: Workplace) -> None:
+@attack("connections.nonsense", 20, 0, 180)
+def nonsense(random: Random, place: Place) -> None:
     """Send what is no HTTP, at the beginning or later, and hang up: the log says nothing of it."""
-    heads = [
-        b"GET /api/search?q=red HTTP/1.1\r\n" + CHUNKED + b"\r\n",
-        b"GET /api/status HTTP/1.0\r\n" + CHUNKED + b"\r\n",
-        b"POST /api/search HTTP/1.1\r\nContent-Type: application/json\r\n" + CHUNKED + b"\r\n",
-        b"GET / HTTP/1.1\r\n" + HOST + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
-        b"POST /api/search HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n" + HOST + b"\r\n",
-    ]
     more = [b'5\r\n{"q":\r\n', b"0\r\n\r\n", b"zz\r\n", b"\r\n", bytes(9), random.randbytes(3000)]
     with _serving(place) as server:
         for _ in range(150):
-            parts = [random.choice(heads), *random.choices([*heads, *more], k=random.randrange(4))]
+            parts = [random.choice(HEADS), *random.choices([*HEADS, *more], k=random.randrange(4))]
             if random.random() < 0.3:
                 parts = [mutate(random, part) for part in parts]
             with server.connect() as client:
                 client.settimeout(random.uniform(0.001, 0.02))
                 for part in parts:
-                    try:
+                    with suppress(OSError):  # it is closed, or there is no answer yet
                         client.sendall(part)
                         client.recv(1 << 16)
-                    except OSError:  # it is closed, or there is no answer yet
-                        pass
 
 
-ATTACKS = (
-    Attack("connections.held", held, 10, 1, seconds=180),
-    Attack("connections.endless-bodies", endless_bodies, 10, 1, seconds=180),
-    Attack("connections.nobody-reads", nobody_reads, 5, 0, seconds=180),
-    Attack("connections.nonsense", nonsense, 20, 0, seconds=180),
-)
+def _serve_hastily(files: int, options: list[str]) -> None:
+    from lexlip.cli import main
+    from lexlip.server import connections
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    connections.HEAD = connections.TAKING = 1.0
+    main(["serve", *options])
+
+
+if __name__ == "__main__":
+    _serve_hastily(int(sys.argv[1]), sys.argv[2:])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
 
 
 class Broken(Exception):
@@ -18,18 +20,30 @@ class NotRun(Exception):
 
 
 @dataclass(frozen=True)
-class Workplace:
+class Place:
     """Where a try works.
 
     Attributes:
         prepared: what `tools.campaign.prepare` made, not to be changed.
-        folder: a folder of this try's own, empty.
-        number: of the try, its seed: what an attack goes through in turn, it takes by this number.
+        folder: the current folder, which is this try's own, and empty.
+        number: of the try, its seed.
     """
 
     prepared: Path
     folder: Path
     number: int = 0
+
+    @property
+    def model(self) -> Path:
+        """The prepared model of words."""
+        return self.prepared / "words" / "best"
+
+    def in_turn(self, choices: Sequence[T]) -> T:
+        """Return the choice of this try, so that as many tries as there are choices take each."""
+        return choices[self.number % len(choices)]
+
+
+Run = Callable[[Random, Place], None]
 
 
 @dataclass(frozen=True)
@@ -47,7 +61,7 @@ class Attack:
     """
 
     name: str
-    run: Callable[[Random, Workplace], None]
+    run: Run
     tries: int
     short: int
     seconds: float = 60
@@ -59,7 +73,18 @@ class Attack:
         return self.name.partition(".")[0]
 
 
-Outcome = Literal["held", "failed", "not run"]
+ATTACKS: dict[str, Attack] = {}
+"""By name; a module adds its own when it is imported (see `attacks.py`)."""
+
+
+def attack(name: str, tries: int, short: int, seconds: float = 60, **more: object) -> Callable[[Run], Run]:
+    """Make a function an attack; the arguments are those of `Attack`."""
+
+    def add(run: Run) -> Run:
+        ATTACKS[name] = Attack(name, run, tries, short, seconds, **more)  # type: ignore[arg-type]
+        return run
+
+    return add
 
 
 @dataclass(frozen=True)
@@ -68,7 +93,7 @@ class Try:
 
     attack: str
     seed: int
-    outcome: Outcome
+    outcome: Literal["held", "failed", "not run"]
     why: str = ""
 
     @property

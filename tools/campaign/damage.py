@@ -1,71 +1,129 @@
-"""Damaged files: of each kind of index, and of a model."""
+"""Damaged files of indexes, models and trainings; flipped bits must be noticed without `doctor`, too."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from anserini_bridge import read_metadata
-from anserini_bridge.metadata import write_metadata
+import numpy as np
+from scipy.sparse import csr_matrix
 
-from .contract import Attack, Broken, NotRun, Workplace
-from .disk_errors import same, state_of
-from .documents import State, read
-from .prepare import KINDS, index_of
-from .processes import Ended, check_end, invoke
+from anserini_bridge import BridgeError, ImpactSearcher, ImpactWriter
+from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+from anserini_bridge.errors import CorruptIndex
 
-QUERIES = ("two red circles", "a blue square", "three green triangles at the top", "yellow")
+from .contract import Broken, NotRun, Place, attack
+from .documents import SETTINGS, WORDS, read
+from .kills import losses
+from .prepare import KINDS, copy_index, index_of, interrupted, made_once
+from .processes import check_end, invoke
+
+Searches = tuple[tuple[str, ...], ...]
+SEARCHES: Searches = (
+    ("two red circles",), ("a blue square",), ("three green triangles at the top",), ("yellow",)
+)  # fmt: skip
+OF_WORDS: Searches = (("a blue square", "--captions"), ("yellow", "--caption", "yellow"))
 SHORT = {"impact": 6, "flat": 2, "hnsw": 0, "bm25": 2}  # tries of a short campaign
-DAMAGES = (
-    "flip",
-    "flip",
-    "flip",
-    "many flips",
-    "zeros",
-    "cut",
-    "empty",
-    "delete",
-    "other",
-    "append",
-    "folder",
-)
+DAMAGES = (*["flip"] * 3, "many flips", "zeros", "cut", "empty", "delete", "other", "append", "folder")
+DOCUMENTS = 20_000  # of which Lucene's files are so large that they are checked in blocks
 
 
-def of_index(kind: str, random: Random, place: Workplace) -> None:
-    """Damage one file of an index; then search, check, optimize and update it."""
-    library = place.folder / "library"
-    shutil.copytree(place.prepared / "library", library)
-    index = library / ".lexlip"
-    if kind != "impact":
-        shutil.rmtree(index)
-        shutil.copytree(index_of(place.prepared, kind), index)
-    whole = state_of(library)
-    right = _answers(index)
-    file = _in_turn(_files(index), place)
-    other = _counterpart(file, index, place.prepared / "indexes" / "other" / kind, random)
-    what = f"{damage(random, file, other)} {file.relative_to(index)}"
+@cache
+def _right(index: Path, searches: Searches, more: tuple[object, ...] = ()) -> list[list[Any]]:
+    """Return what an intact index answers."""
+    found = []
+    for search in searches:
+        ended = invoke("search", *search, "-k", 30, "--index", index, "--json", *more)
+        check_end(ended, "a search without damage", 0)
+        found.append(ended.hits)
+    return found
 
-    wrong = _search(index, right, f"{what}: search")
-    found = _verify(index, what)
-    if wrong and not found:
-        raise Broken(
-            f"{what}: a search answers {wrong}, and {no_verify() or 'doctor --verify finds nothing'}"
+
+def _wrong(index: Path, searches: Searches, right: list[list[Any]], what: str, *more: object) -> str:
+    """Search; return "" if all answers are right, or refused with a sentence, and what is wrong otherwise."""
+    wrong = ""
+    for search, hits in zip(searches, right, strict=True):
+        ended = invoke("search", *search, "-k", 30, "--index", index, "--json", *more)
+        check_end(ended, f"{what}: search", 0, 2)
+        if ended.code == 0 and ended.hits != hits:
+            wrong = f"{search} has other hits than before"
+    return wrong
+
+
+def _files(folder: Path, least: int = 0) -> list[Path]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "write.lock")
+    return sorted(path for path in files if path.stat().st_size >= least)
+
+
+def flip(random: Random, file: Path) -> str:
+    """Flip a bit of a file."""
+    data = bytearray(file.read_bytes())
+    at = random.randrange(len(data))
+    data[at] ^= 1 << random.randrange(8)
+    file.write_bytes(data)
+    return f"flipped a bit at {at} of {file.name}"
+
+
+def damage(random: Random, file: Path, other: Path | None) -> str:
+    """Damage a file; return what was done to it."""
+    kind = random.choice(DAMAGES)
+    data = file.read_bytes()
+    if kind == "other" and other is not None:
+        shutil.copy(other, file)
+    elif kind in ("delete", "folder", "other"):
+        file.unlink()
+        if kind == "folder":
+            file.mkdir()
+    elif kind in ("flip", "many flips") and data:
+        for _ in range(1 if kind == "flip" else 20):
+            flip(random, file)
+    else:
+        at = random.randrange(len(data) + 1)
+        zeros = bytes(len(data[at : at + 64]))
+        file.write_bytes(
+            {
+                "zeros": data[:at] + zeros + data[at + 64 :],
+                "cut": data[:at],
+                "append": data + random.randbytes(random.choice([1, 8, 5000])),
+            }.get(kind, b"")
         )
+    return f"{kind} of {file.name}"
+
+
+def _verify(index: Path, what: str) -> bool:
+    """Return whether `lexlip doctor --verify` finds damage."""
+    ended = invoke("doctor", "--index", index, "--verify", "--model", "mini")
+    check_end(ended, f"{what}: doctor --verify", 0, 1)
+    return ended.code == 1
+
+
+def _damaged_index(kind: str, random: Random, place: Place) -> None:
+    """Damage one file of an index; then search, check, optimize and update it."""
+    library, whole = place.folder / "library", index_of(place.prepared, kind)
+    shutil.copytree(place.prepared / "library", library, ignore=shutil.ignore_patterns(".lexlip"))
+    index = Path(shutil.copytree(whole, library / ".lexlip"))
+    file = place.in_turn(_files(index))
+    others = [*_files(index), *_files(place.prepared / "indexes" / "other" / kind)]
+    alike = [path for path in others if path.suffix == file.suffix and path != file]
+    what = damage(random, file, random.choice(alike) if alike else None)
+    wrong, found = _wrong(index, SEARCHES, _right(whole, SEARCHES), what), _verify(index, what)
+    if wrong and not found:
+        raise Broken(f"{what}: {wrong}, and doctor --verify finds nothing")
     if kind == "impact":
-        for arguments in (["optimize", "--index", index], ["index", library, "--index", index, "--update"]):
-            _change(arguments, index, whole, what)
+        for command in (["optimize", "--index", index], ["index", library, "--index", index, "--update"]):
+            _change(command, index, whole, what)
 
 
-def _change(arguments: list[object], index: Path, whole: State | str, what: str) -> None:
+def _change(command: list[object], index: Path, whole: Path, what: str) -> None:
     """Let a command change a damaged index: it must notice, or leave it as good as it should be."""
-    before = {path for path in index.rglob("*") if path.is_file()}
-    ended = invoke(*arguments)
-    name = f"{what}: lexlip {arguments[0]}"
+    before = set(_files(index))
+    ended = invoke(*command)
+    name = f"{what}: lexlip {command[0]}"
     check_end(ended, name, 0, 2)
     if ended.code == 0:
         try:
@@ -74,165 +132,122 @@ def _change(arguments: list[object], index: Path, whole: State | str, what: str)
             if _verify(index, what):
                 return
             raise Broken(f"{name} ends with 0, and the index cannot be read: {error}") from error
-        if not same(held, whole) and (before != {path for path in index.rglob("*") if path.is_file()}):
+        if held != read(whole) and before != set(_files(index)):
             raise Broken(f"{name} ends with 0 and has written damage anew, with checksums that fit")
 
 
-def of_model(random: Random, place: Workplace) -> None:
+def _flipped_index(kind: str, random: Random, place: Place) -> None:
+    """Flip a bit of an index, and search it in several ways."""
+    searches = (SEARCHES[0], *OF_WORDS) if kind == "impact" else (SEARCHES[0], SEARCHES[0])
+    index = copy_index(place, kind)
+    what = flip(random, place.in_turn(_files(index, 1)))
+    if wrong := _wrong(index, searches, _right(index_of(place.prepared, kind), searches), what):
+        raise Broken(f"{what}: {wrong}, and nothing says why")
+
+
+for _kind in KINDS:
+    _tries = 60 if _kind == "impact" else 30
+    attack(f"damage.{_kind}", _tries, SHORT[_kind], 90)(partial(_damaged_index, _kind))
+for _kind in (*KINDS, "shards"):
+    attack(f"flips.{_kind}", 30, int(_kind in ("impact", "bm25")), 90)(partial(_flipped_index, _kind))
+
+
+def _copy_model(place: Place) -> Path:
+    return Path(shutil.copytree(place.model.resolve(), place.folder / "model"))
+
+
+@attack("damage.model", 24, 0, 90)
+def of_model(random: Random, place: Place) -> None:
     """Damage one file of a model; then search with it and index with it."""
-    model = place.folder / "model"
-    shutil.copytree((place.prepared / "words" / "best").resolve(), model)
-    index = place.folder / "index"
-    shutil.copytree(index_of(place.prepared, "impact"), index)
-    metadata, root = read_metadata(index), place.prepared / "library"
-    place_of_all = {"model": str(model), "source": str(root), "root": f"{root}/", "relative": False}
-    write_metadata(index, replace(metadata, extra={**metadata.extra, **place_of_all}))
-    right = _answers(index)
-    file = _in_turn(_files(model), place)
-    what = f"{damage(random, file, None)} {file.name} of the model"
-    wrong = _search(index, right, f"{what}: search")
-    again = invoke("index", place.prepared / "others", "--index", place.folder / "new", "--model", model)
+    model, index = _copy_model(place), index_of(place.prepared, "impact")
+    what = damage(random, place.in_turn(_files(model)), None)
+    wrong = _wrong(index, SEARCHES, _right(index, SEARCHES), what, "--model", model)
+    again = invoke("index", place.prepared / "others", "--index", "new", "--model", model)
     check_end(again, f"{what}: index", 0, 2)
-    if wrong and again.code == 0 and not _doctor_of_model(model):
-        raise Broken(f"{what}: a search answers {wrong}, and neither index nor doctor notices")
+    if wrong and again.code == 0:
+        ended = invoke("doctor", "--model", model, "--index", "none")
+        check_end(ended, "doctor --model", 0, 1)
+        if ended.code == 0:
+            raise Broken(f"{what}: {wrong}, and neither index nor doctor notices")
 
 
-def damage(random: Random, file: Path, other: Path | None) -> str:
-    """Damage a file; return what was done to it."""
-    kind = random.choice(DAMAGES)
-    data = bytearray(file.read_bytes())
-    if kind == "other":
-        if other is None:
-            kind = "delete"
-        else:
-            shutil.copy(other, file)
-            return "another file of its kind instead of"
-    if kind in ("flip", "many flips") and data:
-        places = [random.randrange(len(data)) for _ in range(1 if kind == "flip" else 20)]
-        for place in places:
-            data[place] ^= 1 << random.randrange(8)
-        kind = f"flipped a bit at {places[0]} of" if kind == "flip" else "flipped 20 bits of"
-    elif kind == "zeros":
-        start = random.randrange(len(data) + 1)
-        data[start : start + 64] = bytes(len(data[start : start + 64]))
-        kind = f"zeros from {start} of"
-    elif kind == "cut":
-        data = data[: random.randrange(len(data) + 1)]
-        kind = f"cut to {len(data)} bytes"
-    elif kind == "append":
-        data += random.randbytes(random.choice([1, 8, 5000]))
-        kind = "appended to"
-    elif kind in ("delete", "folder"):
-        file.unlink()
-        if kind == "folder":
-            file.mkdir()
-            return "a folder instead of"
-        return "deleted"
-    else:
-        data, kind = bytearray(), "emptied"
-    file.write_bytes(data)
-    return kind
+@attack("flips.model", 30, 1, 90)
+def flipped_model(random: Random, place: Place) -> None:
+    """Flip a bit of the model that searches."""
+    model, index = _copy_model(place), index_of(place.prepared, "impact")
+    what = flip(random, place.in_turn(_files(model, 1)))
+    right = _right(index, SEARCHES[:1], ("--model", place.model.resolve()))
+    if wrong := _wrong(index, SEARCHES[:1], right, what, "--model", model):
+        raise Broken(f"{what}: {wrong}, and nothing says why")
 
 
-def _counterpart(file: Path, index: Path, other: Path, random: Random) -> Path | None:
-    """Return a file of the same kind: of another index, or of another segment."""
-    name = file.name
-    alike = [path for path in _files(other) if path.suffix == file.suffix] if other.exists() else []
-    alike += [path for path in _files(index) if path.suffix == file.suffix and path.name != name]
-    return random.choice(alike) if alike else None
+@attack("flips.checkpoint", 30, 1, 90)
+def flipped_checkpoint(random: Random, place: Place) -> None:
+    """Flip a bit of an interrupted training: it goes on with the same losses, or not at all."""
+    run = Path(shutil.copytree(interrupted(place.prepared), "run", symlinks=True))
+    what = flip(random, place.in_turn(_files((run / "last").resolve(), 1)))
+    ended = invoke("pretrain", place.prepared / "tiny.yaml", "out=run", "--resume")
+    check_end(ended, what, 0, 2)
+    found, wanted = losses(run), losses(place.prepared / "words")
+    if ended.code == 0 and found != wanted:
+        raise Broken(f"{what}: after --resume the losses are {found}, not {wanted}")
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "write.lock")
-
-
-def _in_turn(files: list[Path], place: Workplace) -> Path:
-    """Return the file of this try, so that as many tries as there are files damage each."""
-    return files[place.number % len(files)]
-
-
-def _answers(index: Path) -> list[str]:
-    """Return what an intact index answers."""
-    found = []
-    for query in QUERIES:
-        ended = invoke("search", query, "-k", 30, "--index", index, "--json")
-        if ended.code:
-            raise Broken(f"without damage a search ends with {ended.code}: {ended.stderr[-300:]}")
-        found.append(_hits(ended))
-    return found
-
-
-def _search(index: Path, right: list[str], what: str) -> str:
-    """Search; return "" if all answers are right, or refused with a sentence, and what is wrong otherwise."""
-    wrong = ""
-    for query, hits in zip(QUERIES, right, strict=True):
-        ended = invoke("search", query, "-k", 30, "--index", index, "--json")
-        check_end(ended, what, 0, 2)
-        if ended.code == 0 and _hits(ended) != hits:
-            wrong = f"{query!r} otherwise than before"
-    return wrong
-
-
-def _hits(ended: Ended) -> str:
-    return json.dumps([(hit["id"], round(hit["score"], 5)) for hit in json.loads(ended.stdout)["hits"]])
-
-
-@cache
-def no_verify() -> str | None:
-    """Return why damage cannot be looked for here, or None."""
-    known = "--verify" in invoke("doctor", "--help").stdout
-    return None if known else "lexlip doctor has no --verify here, which would find it"
-
-
-def _verify(index: Path, what: str) -> bool:
-    """Return whether `lexlip doctor --verify` finds damage; False where it does not exist."""
-    if no_verify() is not None:
-        return False
-    ended = invoke("doctor", "--index", index, "--verify", "--model", "mini")
-    check_end(ended, f"{what}: doctor --verify", 0, 1)
-    return ended.code == 1
-
-
-def _doctor_of_model(model: Path) -> bool:
-    ended = invoke("doctor", "--model", model, "--index", "none")
-    check_end(ended, "doctor --model", 0, 1)
-    return ended.code == 1
-
-
-def verified(random: Random, place: Workplace) -> None:
+@attack("damage.verify", 30, 2, 90)
+def verified(random: Random, place: Place) -> None:
     """Flip a bit of the data of an index: `lexlip doctor --verify` finds it, or it does not matter."""
-    if missing := no_verify():
-        raise NotRun(missing)
+    if "--verify" not in invoke("doctor", "--help").stdout:
+        raise NotRun("lexlip doctor has no --verify here, which would find it")
     kind = random.choice(KINDS)
-    index = place.folder / "index"
-    shutil.copytree(index_of(place.prepared, kind), index)
-    right = _answers(index)
+    index, right = copy_index(place, kind), _right(index_of(place.prepared, kind), SEARCHES)
     if _verify(index, "an intact index"):
         raise Broken(f"doctor --verify finds damage in an intact index ({kind})")
     data = index / json.loads((index / "index.json").read_text())["directory"]
-    files = [path for path in _files(data) if path.stat().st_size]
-    file = random.choice(files)
-    bits = bytearray(file.read_bytes())
-    place_of_bit = random.randrange(len(bits))
-    bits[place_of_bit] ^= 1 << random.randrange(8)
-    file.write_bytes(bits)
-    what = f"flipped a bit at {place_of_bit} of {file.relative_to(index)} ({kind})"
-    if not _verify(index, what) and _search(index, right, what):
+    what = f"{flip(random, random.choice(_files(data, 1)))} ({kind})"
+    if not _verify(index, what) and _wrong(index, SEARCHES, right, what):
         raise Broken(f"{what}: a search answers otherwise than before, and doctor --verify finds nothing")
 
 
-def _of(kind: str) -> Attack:
-    def attack(random: Random, place: Workplace) -> None:
-        os.chdir(place.folder)
-        of_index(kind, random, place)
+@attack("flips.blocks", 30, 0, 90)
+def flipped_block(random: Random, place: Place) -> None:
+    """Flip a bit in one of Lucene's large files, which are checked as they are read."""
+    whole = made_once(place.prepared / "large", _make_large)
+    name, ask = random.choice([("words", _ask_words), ("texts", _ask_texts)])
+    index = Path(shutil.copytree(whole / name, place.folder / name))
+    what = flip(random, place.in_turn(_files(index, 2**20)))
+    try:
+        found = ask(index)
+    except CorruptIndex:
+        return
+    except BridgeError as error:
+        raise Broken(f"{what}: the error is no CorruptIndex: {error}") from error
+    if found != _answers_of_large(whole / name, ask):
+        raise Broken(f"{what}: a search has other hits, and nothing says why")
 
-    return Attack(
-        f"damage.{kind}", attack, tries=60 if kind == "impact" else 30, short=SHORT[kind], seconds=90
-    )
+
+def _make_large(folder: Path) -> None:
+    """Write an index of words and one of texts."""
+    rng = np.random.default_rng(0)
+    ids = [rng.bytes(40).hex() for _ in range(DOCUMENTS)]
+    vectors = rng.integers(1, 999, (DOCUMENTS, len(WORDS))) * (rng.random((DOCUMENTS, len(WORDS))) < 0.9)
+    with ImpactWriter(folder / "words", WORDS, **SETTINGS) as writer:
+        writer.add(ids, csr_matrix(vectors))
+    write_bm25_index(folder / "texts", ids, [" ".join(rng.choice(WORDS, 20)) for _ in range(DOCUMENTS)])
 
 
-ATTACKS = (
-    *map(_of, KINDS),
-    Attack("damage.model", of_model, tries=24, short=0, seconds=90),
-    Attack("damage.verify", verified, tries=30, short=2, seconds=90),
-)
+def _ask_words(index: Path) -> object:
+    queries = np.eye(len(WORDS), dtype=np.int64)[:8] + np.eye(len(WORDS), dtype=np.int64)[8:16]
+    with ImpactSearcher(index) as searcher:
+        ids, scores = searcher.search(csr_matrix(queries), 50)
+        return ids, [one.tolist() for one in scores], searcher.vectors(ids[0]).toarray().tolist()
+
+
+def _ask_texts(index: Path) -> object:
+    with Bm25Searcher(index) as searcher:
+        ids, scores = searcher.search([f"{one} {WORDS[0]}" for one in WORDS[:8]], 50)
+        return ids, [one.tolist() for one in scores]
+
+
+@cache
+def _answers_of_large(index: Path, ask: Callable[[Path], object]) -> object:
+    return ask(index)

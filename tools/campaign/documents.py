@@ -1,7 +1,11 @@
-"""Documents with random vectors that the campaign keeps, and what brute force answers."""
+"""Documents with random vectors that the campaign keeps, and what brute force answers.
+
+python -m tools.campaign.documents INDEX OPERATION SEED   # lets a process of its own change an index
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import ImpactSearcher, ImpactWriter
+from anserini_bridge import BridgeError, ImpactSearcher, ImpactWriter
 
 from .contract import Broken
 
 WORDS = [f"w{number}" for number in range(48)]
+QUANTIZATION = {"scheme": "unit", "scale": 1000}
 SETTINGS: dict[str, Any] = {
-    "encoder": "campaign",
-    "quantization": {"scheme": "unit", "scale": 1000},
-    "topk": None,
-    "normalize": True,
-}
+    "encoder": "campaign", "quantization": QUANTIZATION, "topk": None, "normalize": True
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
     """What an index holds, or should.
 
@@ -42,6 +44,15 @@ class State:
         rng = np.random.default_rng(random.getrandbits(32))
         vectors = rng.integers(1, 6, (number, len(WORDS))) * (rng.random((number, len(WORDS))) < 0.15)
         return cls(tuple(f"d{first + row}.jpg" for row in range(number)), vectors.astype(np.int64))
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both hold the same documents, whatever their order."""
+        if not isinstance(other, State) or sorted(self.ids) != sorted(other.ids):
+            return False
+        rows, others = (np.argsort(np.array(one.ids, object)) for one in (self, other))
+        return bool(np.array_equal(self.vectors[rows], other.vectors[others]))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def without(self, ids: Sequence[str]) -> State:
         kept = [row for row, id in enumerate(self.ids) if id not in set(ids)]
@@ -93,23 +104,27 @@ def change(operation: str, seed: int) -> Change:
     """Return an operation that follows from a seed."""
     random = Random(f"change {seed}")
     old = State.random(random, 120)
-    if operation == "create":
-        return Change(operation, None, old)
-    if operation == "replace":
-        return Change(operation, old, State.random(random, 90, 60))
-    if operation == "optimize":
-        return Change(operation, old, old)
-    return update_of(old, random, operation)
+    return {
+        "create": lambda: Change(operation, None, old),
+        "replace": lambda: Change(operation, old, State.random(random, 90, 60)),
+        "optimize": lambda: Change(operation, old, old),
+        "update": lambda: update_of(old, random),
+    }[operation]()
 
 
-def update_of(old: State, random: Random, operation: str = "update") -> Change:
+def update_of(old: State, random: Random) -> Change:
     """Return an update of a state: documents that go, documents that change, new ones."""
     deleted = tuple(random.sample(old.ids, len(old.ids) // 6))
     fresh = State.random(random, 20, random.randrange(1000, 10**6))
     changed = State.random(random, 10)
     ids = random.sample(old.without(deleted).ids, 10)
     written = fresh.upserted(State(tuple(ids), changed.vectors))
-    return Change(operation, old, old.without(deleted).upserted(written), deleted, written)
+    return Change("update", old, old.without(deleted).upserted(written), deleted, written)
+
+
+def ones() -> csr_matrix:
+    """Return a query of all words."""
+    return csr_matrix(np.ones((1, len(WORDS)), np.int64))
 
 
 def write_in_segments(path: Path, state: State, segments: int = 3) -> None:
@@ -128,14 +143,6 @@ def read(path: Path) -> State:
         return State(tuple(ids), vectors.astype(np.int64))
 
 
-def same(one: State, other: State) -> bool:
-    """Return whether two states hold the same documents, whatever their order."""
-    if sorted(one.ids) != sorted(other.ids):
-        return False
-    rows, others = np.argsort(np.array(one.ids, object)), np.argsort(np.array(other.ids, object))
-    return bool(np.array_equal(one.vectors[rows], other.vectors[others]))
-
-
 def check_one_of(path: Path, states: Sequence[State], random: Random) -> State:
     """Return the state that an index is in.
 
@@ -143,7 +150,7 @@ def check_one_of(path: Path, states: Sequence[State], random: Random) -> State:
         Broken: it is in none of these, or a search answers otherwise than brute force.
     """
     found = read(path)
-    state = next((state for state in states if same(found, state)), None)
+    state = next((state for state in states if found == state), None)
     if state is None:
         raise Broken(f"the index holds {len(found.ids)} documents that are neither the old state nor the new")
     check_answers(path, state, random)
@@ -163,3 +170,10 @@ def check_answers(path: Path, state: State, random: Random, number: int = 8) -> 
     for query, ids, points in zip(queries, found, scores, strict=True):
         if (ids, points.tolist()) != state.search(query.astype(np.int64), 7):
             raise Broken(f"a search finds {ids[:3]} …, and brute force {state.search(query, 7)[0][:3]} …")
+
+
+if __name__ == "__main__":
+    try:
+        change(sys.argv[2], int(sys.argv[3])).apply(Path(sys.argv[1]))
+    except BridgeError as error:
+        sys.exit(f"{type(error).__name__}: {error}")

@@ -13,54 +13,22 @@ from typing import Any
 
 import click
 
-from .contract import Attack, Broken, Workplace
-from .mutations import VALUES, mutate, mutate_tree, text
+from .contract import Broken, Place, attack
+from .mutations import VALUES, mutate_tree, perhaps_mutated, text
 from .prepare import KINDS, index_of
 from .processes import check_end, invoke, shown
 
 DATES = ("", "2014", "2014-13", "2014-02-30", "0000", "x", "\ud800")
-RUN = ("index", "optimize", "search", "explain", "words", "evaluate", "doctor", "pretrain")
+CURSORS = ("e30", "AAAA", "eyJzdGF0ZSI6IjEifQ")
+NUMBERS = ("0", "1", "2", "-1", "1e3", "nan", "inf", "3.5", "999999", "1" * 40, "", "x")
+RUN = "index optimize search explain words evaluate doctor pretrain".split()
 """Commands that are run; of the others, which serve or measure for long, only the options are read."""
-
-
-def queries(random: Random, place: Workplace) -> None:
-    """Ask an open index of each kind: refused, or answered with hits in order."""
-    from anserini_bridge import BridgeError
-    from lexlip.errors import LexLIPError
-    from lexlip.retrieval.filters import Filters
-
-    kind = random.choice(KINDS)
-    photos = _open(place.prepared, kind)
-    how: dict[str, Any] = {}
-    if random.random() < 0.3:
-        how["cursor"] = random.choice([text(random), "e30", "AAAA", "eyJzdGF0ZSI6IjEifQ"])
-    if random.random() < 0.2:
-        how["min_score"] = random.choice([0, -1, 1e300, float("nan"), float("inf")])
-    k = random.choice([1, 3, 10, 10**6])
-    query = text(random)
-    try:
-        if random.random() < 0.3:
-            after, before = (random.choice(DATES) for _ in range(2))
-            how["filters"] = Filters(after, before, random.choice(["", "..", text(random)]), text(random))
-        asked = random.randrange(4)
-        if asked == 0:
-            answer = photos.similar(query, k, **how)
-        elif asked == 1:
-            weights = [random.choice([1, 0, -1, 1e308, float("nan"), 1e-300]) for _ in range(3)]
-            answer = photos.words(
-                {"red": weights[0], query: weights[1], "two": weights[2]}, k, [query], **how
-            )
-        else:
-            answer = photos.text(query, k, **how)
-    except (LexLIPError, BridgeError) as error:
-        if not str(error):
-            raise Broken("the error says nothing") from error
-        return
-    scores = [hit.score for hit in answer.hits]
-    if len(scores) > k or scores != sorted(scores, reverse=True):
-        raise Broken(f"{kind}: {query!r} has {len(scores)} hits for k={k}, with scores {scores[:4]}")
-    if len({hit.id for hit in answer.hits}) < len(scores):
-        raise Broken(f"{kind}: {query!r} has a hit twice")
+SOURCES = (
+    *("library", "library/0.jpg", "library/0.txt", "library/.lexlip", "tiny.yaml", "missing", "missing/x"),
+    *("scenes:2:0", "scenes:0:0", "scenes:x", "a-{0..3}.tar", "{", "*.tar", "[", "", ".", "~", "-", "--"),
+    *("a=b", "optim.lr=x", "out=x", "/dev/null", "two red circles", "new/x.jsonl"),
+)
+"""What may stand for a path, a source or a sentence, below the try's folder."""
 
 
 @cache
@@ -70,33 +38,66 @@ def _open(prepared: Path, kind: str) -> Any:
     return PhotoSearch(index_of(prepared, kind))
 
 
-def options(random: Random, place: Workplace) -> None:
+@attack("fuzz.queries", 1500, 75, 30)
+def queries(random: Random, place: Place) -> None:
+    """Ask an open index of each kind: refused, or answered with hits in order."""
+    from anserini_bridge import BridgeError
+    from lexlip.errors import LexLIPError
+
+    kind, k, query = random.choice(KINDS), random.choice([1, 3, 10, 10**6]), text(random)
+    try:
+        hits = _answer(random, _open(place.prepared, kind), query, k).hits
+    except (LexLIPError, BridgeError) as error:
+        if not str(error):
+            raise Broken("the error says nothing") from error
+        return
+    scores = [hit.score for hit in hits]
+    if len(scores) > k or scores != sorted(scores, reverse=True):
+        raise Broken(f"{kind}: {query!r} has {len(scores)} hits for k={k}, with scores {scores[:4]}")
+    if len({hit.id for hit in hits}) < len(scores):
+        raise Broken(f"{kind}: {query!r} has a hit twice")
+
+
+def _answer(random: Random, photos: Any, query: str, k: int) -> Any:
+    from lexlip.retrieval.filters import Filters
+
+    how: dict[str, Any] = {}
+    if random.random() < 0.3:
+        how["cursor"] = random.choice([text(random), *CURSORS])
+    if random.random() < 0.2:
+        how["min_score"] = random.choice([0, -1, 1e300, float("nan"), float("inf")])
+    if random.random() < 0.3:
+        after, before = (random.choice(DATES) for _ in range(2))
+        how["filters"] = Filters(after, before, random.choice(["", "..", text(random)]), text(random))
+    asked = random.randrange(4)
+    if asked == 0:
+        return photos.similar(query, k, **how)
+    if asked == 1:
+        red, typed, two = (random.choice([1, 0, -1, 1e308, float("nan"), 1e-300]) for _ in range(3))
+        return photos.words({"red": red, query: typed, "two": two}, k, [query], **how)
+    return photos.text(query, k, **how)
+
+
+@attack("fuzz.options", 200, 4, 120)
+def options(random: Random, place: Place) -> None:
     """Give a command options at random: it works, or ends with exit code 2 and a sentence."""
     from lexlip.cli import main
 
     name, command = random.choice(list(_commands(main)))
-    for part in ("library", "tiny.yaml"):
-        source = place.prepared / part
-        if source.is_dir():
-            shutil.copytree(source, part)
-        else:
-            shutil.copy(source, part)
+    shutil.copytree(place.prepared / "library", "library")
+    shutil.copy(place.prepared / "tiny.yaml", ".")
     arguments = _arguments(random, place, command)
-    if name[0] in RUN and len(name) == 1:
-        if name[0] == "pretrain":
-            arguments = ["--dry-run", *arguments]
-        ended = invoke(*name, *arguments)
-        check_end(
-            ended, f"lexlip {shown([*name, *arguments])}", *((0, 1, 2) if name[0] == "doctor" else (0, 2))
-        )
+    if name == ("pretrain",):
+        arguments = ["--dry-run", *arguments]
+    what = f"lexlip {shown([*name, *arguments])}"
+    if len(name) == 1 and name[0] in RUN:
+        check_end(invoke(*name, *arguments), what, *((0, 1, 2) if name[0] == "doctor" else (0, 2)))
         return
     try:
         command.make_context(name[-1], list(arguments))
     except click.ClickException as error:
         if error.exit_code != 2:
-            raise Broken(
-                f"lexlip {shown([*name, *arguments])} ends with exit code {error.exit_code}"
-            ) from error
+            raise Broken(f"{what} ends with exit code {error.exit_code}") from error
     except click.exceptions.Exit:
         pass
 
@@ -111,7 +112,7 @@ def _commands(
             yield (*above, name), command
 
 
-def _arguments(random: Random, place: Workplace, command: click.Command) -> list[str]:
+def _arguments(random: Random, place: Place, command: click.Command) -> list[str]:
     """Return some options of a command, with likely and unlikely values."""
     given: list[str] = []
     named = [one for one in command.params if isinstance(one, click.Option)]
@@ -120,75 +121,31 @@ def _arguments(random: Random, place: Workplace, command: click.Command) -> list
         if not option.is_flag:
             given += [_value(random, place, option) for _ in range(option.nargs)]
     if any(isinstance(one, click.Argument) for one in command.params) or random.random() < 0.05:
-        given += [_source(random, place) for _ in range(random.choice([0, 1, 1, 1, 2]))]
-    if (
-        random.random() < 0.8
-        and not {"--index", "-h"} & set(given)
-        and "--index" in {o for n in named for o in n.opts}
-    ):
-        given += ["--index", random.choice(["library/.lexlip", "new", str(index_of(place.prepared, "bm25"))])]
+        given += [_source(random) for _ in range(random.choice([0, 1, 1, 1, 2]))]
+    takes_index = any("--index" in option.opts for option in named) and not {"--index", "-h"} & set(given)
+    if takes_index and random.random() < 0.8:
+        indexes = ["library/.lexlip", "new", str(index_of(place.prepared, "bm25"))]
+        given += ["--index", random.choice(indexes)]
     return [value.replace("\0", "") for value in given]
 
 
-def _value(random: Random, place: Workplace, option: click.Option) -> str:
+def _value(random: Random, place: Place, option: click.Option) -> str:
     if isinstance(option.type, click.Choice) and random.random() < 0.7:
         return str(random.choice(list(option.type.choices)))
     if option.type.name.startswith(("integer", "float")) and random.random() < 0.9:
-        return random.choice(["0", "1", "2", "-1", "1e3", "nan", "inf", "3.5", "999999", "1" * 40, "", "x"])
+        return random.choice(NUMBERS)
     if option.name == "model" and random.random() < 0.8:
-        models = [
-            str(place.prepared / "words" / "best"),
-            str(place.prepared / "dense"),
-            "bm25",
-            "mini",
-            "x/y",
-            "library",
-        ]
-        return random.choice(models)
-    return _source(random, place)
+        models = [place.model, place.prepared / "dense", "bm25", "mini", "x/y", "library"]
+        return str(random.choice(models))
+    return _source(random)
 
 
-def _source(random: Random, place: Workplace) -> str:
-    """Return what may stand for a path, a source or a sentence, below the try's folder."""
-    return random.choice(
-        [
-            *(
-                "library",
-                "library/0.jpg",
-                "library/0.txt",
-                "library/.lexlip",
-                "tiny.yaml",
-                "missing",
-                "missing/x",
-            ),
-            *(
-                "scenes:2:0",
-                "scenes:0:0",
-                "scenes:x",
-                "a-{0..3}.tar",
-                "{",
-                "*.tar",
-                "[",
-                "",
-                ".",
-                "~",
-                "-",
-                "--",
-            ),
-            *(
-                "a=b",
-                "optim.lr=x",
-                "out=x",
-                "/dev/null",
-                "two red circles",
-                "new/x.jsonl",
-                text(random)[:200],
-            ),
-        ]
-    )
+def _source(random: Random) -> str:
+    return random.choice([*SOURCES, text(random)[:200]])
 
 
-def configs(random: Random, place: Workplace) -> None:
+@attack("fuzz.configs", 1500, 75, 30)
+def configs(random: Random, place: Place) -> None:
     """Read a config with hostile values: it is refused as a ConfigError, or has the types that it should."""
     import yaml
 
@@ -207,8 +164,7 @@ def configs(random: Random, place: Workplace) -> None:
     if random.random() < 0.2:
         tree = mutate_tree(random, {**to_dict(Config()), **tree})
     file = place.folder / "config.yaml"
-    data = yaml.safe_dump(tree).encode()
-    file.write_bytes(mutate(random, data) if random.random() < 0.2 else data)
+    file.write_bytes(perhaps_mutated(random, yaml.safe_dump(tree).encode(), 0.2))
     value = random.choice(["", "[", "{", "x", "-1", "nan", ".inf", "[1, 2]", text(random)])
     overrides = [f"{random.choice(keys)}={value}"]
     try:
@@ -221,15 +177,15 @@ def configs(random: Random, place: Workplace) -> None:
             raise Broken("the error says nothing") from error
 
 
-def dry_runs(random: Random, place: Workplace) -> None:
+@attack("fuzz.dry-runs", 100, 0, 120)
+def dry_runs(random: Random, place: Place) -> None:
     """Plan a run with a strange config: it is planned, or refused with a sentence."""
     from lexlip.config import Config
 
     values = ["0", "1", "-1", "7", "0.5", "null", "x", "[]", "[1]", "{}", "{a: b}", "nan", "true"]
     model = ["model.image.options={depth: 0}", "model.text.options={hidden_size: 7}", "model.image.name=x"]
-    overrides = [
-        f"{key}={random.choice(values)}" for key in random.sample(_keys(Config), random.choice([1, 2]))
-    ]
+    keys = random.sample(_keys(Config), random.choice([1, 2]))
+    overrides = [f"{key}={random.choice(values)}" for key in keys]
     overrides += random.sample(model, random.choice([0, 0, 1]))
     ended = invoke("pretrain", place.prepared / "tiny.yaml", *overrides, "--dry-run")
     check_end(ended, f"lexlip pretrain tiny.yaml {shown(overrides)} --dry-run", 0, 2)
@@ -245,11 +201,3 @@ def _keys(section: type, above: str = "") -> list[str]:
         deeper = dataclasses.is_dataclass(hint) and isinstance(hint, type)
         found += _keys(hint, f"{above}{field.name}.") if deeper else [f"{above}{field.name}"]
     return found
-
-
-ATTACKS = (
-    Attack("fuzz.queries", queries, tries=1500, short=75, seconds=30),
-    Attack("fuzz.options", options, tries=200, short=4, seconds=120),
-    Attack("fuzz.configs", configs, tries=1500, short=75, seconds=30),
-    Attack("fuzz.dry-runs", dry_runs, tries=100, short=0, seconds=120),
-)

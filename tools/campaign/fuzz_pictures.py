@@ -11,7 +11,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from .contract import Attack, Broken, Workplace
+from .contract import Broken, Place, attack
 from .mutations import mutate, text
 from .processes import ROOT
 
@@ -72,38 +72,36 @@ def pictures() -> list[tuple[str, bytes]]:
         file = io.BytesIO()
         picture.save(file, form, **options)
         written.append((form, file.getvalue()))
-    heic = [
-        path for path in (ROOT / "tests" / "data" / "heic").glob("*.hei[cf]") if path.stat().st_size < 2e6
-    ]
-    return written + [("HEIC", path.read_bytes()) for path in sorted(heic)]
+    heic = sorted((ROOT / "tests" / "data" / "heic").glob("*.hei[cf]"))
+    return written + [("HEIC", path.read_bytes()) for path in heic if path.stat().st_size < 2e6]
 
 
-def mutated(random: Random, place: Workplace) -> None:
+@attack("fuzz.pictures", 5000, 300, 30)
+def mutated(random: Random, place: Place) -> None:
     form, data = random.choice(pictures())
     check(random, mutate(random, data, within=random.choice([None, None, 64, 400])), form)
 
 
-def bombs(random: Random, place: Workplace) -> None:
+@attack("fuzz.picture-bombs", 120, 16, 30)
+def bombs(random: Random, place: Place) -> None:
     """Decode what is small and would become huge, or takes long."""
     make = random.choice(BOMBS)
     check(random, make(random), make.__name__)
 
 
-def facts(random: Random, place: Workplace) -> None:
+@attack("fuzz.picture-facts", 1200, 75, 30)
+def facts(random: Random, place: Place) -> None:
     """Decode an intact picture with hostile metadata, inside and beside it."""
     from PIL import Image
 
     exif = Image.Exif()
     for tag in (0x010F, 0x0110, 0x0112, 0x0132, 0x010E, 0x9C9B):
-        exif[tag] = random.choice(
-            [text(random).encode("utf-8", "replace"), random.randrange(70000), b"\xff" * 9]
-        )
+        words = text(random).encode("utf-8", "replace")
+        exif[tag] = random.choice([words, random.randrange(70000), b"\xff" * 9])
     packet = mutate(random, XMP.encode()) if random.random() < 0.7 else LAUGHS.encode() + b"]><x>&j;</x>"
-    file = io.BytesIO()
+    file, form = io.BytesIO(), random.choice(["JPEG", "PNG", "WEBP", "TIFF"])
     try:
-        Image.new("RGB", (9, 8)).save(
-            file, random.choice(["JPEG", "PNG", "WEBP", "TIFF"]), exif=exif, xmp=packet
-        )
+        Image.new("RGB", (9, 8)).save(file, form, exif=exif, xmp=packet)
     except Exception:  # Pillow does not write such metadata
         return
     side = random.choice([b"", packet, mutate(random, packet), b"\xff\xfe" + packet])
@@ -111,11 +109,7 @@ def facts(random: Random, place: Workplace) -> None:
 
 
 def check(random: Random, data: bytes, what: str, side: bytes = b"") -> None:
-    """Decode a file.
-
-    Raises:
-        Broken: neither a picture nor an `UnreadableImage` comes.
-    """
+    """Decode a file: a picture comes, or an `UnreadableImage`."""
     from lexlip.data import UnreadableImage
     from lexlip.data.facts import decode_with_facts, facts_of_header
 
@@ -130,9 +124,7 @@ def check(random: Random, data: bytes, what: str, side: bytes = b"") -> None:
             raise Broken(f"{what}: the picture is {picture.mode} of {picture.size}")
         if min(known.width, known.height) < 1 or known.size != len(data):
             raise Broken(f"{what}: the facts are {known}")
-        "".join(
-            [*known.captions, *known.keywords, known.camera or ""]
-        ).encode()  # else no index can store them
+        "".join([*known.captions, *known.keywords, known.camera or ""]).encode()  # else no index stores them
     with contextlib.suppress(UnreadableImage):
         facts_of_header(io.BytesIO(data), side)
 
@@ -158,14 +150,8 @@ def text_bomb(random: Random) -> bytes:
 
 def huge_gif(random: Random) -> bytes:
     side = random.choice([12_000, 65_535])
-    return (
-        b"GIF89a"
-        + struct.pack("<HHBBB", side, side, 0x80, 0, 0)
-        + bytes(6)
-        + b","
-        + struct.pack("<HHHHB", 0, 0, side, side, 0)
-        + b"\2\2\x4c\1\0;"
-    )
+    screen, frame = struct.pack("<HHBBB", side, side, 0x80, 0, 0), struct.pack("<HHHHB", 0, 0, side, side, 0)
+    return b"GIF89a" + screen + bytes(6) + b"," + frame + b"\2\2\x4c\1\0;"
 
 
 def many_scans(random: Random) -> bytes:
@@ -182,12 +168,8 @@ def huge_tiff(random: Random) -> bytes:
     side = random.choice([13_000, 2**31 - 1, 2**32 - 1])
     entries = [(256, 4, 1, side), (257, 4, 1, side), (258, 3, 1, 8), (259, 3, 1, random.choice([1, 5, 8]))]
     entries += [(262, 3, 1, 1), (273, 4, 1, 8), (277, 3, 1, 1), (278, 4, 1, side), (279, 4, 1, 2**30)]
-    return (
-        b"II*\0\10\0\0\0"
-        + struct.pack("<H", 9)
-        + b"".join(struct.pack("<HHII", *e) for e in entries)
-        + bytes(4)
-    )
+    packed = b"".join(struct.pack("<HHII", *entry) for entry in entries)
+    return b"II*\0\10\0\0\0" + struct.pack("<H", 9) + packed + bytes(4)
 
 
 def huge_jpeg(random: Random) -> bytes:
@@ -235,9 +217,4 @@ def huge_tga(random: Random) -> bytes:
 BOMBS: tuple[Callable[[Random], bytes], ...] = (
     *(huge_png, text_bomb, huge_gif, many_scans, huge_tiff, huge_jpeg, huge_jpeg2000, tiny_blocks),
     *(ppm_in_python, huge_tga),
-)
-ATTACKS = (
-    Attack("fuzz.pictures", mutated, tries=5000, short=300, seconds=30),
-    Attack("fuzz.picture-bombs", bombs, tries=120, short=16, seconds=30),
-    Attack("fuzz.picture-facts", facts, tries=1200, short=75, seconds=30),
 )

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import threading
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from .contract import Attack, Broken, Workplace
+from .contract import Broken, Place, attack
 from .fuzz_pictures import pictures
-from .mutations import hostile_json, mutate, mutate_tree, text
+from .mutations import hostile_json, mutate, mutate_tree, perhaps_mutated, text
 from .prepare import index_of
 from .processes import LEXLIP, environment
 
+Headers = list[tuple[bytes, bytes]]
+HOST = (b"host", b"127.0.0.1")
 PATHS = (
     *("/api/search", "/api/explain/{}", "/api/words", "/api/telling-words", "/api/facets", "/api/status"),
     *("/api/photos/{}", "/api/photos/{}/thumbnail", "/api/photos/{}/original", "/api/photos/{}/places"),
     *("/", "/{}", "/api/{}", "/assets/{}", "/api/openapi.json"),
 )
-SEARCH = {
-    "q": "two red circles",
-    "k": 5,
-    "adjust": ["+red"],
-    "offset": 0,
-    "filters": {"after": "2014"},
-    "min_score": 0,
-}
+METHODS = "GET GET GET POST POST HEAD PUT OPTIONS DELETE X".split()
+KEYS = "q k cursor adjust after before folder caption min_score prefix word width".split()
+HEADERS = (
+    b"host origin cookie authorization range accept if-none-match content-length content-encoding"
+    b" sec-fetch-site if-modified-since x-forwarded-for accept-encoding"
+).split()
+JSON_TYPES = (b"application/json", b"application/json", b"text/plain", b"", b"application/json; charset=x")
+SEARCH: dict[str, Any] = {"q": "two red circles", "k": 5, "adjust": ["+red"], "offset": 0, "min_score": 0}
+SEARCH["filters"] = {"after": "2014"}
+TOOLS = "search similar explain show_photo status x".split()
 SECONDS = 20
 STARTING = 240  # that the process with the image model may take to start
 
@@ -48,18 +52,16 @@ class Server:
         self.app: Any = make_application(self._served, Access())
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        paths = self.app.openapi()["paths"]
-        self.paths = sorted(
-            {*PATHS, *(path.replace("{key}", "{}") for path in paths if "update" not in path)}
-        )
+        described = (path for path in self.app.openapi()["paths"] if "update" not in path)
+        self.paths = sorted({*PATHS, *(path.replace("{key}", "{}") for path in described)})
 
     def ask(
         self,
         method: str,
         path: str,
-        query: str,
-        headers: list[tuple[bytes, bytes]],
-        body: bytes,
+        query: str = "",
+        headers: Headers | None = None,
+        body: bytes = b"",
         seconds: float = SECONDS,
     ) -> tuple[int, dict[bytes, bytes], bytes]:
         """Return status, headers and body of an answer.
@@ -67,7 +69,7 @@ class Server:
         Raises:
             TimeoutError: none comes.
         """
-        asked = self._ask(method, path, query, headers, body)
+        asked = self._ask(method, path, query, headers or [HOST], body)
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(asked, seconds), self.loop).result()
 
     def close(self) -> None:
@@ -76,7 +78,7 @@ class Server:
         self._served.close()
 
     async def _ask(
-        self, method: str, path: str, query: str, headers: list[tuple[bytes, bytes]], body: bytes
+        self, method: str, path: str, query: str, headers: Headers, body: bytes
     ) -> tuple[int, dict[bytes, bytes], bytes]:
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
@@ -107,126 +109,73 @@ class Server:
 @cache
 def _server(prepared: Path) -> Server:
     """Return a server that has answered a picture, for which it starts a process."""
-    here = Path.cwd()
-    os.chdir(prepared)  # where that process starts too; the folder of a try is removed
-    server = Server(index_of(prepared, "impact"))
-    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"image/jpeg")]
-    status, _, content = server.ask("POST", "/api/search", "", headers, pictures()[0][1], STARTING)
-    os.chdir(here)
+    with chdir(prepared):  # where that process starts too; the folder of a try is removed
+        server = Server(index_of(prepared, "impact"))
+        headers = [HOST, (b"content-type", b"image/jpeg")]
+        status, _, content = server.ask("POST", "/api/search", "", headers, pictures()[0][1], STARTING)
     if status != 200:
         raise Broken(f"a search with a picture has the status {status}: {content[:300]!r}")
     return server
 
 
-def requests(random: Random, place: Workplace) -> None:
+@attack("fuzz.requests", 1500, 75, 90)
+def requests(random: Random, place: Place) -> None:
     """Send a request: it is answered, or refused with a problem document, and never ends in a fault."""
     server = _server(place.prepared)
-    path = random.choice(server.paths)
-    if "{}" in path:
-        path = path.replace(
-            "{}", random.choice(["MC5qcGc", "0.jpg", "..", "AAAA", "%00", text(random)[:300]])
-        )
+    hole = random.choice(["MC5qcGc", "0.jpg", "..", "AAAA", "%00", text(random)[:300]])
+    path = random.choice(server.paths).replace("{}", hole)
     path = path.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    keys = [
-        "q",
-        "k",
-        "cursor",
-        "adjust",
-        "after",
-        "before",
-        "folder",
-        "caption",
-        "min_score",
-        "prefix",
-        "word",
-        "width",
-    ]
-    given = [
-        (random.choice(keys), random.choice([text(random)[:2000], "5", "-1", "nan", "dog"])) for _ in range(3)
-    ]
-    query = "&".join(f"{key}={quote(value.encode('utf-8', 'surrogatepass'))}" for key, value in given)
-    if random.random() < 0.2:
-        query = mutate(random, query.encode()).decode("latin-1")
-    method = random.choice(["GET", "GET", "GET", "POST", "POST", "HEAD", "PUT", "OPTIONS", "DELETE", "X"])
+    method, query = random.choice(METHODS), _query(random)
     body, kind = _body(random) if method in ("POST", "PUT") else (b"", b"")
-    headers = [(b"host", b"127.0.0.1")]
-    if kind:
-        headers.append((b"content-type", kind))
+    headers = [HOST, *([(b"content-type", kind)] if kind else [])]
     for _ in range(random.choice([0, 0, 1, 2])):
-        name = random.choice(
-            [
-                b"host",
-                b"origin",
-                b"cookie",
-                b"authorization",
-                b"range",
-                b"accept",
-                b"if-none-match",
-                b"content-length",
-            ]
-            + [
-                b"content-encoding",
-                b"sec-fetch-site",
-                b"if-modified-since",
-                b"x-forwarded-for",
-                b"accept-encoding",
-            ]
-        )
-        headers.append(
-            (name, text(random).encode("latin-1", "replace").replace(b"\n", b"").replace(b"\r", b"")[:900])
-        )
+        value = text(random).replace("\n", "").replace("\r", "").encode("latin-1", "replace")
+        headers.append((random.choice(HEADERS), value[:900]))
     what = f"{method} {ascii(path)[:120]}?{ascii(query)[:200]}"
     try:
         status, answered, content = server.ask(method, path, query, headers, body)
     except TimeoutError:
         raise Broken(f"{what}: no answer after {SECONDS} s") from None
+    kind = answered.get(b"content-type", b"")
     if status >= 500:
         raise Broken(f"{what}: status {status}: {content[:300]!r}")
     if status >= 400 and method != "HEAD":
-        if answered.get(b"content-type") != b"application/problem+json" or b"Traceback" in content:
+        if kind != b"application/problem+json" or b"Traceback" in content:
             raise Broken(f"{what}: status {status} is no problem document: {content[:200]!r}")
         json.loads(content)
-    if answered.get(b"content-type", b"").startswith(b"application/json") and content:
-        json.loads(content, parse_constant=_no_number)
+    if kind.startswith(b"application/json") and content:
+        json.loads(content, parse_constant=_refuse_number)
 
 
-def _no_number(name: str) -> None:
+def _refuse_number(name: str) -> None:
     raise Broken(f"the JSON of an answer holds {name}, which is none")
+
+
+def _query(random: Random) -> str:
+    values = [random.choice([text(random)[:2000], "5", "-1", "nan", "dog"]) for _ in range(3)]
+    quoted = [quote(value.encode("utf-8", "surrogatepass")) for value in values]
+    query = "&".join(f"{random.choice(KEYS)}={value}" for value in quoted)
+    return perhaps_mutated(random, query.encode(), 0.2).decode("latin-1")
 
 
 def _body(random: Random) -> tuple[bytes, bytes]:
     kind = random.randrange(4)
     if kind == 0:
-        return mutate(random, random.choice(pictures())[1]), random.choice(
-            [b"image/jpeg", b"image/png", b"image/"]
-        )
+        picture = random.choice(pictures())[1]
+        return mutate(random, picture), random.choice([b"image/jpeg", b"image/png", b"image/"])
     tree = {**SEARCH, random.choice(["like", "terms"]): {"dog": 1}} if kind == 1 else SEARCH
     if random.random() < 0.2:
-        body = hostile_json(random, tree)
-    else:
-        data = json.dumps(mutate_tree(random, tree)).encode()
-        body = mutate(random, data) if kind == 3 else data
-    return body, random.choice(
-        [b"application/json", b"application/json", b"text/plain", b"", b"application/json; charset=x"]
-    )
+        return hostile_json(random, tree), random.choice(JSON_TYPES)
+    data = json.dumps(mutate_tree(random, tree)).encode()
+    return mutate(random, data) if kind == 3 else data, random.choice(JSON_TYPES)
 
 
-def messages(random: Random, place: Workplace) -> None:
+@attack("fuzz.messages", 5, 0, 120)
+def messages(random: Random, place: Place) -> None:
     """Send an agent's server many damaged messages; it must still answer a right one."""
     begin = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
     lines = [_message(1, "initialize", begin), _message(None, "notifications/initialized", {})]
-    for number in range(2, 60):
-        tool = random.choice(["search", "similar", "explain", "show_photo", "status", "x"])
-        arguments = {
-            "query": text(random),
-            "id": random.choice(["0.jpg", text(random)]),
-            "k": random.choice([1, 0, 10**9]),
-        }
-        tree = json.loads(_message(number, "tools/call", {"name": tool, "arguments": arguments}))
-        data = json.dumps(mutate_tree(random, tree)).encode()
-        kind = random.random()
-        data = hostile_json(random, tree) if kind < 0.1 else mutate(random, data) if kind < 0.4 else data
-        lines.append(data.replace(b"\n", b" ").decode("latin-1"))
+    lines += [_damaged_call(random, number) for number in range(2, 60)]
     lines.append(_message(1000, "tools/call", {"name": "search", "arguments": {"query": "two red circles"}}))
     process = subprocess.Popen(
         [*LEXLIP, "mcp", "--index", str(index_of(place.prepared, "impact"))],
@@ -241,31 +190,29 @@ def messages(random: Random, place: Workplace) -> None:
     timer = threading.Timer(60, process.kill)
     timer.start()
     try:
-        process.stdin.write("".join(f"{line}\n" for line in lines).encode("latin-1"))
+        process.stdin.write(b"".join(line + b"\n" for line in lines))
         process.stdin.flush()
-        for line in process.stdout:
-            answer = json.loads(line)
-            if answer.get("id") == 1000:
-                if "result" not in answer:
-                    raise Broken(f"the right message at the end is answered with {str(answer)[:300]}")
-                break
-        else:
-            errors = process.stderr.read().decode(errors="replace") if process.stderr else ""
-            raise Broken(f"the right message at the end has no answer: {errors.strip()[-300:]}")
+        answers = (json.loads(line) for line in process.stdout)
+        right = next((answer for answer in answers if answer.get("id") == 1000), None)
     finally:
         timer.cancel()
         process.kill()
-        errors = process.communicate()[1].decode(errors="replace")
+        errors = process.communicate()[1].decode(errors="replace").strip()
+    if right is None or "result" not in right:
+        raise Broken(f"the right message at the end is answered with {str(right)[:300]}: {errors[-300:]}")
     if "Traceback" in errors:
-        raise Broken(f"a tool failed: {errors.strip().splitlines()[-1][:300]}")
+        raise Broken(f"a tool failed: {errors.splitlines()[-1][:300]}")
 
 
-def _message(number: int | None, method: str, params: Any) -> str:
+def _damaged_call(random: Random, number: int) -> bytes:
+    arguments = {"query": text(random), "id": random.choice(["0.jpg", text(random)])}
+    call = {"name": random.choice(TOOLS), "arguments": {**arguments, "k": random.choice([1, 0, 10**9])}}
+    tree = json.loads(_message(number, "tools/call", call))
+    if random.random() < 0.1:
+        return hostile_json(random, tree)
+    return perhaps_mutated(random, json.dumps(mutate_tree(random, tree)).encode(), 0.3).replace(b"\n", b" ")
+
+
+def _message(number: int | None, method: str, params: Any) -> bytes:
     named = {} if number is None else {"id": number}
-    return json.dumps({"jsonrpc": "2.0", **named, "method": method, "params": params})
-
-
-ATTACKS = (
-    Attack("fuzz.requests", requests, tries=1500, short=75, seconds=90),
-    Attack("fuzz.messages", messages, tries=5, short=0, seconds=120),
-)
+    return json.dumps({"jsonrpc": "2.0", **named, "method": method, "params": params}).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
+import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
@@ -16,35 +16,22 @@ from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from anserini_bridge import BridgeError, ImpactSearcher, ImpactWriter, read_header
 
-from .contract import Attack, Broken, Workplace
-from .documents import SETTINGS, WORDS, State, check_one_of, read, same, write_in_segments
+from .contract import Broken, Place, attack
+from .documents import SETTINGS, WORDS, State, check_one_of, read, write_in_segments
 from .mutations import mutate, mutate_tree, text
-from .prepare import KINDS, index_of
+from .prepare import KINDS, copy_index
 from .processes import check_end, invoke
 
 WIDTH = len(WORDS)
 NUMBERS = (0, 1, -1, 0.5, 3, 1e300, np.nan, np.inf, -np.inf, 2**31 - 1, 2**31, -(2**31), 2.0**53, 1e-300)
-TYPES = (
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-    "bool",
-    "complex64",
-)
+TYPES = "int8 int16 int32 int64 uint32 uint64 float32 float64 bool complex64".split()
 
 
 def matrix(random: Random, rows: int) -> Any:
     """Return something like a CSR matrix; often broken."""
     rng = np.random.default_rng(random.getrandbits(32))
-    dense = rng.integers(0, 5, (rows, random.choice([WIDTH, WIDTH, WIDTH, WIDTH + 1, 1]))) * (
-        rng.random() < 0.9
-    )
-    made: Any = csr_matrix(dense)
+    columns = random.choice([WIDTH, WIDTH, WIDTH, WIDTH + 1, 1])
+    made: Any = csr_matrix(rng.integers(0, 5, (rows, columns)) * (rng.random() < 0.9))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = made.astype(random.choice(TYPES))
@@ -75,29 +62,6 @@ def ids_of(random: Random, number: int) -> Any:
     return names if random.random() < 0.9 else names[:-1]
 
 
-def writers(random: Random, place: Workplace) -> None:
-    """Hand a writer odd documents: refused, or stored as they are; the rest stays as it was."""
-    index, old = place.folder / "index", State.random(random, 30)
-    write_in_segments(index, old, 1)
-    rows = random.randrange(5)
-    vectors, ids = matrix(random, rows), ids_of(random, rows)
-    method = random.choice(["add", "upsert", "delete"])
-    wanted = old
-    try:
-        with ImpactWriter(index, WORDS, mode="update", **SETTINGS) as writer:
-            if method == "delete":
-                writer.delete(ids)
-            else:
-                getattr(writer, method)(ids, vectors)
-    except BridgeError as error:
-        if "\n" in str(error):
-            raise Broken(f"the error has several lines: {error!r}") from error
-    else:
-        wanted = old.without(ids) if method == "delete" else old.upserted(State(tuple(ids), _dense(vectors)))
-    if not same(found := read(index), wanted):
-        raise Broken(f"after {method} the index holds {len(found.ids)} documents, and not what it was given")
-
-
 def _dense(vectors: Any) -> Any:
     """Return vectors that the product has taken as an array.
 
@@ -115,30 +79,61 @@ def _dense(vectors: Any) -> Any:
     return weights.real.astype(np.int64)
 
 
+@attack("fuzz.writers", 300, 10, 30)
+def writers(random: Random, place: Place) -> None:
+    """Hand a writer odd documents: refused, or stored as they are; the rest stays as it was."""
+    index, old = place.folder / "index", State.random(random, 30)
+    write_in_segments(index, old, 1)
+    rows = random.randrange(5)
+    vectors, ids = matrix(random, rows), ids_of(random, rows)
+    method = random.choice(["add", "upsert", "delete"])
+    wanted = old
+    try:
+        with ImpactWriter(index, WORDS, mode="update", **SETTINGS) as writer:
+            getattr(writer, method)(*([ids] if method == "delete" else [ids, vectors]))
+    except BridgeError as error:
+        if "\n" in str(error):
+            raise Broken(f"the error has several lines: {error!r}") from error
+    else:
+        wanted = old.without(ids) if method == "delete" else old.upserted(State(tuple(ids), _dense(vectors)))
+    if (found := read(index)) != wanted:
+        raise Broken(f"after {method} the index holds {len(found.ids)} documents, and not what it was given")
+
+
+@attack("fuzz.writers-left", 40, 5, 30)
+def moments(random: Random, place: Place) -> None:
+    """Leave a writer by an exception at some point: the old state stays, and the next writer works."""
+    index, old = place.folder / "index", State.random(random, 30)
+    write_in_segments(index, old)
+    mode: Any = random.choice(["update", "create"])
+    with contextlib.suppress(KeyboardInterrupt), ImpactWriter(index, WORDS, mode=mode, **SETTINGS) as writer:
+        for _ in range(random.randrange(3)):
+            new = State.random(random, 5, random.randrange(10**6))
+            writer.upsert(new.ids, csr_matrix(new.vectors))
+        raise KeyboardInterrupt
+    check_one_of(index, [old], random)
+
+
 @cache
 def _open(prepared: Path) -> tuple[ImpactSearcher, State]:
     """Return an index of the campaign's own, which stays open."""
-    import tempfile
-
     index, state = Path(tempfile.mkdtemp(dir=Path.cwd().parent)) / "index", State.random(Random("open"), 50)
     write_in_segments(index, state)
     return ImpactSearcher(index), state
 
 
-def searchers(random: Random, place: Workplace) -> None:
+@attack("fuzz.searchers", 1200, 50, 30)
+def searchers(random: Random, place: Place) -> None:
     """Hand a searcher odd queries: refused, or answered as brute force does."""
     searcher, state = _open(place.prepared)
     queries = matrix(random, random.randrange(4))
     how: dict[str, Any] = {"k": random.choice([1, 5, 10**6, 0, -1, 2.5, None, 2**40])}
     if random.random() < 0.2:
-        how |= {
-            "alpha": random.choice([0, -1, 1.5, float("nan"), 1.0]),
-            "threads": random.choice([1, 3, 0, "2"]),
-        }
+        how["alpha"] = random.choice([0, -1, 1.5, float("nan"), 1.0])
+        how["threads"] = random.choice([1, 3, 0, "2"])
     if random.random() < 0.2:
-        how["allowed"] = random.choice(
-            [np.ones(50, bool), np.ones(3, bool), np.ones(50), np.zeros((50, 1), bool)]
-        )
+        allowed = [np.ones(50, bool), np.ones(3, bool), np.ones(50), np.zeros((50, 1), bool)]
+        how["allowed"] = random.choice(allowed)
     try:
         found, scores = searcher.search(queries, **how)
     except BridgeError:
@@ -148,7 +143,8 @@ def searchers(random: Random, place: Workplace) -> None:
             raise Broken(f"a query of {queries.dtype} is answered otherwise than by brute force: {ids[:3]}")
 
 
-def quantized(random: Random, place: Workplace) -> None:
+@attack("fuzz.quantize", 800, 50, 30)
+def quantized(random: Random, place: Place) -> None:
     """Quantize odd weights: refused, or whole weights that a writer takes."""
     from lexlip.errors import LexLIPError
     from lexlip.sparse.quantize import quantize
@@ -159,67 +155,35 @@ def quantized(random: Random, place: Workplace) -> None:
     for _ in range(random.randrange(4)):
         if vectors.nnz:
             vectors.data[rng.integers(vectors.nnz)] = random.choice([one for one in NUMBERS if one != 1e300])
+    kept, scheme = random.choice([None, 1, 5, 10**6]), random.choice(["unit", "paper"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            impacts = quantize(
-                topk(vectors, random.choice([None, 1, 5, 10**6])), random.choice(["unit", "paper"])
-            )
+            impacts = quantize(topk(vectors, kept), scheme)  # type: ignore[arg-type]
         except LexLIPError:
             return
         except Warning as warning:
             raise Broken(f"weights that cannot be quantized become garbage: {warning}") from warning
-    if (
-        impacts.nnz
-        and impacts.data.min() < 1
-        and np.isfinite(vectors.data).all()
-        and (vectors.data >= 0).all()
-    ):
+    sound = np.isfinite(vectors.data).all() and (vectors.data >= 0).all()
+    if sound and impacts.nnz and impacts.data.min() < 1:
         raise Broken(f"weights from 0 to {vectors.data.max()} become {impacts.data.min()}")
 
 
-def metadata(random: Random, place: Workplace) -> None:
+@attack("fuzz.metadata", 120, 15, 60)
+def metadata(random: Random, place: Place) -> None:
     """Change index.json: it is refused with a sentence, or searched."""
     kind = random.choice(KINDS)
-    index = place.folder / "index"
-    shutil.copytree(index_of(place.prepared, kind), index)
+    index = copy_index(place, kind)
     file = index / "index.json"
     if random.random() < 0.7:
         file.write_text(json.dumps(mutate_tree(random, json.loads(file.read_text()))))
     else:
         file.write_bytes(mutate(random, file.read_bytes()))
-    what = f"{kind} with a changed index.json"
     with contextlib.suppress(BridgeError):
         read_header(index)
-    check_end(invoke("search", "two red circles", "--index", index), f"{what}: search", 0, 2)
+    commands = [["search", "two red circles"]]
     if kind == "impact":
-        update = (
-            invoke("index", "--update", "--index", index)
-            if random.random() < 0.3
-            else invoke("optimize", "--index", index)
-        )
-        check_end(update, f"{what}: update", 0, 2)
-
-
-def moments(random: Random, place: Workplace) -> None:
-    """Leave a writer by an exception at some point: the old state stays, and the next writer works."""
-    index, old = place.folder / "index", State.random(random, 30)
-    write_in_segments(index, old)
-    try:
-        with ImpactWriter(index, WORDS, mode=random.choice(["update", "create"]), **SETTINGS) as writer:
-            for _ in range(random.randrange(3)):
-                new = State.random(random, 5, random.randrange(10**6))
-                writer.upsert(new.ids, csr_matrix(new.vectors))
-            raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        pass
-    check_one_of(index, [old], random)
-
-
-ATTACKS = (
-    Attack("fuzz.writers", writers, tries=300, short=10, seconds=30),
-    Attack("fuzz.searchers", searchers, tries=1200, short=50, seconds=30),
-    Attack("fuzz.quantize", quantized, tries=800, short=50, seconds=30),
-    Attack("fuzz.metadata", metadata, tries=120, short=15, seconds=60),
-    Attack("fuzz.writers-left", moments, tries=40, short=5, seconds=30),
-)
+        commands.append(["index", "--update"] if random.random() < 0.3 else ["optimize"])
+    for command in commands:
+        ended = invoke(*command, "--index", index)
+        check_end(ended, f"{kind} with a changed index.json: lexlip {command[0]}", 0, 2)

@@ -1,117 +1,209 @@
-"""`kill -9` of the Python writer: at random moments, and at every system call that changes the index."""
+"""`kill -9` at random moments and at system calls: of the Python writer, and of the command line."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import sys
 import time
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from . import tracing
-from .contract import Attack, Broken, NotRun, Workplace
-from .documents import OPERATIONS, Change, State, change, check_one_of, update_of, write_in_segments
-from .processes import WRITER
+from .contract import Broken, NotRun, Place, attack
+from .documents import OPERATIONS, Change, change, check_one_of, update_of, write_in_segments
+from .operations import INDEX, Operation
+from .prepare import made_once
+from .processes import LEXLIP, kill, run, serving, spawn, wait_for
 
+WRITER = (sys.executable, "-m", "tools.campaign.documents")
 SEEDS = 3  # different changes, so that what was recorded of one serves several tries
 
-
-def at_a_moment(random: Random, place: Workplace) -> None:
-    """Kill a writer between its first sign of life on disk and its end."""
-    wanted, seed, index = _begin(random, place)
-    process = tracing.spawn([*WRITER, index, wanted.operation, seed], place.folder, place.folder / "output")
-    tracing.wait_for_writing(process, index)
-    time.sleep(random.uniform(0, 0.3))
-    tracing.kill(process)
-    check_killed(index, wanted, random)
+Unneeded = Callable[[Path, dict[str, Any]], set[str]]
+"""Returns which names in an index's data are not needed, given its metadata."""
 
 
-def at_a_call(random: Random, place: Workplace) -> None:
-    """Kill a writer as it is about to make one of its calls."""
-    wanted, seed, index = _begin(random, place)
-    calls = _calls(wanted.operation, seed, place.prepared)
-    call = random.choice(calls)
-    call = call._replace(path=f"{index}{call.path}")
-    _, came = tracing.at(call, "signal=KILL", [*WRITER, index, wanted.operation, seed], place.folder)
-    try:
-        check_killed(index, wanted, random)
-    except Broken as error:
-        raise Broken(f"killed at {call.name} {call.number} of {Path(call.path).name}: {error}") from error
-    if not came:
-        raise NotRun(tracing.NEVER_CAME)
+class Writing:
+    """A change of an index by the Python writer, in a process of its own."""
 
+    def __init__(self, operation: str, seed: int, place: Place) -> None:
+        self.index = place.folder / "index"
+        self.command = [*WRITER, self.index, operation, seed]
+        self._change, self._place = change(operation, seed), place
+        if self._change.old is not None:
+            write_in_segments(self.index, self._change.old)
 
-def check_killed(index: Path, wanted: Change, random: Random) -> None:
-    """Check an index whose writer was killed, and the next writer.
+    @classmethod
+    def any(cls, random: Random, place: Place) -> Writing:
+        return cls(random.choice(OPERATIONS), random.randrange(SEEDS), place)
 
-    Raises:
-        Broken: it is neither the old nor the new one, the next update fails, or leaves something behind.
-    """
-    if not (index / "index.json").exists():
-        if wanted.old is not None:
+    def calls(self) -> list[tracing.Call]:
+        """Return the calls that touch the index; recorded once in a campaign."""
+        operation, seed = self._change.operation, self.command[-1]
+        kept = self._place.prepared / f"calls-{operation}-{seed}.json"
+
+        def record(file: Path) -> None:
+            folder = self._place.folder / "recorded"
+            folder.mkdir()
+            other = Writing(operation, int(str(seed)), Place(self._place.prepared, folder))
+            tracing.record(other.command, folder, other.index, file)
+
+        return tracing.recorded(made_once(kept, record))
+
+    def check(self, random: Random) -> None:
+        """Check the index after the writer was killed, and the next writer.
+
+        Raises:
+            Broken: it is neither the old nor the new one, the next update fails, or leaves something behind.
+        """
+        old, new = self._change.old, self._change.new
+        if (self.index / "index.json").exists():
+            state = check_one_of(self.index, [one for one in (old, new) if one], random)
+        elif old is not None:
             raise Broken("the index is gone")
-        Change("create", None, wanted.new).apply(index)
-        state = wanted.new
-    else:
-        state = check_one_of(index, [one for one in (wanted.old, wanted.new) if one], random)
-    following = update_of(state, random)
-    following.apply(index)
-    check_one_of(index, [following.new], random)
-    check_leftovers(index)
+        else:
+            Change("create", None, new).apply(self.index)
+            state = new
+        following = update_of(state, random)
+        following.apply(self.index)
+        check_one_of(self.index, [following.new], random)
+        check_leftovers(self.index, _unknown_to_lucene)
 
 
-def check_leftovers(index: Path) -> None:
-    """Check that an index holds what it needs and nothing else.
+def check_leftovers(index: Path, unneeded: Unneeded) -> None:
+    """Check that an index holds what it needs and nothing else, after the command that follows a kill.
 
     Raises:
         Broken: there is more.
     """
-    from anserini_bridge.jvm import java_class
-
     metadata = json.loads((index / "index.json").read_text())
-    folder = index / metadata["directory"]
-    more = {path.name for path in index.iterdir()} - {folder.name, "index.json", "writer.lock"}
-    more |= {path.name for path in folder.iterdir() if path.name.endswith(".tmp")}
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(
-        java_class("java.nio.file.Paths").get(str(folder / "lucene"))
-    )
-    commit = java_class("org.apache.lucene.index.SegmentInfos").readCommit(directory, metadata["commit"])
-    needed = {str(name) for name in commit.files(True).toArray()} | {"write.lock"}
-    directory.close()
-    more |= {path.name for path in (folder / "lucene").iterdir()} - needed
+    data = index / metadata["directory"]
+    more = {path.name for path in index.iterdir()} - {data.name, "index.json", "writer.lock", "thumbnails"}
+    more |= {path.name for path in data.rglob("*") if path.name.endswith((".tmp", "-journal", "-wal"))}
+    more |= unneeded(data, metadata)
     if more:
         raise Broken(f"after the next update {len(more)} files are left over: {', '.join(sorted(more)[:5])}")
 
 
-def _begin(random: Random, place: Workplace) -> tuple[Change, int, Path]:
-    operation, seed = random.choice(OPERATIONS), random.randrange(SEEDS)
-    index = place.folder / "index"
-    wanted = change(operation, seed)
-    _write_old(index, wanted.old)
-    return wanted, seed, index
+def _unknown_to_lucene(data: Path, metadata: dict[str, Any]) -> set[str]:
+    from anserini_bridge.jvm import java_class
+
+    path = java_class("java.nio.file.Paths").get(str(data / "lucene"))
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+    commit = java_class("org.apache.lucene.index.SegmentInfos").readCommit(directory, metadata["commit"])
+    needed = {str(name) for name in commit.files(True).toArray()} | {"write.lock"}
+    directory.close()
+    return {path.name for path in (data / "lucene").iterdir()} - needed
 
 
-def _write_old(index: Path, old: State | None) -> None:
-    if old is not None:
-        write_in_segments(index, old)
+def _tables_of_older_states(data: Path, metadata: dict[str, Any]) -> set[str]:
+    tables = {path.name for path in data.glob("photos-*.sqlite")}
+    return tables if len(tables) > 2 else set()  # that of the state, and that of the state before it
 
 
-@cache
-def _calls(operation: str, seed: int, prepared: Path) -> list[tracing.Call]:
-    """Return the calls of an operation, with paths relative to the index; recorded once in a campaign."""
-    kept = prepared / f"calls-{operation}-{seed}.json"
-    if not kept.exists():
-        folder = Path.cwd() / "recorded"
-        folder.mkdir()
-        index = folder / "index"
-        _write_old(index, change(operation, seed).old)
-        calls = tracing.record([*WRITER, index, operation, seed], folder, index)
-        relative = [(call.name, call.path.removeprefix(str(index)), call.number) for call in calls]
-        kept.write_text(json.dumps(relative))
-    return [tracing.Call(*call) for call in json.loads(kept.read_text())]
+def _kill_while_writing(random: Random, place: Place, job: Writing | Operation, longest: float) -> None:
+    """Kill a process between its first sign of life on disk and its end."""
+    watched = job.index if isinstance(job, Writing) else job.library / ".lexlip"
+    process, before = spawn(job.command, place.folder), _changed(watched)
+    wait_for(lambda: _changed(watched) != before, process)
+    time.sleep(random.uniform(0, longest))
+    kill(process)
 
 
-ATTACKS = (
-    Attack("kills.writer-at-a-moment", at_a_moment, tries=15, short=2),
-    Attack("kills.writer-at-a-call", at_a_call, tries=25, short=2, missing=tracing.missing),
-)
+def _changed(folder: Path) -> dict[str, int]:
+    """Return when names were last added to each folder, or removed."""
+    changed = {}
+    for path, _, _ in os.walk(folder):
+        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+            changed[path] = Path(path).stat().st_mtime_ns
+    return changed
+
+
+@attack("kills.writer-at-a-moment", 15, 2)
+def writer_at_a_moment(random: Random, place: Place) -> None:
+    job = Writing.any(random, place)
+    _kill_while_writing(random, place, job, 0.3)
+    job.check(random)
+
+
+@attack("kills.writer-at-a-call", 25, 2, missing=tracing.missing)
+def writer_at_a_call(random: Random, place: Place) -> None:
+    """Kill a writer as it is about to make one of its calls."""
+    job = Writing.any(random, place)
+    call = random.choice(job.calls())
+    _, came = tracing.at(call, "signal=KILL", job.command, place.folder, job.index)
+    try:
+        job.check(random)
+    except Broken as error:
+        raise Broken(f"killed at {call}: {error}") from error
+    if not came:
+        raise NotRun(tracing.NEVER_CAME)
+
+
+@attack("kills.command-at-a-moment", 5, 0, 180)
+def command_at_a_moment(random: Random, place: Place) -> None:
+    """Kill `lexlip index`, `index --update` or `optimize` once it has begun to write."""
+    job = Operation.any(random, place)
+    _kill_while_writing(random, place, job, 0.6)
+    _check_command(job, f"lexlip {job.name}, killed")
+
+
+@attack("kills.command-at-a-call", 8, 0, 180, missing=tracing.missing)
+def command_at_a_call(random: Random, place: Place) -> None:
+    """Kill one of them as it is about to make one of its calls."""
+    job = Operation.any(random, place)
+    call = random.choice(job.calls())
+    _, came = tracing.at(call, "signal=KILL", job.command, place.folder, job.library)
+    _check_command(job, f"lexlip {job.name}, killed at {call}")
+    if not came:
+        raise NotRun(tracing.NEVER_CAME)
+
+
+@attack("kills.server", 3, 0, 180)
+def server(random: Random, place: Place) -> None:
+    """Kill `lexlip serve --watch` while it takes up new photos."""
+    job = Operation("update", place, photos_are_added=False)
+    with serving([*LEXLIP, "serve", *INDEX, "--watch", "--port", "0"], place.folder):
+        job.add_photos()
+        time.sleep(random.uniform(0, 8))
+    _check_command(job, "lexlip serve --watch, killed")
+
+
+def _check_command(job: Operation, what: str) -> None:
+    job.check_state(what)
+    job.check_again(what)
+    if job.name != "shards":  # its next change clears what is left; there is none if all was done
+        check_leftovers(job.library / ".lexlip", _tables_of_older_states)
+
+
+@attack("kills.training", 3, 1, 240)
+def training(random: Random, place: Place) -> None:
+    """Kill `lexlip pretrain` several times; with --resume it has the losses of one that was not killed."""
+    folder, metrics = place.folder / "run", place.folder / "run" / "metrics.jsonl"
+
+    def command() -> list[object]:
+        resume = ["--resume"] if (folder / "last").exists() else []
+        return [*LEXLIP, "pretrain", place.prepared / "tiny.yaml", "out=run", *resume]
+
+    def size() -> int:
+        return metrics.stat().st_size if metrics.exists() else 0
+
+    for _ in range(2):
+        before, process = size(), spawn(command(), place.folder)
+        wait_for(lambda before=before: size() > before, process)  # type: ignore[misc]
+        time.sleep(random.uniform(0, 0.7))
+        kill(process)
+    ended = run(command(), place.folder)
+    if ended.code:
+        raise Broken(f"after a kill lexlip pretrain fails: {ended.stderr[-400:]}")
+    if (found := losses(folder)) != (wanted := losses(place.prepared / "words")):
+        raise Broken(f"after kills the losses are {found}, and without {wanted}")
+
+
+def losses(folder: Path) -> dict[int, float]:
+    """Return the loss of each step of a run; that of a step that was done twice is the later one."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return {row["step"]: row["loss"] for row in rows if "loss" in row}

@@ -7,14 +7,7 @@ import math
 from random import Random
 from typing import Any
 
-_NUMBERS = (
-    b"\x00" * 4,
-    b"\xff" * 4,
-    b"\x7f\xff\xff\xff",
-    b"\x80\x00\x00\x00",
-    b"\xff\xff\xff\x7f",
-    b"\x00\x01",
-)
+_NUMBERS = (bytes(4), b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\x7f", b"\0\1")
 
 TEXTS = (
     *("", " ", "\t\r\n", "\0", "a\0b", "\x1b[31m", "\x7f", "\x85", "\u2028", "\ufeff", "\ufffe"),
@@ -30,35 +23,14 @@ TEXTS = (
 
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 7, 2**31, 2**63, -(2**63), 10**30, 0.0, -0.0, 0.5, -1.5, 1e308, 1e-320),
-    *(
-        math.nan,
-        math.inf,
-        -math.inf,
-        "",
-        "a",
-        "1",
-        "nan",
-        [],
-        [0],
-        [None],
-        [[]],
-        {},
-        {"": 0},
-        {"a": {"b": []}},
-    ),
+    *(math.nan, math.inf, -math.inf, "", "a", "1", "nan", [], [0], [None], [[]], {}, {"": 0}),
+    {"a": {"b": []}},
 )
 """Of JSON and YAML."""
 
 
 def mutate(random: Random, data: bytes, most: int = 6, within: int | None = None) -> bytes:
-    """Return bytes with a few changes.
-
-    Args:
-        random: decides.
-        data: what to change.
-        most: changes at most.
-        within: only the first bytes are changed, which are the header's.
-    """
+    """Return bytes with `most` changes at most; only the first bytes are changed if `within` is given."""
     changed = bytearray(data)
     for _ in range(random.randint(1, most)):
         end = min(len(changed), within or len(changed))
@@ -80,26 +52,23 @@ def mutate(random: Random, data: bytes, most: int = 6, within: int | None = None
     return bytes(changed)
 
 
+def perhaps_mutated(random: Random, data: bytes, share: float) -> bytes:
+    """Return bytes, with that probability changed."""
+    return mutate(random, data) if random.random() < share else data
+
+
 def text(random: Random) -> str:
     """Return a text of a few hostile pieces."""
     pieces = [random.choice(TEXTS) for _ in range(random.choice([1, 1, 2, 4]))]
     if random.random() < 0.3:
-        pieces.append(
-            "".join(
-                chr(random.choice([random.randrange(0x300), random.randrange(0x110000)])) for _ in range(9)
-            )
-        )
+        pieces.append("".join(chr(random.randrange(random.choice([0x300, 0x110000]))) for _ in range(9)))
     return random.choice(["", " ", "\n"]).join(pieces)
 
 
 def mutate_tree(random: Random, tree: Any) -> Any:
     """Return JSON with one value replaced, removed or moved."""
     tree = json.loads(json.dumps(tree))
-    places = [(tree, key) for key in _keys(tree)]
-    for parent, key in places:
-        child = parent[key]
-        places += [(child, name) for name in _keys(child)]
-    if not places:
+    if not (places := _places(tree)):
         return random.choice(VALUES)
     parent, key = random.choice(places)
     kind = random.randrange(5)
@@ -126,10 +95,7 @@ def hostile_json(random: Random, tree: Any) -> bytes:
     if random.random() < 0.1:
         return value.encode()
     tree = json.loads(json.dumps(tree))
-    places = [(tree, key) for key in _keys(tree)]
-    for parent, key in places:
-        places += [(parent[key], name) for name in _keys(parent[key])]
-    parent, key = random.choice(places)
+    parent, key = random.choice(_places(tree))
     mark = f"mark of {random.random()}"
     if isinstance(parent, dict) and random.random() < 0.3:
         parent[mark] = 0
@@ -138,7 +104,7 @@ def hostile_json(random: Random, tree: Any) -> bytes:
     return json.dumps(tree).replace(json.dumps(mark), value).encode()
 
 
-def _keys(tree: Any) -> list[Any]:
-    if isinstance(tree, dict):
-        return list(tree)
-    return list(range(len(tree))) if isinstance(tree, list) else []
+def _places(tree: Any) -> list[tuple[Any, Any]]:
+    """Return every value in JSON, as what holds it and its key there."""
+    keys = list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
+    return [place for key in keys for place in ((tree, key), *_places(tree[key]))]

@@ -5,7 +5,9 @@ PREPARED/added/           photos that updates add
 PREPARED/words, dense     runs of tiny models, with the losses of each step
 PREPARED/indexes/KIND     flat, hnsw, bm25; and other/KIND of other photos, words included
 PREPARED/tiny.yaml        the config of the runs
-PREPARED/sharded/         when asked for: tars, and sharded/.lexlip, their index in shards of several segments
+and, when first asked for:
+PREPARED/sharded/         tars, and sharded/.lexlip, their index in shards of several segments
+PREPARED/interrupted/run  a training that was interrupted
 """
 
 from __future__ import annotations
@@ -16,15 +18,18 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import chdir
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
-from .contract import Broken, NotRun
-from .processes import environment, invoke
+from .contract import NotRun, Place
+from .processes import environment, invoke, must
 
 KINDS = ("impact", "flat", "hnsw", "bm25")
+KEPT = 8  # steps of training after which it is interrupted
 CONFIG = """\
 name: tiny
 data: {train: [scenes:24:0], val: [scenes:8:9], captions_per_image: 2, workers: 0}
@@ -54,74 +59,114 @@ def prepare(folder: Path) -> Path:
     folder = folder.absolute()
     if not (folder / "complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tools.campaign.prepare", str(folder)]
         done = subprocess.run(
-            [sys.executable, "-m", "tools.campaign.prepare", str(folder)],
-            env=environment(folder),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
+            command, env=environment(folder), stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
         if done.returncode:
             raise RuntimeError(f"the campaign cannot be prepared: {done.stderr[-2000:]}")
     return folder
 
 
+def made_once(target: Path, make: Callable[[Path], object]) -> Path:
+    """Return a file or folder that is made when it is first asked for, perhaps by two processes at once."""
+    if not target.exists():
+        making = target.with_name(f"making-{target.name}-{os.getpid()}")
+        make(making)
+        try:
+            making.rename(target)
+        except OSError:  # another process was quicker
+            shutil.rmtree(making)
+    return target
+
+
 def index_of(prepared: Path, kind: str) -> Path:
-    """Return the prepared index of a kind."""
+    """Return the prepared index of a kind, or the one in "shards"."""
+    if kind == "shards":
+        return sharded(prepared) / ".lexlip"
     return prepared / "library" / ".lexlip" if kind == "impact" else prepared / "indexes" / kind
 
 
+def copy_index(place: Place, kind: str) -> Path:
+    """Return a copy of the prepared index of a kind, the try's own."""
+    return Path(shutil.copytree(index_of(place.prepared, kind), place.folder / "index"))
+
+
 def sharded(prepared: Path) -> Path:
-    """Return the folder of an index in shards, which is made when it is first asked for.
+    """Return the folder of an index in shards.
 
     Raises:
         NotRun: Ray is not installed.
         Broken: the index cannot be made.
     """
-    folder = prepared / "sharded"
-    if not folder.exists():
-        if find_spec("ray") is None:
-            raise NotRun("ray is missing: install it with `pip install 'lexlip[ray]'`")
-        making = prepared / f"making-sharded-{os.getpid()}"
-        _make_shards(making, prepared / "words" / "best")
-        try:
-            making.rename(folder)
-        except OSError:  # another process was quicker
-            shutil.rmtree(making)
-    return folder
+    return made_once(prepared / "sharded", partial(_make_shards, prepared / "words" / "best"))
 
 
-def _make_shards(folder: Path, model: Path) -> None:
+def _make_shards(model: Path, folder: Path) -> None:
     """Index one tar on Ray, and add two with so little memory that each photo is a segment."""
     from lexlip.indexing.impact import impact_writer
 
+    if find_spec("ray") is None:
+        raise NotRun("ray is missing: install it with `pip install 'lexlip[ray]'`")
     index = folder / ".lexlip"
-    arguments: list[list[object]] = [
-        ["index", folder, "--ray", "local", "--index", index, "--model", model],
-        ["index", "--update", "--index", index],
-        ["index", "--update", "--index", index],
-    ]
-    folder.mkdir()
-    for number, command in enumerate(arguments):
-        _pack(folder / f"{number}.tar", range(7 * number, 7 * number + 7))
+    made = ["index", folder, "--ray", "local", "--index", index, "--model", model]
+    update = ["index", "--update", "--index", index]
+    for number, command in enumerate((made, update, update)):
+        draw(folder, range(7 * number, 7 * number + 7))
+        photos = sorted(folder.glob("*.jpg"))
+        pack(folder / f"{number}.tar", ((photo.name, photo.read_bytes()) for photo in photos))
+        for photo in photos:
+            photo.unlink()
+            photo.with_suffix(".txt").unlink()
         with patch("lexlip.indexing.impact.impact_writer", partial(impact_writer, memory_mb=1e-6)):
-            done = invoke(*command)
-        if done.code:
-            raise Broken(f"an index in shards cannot be made: {done.stderr[-400:]}")
+            must(*command)
 
 
-def _pack(tar: Path, numbers: range) -> None:
+def interrupted(prepared: Path) -> Path:
+    """Return a run that was interrupted."""
+    return made_once(prepared / "interrupted", partial(_interrupt, prepared / "tiny.yaml")) / "run"
+
+
+def _interrupt(config: Path, folder: Path) -> None:
+    from lexlip.training import loop
+
+    save = loop.save_checkpoint
+
+    def stop(run: Path, step: int, *rest: object) -> None:
+        save(run, step, *rest)  # type: ignore[arg-type]
+        if step >= KEPT:
+            raise KeyboardInterrupt
+
+    folder.mkdir()
+    with chdir(folder), patch.object(loop, "save_checkpoint", stop):
+        invoke("pretrain", config, "out=run")
+
+
+def draw(folder: Path, numbers: range) -> None:
+    """Draw photos, by the number of a scene, and write their captions beside them."""
     from lexlip.data import Scenes
 
+    folder.mkdir(exist_ok=True)
     scenes = Scenes(numbers.stop, seed=3)
+    for number in numbers:
+        scenes.image(number).save(folder / f"{number}.jpg")
+        (folder / f"{number}.txt").write_text("\n".join(scenes.items[number].captions) + "\n")
+
+
+def pack(tar: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write a tar of files, given as names with what they hold."""
     with tarfile.open(tar, "w") as packed:
-        for number in numbers:
-            picture = io.BytesIO()
-            scenes.image(number).save(picture, "JPEG")
-            member = tarfile.TarInfo(f"{number}.jpg")
-            member.size = picture.tell()
-            picture.seek(0)
-            packed.addfile(member, picture)
+        for name, data in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            packed.addfile(member, io.BytesIO(data))
+
+
+def with_captions(photos: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of photos for `pack`."""
+    for photo in photos:
+        yield photo.name, photo.read_bytes()
+        yield f"{photo.stem}.txt", photo.with_suffix(".txt").read_bytes()
 
 
 def _make(folder: Path) -> None:
@@ -135,11 +180,11 @@ def _make(folder: Path) -> None:
     lexlip("pretrain", "tiny.yaml", "out=words")
     dense = ["model.kind=dense", "objective.flops_image=0", "objective.flops_text=0", "optim.steps=2"]
     lexlip("pretrain", "tiny.yaml", "out=dense", *dense)
-    _draw(Path("added"), range(100, 104))
-    _draw(Path("others"), range(200, 210))
+    draw(Path("added"), range(100, 104))
+    draw(Path("others"), range(200, 210))
     model, indexes = "words/best", Path("indexes")
     for numbers in (range(8), range(8, 11), range(11, 14)):
-        _draw(Path("library"), numbers)
+        draw(Path("library"), numbers)
         update = ["--update"] if numbers.start else ["--model", model]
         lexlip("index", "library", "--index", "library/.lexlip", *update)
     for source, place in (("library", indexes), ("others", indexes / "other")):
@@ -147,17 +192,6 @@ def _make(folder: Path) -> None:
         lexlip("index", source, "--index", place / "hnsw", "--model", "dense/best", "--ann", "hnsw")
         lexlip("index", source, "--index", place / "bm25", "--model", "bm25")
     lexlip("index", "others", "--index", indexes / "other" / "impact", "--model", model)
-
-
-def _draw(folder: Path, numbers: range) -> None:
-    """Draw photos, by the number of a scene, and write their captions beside them."""
-    from lexlip.data import Scenes
-
-    folder.mkdir(exist_ok=True)
-    scenes = Scenes(numbers.stop, seed=3)
-    for number in numbers:
-        scenes.image(number).save(folder / f"{number}.jpg")
-        (folder / f"{number}.txt").write_text("\n".join(scenes.items[number].captions) + "\n")
 
 
 if __name__ == "__main__":

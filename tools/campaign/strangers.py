@@ -16,8 +16,9 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from .contract import Attack, Broken, Workplace
-from .prepare import index_of
+from .contract import Broken, Place, attack
+from .fuzz_json import unseal, write_clip
+from .prepare import copy_index, index_of
 from .processes import LEXLIP, Ended, check_end, invoke, run, shown
 
 NAMES = ("attacker/tracker", "openai/clip-vit-base-patch32", "a.b-c/d_e.f")
@@ -39,25 +40,24 @@ PROGRAMS = (
 )
 
 
-def models(random: Random, place: Workplace) -> None:
+@attack("strangers.models", 60, 2, 120)
+def models(random: Random, place: Place) -> None:
     """Index with a model whose files name Python files, pickles, files outside, or others' models."""
     model, ran = place.folder / "model", place.folder / "ran"
     code = f"open({str(ran)!r}, 'w')"
     if random.random() < 0.5:
-        _write_clip(model)
+        write_clip(model)
         _spoil_clip(random, model, code)
     else:
-        shutil.copytree(place.prepared / "words" / "best", model)
+        shutil.copytree(place.model, model)
         (model / "checksums.txt").unlink()
         _spoil_words(random, model)
-    (model / "evil.py").write_text(
-        f"{code}\nfrom transformers import *\nclass Evil(CLIPConfig): model_type = 'own'\n"
-    )
+    evil = f"{code}\nfrom transformers import *\nclass Evil(CLIPConfig): model_type = 'own'\n"
+    (model / "evil.py").write_text(evil)
     _without_network("index", place.prepared / "library", "--model", model, "--index", "new")
     if ran.exists():
-        raise Broken(
-            f"code of a model has run: {[file.read_text()[:300] for file in model.glob('*config.json')]}"
-        )
+        configs = [file.read_text()[:300] for file in model.glob("*config.json")]
+        raise Broken(f"code of a model has run: {configs}")
 
 
 def _spoil_clip(random: Random, model: Path, code: str) -> None:
@@ -102,32 +102,32 @@ def _spoil_words(random: Random, model: Path) -> None:
     _change(model / "tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["evil.Evil", None]}})
 
 
-def indexes(random: Random, place: Workplace) -> None:
+@attack("strangers.indexes", 60, 1, 120)
+def indexes(random: Random, place: Place) -> None:
     """Give an index's model a name of the hub, and use the index."""
-    kind = random.choice(["impact", "flat"])
-    shutil.copytree(index_of(place.prepared, kind), "index")
-    _unseal(place.folder / "index", model=random.choice(NAMES))
-    command = random.choice(
-        [("search", "two red circles"), ("explain", "two red circles"), ("doctor", "--verify")]
-    )
+    unseal(copy_index(place, random.choice(["impact", "flat"])), model=random.choice(NAMES))
+    asked = ("search", "two red circles"), ("explain", "two red circles"), ("doctor", "--verify")
+    command = random.choice(asked)
     ended = _without_network(*command, "--index", "index")
     if command[0] == "search" and (ended.code != 2 or "--model" not in ended.stderr):
         raise Broken(f"a search with a model that is not here ends with {ended.code}: {ended.stderr[-300:]}")
 
 
-def tables(random: Random, place: Workplace) -> None:
+@attack("strangers.tables", 30, 1, 60)
+def tables(random: Random, place: Place) -> None:
     """Put a program into the table of an index's photos, and use the index: it is refused."""
-    shutil.copytree(index_of(place.prepared, "impact"), "index")
-    metadata = _unseal(place.folder / "index")
-    file = place.folder / "index" / metadata["directory"] / metadata["extra"]["photos"]
-    with closing(sqlite3.connect(file)) as connection:
+    index = copy_index(place, "impact")
+    header = unseal(index)
+    table = index / header["directory"] / header["extra"]["photos"]
+    with closing(sqlite3.connect(table)) as connection:
         connection.executescript(random.choice(PROGRAMS))
     command = random.choice([("search", "two red circles"), ("index", "--update")])
     ended = run([*LEXLIP, *command, "--index", "index"], place.folder, 40)
     check_end(ended, f"lexlip {shown(command)} with a program in the table of photos", 2)
 
 
-def address_space(random: Random, place: Workplace) -> None:
+@attack("strangers.address-space", 60, 1, 150)
+def address_space(random: Random, place: Place) -> None:
     """Run a command with little address space: it works, or says in one sentence what would be enough."""
     kilobytes = int(10 ** random.uniform(5.3, 6.8))
     library, index = place.prepared / "library", index_of(place.prepared, "impact")
@@ -146,11 +146,7 @@ def address_space(random: Random, place: Workplace) -> None:
 
 
 def _without_network(*arguments: object) -> Ended:
-    """Run a command of one who answers every question with yes.
-
-    Raises:
-        Broken: it asks, or speaks to the hub, or ends in another way than commands do.
-    """
+    """Run a command of one who answers every question with yes; it must not ask, nor speak to the hub."""
     asked: list[str] = []
     connected = _hub()
     before = len(connected)
@@ -196,39 +192,5 @@ class _Runs:
         return exec, (self.code,)
 
 
-def _unseal(index: Path, **extra: str) -> dict[str, Any]:
-    """Change what an index stores; without checksums it is as one of an older version. Return index.json."""
-    file = index / "index.json"
-    metadata = json.loads(file.read_text())
-    metadata = {key: value for key, value in metadata.items() if key not in ("checksum", "files")}
-    metadata["extra"].update(extra)
-    file.write_text(json.dumps(metadata))
-    return metadata
-
-
 def _change(file: Path, changes: dict[str, Any]) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-
-
-def _write_clip(folder: Path) -> None:
-    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
-
-    from lexlip.encoders.text import word_tokenizer
-
-    tokenizer = word_tokenizer(["two red circles", "a blue square"])
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    text = {**sizes, "vocab_size": len(tokenizer), "max_position_embeddings": 16}
-    vision = {**sizes, "image_size": 32, "patch_size": 8}
-    CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)).save_pretrained(folder)
-    tokenizer.save_pretrained(str(folder))
-    CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}).save_pretrained(
-        folder
-    )
-
-
-ATTACKS = (
-    Attack("strangers.models", models, tries=60, short=2, seconds=120),
-    Attack("strangers.indexes", indexes, tries=60, short=1, seconds=120),
-    Attack("strangers.tables", tables, tries=30, short=1, seconds=60),
-    Attack("strangers.address-space", address_space, tries=60, short=1, seconds=150),
-)

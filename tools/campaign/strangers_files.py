@@ -13,9 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from .contract import Attack, Broken, Workplace
-from .fuzz_requests import Server
-from .processes import invoke
+from .contract import Broken, Place, attack
+from .fuzz_requests import HOST, Server
+from .prepare import index_of
+from .processes import must
 
 SECRET = b"root:x:0:0:a secret beside the photos\n"
 ASKED = 40  # requests of one try
@@ -25,18 +26,16 @@ CALLS = ("original", "thumbnail", "")
 class Photos:
     """A copy of the prepared photos, and an index of them; a folder outside holds what must not be sent."""
 
-    def __init__(self, place: Workplace, kind: str) -> None:
+    def __init__(self, place: Place, kind: str) -> None:
         self.folder, self.outside = place.folder / "library", place.folder / "outside"
         shutil.copytree(place.prepared / "library", self.folder)
         self.index = self.folder / ".lexlip"
         if kind == "flat":
             self.index = place.folder / "indexes" / "flat"
-            shutil.copytree(place.prepared / "indexes" / "flat", self.index)
+            shutil.copytree(index_of(place.prepared, kind), self.index)
         elif kind == "bm25":
             self.index = place.folder / "bm25"
-            done = invoke("index", self.folder, "--index", self.index, "--model", "bm25")
-            if done.code:
-                raise Broken(f"photos cannot be indexed: {done.stderr[-300:]}")
+            must("index", self.folder, "--index", self.index, "--model", "bm25")
         self.outside.mkdir()
         (self.outside / "secret").write_bytes(SECRET)
         shutil.copy(place.prepared / "others" / "200.jpg", self.outside / "other.jpg")
@@ -58,15 +57,11 @@ class Photos:
         new.replace(self.folder / name)
 
     def ask(self, server: Server, name: str, call: str) -> tuple[int, bytes]:
-        """Return an answer about a photo.
-
-        Raises:
-            Broken: it sends what was not indexed, or is none of those that are expected.
-        """
+        """Return an answer about a photo, which must not send what was not indexed."""
         from lexlip.retrieval.answer import key_of
 
         address = f"/api/photos/{key_of(name)}/{call}".rstrip("/")
-        status, _, content = server.ask("GET", address, "", [(b"host", b"127.0.0.1")], b"")
+        status, _, content = server.ask("GET", address)
         what = f"{call or 'what is known'} of {name}"
         if SECRET.strip() in content:
             raise Broken(f"{what} sends a file from outside")
@@ -88,7 +83,8 @@ def _serving(index: Path, folders: tuple[str, ...] = ()) -> Iterator[Server]:
         server.close()
 
 
-def swaps(random: Random, place: Workplace) -> None:
+@attack("files.swaps", 30, 1, 90)
+def swaps(random: Random, place: Place) -> None:
     """Swap photos for files and links, and take that back: what is sent and kept is what was indexed."""
     from lexlip.server.thumbnails import make_thumbnail
 
@@ -129,9 +125,8 @@ def _name(random: Random, rows: sqlite3.Connection, secret: Path) -> None:
 
 
 def _move_roots(random: Random, rows: sqlite3.Connection, secret: Path) -> None:
-    rows.execute(
-        "UPDATE roots SET absolute = ?, relative = ?", [random.choice(["/", str(secret.parent)])] * 2
-    )
+    root = random.choice(["/", str(secret.parent)])
+    rows.execute("UPDATE roots SET absolute = ?, relative = ?", [root, root])
     rows.execute("UPDATE photos SET file = ?", [random.choice(["secret", str(secret)[1:]])])
 
 
@@ -151,7 +146,8 @@ def _cut(random: Random, rows: sqlite3.Connection, secret: Path) -> None:
 CHANGES: tuple[Change, ...] = (_name, _move_roots, _tell_content, _cut)
 
 
-def tables(random: Random, place: Workplace) -> None:
+@attack("files.tables", 60, 3, 60)
+def tables(random: Random, place: Place) -> None:
     """Serve an index that a stranger made, with right sums: nothing from outside is sent or read."""
     from anserini_bridge.metadata import fields_checksum
     from anserini_bridge.storage import checksum
@@ -179,8 +175,8 @@ def tables(random: Random, place: Workplace) -> None:
         for name in random.sample(sorted(photos.indexed), 5):
             for call in CALLS:
                 photos.ask(server, name, call)
-        asked = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
-        status, _, content = server.ask("POST", "/api/update", "", asked, b"{}")
+        headers = [HOST, (b"content-type", b"application/json")]
+        status, _, content = server.ask("POST", "/api/update", "", headers, b"{}")
         if status != 409:
             raise Broken(f"an update reads the folders that a stranger named: status {status}: {content!r}")
 
@@ -206,7 +202,8 @@ def _forge_thumbnails(index: Path, digests: list[str], secret: Path) -> None:
             link.symlink_to(secret)
 
 
-def captions(random: Random, place: Workplace) -> None:
+@attack("files.captions", 30, 1, 60)
+def captions(random: Random, place: Place) -> None:
     """Put links beside photos that lead out: their lines are not indexed, and are named once."""
     photos = Photos(place, "flat")
     links = []
@@ -216,9 +213,7 @@ def captions(random: Random, place: Workplace) -> None:
         beside.symlink_to(_beside(random, photos.outside, beside.suffix))
         links.append(beside.name)
     index = place.folder / "captions"
-    done = invoke("index", photos.folder, "--index", index, "--model", "bm25", "--json")
-    if done.code:
-        raise Broken(f"photos cannot be indexed: {done.stderr[-300:]}")
+    done = must("index", photos.folder, "--index", index, "--model", "bm25", "--json")
     skipped = [skip["id"] for skip in json.loads(done.stdout)["skipped"]]
     if any(skipped.count(link) != 1 for link in links):
         raise Broken(f"of the links {links} that lead out {skipped} are named")
@@ -244,10 +239,3 @@ def _beside(random: Random, outside: Path, suffix: str) -> Path:
     further.unlink(missing_ok=True)
     further.symlink_to(file)
     return further
-
-
-ATTACKS = (
-    Attack("files.swaps", swaps, tries=30, short=1, seconds=90),
-    Attack("files.tables", tables, tries=60, short=3, seconds=60),
-    Attack("files.captions", captions, tries=30, short=1, seconds=60),
-)

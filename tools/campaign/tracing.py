@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
+import json
 import re
 import shutil
 import signal
 import subprocess
-import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from .contract import Broken
-from .processes import SECONDS, Ended, environment, run
+from .processes import Ended, run
 
 CHANGING = (
-    *("write", "pwrite64", "writev", "fsync", "fdatasync", "rename", "renameat", "renameat2", "unlink"),
-    *("unlinkat", "openat", "mkdir", "mkdirat", "rmdir", "ftruncate", "symlink", "symlinkat", "flock"),
-)
+    "write pwrite64 writev fsync fdatasync rename renameat renameat2 unlink unlinkat openat mkdir mkdirat"
+    " rmdir ftruncate symlink symlinkat flock"
+).split()
 """Those that matter, on one machine or another."""
 
 NEVER_CAME = "in some tries the call that was chosen did not come, as threads work in another order each time"
@@ -33,6 +32,9 @@ class Call(NamedTuple):
     path: str
     number: int
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.number} of {self.path}"
+
 
 @cache
 def missing() -> str | None:
@@ -43,105 +45,49 @@ def missing() -> str | None:
     return None if done.returncode == 0 else f"strace may not trace here: {done.stderr.strip()[:200]}"
 
 
-def record(command: Sequence[object], folder: Path, watched: Path) -> list[Call]:
-    """Run a command, and return its calls that touch what lies in a folder.
-
-    Args:
-        command: to run.
-        folder: to run it in.
-        watched: the folder.
+def record(command: Sequence[object], folder: Path, watched: Path, kept: Path) -> None:
+    """Run a command in a folder, and keep its calls that touch what lies in the folder `watched`.
 
     Raises:
         Broken: the command fails, without any attack.
     """
     log = folder / "strace.log"
     names = ",".join(f"?{name}" for name in CHANGING)
-    ended = run(
-        [
-            "strace",
-            "-f",
-            "--seccomp-bpf",
-            "-qq",
-            "-y",
-            "-s",
-            "0",
-            "-o",
-            log,
-            "-e",
-            f"trace={names}",
-            *command,
-        ],
-        folder,
-    )
+    strace = ["strace", *"-f --seccomp-bpf -qq -y -s 0 -o".split(), log, "-e", f"trace={names}"]
+    ended = run([*strace, *command], folder)
     if ended.code:
         raise Broken(f"without an attack it ends with exit code {ended.code}: {ended.stderr[-300:]}")
-    touching = re.compile(rf'\d+ +(\w+)\(.*?["<]({re.escape(str(watched))}[^">]*)')
-    calls: list[Call] = []
-    counts: dict[tuple[str, str], int] = {}
+    touching = re.compile(rf'\d+ +(\w+)\(.*?["<]{re.escape(str(watched))}([^">]*)')
+    counts: Counter[tuple[str, str]] = Counter()
+    calls = []
     for line in log.read_text(errors="replace").splitlines():
-        if (found := touching.match(line)) is not None:
+        if found := touching.match(line):
             name, path = found.groups()
-            counts[name, path] = counts.get((name, path), 0) + 1
+            counts[name, path] += 1
             calls.append(Call(name, path, counts[name, path]))
-    return calls
+    kept.write_text(json.dumps(calls))
 
 
-def at(call: Call, what: str, command: Sequence[object], folder: Path) -> tuple[Ended, bool]:
+@cache
+def recorded(kept: Path) -> list[Call]:
+    """Return calls that `record` kept, with paths below the folder that was watched."""
+    return [Call(*call) for call in json.loads(kept.read_text())]
+
+
+def at(call: Call, what: str, command: Sequence[object], folder: Path, watched: Path) -> tuple[Ended, bool]:
     """Run a command, and let something happen at a call.
 
     Args:
         call: of the same command.
         what: as strace has it, such as signal=KILL or error=ENOSPC.
-        command, folder: see `record`.
+        command, folder, watched: see `record`.
 
     Returns:
         How it ended, and whether the call came.
     """
     log = folder / "injected.log"
-    when = f"inject={call.name}:{what}:when={call.number}"
     fast = [] if what.startswith("signal") else ["--seccomp-bpf"]  # with which no signal comes
-    strace = ["strace", "-f", *fast, "-qq", "-o", log, "-P", call.path]
-    tracing = [*strace, "-e", f"trace={call.name}", "-e", when]
-    ended = run([*tracing, *command], folder)
-    text = log.read_text(errors="replace")
-    return ended, "INJECTED" in text or ended.code == -signal.SIGKILL
-
-
-def spawn(command: Sequence[object], folder: Path, output: Path) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, whose output goes to a file."""
-    with output.open("wb") as file:
-        return subprocess.Popen(
-            list(map(str, command)),
-            cwd=folder,
-            env=environment(folder),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-
-def wait_for_writing(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Wait until a command adds names to a folder or one below it, or removes some, or ends."""
-    before = _changed(folder)
-    until = time.monotonic() + SECONDS
-    while process.poll() is None and time.monotonic() < until:
-        if _changed(folder) != before:
-            return
-        time.sleep(0.003)
-
-
-def _changed(folder: Path) -> dict[str, int]:
-    """Return when names were last added to each folder, or removed."""
-    changed = {}
-    for path, _, _ in os.walk(folder):
-        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-            changed[path] = Path(path).stat().st_mtime_ns
-    return changed
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that `spawn` started, with all that it started, if it has not ended."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    tracing = ["strace", "-f", *fast, "-qq", "-o", log, "-P", f"{watched}{call.path}"]
+    inject = ["-e", f"trace={call.name}", "-e", f"inject={call.name}:{what}:when={call.number}"]
+    ended = run([*tracing, *inject, *command], folder)
+    return ended, "INJECTED" in log.read_text(errors="replace") or ended.code == -signal.SIGKILL

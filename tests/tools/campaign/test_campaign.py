@@ -6,7 +6,7 @@ import pytest
 from tools.campaign.campaign import run
 from tools.campaign.contract import Attack, Try
 
-HELD = 'print(\'{"seed": %d, "outcome": "held", "why": ""}\', flush=True)'
+HELD = 'print(\'{"attack": "some.attack", "seed": %d, "outcome": "held"}\', flush=True)'
 
 
 def outcomes(
@@ -20,7 +20,7 @@ def outcomes(
         tries,
         seconds,
         missing=lambda: reason,
-        prefix=(sys.executable, "-c", "import os, sys, time; seed = int(sys.argv[5])\n" + program),
+        prefix=(sys.executable, "-c", "import os, sys, time; seed = int(sys.argv[7])\n" + program),
     )
     done: list[Try] = []
     run([(attack, tries)], 7, folder / "prepared", folder, 1, done.append)

@@ -1,16 +1,17 @@
 from pathlib import Path
 from random import Random
 
-from tools.campaign.contract import Attack, Broken, NotRun, Workplace, random_of
+from tools.campaign.contract import Attack, Broken, NotRun, Place, random_of
 from tools.campaign.worker import one_try
 
 
 def outcome(tmp_path: Path, error: Exception | None) -> tuple[str, str]:
-    def attack(random: Random, place: Workplace) -> None:
+    def attack(random: Random, place: Place) -> None:
         if error is not None:
             raise error
 
-    return one_try(Attack("some.attack", attack, 1, 1), 0, Workplace(tmp_path, tmp_path))
+    ended = one_try(Attack("some.attack", attack, 1, 1), 0, Place(tmp_path, tmp_path))
+    return ended.outcome, ended.why
 
 
 def test_how_a_try_ends(tmp_path: Path) -> None:

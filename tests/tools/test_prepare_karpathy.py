@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import subprocess
 import tarfile
@@ -16,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lexlip.data import open_source
-from tests.data.pictures import jpeg, write
+from tests.data.pictures import jpeg, write, write_tar
 from tools import prepare_karpathy as tool
 
 SPLITS = ["train", "restval", "val", "train", "test", "train", "restval", "train"]
@@ -61,21 +60,16 @@ def coco(tmp_path: Path) -> Path:
     return downloads
 
 
-def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
-    info = tarfile.TarInfo(name)
-    info.size = len(data)
-    tar.addfile(info, io.BytesIO(data))
-
-
 @pytest.fixture
 def flickr30k(tmp_path: Path) -> Path:
     """The downloads of Flickr30k: a tar.gz and a split file."""
     downloads = tmp_path / "downloads"
-    downloads.mkdir()
-    with tarfile.open(downloads / "flickr30k-images.tar.gz", "w:gz") as tar:
-        for number in (5, 4, 3, 2, 1, 0, 6, 7):
-            add(tar, f"flickr30k-images/{number}36.jpg", photo(number))
-            add(tar, f"flickr30k-images/._{number}36.jpg", b"of macOS")
+    files = {}
+    for number in (5, 4, 3, 2, 1, 0, 6, 7):
+        files[f"flickr30k-images/{number}36.jpg"] = photo(number)
+        files[f"flickr30k-images/._{number}36.jpg"] = b"of macOS"
+    tar = write_tar(tmp_path / "plain.tar", files)
+    write(downloads / "flickr30k-images.tar.gz", gzip.compress(tar.read_bytes()))
     images = [image(number, "", f"{number}36.jpg") for number in range(8)]
     write(downloads / "dataset_flickr30k.json", json.dumps({"images": images}))
     return downloads

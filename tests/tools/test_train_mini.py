@@ -1,6 +1,4 @@
-import io
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ from lexlip.data import open_source
 from lexlip.models.model_checksums import check_model, write_checksums
 from lexlip.models.model_folder import GRAPH
 from tests.conftest import ROOT, write_photos
+from tests.data.pictures import write_tar
 from tests.tiny import tiny_model
 from tools import train_mini as tool
 
@@ -23,13 +22,9 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_halves_have_every_photo_once(tmp_path: Path) -> None:
     photos = write_photos(tmp_path / "photos", 5)
-    with tarfile.open(tmp_path / "all.tar", "w") as tar:
-        for suffix in (".jpg", ".txt"):  # the files of a photo need not be neighbours
-            for number in range(5):
-                data = (photos / f"{number}{suffix}").read_bytes()
-                member = tarfile.TarInfo(f"{number}{suffix}")
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
+    # the files of a photo need not be neighbours
+    names = [f"{number}{suffix}" for suffix in (".jpg", ".txt") for number in range(5)]
+    write_tar(tmp_path / "all.tar", {name: (photos / name).read_bytes() for name in names})
     halves = tmp_path / "even.tar", tmp_path / "odd.tar"
     tool.halve(tmp_path / "all.tar", halves)
     whole = open_source(tmp_path / "all.tar")

@@ -110,7 +110,7 @@ def state_of(library: Path) -> State | str:
 
 def _segments(index: Path) -> list[int]:
     """Return how many segments of Lucene's each shard of an index has."""
-    from lexlip.cluster.shard_optimizing import segments
+    from lexlip.cluster.shard_updating import segments
     from lexlip.search.engines.shard import read_sharded
 
     metadata = read_sharded(index)

@@ -15,18 +15,16 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import chdir
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
 from .contract import NotRun, Place
-from .processes import environment, invoke, must
+from .processes import invoke, must, run
 
 KINDS = ("impact", "flat", "hnsw", "bm25")
 KEPT = 8  # steps of training after which it is interrupted
@@ -59,13 +57,16 @@ def prepare(folder: Path) -> Path:
     folder = folder.absolute()
     if not (folder / "complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tools.campaign.prepare", str(folder)]
-        done = subprocess.run(
-            command, env=environment(folder), stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-        if done.returncode:
-            raise RuntimeError(f"the campaign cannot be prepared: {done.stderr[-2000:]}")
+        _make_apart("all", folder)
+        (folder / "complete").touch()
     return folder
+
+
+def _make_apart(what: str, folder: Path) -> None:
+    """Make something in a process of its own: training depends on what a process has done before."""
+    ended = run([sys.executable, "-m", "tools.campaign.prepare", what, folder], folder, seconds=1800)
+    if ended.code:
+        raise RuntimeError(f"the campaign cannot be prepared: {ended.stderr[-2000:]}")
 
 
 def made_once(target: Path, make: Callable[[Path], object]) -> Path:
@@ -124,10 +125,16 @@ def _make_shards(model: Path, folder: Path) -> None:
 
 def interrupted(prepared: Path) -> Path:
     """Return a run that was interrupted."""
-    return made_once(prepared / "interrupted", partial(_interrupt, prepared / "tiny.yaml")) / "run"
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        shutil.copy(prepared / "tiny.yaml", folder)
+        _make_apart("interrupted", folder)
+
+    return made_once(prepared / "interrupted", make) / "run"
 
 
-def _interrupt(config: Path, folder: Path) -> None:
+def _interrupt() -> None:
     from lexlip.training import loop
 
     save = loop.save_checkpoint
@@ -137,9 +144,8 @@ def _interrupt(config: Path, folder: Path) -> None:
         if step >= KEPT:
             raise KeyboardInterrupt
 
-    folder.mkdir()
-    with chdir(folder), patch.object(loop, "save_checkpoint", stop):
-        invoke("pretrain", config, "out=run")
+    with patch.object(loop, "save_checkpoint", stop):
+        invoke("pretrain", "tiny.yaml", "out=run")
 
 
 def draw(folder: Path, numbers: range) -> None:
@@ -169,13 +175,12 @@ def with_captions(photos: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
         yield f"{photo.stem}.txt", photo.with_suffix(".txt").read_bytes()
 
 
-def _make(folder: Path) -> None:
+def _make() -> None:
     from lexlip.cli import main
 
     def lexlip(*arguments: object) -> None:
         main(list(map(str, arguments)), standalone_mode=False)
 
-    os.chdir(folder)
     Path("tiny.yaml").write_text(CONFIG)
     lexlip("pretrain", "tiny.yaml", "out=words")
     dense = ["model.kind=dense", "objective.flops_image=0", "objective.flops_text=0", "optim.steps=2"]
@@ -195,5 +200,5 @@ def _make(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    _make(Path(sys.argv[1]))
-    Path(sys.argv[1], "complete").touch()
+    os.chdir(sys.argv[2])
+    {"all": _make, "interrupted": _interrupt}[sys.argv[1]]()

@@ -27,18 +27,15 @@ def average(output: Path, weight_of: Mapping[Path, float]) -> None:
     states = [model.state_dict() for model in models]
     mean, total = states[0], sum(weight_of.values())
     for folder, model, state in zip(weight_of, models, states, strict=True):
-        same = {name: value.shape for name, value in state.items()} == {
-            name: value.shape for name, value in mean.items()
-        }
-        if not same or model.vocabulary.words != models[0].vocabulary.words:
+        shapes = [{name: value.shape for name, value in one.items()} for one in (state, mean)]
+        if shapes[0] != shapes[1] or model.vocabulary.words != models[0].vocabulary.words:
             raise ModelError(f"{folder} is not the same kind of model as {next(iter(weight_of))}")
     for name, value in mean.items():
         if value.is_floating_point():
             parts = (w / total * state[name] for w, state in zip(weight_of.values(), states, strict=True))
             mean[name] = sum(parts)
     models[0].load_state_dict(mean)
-    of_weights = "balance", "keywords", "likely", "honest_end"
-    for name in of_weights:  # that were there before
+    for name in ("balance", "keywords", "likely", "honest_end"):  # of the weights before
         setattr(models[0], name, None)
     models[0].save(output)
 

@@ -24,7 +24,7 @@ CONSTANTS: dict[str, End] = {
 }
 
 
-COLOURS = dict(zip(CONSTANTS, ("#1d3557", "#e9a23b", "#2a9d8f", "#6c757d"), strict=True))
+COLOURS = dict(zip((*CONSTANTS, "fitted"), "#1d3557 #e9a23b #2a9d8f #6c757d #c1121f".split(), strict=True))
 
 
 def silent(observations: Iterable[Observation], ends: Iterable[float]) -> float:
@@ -72,27 +72,23 @@ def _of_groups(observations: Sequence[Observation], calibration: Calibration) ->
     def ends(of: Iterable[Observation]) -> list[float]:
         return [end_of(seen.signs, calibration) for seen in of]
 
+    def quiet(of: Sequence[Observation]) -> str:
+        return _percent(silent(of, ends(of)))
+
+    def number(of: Sequence[Observation]) -> str:
+        return f"{np.median(shown(of, ends(of))):.0f}"
+
     head = ["photos of", "photos", "first 50 hold", "kept", "kept, keywords", "silent", *KINDS]
     head += ["shown", "shown, keywords", "removed: silent", "removed: shown"]
     lines = [_row(head), _row("---" for _ in head)]
     for (source, size), group in by_group(observations).items():
-        of = {
-            kind: [seen for seen in group if seen.kind == kind] for kind in ("caption", "keywords", "removed")
-        }
-        absurd = [seen for seen in group if seen.nonsense]
-        cells = [
-            Path(source).name,
-            f"{size:,}",
-            _percent(np.mean([len(seen.right) > 0 for seen in of["caption"]])),
-        ]
+        kinds = ("caption", "keywords", "removed", *KINDS)
+        of = {kind: [seen for seen in group if seen.kind == kind] for kind in kinds}
+        held = np.mean([len(seen.right) > 0 for seen in of["caption"]])
+        cells = [Path(source).name, f"{size:,}", _percent(held)]
         cells += [_percent(kept(of[kind], ends(of[kind]))) for kind in ("caption", "keywords")]
-        cells += [_percent(silent(absurd, ends(absurd)))]
-        for kind in KINDS:
-            some = [seen for seen in absurd if seen.kind == kind]
-            cells.append(_percent(silent(some, ends(some))))
-        cells += [f"{np.median(shown(of[kind], ends(of[kind]))):.0f}" for kind in ("caption", "keywords")]
-        cells += [_percent(silent(of["removed"], ends(of["removed"])))]
-        cells += [f"{np.median(shown(of['removed'], ends(of['removed']))):.0f}"]
+        cells += [quiet([seen for seen in group if seen.nonsense]), *(quiet(of[kind]) for kind in KINDS)]
+        cells += [number(of["caption"]), number(of["keywords"]), quiet(of["removed"]), number(of["removed"])]
         lines.append(_row(cells))
     return [*lines, ""]
 
@@ -101,19 +97,17 @@ def _of_methods(
     fitted_on: Sequence[Observation], tested_on: Sequence[Observation], calibration: Calibration
 ) -> list[str]:
     sizes = sorted({seen.group[1] for seen in tested_on})
-    lines = [
-        _row(["end", "threshold", *(f"{size:,} photos" for size in sizes)]),
-        _row("---" for _ in range(len(sizes) + 2)),
-    ]
+    head = ["end", "threshold", *(f"{size:,} photos" for size in sizes)]
+    lines = [_row(head), _row("---" for _ in head)]
     for name, end in methods(calibration).items():
         threshold = 0.0 if name == "fitted" else threshold_of(fitted_on, end)
         cells = []
         for size in sizes:
             captions, absurd = _split(tested_on, size)
-            keeps = kept(captions, [end(seen, threshold) for seen in captions])
+            ends = [end(seen, threshold) for seen in captions]
             silence = silent(absurd, [end(seen, threshold) for seen in absurd])
-            number = np.median(shown(captions, [end(seen, threshold) for seen in captions]))
-            cells.append(f"{_percent(keeps)} / {_percent(silence)} / {number:.0f}")
+            number = np.median(shown(captions, ends))
+            cells.append(f"{_percent(kept(captions, ends))} / {_percent(silence)} / {number:.0f}")
         lines.append(_row([name, "measured" if name == "fitted" else f"{threshold:.3f}", *cells]))
     return [*lines, ""]
 
@@ -148,15 +142,11 @@ def draw(observations: Sequence[Observation], calibration: Calibration, file: Pa
             for threshold in _thresholds(name, captions, absurd, calibration):
                 ends = [end(seen, threshold) for seen in captions]
                 quiet = silent(absurd, [end(seen, threshold) for seen in absurd])
-                points.append(
-                    (100 * kept(captions, ends), 100 * quiet, float(np.mean(shown(captions, ends))))
-                )
+                points.append((100 * kept(captions, ends), 100 * quiet, np.mean(shown(captions, ends))))
             keeps, quiets, numbers = zip(*points, strict=True)
-            style = (
-                {"lw": 2.5, "color": "#c1121f"} if name == "fitted" else {"lw": 1.2, "color": COLOURS[name]}
-            )
-            panels[0][column].plot(keeps, quiets, label=name, **style)
-            panels[1][column].plot(keeps, numbers, label=name, **style)
+            width = 2.5 if name == "fitted" else 1.2
+            for panel, values in zip(panels[:, column], (quiets, numbers), strict=True):
+                panel.plot(keeps, values, label=name, lw=width, color=COLOURS[name])
         panels[0][column].axvspan(95, 100, 0.9, color="#2a9d8f", alpha=0.2, lw=0)
         panels[0][column].set(title=f"{size:,} photos", ylabel="silent nonsense queries, %", ylim=(0, 100))
         panels[1][column].set(ylabel="hits shown for a caption, mean", yscale="log", ylim=(1, 1000))
@@ -173,9 +163,8 @@ def _thresholds(
 ) -> Floats:
     """Return thresholds from none lost to nearly all."""
     if name == "fitted":
-        logits = matrix([*captions, *absurd], GATE) @ np.array(
-            [calibration.gate[sign] for sign in ("constant", *GATE)]
-        )
+        weights = [calibration.gate[sign] for sign in ("constant", *GATE)]
+        logits = matrix([*captions, *absurd], GATE) @ np.array(weights)
         return np.quantile(logits, np.linspace(0, 1, 41))
     if name == "constant share of the best score":
         return np.linspace(0, 1, 41)

@@ -176,9 +176,8 @@ def observe(
     documents = impacts.T.tocsr().astype(np.float32)
     for start in range(0, len(queries), AT_ONCE):
         some = queries[start : start + AT_ONCE]
-        found = (
-            vstack([query.row for query in some]).astype(np.float32) @ documents
-        ).toarray() / UNIT_SCALE**2
+        vectors = vstack([query.row for query in some]).astype(np.float32)
+        found = (vectors @ documents).toarray() / UNIT_SCALE**2
         for query, scores in zip(some, found.astype(np.float64), strict=True):
             right = np.array([rows[row] for row in query.right if row in rows], dtype=int)
             fitting = np.array(said.fitting(query.text), dtype=int)

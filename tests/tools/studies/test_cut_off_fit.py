@@ -1,11 +1,12 @@
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from lexlip.errors import ModelError
-from lexlip.search.stages.honest_end import DEPTH, Signs, end_of, well_of
+from lexlip.search.stages.honest_end import DEPTH, Calibration, Signs, end_of, well_of
 from tools.studies.cut_off_fit import (
     FITTING,
     FITTING_WORDS,
@@ -62,7 +63,9 @@ def observation(group: int, kind: str, best: float, held: float, right: list[flo
     return Observation(("here", group), kind, "a dog", signs, scores, np.array(right), 1, 0.1, 0.1, fits)
 
 
+@cache
 def made() -> list[Observation]:
+    """Observed captions, words, captions without their photo, and nonsense of two collections."""
     rng = np.random.default_rng(0)
     seen = []
     for group in (100, 1000):
@@ -76,9 +79,13 @@ def made() -> list[Observation]:
     return seen
 
 
+@cache
+def fitted() -> Calibration:
+    return fit(made(), "mini@1")
+
+
 def test_what_is_fitted_loses_as_much_as_it_may() -> None:
-    observations = made()
-    calibration = fit(observations, "mini@1")
+    observations, calibration = made(), fitted()
     captions = [seen for seen in observations if seen.kind == "caption"]
     ends = [end_of(seen.signs, calibration) for seen in captions]
     assert np.mean([seen.signs.best < end for seen, end in zip(captions, ends, strict=True)]) <= GATE_LOSS
@@ -89,8 +96,7 @@ def test_what_is_fitted_loses_as_much_as_it_may() -> None:
 
 
 def test_what_fits_well_is_better_than_a_constant_share_of_the_best_score() -> None:
-    observations = made()
-    calibration = fit(observations, "mini@1")
+    observations, calibration = made(), fitted()
     large = [seen for seen in observations if seen.group[1] == WELL_SIZE]
     captions, words = ([seen for seen in large if seen.kind == kind] for kind in ("caption", "keywords"))
 

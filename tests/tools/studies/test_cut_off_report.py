@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lexlip.search.stages.honest_end import end_of
-from tests.tools.studies.test_cut_off_fit import made, observation
-from tools.studies.cut_off_fit import LOSS, fit, kept
+from tests.tools.studies.test_cut_off_fit import fitted, made, observation
+from tools.studies.cut_off_fit import LOSS, kept
 from tools.studies.cut_off_report import CONSTANTS, draw, methods, shown, silent, table, threshold_of
 
 
@@ -25,8 +25,7 @@ def test_a_threshold_loses_what_it_may(name: str) -> None:
 
 
 def test_the_fitted_end_is_the_one_that_searches_use() -> None:
-    observations = made()
-    calibration = fit(observations, "mini@1")
+    observations, calibration = made(), fitted()
     end = methods(calibration)["fitted"]
     assert [end(seen, 0.0) for seen in observations] == [
         end_of(seen.signs, calibration) for seen in observations
@@ -34,8 +33,7 @@ def test_the_fitted_end_is_the_one_that_searches_use() -> None:
 
 
 def test_a_table_and_a_picture(tmp_path: Path) -> None:
-    observations = made()
-    calibration = fit(observations, "mini@1")
+    observations, calibration = made(), fitted()
     lines = table(observations, observations, calibration).splitlines()
     assert [line for line in lines if line and line[0] != "|"] == [
         *("fitted on", "held out", "methods, held out"),

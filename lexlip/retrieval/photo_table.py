@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -45,7 +45,7 @@ from lexlip.retrieval.plain_tables import (
     row_sum,
 )
 from lexlip.retrieval.seal import table_checksum
-from lexlip.retrieval.sending import Allowed, Sending, read_as_indexed
+from lexlip.retrieval.sending import read_as_indexed
 from lexlip.words.plain_text import composed
 
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened
@@ -250,18 +250,24 @@ class PhotoTable:
         """Return the bytes of a photo as they are now; UnreadableImage: it is not in the index, or gone."""
         return read_place(self._place(id)[1])
 
-    def send(self, id: str, sending: Sending) -> bytes:
-        """Return the bytes of a photo to be sent to others, as they were indexed, see `read_as_indexed`."""
-        return self.send_allowed(id, sending.of(self.file.name))
+    def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
+        """Return the bytes of a photo to be sent to others, as they were indexed, see `read_as_indexed`.
 
-    def send_allowed(self, id: str, allowed: Allowed) -> bytes:
-        """Do what `send` does, given what of this table may be sent."""
+        Args:
+            id: of the photo.
+            folders: real paths of those whose photos the user named to be sent.
+            tables: see `lexlip.retrieval.seal.sealed_tables`.
+        """
+        return self.send_sealed(id, folders, tables.get(self.file.name, ""))
+
+    def send_sealed(self, id: str, folders: Sequence[str], table: str) -> bytes:
+        """Do what `send` does, given the checksum of the table that this user sealed; "" is none."""
         photo, place = self._place(id)
-        sealed = allowed.table != "" and allowed.table == self._checksum
+        sealed = table != "" and table == self._checksum
         states = self._rows("SELECT state FROM photos WHERE id = ?", [id]) if self._rows(HAS_STATES) else []
         state = states[0][0] if states else ""
-        folders = (*allowed.folders, *(map(os.path.realpath, self._roots.values()) if sealed else ()))
-        return read_as_indexed(place, photo.digest, state, folders, sealed)
+        roots = map(os.path.realpath, self._roots.values() if sealed else ())
+        return read_as_indexed(place, photo.digest, state, (*folders, *roots), sealed)
 
     @cached_property
     def _checksum(self) -> str:
@@ -415,8 +421,8 @@ class OldPhotoTable(PhotoTable):
     def facets(self) -> dict[str, Any]:
         return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
 
-    def send(self, id: str, sending: Sending) -> bytes:
-        return read_as_indexed(self._place(id)[1], "", "", sending.folders, sealed=False)
+    def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
+        return read_as_indexed(self._place(id)[1], "", "", folders, sealed=False)
 
     def _place(self, id: str) -> tuple[Photo, Place]:
         photo, _ = super()._place(id)

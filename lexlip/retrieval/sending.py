@@ -7,10 +7,8 @@ or have put another file, or a link, where a photo was.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from anserini_bridge import IndexHeader
 from lexlip.data.facts import digest
@@ -22,30 +20,6 @@ from lexlip.retrieval.seal import sealed_tables
 
 CHANGED = "not what was indexed: update the index"
 ELSEWHERE = "not in a folder whose photos may be sent"
-
-
-class Allowed(NamedTuple):
-    """What of a table may be sent; it can be sent to another machine.
-
-    Attributes:
-        folders: real paths of those whose photos the user named to be sent.
-        table: checksum of the table that this user sealed; "" is none.
-    """
-
-    folders: tuple[str, ...]
-    table: str = ""
-
-
-@dataclass(frozen=True)
-class Sending:
-    """What of an index may be sent: folders, as in `Allowed`, and what `seal.sealed_tables` returns."""
-
-    folders: tuple[str, ...] = ()
-    tables: Mapping[str, str] = field(default_factory=dict)
-
-    def of(self, table: str) -> Allowed:
-        """Return what of a table, or of a shard, may be sent."""
-        return Allowed(self.folders, self.tables.get(table, ""))
 
 
 def folders_to_send(names: Sequence[str]) -> tuple[str, ...]:

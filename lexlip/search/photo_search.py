@@ -23,7 +23,7 @@ from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.first_stage import Moved
 from lexlip.retrieval.photo_table import Photo, PhotoTable
-from lexlip.retrieval.sending import ELSEWHERE, Sending
+from lexlip.retrieval.sending import ELSEWHERE
 from lexlip.retrieval.states import Shared
 from lexlip.search.answering import (
     Asked,
@@ -322,7 +322,7 @@ class PhotoSearch:
             photo = state.photo(state.id_of(id))
             if not folders and not state.sealed:
                 raise UnreadableImage(ELSEWHERE, photo.path)
-            yield photo, partial(state.photos.send, photo.id, Sending(tuple(folders), state.sealed))
+            yield photo, partial(state.photos.send, photo.id, folders, state.sealed)
 
     def photo_words(self, id: str) -> dict[str, float]:
         """Return the words of a photo with their weights, heaviest first; UnknownId: the index lacks it."""

@@ -27,7 +27,6 @@ from lexlip.machine.resources import cores
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.near_duplicates import group_alike
 from lexlip.retrieval.photo_table import Photo, PhotoTable
-from lexlip.retrieval.sending import Sending
 from lexlip.retrieval.states import Renewed, Shared
 from lexlip.search.engines.shard import (
     OpenShard,
@@ -320,10 +319,10 @@ class ShardedPhotos(PhotoTable):
         (data,) = self._ask("read", {self._number(id): (id,)})
         return bytes(data)
 
-    def send(self, id: str, sending: Sending) -> bytes:
+    def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
         number = self._number(id)
-        allowed = sending.of(self._searcher.metadata.shards[number]["folder"])
-        (data,) = self._ask("send_allowed", {number: (id, allowed)})
+        table = tables.get(self._searcher.metadata.shards[number]["folder"], "")
+        (data,) = self._ask("send_sealed", {number: (id, tuple(folders), table)})
         return bytes(data)
 
     def _number(self, id: str) -> int:

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -88,8 +89,13 @@ def room_of(module: str) -> str:
     return module if top or module in SHARED else ".".join(path.parent.relative_to(ROOT).parts)
 
 
-def imported(module: str) -> Iterator[str]:
+@cache
+def imported(module: str) -> tuple[str, ...]:
     """All that a module imports, in functions and for types alone too, by full name."""
+    return tuple(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
     path = MODULES[module]
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,7 +1,7 @@
 """No file of a stranger runs code: each call that could run some says that it must not."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -13,13 +13,16 @@ UNPICKLING = {
 }
 
 
-def calls() -> Iterator[tuple[str, str, ast.Call]]:
-    """Yield the file, the name and the call of every call."""
-    for package in ("lexlip", "anserini_bridge", "benchmarks", "tools"):
-        for file in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text())):
-                if isinstance(node, ast.Call):
-                    yield str(file.relative_to(ROOT)), ast.unparse(node.func), node
+@cache
+def calls() -> list[tuple[str, str, ast.Call]]:
+    """The file, the name and the call of every call."""
+    return [
+        (str(file.relative_to(ROOT)), ast.unparse(node.func), node)
+        for package in ("lexlip", "anserini_bridge", "benchmarks", "tools")
+        for file in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+    ]
 
 
 def says(call: ast.Call, name: str, value: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -30,61 +30,40 @@ SHOWN = 10  # damaged photos named on the screen
 @options.json_option
 def doctor(index_folder: str, model: str, verify: bool, as_json: bool) -> None:
     """Say what is found, what is missing or damaged, and how to fix it; exit with 1 if anything is."""
-    found: list[Finding] = []
     damage: dict[str, Any] = {}
-    checks = _checks(index_folder, model)
-    if verify and Path(index_folder).exists():
-        checks += _verified(index_folder, damage, progress=not as_json)
-    for name, check in checks:
-        found += _findings(name, check, show=not as_json)
-    failed = any(finding.failed for finding in found)
-    if as_json:
-        rows = [{"name": name, "ok": not failed, "text": text} for name, failed, text in found]
-        click.echo(json.dumps({"ok": not failed, "checks": rows, **damage}))
-    if failed:
-        raise click.exceptions.Exit(1)
-
-
-class Finding(NamedTuple):
-    """What a check has found."""
-
-    name: str
-    failed: bool
-    text: str
-
-
-def _findings(name: str, check: Check, show: bool) -> list[Finding]:
-    """Run a check and show what it has found."""
-    try:
-        said = check()
-        found = (
-            [Finding(name, False, said)] if isinstance(said, str) else [Finding(name, True, t) for t in said]
-        )
-    except (ImportError, OSError, FixableError) as error:
-        found = [Finding(name, True, str(error))]
-    for _, failed, text in found if show else ():
-        click.echo(f"  {'failed' if failed else 'ok':6s}  {name:8s} {text}")
-    return found
-
-
-def _checks(index: str, model: str) -> list[tuple[str, Check]]:
-    return [
+    checks: list[tuple[str, Check]] = [
         ("python", _python),
         ("torch", _torch),
         ("java", _java),
         ("lucene", _lucene),
         ("model", lambda: _model(model)),
-        ("index", lambda: _index(index)),
+        ("index", lambda: _index(index_folder)),
     ]
+    if verify and Path(index_folder).exists():
+        checks += [
+            ("files", lambda: _files(index_folder, damage, progress=not as_json)),
+            ("photos", lambda: _photos(damage)),
+            ("encoder", lambda: _encoder(index_folder)),
+        ]
+    rows = [row for name, check in checks for row in _findings(name, check, show=not as_json)]
+    well = all(row["ok"] for row in rows)
+    if as_json:
+        click.echo(json.dumps({"ok": well, "checks": rows, **damage}))
+    if not well:
+        raise click.exceptions.Exit(1)
 
 
-def _verified(index: str, damage: dict[str, Any], progress: bool) -> list[tuple[str, Check]]:
-    """Return the checks of --verify; the first puts what it finds into `damage`, for programs."""
-    return [
-        ("files", lambda: _files(index, damage, progress)),
-        ("photos", lambda: _photos(damage)),
-        ("encoder", lambda: _encoder(index)),
-    ]
+def _findings(name: str, check: Check, show: bool) -> list[dict[str, Any]]:
+    """Run a check, show what it has found, and return it."""
+    try:
+        said = check()
+    except (ImportError, OSError, FixableError) as error:
+        said = [str(error)]
+    ok = isinstance(said, str)
+    texts = [said] if isinstance(said, str) else said
+    for text in texts if show else ():
+        click.echo(f"  {'ok' if ok else 'failed':6s}  {name:8s} {text}")
+    return [{"name": name, "ok": ok, "text": text} for text in texts]
 
 
 def _python() -> str:
@@ -94,14 +73,12 @@ def _python() -> str:
 
 
 def _torch() -> str:
-    from lexlip.machine.device import has_torch
+    from lexlip.machine.device import has_torch, pick_device
 
     if not has_torch():
         import onnxruntime
 
         return f"none: ONNX Runtime {onnxruntime.__version__} encodes photos; {EXTRAS['torch']} to train"
-    from lexlip.machine.device import pick_device
-
     device = pick_device("auto")  # before torch is loaded
     import timm
     import torch
@@ -157,6 +134,7 @@ def _index(folder: str) -> str:
 
 
 def _files(index: str, damage: dict[str, Any], progress: bool) -> str | list[str]:
+    """Look for damage; what is found goes into `damage`, for programs."""
     from lexlip.indexing.damage import look_for_damage
 
     found = look_for_damage(index, progress)

@@ -11,21 +11,13 @@ from lexlip.cli import options
 
 if TYPE_CHECKING:
     from lexlip.data import Source
-    from lexlip.measure.evaluate import Report
+    from lexlip.measure.recalls import Report
     from lexlip.models.contract import QueryEncoder
-    from lexlip.models.one_transformer import OneTransformer
     from lexlip.retrieval.engine import EngineName
     from lexlip.search.fusion import Fusion, Hybrid
     from lexlip.sparse.quantize import Scheme
 
-OF_MODELS = (
-    "topk",
-    "quantization",
-    "engine",
-    "query_encoder",
-    "query_topk",
-)  # options of models with vectors
-
+OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  # that have vectors
 GROUPS = {
     "agreed_words": "agreed words",
     "all_words": "all words",
@@ -53,11 +45,7 @@ FIGURES = {
 @options.second_stage_options("MODEL", "A second first stage")
 @click.option("--run-files", metavar="DIR", help="Also write the first 100 hits and the qrels for trec_eval.")
 @options.language_option
-@options.images_option
-@options.split_option
-@options.workers_option
-@options.device_option
-@options.json_option
+@options.reading_options
 @click.pass_context
 def evaluate(
     context: click.Context,
@@ -101,7 +89,7 @@ def evaluate(
     photos = open_captioned(source, images, split)
 
     from lexlip.measure.trec import DEPTH, check_run_folder, write_run_files
-    from lexlip.models.load import check_first_stage
+    from lexlip.models.load import check_first_stage, load_reranker
     from lexlip.models.model_folder import kind_of
 
     progress = not as_json
@@ -112,7 +100,7 @@ def evaluate(
         if (also == BM25) != (model == BM25):
             why = f"cannot be {also} beside {model}: bm25 has fewer captions for queries than models have"
             options.refuse(context, ["also"], why)
-    reranker = _load_reranker(rerank, device)  # before the work
+    reranker = None if rerank is None else load_reranker(rerank, device)  # before the work
     kind = kind_of(model)
     if kind in MODELS and not MODELS[kind].vectors:
         why = f"is for first stages, and '{model}' compares pairs"
@@ -124,11 +112,9 @@ def evaluate(
         settings = FirstStage(photos, workers, device, progress, max(wanted))
         report, name, how = _first_stage(model, settings, context, **chosen)
         if also is not None:
-            from lexlip.measure.fused import fuse_reports
-
             usual: dict[str, Any] = {"engine": None, "query_encoder": "network", "query_topk": None}
             second, _, other = _first_stage(also, settings, None, **{**chosen, **usual})
-            report = fuse_reports(report, second, hybrid, hybrid_weight, settings.depth)
+            report = report.fused_with(second, hybrid, hybrid_weight, settings.depth)
             how += f", and {also} ({other}), fused by {hybrid}"
         if reranker is not None:
             from lexlip.measure.pairs import rerank as reorder
@@ -195,17 +181,10 @@ def _first_stage(
     kept: int | None = topk
     if encoder.vocabulary is None:  # a dense model has no words to keep
         kept = None if context is None else options.given(context, "topk")
-    how = query_encoder, workers, progress, depth, scheme, query_topk
-    report = measure(encoder, photos, engine_of, kept, *how)
+    report = measure(
+        encoder, photos, engine_of, kept, query_encoder, workers, progress, depth, scheme, query_topk
+    )
     return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
-
-
-def _load_reranker(name: str | None, device: str) -> OneTransformer | None:
-    if name is None:
-        return None
-    from lexlip.models.load import load_reranker
-
-    return load_reranker(name, device)
 
 
 def _all_pairs(model: str, photos: Source, workers: int, device: str, progress: bool) -> tuple[Report, str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-from lexlip.cli.explain_options import Model, Wanted, check_explain, explain_options
 from lexlip.errors import DataError
 from lexlip.words.plain_text import readable
 
@@ -28,30 +27,58 @@ if TYPE_CHECKING:
     from lexlip.queries.photo_encoder import PhotoEncoder
     from lexlip.search.photo_search import PhotoSearch
 
-
 Row = tuple[str, ...]
+
+
+class Given(NamedTuple):
+    """The options."""
+
+    model: str | None
+    index_folder: str | None
+    hit: str | None
+    caption: Sequence[str]
+    topk: int
+    word: Sequence[str]
+    cloud: str | None
+    heat: str | None
+    query_encoder: QueryEncoder
+    query_topk: int | None
+    device: str
+    as_json: bool
 
 
 @click.command()
 @click.argument("what", metavar="PICTURE|SENTENCE")
-@explain_options
+@options.model_option(None, "Packaged name or folder of the model.  [default: the index's, or mini]")
+@click.option(
+    "--index",
+    "index_folder",
+    metavar="DIR",
+    help="An index of words, whose model explains, and which holds the photo of --hit."
+    f"  [default with --hit: {options.DEFAULT_INDEX}]",
+)
+@click.option("--hit", metavar="ID", help="Explain the score of this photo, by id or path.")
+@click.option("--caption", multiple=True, metavar="TEXT", help="A caption of the picture; may be repeated.")
+@click.option(
+    "--topk",
+    type=options.Integer(min=1),
+    default=10,
+    metavar="K",
+    help="Number of words that are shown and looked for in the picture.",
+)
+@click.option("--word", multiple=True, metavar="WORD", help="Look for this word instead.")
+@click.option("--cloud", metavar="FILE", help="Write a cloud of the words: .png or .svg.")
+@click.option(
+    "--heat",
+    metavar="FOLDER|FILE",
+    help="Write where in the picture each word is: pictures into a folder, or one .png of all.",
+)
+@options.query_encoder_option
+@options.query_topk_option()
+@options.device_option
+@options.json_option
 @click.pass_context
-def explain(
-    context: click.Context,
-    what: str,
-    model: str | None,
-    index_folder: str | None,
-    hit: str | None,
-    caption: Sequence[str],
-    topk: int,
-    word: Sequence[str],
-    cloud: str | None,
-    heat: str | None,
-    query_encoder: QueryEncoder,
-    query_topk: int | None,
-    device: str,
-    as_json: bool,
-) -> None:
+def explain(context: click.Context, what: str, **given: Any) -> None:
     """Show why: the words of a picture or a sentence, where they are seen, and the arithmetic of a score.
 
     Words that the captions, or the sentence itself, contain are marked with a *.
@@ -64,96 +91,116 @@ def explain(
     from lexlip.data.formats import SUFFIXES
 
     picture = Path(what).suffix.lower() in SUFFIXES or Path(what).is_file()
-    check_explain(context, what, picture)
-    if hit is not None and index_folder is None:
-        index_folder = options.DEFAULT_INDEX
-    if index_folder is not None:
+    asked = Given(**given)
+    _check(context, what, picture, asked)
+    if asked.hit is not None and asked.index_folder is None:
+        asked = asked._replace(index_folder=options.DEFAULT_INDEX)
+    _check_places(asked)
+    with interruptible("what is written is whole"):
+        if asked.hit is not None:
+            _explain_hit(what, picture, asked)
+        elif picture:
+            _explain_picture(what, asked)
+        else:
+            _explain_sentence(what, asked)
+
+
+def _check(context: click.Context, what: str, picture: bool, asked: Given) -> None:
+    """Refuse options that have no effect."""
+    if not what.strip():
+        raise click.UsageError("the sentence is empty")
+    if asked.hit is None:
+        options.refuse(context, ["query_topk"], "is for --hit")
+    if picture:
+        options.refuse(context, ["query_encoder"], "is for sentences")
+    elif asked.hit is None:
+        options.refuse(context, ["heat", "word", "device"], "is for a picture or --hit")
+    if not picture or asked.hit is not None:
+        options.refuse(context, ["caption"], "is for a picture without --hit")
+    if asked.hit is not None and not asked.heat:
+        options.refuse(context, ["word"], "is for --heat")
+
+
+def _check_places(asked: Given) -> None:
+    """Check that the index is one of words, and that files can be written."""
+    if asked.index_folder is not None:
         from lexlip.explain.score_table import check_words
 
-        check_words(index_folder)
-    if cloud is not None:
+        check_words(asked.index_folder)
+    if asked.cloud is not None:
         from lexlip.explain.drawing import check_suffix
         from lexlip.machine.output_files import check_output
 
-        check_suffix(cloud, (".png", ".svg"))
-        check_output(cloud)
-    if heat is not None:
+        check_suffix(asked.cloud, (".png", ".svg"))
+        check_output(asked.cloud)
+    if asked.heat is not None:
         from lexlip.explain.heat_map import check_heat
 
-        check_heat(heat)
-    by = Model(model, index_folder, device, query_encoder)
-    wanted = Wanted(topk, word, cloud, heat, as_json)
-    with interruptible("what is written is whole"):
-        if hit is not None:
-            _explain_hit(what, picture, hit, query_topk, by, wanted)
-        elif picture:
-            _explain_picture(what, caption, by, wanted)
-        else:
-            _explain_sentence(what, by, wanted)
+        check_heat(asked.heat)
 
 
-def _explain_sentence(text: str, by: Model, wanted: Wanted) -> None:
+def _explain_sentence(text: str, asked: Given) -> None:
     from lexlip.explain.figure import figure_of_text
     from lexlip.explain.weighted_words import words_of_query
     from lexlip.queries.query_language import parse_query
     from lexlip.queries.text_queries import TextQueries
 
     query = parse_query(text)
-    if by.index_folder is not None:
+    if asked.index_folder is not None:
         from lexlip.search.engines.shard import read_index_of_words
         from lexlip.search.stages.index_model import load_queries
 
-        folder = Path(by.index_folder)
-        queries = load_queries(folder, read_index_of_words(folder), by.name, by.query_encoder)
+        folder = Path(asked.index_folder)
+        queries = load_queries(folder, read_index_of_words(folder), asked.model, asked.query_encoder)
     else:
-        queries = TextQueries(by.name or options.DEFAULT_MODEL, by.query_encoder)
+        queries = TextQueries(asked.model or options.DEFAULT_MODEL, asked.query_encoder)
     found, unknown = words_of_query(queries, query), queries.unknown(query)
-    files = _cloud(wanted, lambda: figure_of_text(text, found))
-    shown = found.first(wanted.topk)
+    files = _cloud(asked, lambda: figure_of_text(text, found))
+    shown = found.first(asked.topk)
     if unknown:
         click.echo(f"note: not in the vocabulary: {readable(', '.join(unknown))}", err=True)
     plain = {"text": text, "model": queries.identity, "words": shown.weights, "held": shown.held}
     rows = [(_marked(word, shown), f"{weight:6.3f}") for word, weight in shown.weights.items()]
-    _show(wanted, {**plain, "unknown": unknown}, ("word", "weight"), rows, files)
+    _show(asked, {**plain, "unknown": unknown}, ("word", "weight"), rows, files)
 
 
-def _explain_picture(location: str, captions: Sequence[str], by: Model, wanted: Wanted) -> None:
+def _explain_picture(location: str, asked: Given) -> None:
     from lexlip.explain.figure import figure_of_picture
     from lexlip.explain.heat_map import SHOWN
     from lexlip.explain.weighted_words import columns_of, words_of_captions, words_of_picture
     from lexlip.explain.word_places import places
 
-    data = _read(location)
+    data, captions = _read(location), asked.caption
     shown = _decoded(data, location, SHOWN)
-    model = _load(by)
-    columns_of(model.vocabulary, wanted.words)
+    model = _load(asked)
+    columns_of(model.vocabulary, asked.word)
     picture = _decoded(data, location, model.config.image.size)  # as it is indexed
     seen = words_of_picture(model, picture, captions)
     said = words_of_captions(model, captions) if captions else None
-    first = seen.first(wanted.topk)
-    asked = wanted.words or list(first.weights)
+    first = seen.first(asked.topk)
+    words = asked.word or list(first.weights)
     where = None
-    if wanted.heat is not None or not model.config.joint:
-        where = places(model, picture, asked)
-    files = _cloud(wanted, lambda: figure_of_picture(shown, Path(location).name, seen, captions, said))
+    if asked.heat is not None or not model.config.joint:
+        where = places(model, picture, words)
+    files = _cloud(asked, lambda: figure_of_picture(shown, Path(location).name, seen, captions, said))
     if where is not None:
-        files += _heat(wanted, shown, where, location)
+        files += _heat(asked, shown, where, location)
     plain = {
         "picture": location,
         "model": model.identity,
         "words": first.weights,
         "held": first.held,
         "captions": list(captions),
-        "caption_words": {} if said is None else said.first(wanted.topk).weights,
+        "caption_words": {} if said is None else said.first(asked.topk).weights,
         "places": None if where is None else where.to_dict(),
     }
     if where is None:
-        weights = [(word, seen.weights.get(word, 0.0)) for word in asked]
-        _show(wanted, plain, ("word", "weight"), [(_marked(w, seen), f"{x:6.3f}") for w, x in weights], files)
+        pairs = [(_marked(word, seen), f"{seen.weights.get(word, 0.0):6.3f}") for word in words]
+        _show(asked, plain, ("word", "weight"), pairs, files)
         return
     head = "word", "weight", f"where, of {where.rows} x {where.columns} places"
     rows = [(_marked(word, seen), f"{where.weight(word):6.3f}", _place(where, word)) for word in where.words]
-    _show(wanted, plain, head, rows, files)
+    _show(asked, plain, head, rows, files)
 
 
 def _marked(word: str, words: WeightedWords) -> str:
@@ -168,18 +215,16 @@ def _place(where: WordPlaces, word: str) -> str:
     return "no place in it" if where.weight(word) else "not here"
 
 
-def _explain_hit(
-    query: str, picture: bool, hit: str, query_topk: int | None, by: Model, wanted: Wanted
-) -> None:
+def _explain_hit(query: str, picture: bool, asked: Given) -> None:
     from lexlip.explain.score_table import score_table
     from lexlip.search.photo_search import PhotoSearch
 
-    index = str(by.index_folder)
-    with PhotoSearch(index, by.name, by.query_encoder, query_topk, device=by.device) as search:
-        table = score_table(search, _encoded(search, query) if picture else query, hit)
-        files, where = _draw_hit(search, table, query, wanted)
+    index, how = str(asked.index_folder), (asked.model, asked.query_encoder, asked.query_topk)
+    with PhotoSearch(index, *how, device=asked.device) as search:
+        table = score_table(search, _encoded(search, query) if picture else query, str(asked.hit))
+        files, where = _draw_hit(search, table, query, asked)
     plain = {"query": query, **table.to_dict(), **({} if where is None else {"places": where.to_dict()})}
-    if not wanted.as_json:
+    if not asked.as_json:
         click.echo(f"{readable(table.path)}\n")
     digits = table.digits
     rows = [
@@ -187,20 +232,19 @@ def _explain_hit(
         for row in table.rows
     ]
     rows.append(("score", "", "", f"{table.score:.{2 * digits}f}"))
-    _show(wanted, plain, ("word", "query", "photo", "product"), rows, files)
+    _show(asked, plain, ("word", "query", "photo", "product"), rows, files)
 
 
 def _encoded(search: PhotoSearch, location: str) -> csr_matrix:
     """Return a picture as a search encodes it."""
     encoder = search.stage.encoder
-    vector: csr_matrix = encoder.encode_image(
-        [_decoded(_read(location), location, encoder.config.image.size)]
-    )
+    picture = _decoded(_read(location), location, encoder.config.image.size)
+    vector: csr_matrix = encoder.encode_image([picture])
     return vector
 
 
 def _draw_hit(
-    search: PhotoSearch, table: ScoreTable, query: str, wanted: Wanted
+    search: PhotoSearch, table: ScoreTable, query: str, asked: Given
 ) -> tuple[list[str], WordPlaces | None]:
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
     from lexlip.data.photo_location import reading
@@ -208,38 +252,38 @@ def _draw_hit(
     from lexlip.explain.heat_map import SHOWN
     from lexlip.explain.word_places import places
 
-    if wanted.cloud is None and wanted.heat is None:
+    if asked.cloud is None and asked.heat is None:
         return [], None
     try:
         with search.now() as (_, photos), reading(table.path):
             data = photos.read(table.id)
         photo = _decoded(data, table.path, SHOWN)
     except DataError:
-        if wanted.heat is not None:
+        if asked.heat is not None:
             raise
         photo = None
     shared = [row.word for row in table.rows]
     title = f"{table.id}  {table.score:.3f}"
-    files = _cloud(wanted, lambda: figure_of_hit(photo, title, table.words, query, shared))
-    if wanted.heat is None or photo is None:
+    files = _cloud(asked, lambda: figure_of_hit(photo, title, table.words, query, shared))
+    if asked.heat is None or photo is None:
         return files, None
     encoder: Any = search.stage.encoder
     picture = _decoded(data, table.path, encoder.config.image.size)
-    where = places(encoder, picture, wanted.words or shared[: wanted.topk])
-    return files + _heat(wanted, photo, where, title), where
+    where = places(encoder, picture, asked.word or shared[: asked.topk])
+    return files + _heat(asked, photo, where, title), where
 
 
-def _load(by: Model) -> LexLIP | PhotoEncoder:
+def _load(asked: Given) -> LexLIP | PhotoEncoder:
     """Load the model that sees pictures."""
-    if by.index_folder is not None:
+    if asked.index_folder is not None:
         from lexlip.search.engines.shard import read_index_of_words
         from lexlip.search.stages.index_model import load_encoder
 
-        folder = Path(by.index_folder)
-        return load_encoder(folder, read_index_of_words(folder), by.name, by.device)
+        folder = Path(asked.index_folder)
+        return load_encoder(folder, read_index_of_words(folder), asked.model, asked.device)
     from lexlip.queries.open_encoder import open_encoder
 
-    return open_encoder(by.name or options.DEFAULT_MODEL, by.device)
+    return open_encoder(asked.model or options.DEFAULT_MODEL, asked.device)
 
 
 def _read(location: str) -> bytes:
@@ -259,28 +303,26 @@ def _decoded(data: bytes, location: str, size: int) -> Image.Image:
         return decode(data, size)
 
 
-def _cloud(wanted: Wanted, draw: Callable[[], Drawing]) -> list[str]:
+def _cloud(asked: Given, draw: Callable[[], Drawing]) -> list[str]:
     """Write the cloud if it is wanted; return the files."""
-    if wanted.cloud is None:
+    if asked.cloud is None:
         return []
-    draw().save(wanted.cloud)
-    return [wanted.cloud]
+    draw().save(asked.cloud)
+    return [asked.cloud]
 
 
-def _heat(wanted: Wanted, picture: Image.Image, places: WordPlaces, title: str) -> list[str]:
+def _heat(asked: Given, picture: Image.Image, places: WordPlaces, title: str) -> list[str]:
     """Write the heat maps if they are wanted; return the files."""
     from lexlip.explain.heat_map import write_heat
 
-    return (
-        [] if wanted.heat is None else [str(file) for file in write_heat(wanted.heat, picture, places, title)]
-    )
+    if asked.heat is None:
+        return []
+    return [str(file) for file in write_heat(asked.heat, picture, places, title)]
 
 
-def _show(
-    wanted: Wanted, plain: dict[str, Any], head: Row, rows: Sequence[Row], files: Sequence[str]
-) -> None:
+def _show(asked: Given, plain: dict[str, Any], head: Row, rows: Sequence[Row], files: Sequence[str]) -> None:
     """Print everything as JSON, or a table and the names of the files that were written."""
-    if wanted.as_json:
+    if asked.as_json:
         click.echo(json.dumps({**plain, "files": files}))
         return
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -12,28 +12,18 @@ from lexlip.cli.exit_codes import interruptible
 from lexlip.other_engines.engine_contract import ENGINES
 from lexlip.words.plain_text import counted
 
-if TYPE_CHECKING:
-    from lexlip.sparse.quantize import Scheme
-
-OF_PHOTOS = ("model", "topk", "quantization", "exclude", "include", "images", "split", "workers", "device")
-
 
 @click.command()
 @click.argument("engine", type=click.Choice(list(ENGINES)))
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @options.index_option
 @click.option("--output", required=True, metavar="DIR", help="A new folder, or an earlier export.")
-@click.option("--name", default="photos", show_default=True, metavar="NAME", help="The index's name there.")
+@click.option("--name", default="photos", metavar="NAME", help="The index's name there.")
 @options.model_option(options.DEFAULT_MODEL, "Model of words that encodes the photos of SOURCE.")
 @options.topk_option(all_words=True)
 @options.quantization_option
-@options.exclude_option
-@options.include_option
-@options.images_option
-@options.split_option
-@options.workers_option
-@options.device_option
-@options.json_option
+@options.patterns_options
+@options.reading_options
 @click.pass_context
 def export(
     context: click.Context,
@@ -42,16 +32,8 @@ def export(
     index_folder: str,
     output: str,
     name: str,
-    model: str,
-    topk: int | None,
-    quantization: Scheme | None,
-    exclude: tuple[str, ...],
-    include: tuple[str, ...],
-    images: str | None,
-    split: str | None,
-    workers: int,
-    device: str,
     as_json: bool,
+    **of_photos: Any,
 ) -> None:
     """Write an index of words, or the photos of a SOURCE, for a search engine that you already have.
 
@@ -68,29 +50,15 @@ def export(
     if sources and options.given(context, "index_folder") is not None:
         raise click.UsageError("--index is an index to export: leave it or SOURCE out")
     if not sources:
-        options.refuse(context, OF_PHOTOS, "is for a SOURCE, and none is given")
+        options.refuse(context, of_photos, "is for a SOURCE, and none is given")
+    how: dict[str, Any] = {"name": name, "progress": not as_json}
     with interruptible(f"nothing was changed; run the same command again{' to go on' if sources else ''}"):
         if sources:
             from lexlip.indexing.export_photos import export_photos
 
-            done = export_photos(
-                sources,
-                engine,
-                output,
-                model,
-                topk=topk,
-                quantization=quantization,
-                exclude=exclude,
-                include=include,
-                images=images,
-                split=split,
-                workers=workers,
-                device=device,
-                progress=not as_json,
-                name=name,
-            )
+            done = export_photos(sources, engine, output, **of_photos, **how)
         else:
-            done = write_export(index_folder, engine, output, progress=not as_json, name=name)
+            done = write_export(index_folder, engine, output, **how)
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,11 @@ from lexlip.words.plain_text import counted, readable
 if TYPE_CHECKING:
     from lexlip.data import Skipped
     from lexlip.indexing.report import Indexed, Updated
-    from lexlip.search.engines.faiss_index import Ann
-    from lexlip.sparse.quantize import Scheme
 
 SHOWN = 10  # skipped files named on the screen
 OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of words
+OF_NEW_INDEXES = ("ann", "language", "pseudo_documents")
+NOT_OF_TARS = ("ann", "exclude", "include", "pseudo_documents", "language", "images", "split")
 
 
 @click.command()
@@ -32,7 +32,6 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     "--ann",
     type=click.Choice(["flat", "hnsw"]),
     default="flat",
-    show_default=True,
     help="How the vectors of a dense model are searched: exactly, or through a graph (HNSW: M 32,"
     " efConstruction 80, efSearch 128), which takes long to build.",
 )
@@ -54,8 +53,7 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     is_flag=True,
     help="With --update: encode again only the photos that are damaged (see `lexlip doctor --verify`).",
 )
-@options.exclude_option
-@options.include_option
+@options.patterns_options
 @click.option(
     "--pseudo-documents",
     metavar="FILE",
@@ -69,34 +67,18 @@ OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of
     " cluster that it belongs to, HOST:PORT another one's head.",
 )
 @options.language_option
-@options.images_option
-@options.split_option
-@options.workers_option
-@options.device_option
-@options.json_option
+@options.reading_options
 @click.pass_context
 def index(
     context: click.Context,
     sources: tuple[str, ...],
-    topk: int | None,
     index_folder: str,
-    model: str,
-    quantization: Scheme | None,
-    ann: Ann,
     update: bool,
     anew: bool,
-    prune: bool,
     repair: bool,
-    exclude: tuple[str, ...],
-    include: tuple[str, ...],
-    pseudo_documents: str | None,
     address: str | None,
-    language: str,
-    images: str | None,
-    split: str | None,
-    workers: int,
-    device: str,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Make photos searchable.
 
@@ -117,91 +99,69 @@ def index(
     its file, or of the tar that contains it, is another one than when it was indexed. Photos with another
     name or place but the same content are not encoded again.
     """
-    from lexlip.cluster.shard_updating import update as update_index
     from lexlip.indexing import api
     from lexlip.models.model_folder import kind_of
 
     if repair and not update:
         raise click.UsageError("--repair is for --update: leave it out")
-    if anew and (update or prune):
+    if anew and (update or how["prune"]):
         raise click.UsageError(f"give --anew or {'--update' if update else '--prune'}, not both")
-    if update and pseudo_documents is not None:
+    if update and how["pseudo_documents"] is not None:
         raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
-    done: Indexed | Updated
+    how["progress"] = not as_json
     with interruptible("nothing was changed; run the same command again to go on"):
         if address is not None and not update:
-            _show(_on_cluster(context, sources, address), as_json)
-            return
-        kind = "lexlip" if update else kind_of(model)  # only an index of words can be updated
-        _check_options(context, kind, model)
-        if update:
-            done = update_index(
-                index_folder,
-                sources,
-                model=options.given(context, "model"),
-                address=address,
-                topk="all" if topk is None else options.given(context, "topk"),
-                quantization=options.given(context, "quantization"),
-                images=images,
-                split=split,
-                exclude=exclude,
-                include=include,
-                prune=prune,
-                repair=repair,
-                workers=workers,
-                device=device,
-                progress=not as_json,
-            )
+            done = _index_on_cluster(context, sources, index_folder, address, anew=anew, **how)
         else:
-            done = api.index(
-                sources or ".",
-                index_folder,
-                model,
-                topk=topk,
-                quantization=quantization,
-                ann=ann,
-                language=language,
-                images=images,
-                split=split,
-                exclude=exclude,
-                include=include,
-                pseudo_documents=pseudo_documents,
-                anew=anew,
-                prune=prune,
-                workers=workers,
-                device=device,
-                progress=not as_json,
-            )
+            kind = "lexlip" if update else kind_of(how["model"])  # only an index of words can be updated
+            _check_options(context, kind)
+            if update:
+                done = _update(context, sources, index_folder, address=address, repair=repair, **how)
+            else:
+                done = api.index(sources or ".", index_folder, anew=anew, **how)
     _show(done, as_json, repair)
 
 
-def _on_cluster(context: click.Context, sources: tuple[str, ...], address: str) -> Indexed:
+def _update(context: click.Context, sources: tuple[str, ...], index: str, **how: Any) -> Updated:
+    """Update an index; what the user did not say stays as it was made."""
+    from lexlip.cluster.shard_updating import update
+
+    how["topk"] = "all" if how["topk"] is None else options.given(context, "topk")
+    how |= {name: options.given(context, name) for name in ("model", "quantization")}
+    return update(index, sources, **{name: how[name] for name in how if name not in OF_NEW_INDEXES})
+
+
+def _index_on_cluster(
+    context: click.Context, sources: tuple[str, ...], index: str, address: str, **how: Any
+) -> Indexed:
     """Index tars on a Ray cluster, or update their index."""
     from lexlip.cluster.shard_updating import index_or_update
 
-    options.refuse(
-        context,
-        ["ann", "exclude", "include", "pseudo_documents", "language", "images", "split"],
-        "is not for --ray, which makes shards of words from tars",
-    )
+    options.refuse(context, NOT_OF_TARS, "is not for --ray, which makes shards of words from tars")
     if len(sources) != 1:
         raise click.UsageError(
             "--ray takes one SOURCE: a folder of tars, or a pattern of them in quotes, such as 'shards/*.tar'"
         )
-    given = context.params
-    return index_or_update(
-        sources[0],
-        given["index_folder"],
-        given["model"],
-        address,
-        topk=given["topk"],
-        quantization=given["quantization"],
-        anew=given["anew"],
-        prune=given["prune"],
-        workers=given["workers"],
-        device=given["device"],
-        progress=not given["as_json"],
-    )
+    how = {name: how[name] for name in how if name not in NOT_OF_TARS}
+    return index_or_update(sources[0], index, address=address, **how)
+
+
+def _check_options(context: click.Context, kind: str) -> None:
+    """Refuse options that are for another kind of model."""
+    from lexlip.registry import BM25, MODELS
+
+    model = context.params["model"]
+    if kind != BM25:
+        options.refuse(context, ["language"], "is for bm25")
+    if context.params["update"]:
+        options.refuse(context, ["ann"], "is for a new index, not for --update")
+    elif kind == BM25:
+        unused = [*OF_WORDS, "ann", "device"]
+        options.refuse(context, unused, "is for models, and bm25 takes captions as they are")
+    elif kind in MODELS and MODELS[kind].words:
+        options.refuse(context, ["ann"], f"is for dense models, and '{model}' is one of words")
+    else:
+        options.refuse(context, OF_WORDS, f"is for models of words, and '{model}' is a dense one")
 
 
 def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
@@ -213,50 +173,38 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
         return
     unlisted = {place.id for place in done.unlisted}
     show_skipped([skip for skip in done.skipped if skip.id not in unlisted], " (--json lists all)")
-    if done.unlisted:
-        click.echo(_unlisted(done), err=True)
-    if files := _files(done.files):
-        click.echo(files, err=True)
-    if done.captions_left_out:
-        photos = counted(done.captions_left_out, "photo")
-        click.echo(
-            f"note: the captions and keywords of {photos} cannot be searched:"
-            " pip install 'lexlip[anserini]', and index again",
-            err=True,
-        )
-    if done.unsealed:
-        click.echo(
-            "note: lexlip serve and lexlip mcp will send these photos only if --photos names their folder,"
-            f" as {done.unsealed}",
-            err=True,
-        )
-    if isinstance(done, Updated) and done.listed_ahead:
-        click.echo(
-            f"note: a clock was or is wrong: {done.index} says that it was made {done.listed_ahead:.0f} s"
-            " from now; nothing is lost, as photos are compared by their own times",
-            err=True,
-        )
+    for line in filter(None, _notes(done)):
+        click.echo(line, err=True)
     if repair and isinstance(done, Updated):
-        click.echo(_repaired(done))
+        damaged, encoded = counted(done.damaged_files, "damaged file"), counted(done.repaired, "photo")
+        repaired = f"{damaged} replaced, {encoded} encoded again"
+        click.echo(repaired if done.damaged_files else f"nothing in {done.index} is damaged")
     click.echo(_summary(done))
 
 
-def _check_options(context: click.Context, kind: str, model: str) -> None:
-    """Refuse options that are for another kind of model."""
-    from lexlip.registry import BM25, MODELS
+def _notes(done: Indexed | Updated) -> Iterator[str]:
+    """Yield what the user should know besides the photos that were skipped."""
+    from lexlip.indexing.report import Updated
 
-    if kind != BM25:
-        options.refuse(context, ["language"], "is for bm25")
-    if context.params["update"]:
-        options.refuse(context, ["ann"], "is for a new index, not for --update")
-    elif kind == BM25:
-        options.refuse(
-            context, [*OF_WORDS, "ann", "device"], "is for models, and bm25 takes captions as they are"
+    if done.unlisted:
+        yield _unlisted(done)
+    yield _files(done.files)
+    if done.captions_left_out:
+        photos = counted(done.captions_left_out, "photo")
+        yield (
+            f"note: the captions and keywords of {photos} cannot be searched:"
+            " pip install 'lexlip[anserini]', and index again"
         )
-    elif kind in MODELS and MODELS[kind].words:
-        options.refuse(context, ["ann"], f"is for dense models, and '{model}' is one of words")
-    else:
-        options.refuse(context, OF_WORDS, f"is for models of words, and '{model}' is a dense one")
+    if done.unsealed:
+        yield (
+            "note: lexlip serve and lexlip mcp will send these photos only if --photos names their folder,"
+            f" as {done.unsealed}"
+        )
+    if isinstance(done, Updated) and done.listed_ahead:
+        yield (
+            f"note: a clock was or is wrong: {done.index} says that it was made {done.listed_ahead:.0f} s"
+            " from now; nothing is lost, as photos are compared by their own times"
+        )
 
 
 def _summary(done: Indexed | Updated) -> str:
@@ -264,27 +212,19 @@ def _summary(done: Indexed | Updated) -> str:
 
     if isinstance(done, Updated):
         encoded = done.added + done.changed - done.resumed
-        what = (
-            f"{done.added} added, {done.changed} changed, {done.deleted} deleted, {done.unchanged} unchanged"
-        )
-        what += "".join(f", {number} {name}" for number, name in _also(done) if number)
+        numbers = {"added": done.added, "changed": done.changed, "deleted": done.deleted}
+        numbers["unchanged"] = done.unchanged
+        rare = {"moved": done.moved, "with other captions": done.described, "kept out of reach": done.kept}
+        numbers |= {name: number for name, number in rare.items() if number}
+        what = ", ".join(f"{number} {name}" for name, number in numbers.items())
     else:
         encoded = done.photos - done.resumed
-        what = counted(done.photos, "photo") + (
-            "" if done.postings is None else f", {done.postings} postings"
-        )
+        postings = "" if done.postings is None else f", {done.postings} postings"
+        what = counted(done.photos, "photo") + postings
     what += f", {done.resumed} encoded before" if done.resumed else ""
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded > 0 else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"
-
-
-def _repaired(done: Updated) -> str:
-    """Say what an update with --repair has repaired."""
-    files = done.damaged_files
-    if not files:
-        return f"nothing in {done.index} is damaged"
-    return f"{counted(files, 'damaged file')} replaced, {counted(done.repaired, 'photo')} encoded again"
 
 
 def _files(files: Mapping[str, int]) -> str:
@@ -312,10 +252,6 @@ def _unlisted(done: Indexed | Updated) -> str:
         missed = "photos" if done.missed is None else counted(done.missed, "photo")
         what = f": the index may lack {missed} of it"
     return readable(f"could not be listed: {named}{more}{what}")
-
-
-def _also(done: Updated) -> list[tuple[int, str]]:
-    return [(done.moved, "moved"), (done.described, "with other captions"), (done.kept, "kept out of reach")]
 
 
 def show_skipped(skipped: Sequence[Skipped], hint: str = "") -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -32,8 +33,6 @@ def mcp(
     \b
         "photos": {"command": "/home/me/venv/bin/lexlip", "args": ["mcp", "--index", "/home/me/photos"]}
     """  # noqa: D301 (click's mark for lines that are not wrapped)
-    from lexlip.mcp.protocol_output import take_stdout
-
     output = take_stdout()  # before anything prints
     try:
         from mcp.server import MCPServer  # noqa: F401  (older versions have none)
@@ -51,9 +50,21 @@ def mcp(
     with PhotoTools(index_folder, folders, model=model, query_encoder=query_encoder) as photos:
         if why := why_not_sent(Path(index_folder), read_header(index_folder), folders):
             click.echo(why, err=True)
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # nothing is written, and a read of stdin cannot be woken
+        # nothing is written, and a read of stdin cannot be woken
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if sys.stdin.isatty():
             click.echo("waiting for an agent, which starts this command itself; Ctrl-C ends", err=True)
         serve(photos, output)
+
+
+def take_stdout() -> BinaryIO:
+    """Return the real standard output; from now on file descriptor 1 is standard error.
+
+    So what Java and libraries print does not get into the protocol. This is never undone, so that what is
+    still in a buffer when the process ends goes there too. Child processes inherit standard error, and not
+    what is returned. Java must start later.
+    """
+    sys.stdout.flush()
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return output

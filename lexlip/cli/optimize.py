@@ -20,7 +20,6 @@ from lexlip.words.plain_text import counted
     "memory_mb",
     type=options.Number(min=1),
     default=512,
-    show_default=True,
     metavar="MB",
     help="Memory for the photos of one segment: with more memory there are fewer segments, and searches are"
     " faster.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,12 +17,15 @@ from lexlip.words.plain_text import readable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lexlip.models.contract import QueryEncoder
-    from lexlip.retrieval.answer import Answer, Hit
-    from lexlip.search.answering import How, Sort
-    from lexlip.search.fusion import Fusion, Hybrid
+    from anserini_bridge.metadata import IndexHeader
+    from lexlip.retrieval.answer import Answer
+    from lexlip.search.answering import How
 
 SUGGESTIONS = 8  # words to search on with, in JSON
+OF_STAGES = ("model", "query_encoder", "query_topk", "hybrid", "hybrid_weight", "device", "captions")
+"""Options that are arguments of `PhotoSearch`."""
+OF_SERVERS = ("query", "k", "server", "model", "query_encoder", "query_topk", "as_json")
+"""What --server goes with."""
 _ADVICE = 'begin it with a word to look for, as in "photo -dog"'
 _MINUS = "begin the query with -- and a word to look for: -- photo -dog"
 
@@ -52,16 +55,13 @@ class _Search(click.Command):
 @click.option(
     "--similar", metavar="ID", help="Find photos like one of the index, given its id: its path below SOURCE."
 )
-@click.option(
-    "-k", type=options.Integer(min=1), default=10, show_default=True, help="Hits to show.", metavar="K"
-)
+@click.option("-k", type=options.Integer(min=1), default=10, help="Hits to show.", metavar="K")
 @options.filter_options
 @click.option("--min-score", type=options.Number(), metavar="SCORE", help="The lowest score of a hit.")
 @click.option(
     "--sort",
     type=click.Choice(["match", "date"]),
     default="match",
-    show_default=True,
     help="Best first; or the first hits by date, newest first.",
 )
 @click.option("--group", is_flag=True, help="Show near-duplicates as one hit.")
@@ -90,7 +90,6 @@ class _Search(click.Command):
     "shape",
     type=click.Choice(["text", "paths"]),
     default="text",
-    show_default=True,
     help="Lines for people, or only the photos' paths, a line each, for other commands.",
 )
 @click.option("-0", "--null", is_flag=True, help="With -f paths: end each with a zero byte, for xargs -0.")
@@ -103,32 +102,15 @@ def search(
     image: str | None,
     similar: str | None,
     k: int,
-    after: str | None,
-    before: str | None,
-    folder: str | None,
-    caption: str | None,
-    min_score: float | None,
-    sort: Sort,
-    group: bool,
-    cursor: str | None,
     index_folder: str,
     server: str | None,
-    model: str | None,
-    query_encoder: QueryEncoder,
-    query_topk: int | None,
     rerank: str | None,
-    rerank_k: int,
-    rerank_fusion: Fusion,
-    rerank_weight: float,
     also: str | None,
-    hybrid: Hybrid,
-    hybrid_weight: float,
-    captions: bool,
     html: str | None,
     shape: str,
     null: bool,
-    device: str,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Find photos by a sentence, a picture, or a photo of the index.
 
@@ -144,79 +126,44 @@ def search(
     text: 'dog "without snow"'.
     """
     sentence = " ".join(query) if query else None
-    options.check_second_stage(context)
-    if sum(asked is not None for asked in (sentence, image, similar)) != 1:
-        raise click.UsageError('give a sentence ("two dogs in snow"), --image FILE or --similar ID: only one')
-    if image is not None:
-        options.refuse(context, ["rerank", "also", "captions"], "is for sentences, not for --image")
-    if similar is not None:
-        options.refuse(
-            context,
-            ["rerank", "query_topk", "query_encoder"],
-            "is for sentences, not for --similar",
-        )
-    if null and shape != "paths":
-        raise click.UsageError("-0 is for paths: give -f paths too")
-    if shape == "paths" and as_json:
-        raise click.UsageError("give -f paths or --json, not both")
-    if sentence is not None and not sentence.strip():
-        raise click.UsageError("the query is empty: give a sentence")
+    _check_query(context, sentence)
     if server is not None:
         _ask_server(context, server)
         return
 
-    from anserini_bridge import find_jar, find_java, read_header
+    from anserini_bridge import read_header
     from lexlip.machine.output_files import check_output
 
     if html:
         check_output(html, "the contact sheet ")
     header = read_header(index_folder)
-    if header.kind == "dense":
-        why = f"is for an index of words, and {index_folder} was made with {header.encoder}"
-        options.refuse(context, ["query_topk"], why)
-    else:
-        find_java(), find_jar()  # fail before the seconds that loading torch takes
-    if header.kind == "bm25":
-        why = f"is for queries that a model encodes, and {index_folder} was made with {header.encoder}"
-        options.refuse(context, ["query_topk", "query_encoder"], why)
+    _check_index(context, header)
 
     from lexlip.models.model_folder import model_folder
     from lexlip.retrieval.filters import Filters
     from lexlip.search.photo_search import PhotoSearch
 
-    filters = Filters(after, before, folder, caption)  # refuses dates that do not exist
+    how: How = {
+        "filters": Filters(*(given[name] for name in options.FILTERS)),  # refuses dates that do not exist
+        "min_score": given["min_score"],
+        "cursor": given["cursor"],
+        "sort": given["sort"],
+        "group": given["group"],
+        "suggest": SUGGESTIONS if as_json else 0,
+    }
     kinds = {header.kind} if also is None else {header.kind, read_header(also).kind}
     if image is None and rerank is None and "dense" not in kinds:
         why = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
         options.refuse(context, ["device"], why)
-    if rerank is not None:
-        model_folder(rerank)
     second = None
     if rerank is not None:
+        model_folder(rerank)
         from lexlip.search.rerank import Reranker
 
-        second = Reranker(rerank, rerank_k, rerank_fusion, rerank_weight, device)
-    with PhotoSearch(
-        index_folder,
-        model,
-        query_encoder,
-        query_topk,
-        second,
-        also,
-        hybrid,
-        hybrid_weight,
-        device,
-        0,
-        captions,
-    ) as photos:
-        how: How = {
-            "filters": filters,
-            "min_score": min_score,
-            "cursor": cursor,
-            "sort": sort,
-            "group": group,
-            "suggest": SUGGESTIONS if as_json else 0,
-        }
+        settings = given["rerank_k"], given["rerank_fusion"], given["rerank_weight"]
+        second = Reranker(rerank, *settings, given["device"])
+    stages = {name: given[name] for name in OF_STAGES}
+    with PhotoSearch(index_folder, rerank=second, also=also, **stages) as photos:
         if image is not None:
             answer = photos.image(image, k, **how)
         elif similar is not None:
@@ -229,34 +176,69 @@ def search(
         write_contact_sheet(html, [answer])
     if as_json:
         click.echo(json.dumps(answer.to_dict()))
-    elif shape == "paths":
-        _show_notes(answer)
-        for hit in answer.hits:
-            # as they are for other commands; a terminal could obey them
-            seen = sys.stdout.isatty() and not null
-            click.echo(readable(hit.path) if seen else hit.path, nl=not null, color=True)
-            if null:
-                click.echo("\0", nl=False)
+        return
+    if shape == "paths":
+        _show_paths(answer, null)
+        return
+    reranked = answer.hits[: given["rerank_k"] if rerank is not None else 0]
+    if unread := sum(hit.probability is None for hit in reranked):
+        moved = "they stand last of those reranked; if they have moved, index them again"
+        click.echo(f"note: {unread} photo{'s' * (unread > 1)} could not be read: {moved}", err=True)
+    filtered = any(given[name] is not None for name in (*options.FILTERS, "min_score"))
+    show(answer, header.kind, filtered)
+    if html:
+        click.echo(f"\ncontact sheet: {html}")
+
+
+def _check_query(context: click.Context, sentence: str | None) -> None:
+    """Refuse what contradicts itself, whatever is searched."""
+    asked = context.params
+    options.check_second_stage(context)
+    if sum(one is not None for one in (sentence, asked["image"], asked["similar"])) != 1:
+        raise click.UsageError('give a sentence ("two dogs in snow"), --image FILE or --similar ID: only one')
+    if asked["image"] is not None:
+        options.refuse(context, ["rerank", "also", "captions"], "is for sentences, not for --image")
+    if asked["similar"] is not None:
+        unused = ["rerank", "query_topk", "query_encoder"]
+        options.refuse(context, unused, "is for sentences, not for --similar")
+    if asked["null"] and asked["shape"] != "paths":
+        raise click.UsageError("-0 is for paths: give -f paths too")
+    if asked["shape"] == "paths" and asked["as_json"]:
+        raise click.UsageError("give -f paths or --json, not both")
+    if sentence is not None and not sentence.strip():
+        raise click.UsageError("the query is empty: give a sentence")
+
+
+def _check_index(context: click.Context, header: IndexHeader) -> None:
+    """Refuse options that this kind of index has not, and to start without what it needs."""
+    from anserini_bridge import find_jar, find_java
+
+    made = f"and {context.params['index_folder']} was made with {header.encoder}"
+    if header.kind == "dense":
+        options.refuse(context, ["query_topk"], f"is for an index of words, {made}")
     else:
-        if rerank is not None and (unread := sum(h.probability is None for h in answer.hits[:rerank_k])):
-            moved = "they stand last of those reranked; if they have moved, index them again"
-            click.echo(f"note: {unread} photo{'s' * (unread > 1)} could not be read: {moved}", err=True)
-        chosen = [name for name in (*options.FILTERS, "min_score") if context.params[name] is not None]
-        show(answer, header.kind, filtered=bool(chosen))
-        if html:
-            click.echo(f"\ncontact sheet: {html}")
+        find_java(), find_jar()  # fail before the seconds that loading torch takes
+    if header.kind == "bm25":
+        unused = ["query_topk", "query_encoder"]
+        options.refuse(context, unused, f"is for queries that a model encodes, {made}")
 
 
-ALONE = ("query", "k", "server", "model", "query_encoder", "query_topk", "as_json", "null", "shape")
+def _show_paths(answer: Answer, null: bool) -> None:
+    """Print the paths alone: as they are for other commands, but a terminal could obey them."""
+    _show_notes(answer)
+    seen = sys.stdout.isatty() and not null
+    for hit in answer.hits:
+        click.echo(readable(hit.path) if seen else hit.path, nl=not null, color=True)
+        if null:
+            click.echo("\0", nl=False)
 
 
 def _ask_server(context: click.Context, address: str) -> None:
     """Search with --server; refuse what needs an index on this machine."""
     given = context.params
-    others = [name for name in given if name not in ALONE]
-    names = {"index_folder": "index", "as_json": "json", "shape": "format"}
-    for name in (*others, "shape", "null"):
-        if options.given(context, name) is not None:
+    names = {"index_folder": "index", "shape": "format"}
+    for name in given:
+        if name not in OF_SERVERS and options.given(context, name) is not None:
             shown = names.get(name, name).replace("_", "-")
             raise click.UsageError(f"--{shown} needs an index on this machine: leave it or --server out")
     from lexlip.other_engines.ask import Server, search_server
@@ -282,25 +264,18 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     reranking = answer.ms.get("rerank")
     _show_notes(answer)
     if kind in WITH_WORDS:
-        heaviest = list(answer.terms.items())[:10]
+        heaviest = " ".join(f"{word}:{weight:.2f}" for word, weight in list(answer.terms.items())[:10])
         more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
-        click.echo(
-            "query words: " + (" ".join(f"{w}:{x:.2f}" for w, x in heaviest) + more if heaviest else "none")
-        )
+        click.echo(f"query words: {heaviest + more or 'none'}")
     if not answer.hits:
-        photo = "photo that fits the filters" if filtered else "photo"
-        shares = "fits" if kind == "dense" else "shares a word with"
-        if answer.unmet:
-            click.echo(answer.unmet)
-        elif answer.without and not parse_query(answer.query).plain:
-            click.echo(f"the query only leaves words out: {_ADVICE}")
-        else:
-            click.echo(f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}")
+        click.echo(_why_nothing(answer, kind, filtered))
     lines = dict(_lines(answer))
     for place, hit in enumerate(answer.hits):
         if place in lines:
             click.echo(f"---  {lines[place]}")
-        again = "" if reranking is None else _probability(hit)
+        again = ""
+        if reranking is not None:
+            again = "      -" if hit.probability is None else f"  {hit.probability:.3f}"
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
         click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {readable(hit.path)}{same}")
         if hit.words:
@@ -309,6 +284,16 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     click.echo(
         f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms{reranked}", err=True
     )
+
+
+def _why_nothing(answer: Answer, kind: str, filtered: bool) -> str:
+    if answer.unmet:
+        return answer.unmet
+    if answer.without and not parse_query(answer.query).plain:
+        return f"the query only leaves words out: {_ADVICE}"
+    photo = "photo that fits the filters" if filtered else "photo"
+    shares = "fits" if kind == "dense" else "shares a word with"
+    return f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}"
 
 
 def _show_notes(answer: Answer) -> None:
@@ -332,11 +317,6 @@ def _notes(answer: Answer) -> Iterator[str]:
         yield f"too long for the model, which did not read the end: {answer.unread}"
 
 
-def _probability(hit: Hit) -> str:
-    """Return a hit's second score as a column."""
-    return "      -" if hit.probability is None else f"  {hit.probability:.3f}"
-
-
 def _lines(answer: Answer) -> Iterator[tuple[int, str]]:
     """Yield the lines between hits that fit well, in part, and less, each with its place among the hits."""
     scores = [hit.score for hit in answer.hits]
@@ -344,12 +324,7 @@ def _lines(answer: Answer) -> Iterator[tuple[int, str]]:
     if 0 < answer.above_well < answer.above and scores == sorted(scores, reverse=True):
         yield answer.above_well, "from here on, photos fit in part"
     if beyond:
-        yield beyond[0], _end(answer)
-
-
-def _end(answer: Answer) -> str:
-    """Return the line above the first hit below the cut."""
-    words = ", ".join(f"'{word}'" for word in answer.below())
-    if answer.hits[0].rank == 1 and not answer.above:
-        return f"no photo seems to fit; these share only {words} and the like"
-    return f"from here on, photos share only {words} and the like"
+        words = ", ".join(f"'{word}'" for word in answer.below())
+        none = answer.hits[0].rank == 1 and not answer.above
+        who = "no photo seems to fit; these share" if none else "from here on, photos share"
+        yield beyond[0], f"{who} only {words} and the like"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,10 +16,8 @@ _SECONDS = options.Number(min=0, min_open=True)
 
 @click.command()
 @options.index_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option(
-    "--port", type=options.Integer(0, 65535), default=8642, show_default=True, help="Port; 0 is any free one."
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen at.")
+@click.option("--port", type=options.Integer(0, 65535), default=8642, help="Port; 0 is any free one.")
 @click.option(
     "--token",
     envvar="LEXLIP_TOKEN",
@@ -45,7 +44,6 @@ _SECONDS = options.Number(min=0, min_open=True)
     "--replicas",
     type=_NUMBER,
     default=1,
-    show_default=True,
     help="With --ray: copies of each shard, on as many machines as there are; each takes a processor.",
 )
 @click.option(
@@ -56,26 +54,20 @@ _SECONDS = options.Number(min=0, min_open=True)
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.device_option
 @options.photos_option
-@click.option("--max-k", type=_NUMBER, default=1000, show_default=True, help="Most hits of one answer.")
-@click.option(
-    "--max-query", type=_NUMBER, default=1000, show_default=True, help="Most characters of a query."
-)
+@click.option("--max-k", type=_NUMBER, default=1000, help="Most hits of one answer.")
+@click.option("--max-query", type=_NUMBER, default=1000, help="Most characters of a query.")
 @click.option(
     "--max-upload",
     type=_SECONDS,
     default=30.0,
-    show_default=True,
     metavar="MB",
     help="Largest file of a picture.",
 )
-@click.option(
-    "--max-pixels", type=_NUMBER, default=100_000_000, show_default=True, help="Most pixels of a picture."
-)
+@click.option("--max-pixels", type=_NUMBER, default=100_000_000, help="Most pixels of a picture.")
 @click.option(
     "--max-seconds",
     type=_SECONDS,
     default=30.0,
-    show_default=True,
     metavar="SECONDS",
     help="Longest time for a picture to arrive, and for one to be encoded.",
 )
@@ -83,21 +75,18 @@ _SECONDS = options.Number(min=0, min_open=True)
     "--max-requests",
     type=_NUMBER,
     default=64,
-    show_default=True,
     help="Most searches at once; more are refused.",
 )
 @click.option(
     "--rate",
     type=options.Number(min=0),
     default=0.0,
-    show_default=True,
     help="Most requests in a second by one client; 0 is unlimited.",
 )
 @click.option(
     "--thumbnails",
     type=_SECONDS,
     default=1000.0,
-    show_default=True,
     metavar="MB",
     help="Most space for thumbnails beside the index.",
 )
@@ -105,7 +94,6 @@ _SECONDS = options.Number(min=0, min_open=True)
     "--idle",
     type=_SECONDS,
     default=300.0,
-    show_default=True,
     metavar="SECONDS",
     help="Time without pictures after which the process ends that holds the model for them.",
 )
@@ -117,23 +105,14 @@ def serve(
     port: int,
     token: str | None,
     allow_host: tuple[str, ...],
-    watch: bool,
-    captions: bool,
     address: str | None,
     replicas: int,
     copy: bool,
-    model: str | None,
-    device: str,
     photo_folders: tuple[str, ...],
-    max_k: int,
-    max_query: int,
-    max_upload: float,
-    max_pixels: int,
-    max_seconds: float,
-    max_requests: int,
     rate: float,
+    max_upload: float,
     thumbnails: float,
-    idle: float,
+    **how: Any,
 ) -> None:
     """Search an index in the browser: a page, and its API under /api.
 
@@ -149,30 +128,18 @@ def serve(
         options.refuse(context, ["replicas", "copy"], "is for --ray")
 
     limits = Limits(
-        k=max_k,
-        query=max_query,
+        k=how.pop("max_k"),
+        query=how.pop("max_query"),
         upload_bytes=round(max_upload * 1e6),
-        upload_pixels=max_pixels,
-        seconds=max_seconds,
-        requests=max_requests,
+        upload_pixels=how.pop("max_pixels"),
+        seconds=how.pop("max_seconds"),
+        requests=how.pop("max_requests"),
         rate=rate,
         thumbnail_bytes=round(thumbnails * 1e6),
-        idle=idle,
+        idle=how.pop("idle"),
     )
     access = Access(host, token or None, allow_host, rate)
     with interruptible("the server has ended"):
-        where = None if address is None else OnCluster(address, replicas, copy)
-        serve_index(
-            Path(index_folder),
-            host,
-            port,
-            access,
-            limits,
-            model,
-            device,
-            watch,
-            captions,
-            where,
-            folders_to_send(photo_folders),
-            click.echo,
-        )
+        how["cluster"] = None if address is None else OnCluster(address, replicas, copy)
+        how["folders"] = folders_to_send(photo_folders)
+        serve_index(Path(index_folder), host, port, access, limits, say=click.echo, **how)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     "--topk",
     type=options.Integer(min=1),
     default=10,
-    show_default=True,
     metavar="K",
     help="Number of words shown for a photo.",
 )
@@ -34,11 +33,7 @@ if TYPE_CHECKING:
 )
 @options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of the model.")
 @click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
-@options.images_option
-@options.split_option
-@options.workers_option
-@options.device_option
-@options.json_option
+@options.reading_options
 def words(
     source: str,
     topk: int,

@@ -22,16 +22,7 @@ SCALE = 2  # pixels of a PNG for a unit of length
 
 @dataclass(frozen=True)
 class Text:
-    """A line of text.
-
-    Attributes:
-        x, y: where its baseline begins.
-        size: of the font.
-        text: what it says; what cannot be printed becomes a space.
-        colour: such as "#1f2937".
-        bold: or regular.
-        note: what an SVG says on pointing at it.
-    """
+    """A line of text, whose baseline begins at x, y; an SVG says the note on pointing at it."""
 
     x: float
     y: float
@@ -43,24 +34,31 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Box:
-    """A filled rectangle."""
+class Rectangle:
+    """Where something is: left, top and size."""
 
     x: float
     y: float
     width: float
     height: float
+
+    @property
+    def in_svg(self) -> str:
+        """As attributes of an element."""
+        return f'x="{self.x:g}" y="{self.y:g}" width="{self.width:g}" height="{self.height:g}"'
+
+
+@dataclass(frozen=True)
+class Box(Rectangle):
+    """A filled rectangle."""
+
     colour: str
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Rectangle):
     """A picture, scaled to a rectangle."""
 
-    x: float
-    y: float
-    width: float
-    height: float
     image: Image.Image
     note: str = ""
 
@@ -97,7 +95,9 @@ class Drawing:
 
     def to_png(self, scale: float = SCALE) -> bytes:
         """Return the drawing as a PNG file."""
-        return png(self.to_image(scale))
+        buffer = io.BytesIO()
+        self.to_image(scale).save(buffer, "PNG", compress_level=3)  # more makes it slower, and hardly smaller
+        return buffer.getvalue()
 
     def to_svg(self) -> str:
         """Return the drawing as an SVG, with its pictures inside; it looks alike with other fonts."""
@@ -126,13 +126,6 @@ def check_suffix(path: str | Path, suffixes: Sequence[str]) -> None:
     """Raise ConfigError unless a file's name ends with one of these."""
     if Path(path).suffix.lower() not in suffixes:
         raise ConfigError(f"cannot write {path}: give a name that ends with {' or '.join(suffixes)}")
-
-
-def png(image: Image.Image) -> bytes:
-    """Return a picture as a PNG file."""
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", compress_level=3)  # more makes it slower, and hardly smaller
-    return buffer.getvalue()
 
 
 def font_file(bold: bool = False) -> str:
@@ -169,10 +162,7 @@ def printable(text: str) -> str:
 
 def _svg(element: Element) -> str:
     if isinstance(element, Box):
-        return (
-            f'<rect x="{element.x:g}" y="{element.y:g}" width="{element.width:g}" height="{element.height:g}"'
-            f' fill="{element.colour}"/>'
-        )
+        return f'<rect {element.in_svg} fill="{element.colour}"/>'
     note = f"<title>{escape(printable(element.note))}</title>" if element.note else ""
     if isinstance(element, Text):
         length = width_of(element.text, element.size, element.bold)
@@ -185,7 +175,4 @@ def _svg(element: Element) -> str:
     buffer = io.BytesIO()
     element.image.convert("RGB").save(buffer, "JPEG", quality=88)
     data = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
-    return (
-        f'<image x="{element.x:g}" y="{element.y:g}" width="{element.width:g}" height="{element.height:g}"'
-        f' preserveAspectRatio="none" href={quoteattr(data)}>{note}</image>'
-    )
+    return f'<image {element.in_svg} preserveAspectRatio="none" href={quoteattr(data)}>{note}</image>'

@@ -24,12 +24,7 @@ def figure_of_picture(
 ) -> Drawing:
     """Return a picture with the words that a model sees in it and, if it has captions, those of its captions.
 
-    Args:
-        picture: of any size.
-        title: the figure's.
-        seen: the picture's words; those that are held have the accent colour.
-        captions: of the picture.
-        said: the words of the captions.
+    Words that are held have the accent colour.
     """
     clouds = [("words seen in the picture", seen.weights, seen.held)]
     if said is not None:
@@ -43,12 +38,7 @@ def figure_of_hit(
 ) -> Drawing:
     """Return a photo of an index with its stored words; those that it shares with a query stand out.
 
-    Args:
-        picture: the photo; None if it cannot be read any more.
-        title: the figure's.
-        words: as the index holds them.
-        query: what was searched with.
-        shared: its words among `words`.
+    `picture` is None if the photo cannot be read any more.
     """
     return _figure(title, [(query, words, shared)], ("in the query", "not in it"), picture)
 
@@ -69,12 +59,8 @@ def _figure(
 ) -> Drawing:
     """Return the picture and the clouds from left to right, then the captions in lines below.
 
-    Args:
-        title: above all.
-        clouds: for each its heading, its words and those in the accent colour.
-        legend: what the accent colour means, and the other one.
-        picture: if there is one.
-        captions: if there are some.
+    A cloud is its heading, its words and those in the accent colour; the legend says what that colour and the
+    other one mean.
     """
     elements: list[Element] = []
     x = float(GAP)

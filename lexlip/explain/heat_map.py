@@ -30,11 +30,6 @@ def overlay(places: WordPlaces, word: str, size: tuple[int, int]) -> Image.Image
 
     Colours show shares of the word's weight. Between the middles of two cells they change evenly. The cell
     that max pooling took has a frame. Outside the part that the model sees nothing is drawn.
-
-    Args:
-        places: see `lexlip.explain.word_places.places`.
-        word: one of them.
-        size: width and height in pixels.
     """
     left, top, right, bottom = (round(edge * size[axis % 2]) for axis, edge in enumerate(places.box))
     weight, inside = places.weight(word), (max(1, right - left), max(1, bottom - top))
@@ -105,9 +100,6 @@ def check_heat(to: str | Path) -> None:
 def write_heat(to: str | Path, picture: Image.Image, places: WordPlaces, title: str) -> list[Path]:
     """Write the heat maps of all words: a PNG for each into a folder, or one for all if `to` ends with .png.
 
-    Returns:
-        The files, of the words in order.
-
     Raises:
         ConfigError: it is a file of another kind.
         DataError: a file or the folder cannot be written.
@@ -152,11 +144,9 @@ def _panel(
     """Return a heat map with a heading above it.
 
     Args:
-        image: the map over the picture.
-        places, word: what it shows.
+        image, places, word: the map over the picture, and what it shows.
         at: left and top of the heading, width and height of the picture.
-        room: for the heading's width.
-        size: of the heading's font.
+        room, size: the heading's width at most, and its font's size.
     """
     x, y, width, height = at
     weight = places.weight(word)

@@ -53,14 +53,7 @@ def placed(
     words = []
     for (word, _), size, (y, x), _, _ in layout.layout_:
         ink_left, ink_top, _, _ = font(size).getbbox(word, anchor="ls")
-        words.append(
-            Text(
-                left + float(x) - ink_left,
-                top + float(y) - ink_top,
-                size,
-                word,
-                ACCENT if word in accent else INK,
-                note=f"{word} {weights[word]:.3f}",
-            )
-        )
+        at = left + float(x) - ink_left, top + float(y) - ink_top
+        colour = ACCENT if word in accent else INK
+        words.append(Text(*at, size, word, colour, note=f"{word} {weights[word]:.3f}"))
     return words

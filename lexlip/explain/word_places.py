@@ -72,12 +72,8 @@ class WordPlaces:
         """Return a position's part of the picture: left, top, right and bottom in fractions of it."""
         left, top, right, bottom = self.box
         wide, high = (right - left) / self.columns, (bottom - top) / self.rows
-        return (
-            left + column * wide,
-            top + row * high,
-            left + (column + 1) * wide,
-            top + (row + 1) * high,
-        )
+        x, y = left + column * wide, top + row * high
+        return x, y, left + (column + 1) * wide, top + (row + 1) * high
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and lists; a word's values are shares of its weight, 0 … 1."""

@@ -12,10 +12,10 @@ from lexlip.errors import writing
 
 
 def check_output(path: str | Path, what: str = "") -> None:
-    """Check that a file can be written, before the work that it is for.
+    """Check that a file can be written, before the work that it is for; its folder must exist.
 
     Args:
-        path: of the file, which need not exist; its folder must.
+        path: of the file.
         what: what the error calls it, with a space at its end.
 
     Raises:
@@ -32,12 +32,7 @@ def check_output(path: str | Path, what: str = "") -> None:
 
 
 def write_output(path: str | Path, data: bytes, what: str = "") -> None:
-    """Write a file as a whole, or leave the old one.
-
-    Args:
-        path: of the file.
-        data: its bytes.
-        what: see `check_output`.
+    """Write a file as a whole, or leave the old one; see `check_output`.
 
     Raises:
         DataError: it cannot be written.

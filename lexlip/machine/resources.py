@@ -36,14 +36,10 @@ def cores() -> int:
 
 
 def check_memory(what: str, memory: int, addresses: int) -> None:
-    """Check that limits allow what something takes at least: libraries, or the system, would end it.
-
-    Args:
-        what: it is.
-        memory, addresses: MB of memory and of address space.
+    """Check that limits allow what something takes: libraries, or the system, would end it.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: they allow less than so many MB of memory, or of address space.
     """
     if address_space() < addresses * 1e6:
         raise ConfigError(

@@ -88,11 +88,8 @@ class _Tools:
         cursor: Page = "",
     ) -> Found:
         """Find photos by a sentence, by words, or both; best first, each with the words that matched."""
-        return _found(
-            self._photos.search(
-                query, add, exclude, k, **_how(after, before, folder, caption, min_score, cursor)
-            )
-        )
+        how = _how(after, before, folder, caption, min_score, cursor)
+        return _found(self._photos.search(query, add, exclude, k, **how))
 
     def similar(
         self,
@@ -117,9 +114,8 @@ class _Tools:
         """Look at a photo: a picture of it, its path, date, captions and words."""
         known, picture = self._photos.photo(id, size)
         data = base64.b64encode(picture).decode()
-        return _result(
-            text_of_photo(known), known, ImageContent(type="image", data=data, mime_type="image/jpeg")
-        )
+        image = ImageContent(type="image", data=data, mime_type="image/jpeg")
+        return _result(text_of_photo(known), known, image)
 
     def status(self) -> Facts:
         """Say what the index holds: how many photos, of which dates, in which folders."""

@@ -32,11 +32,8 @@ class PhotoTools:
     Each call is answered from the newest state of the index.
 
     Args:
-        index, model, query_encoder: see `PhotoSearch`.
+        index, options: see `PhotoSearch`, also for errors.
         folders: see `PhotoSearch.sending`.
-
-    Raises:
-        ModelError, BridgeError: see `PhotoSearch`.
     """
 
     def __init__(self, index: str | Path, folders: Sequence[str] = (), **options: Any) -> None:
@@ -114,17 +111,10 @@ class PhotoTools:
                 words, unknown = stage.terms(stage.encode(asked)), stage.unknown(asked)
             return {"query": asked.text, "words": words, "unknown": unknown}
         table = asdict(score_table(search, asked, id))
-        return {
-            "query": asked.text,
-            **{name: table[name] for name in ("id", "path", "score", "rows", "words")},
-        }
+        return {"query": asked.text, **{name: table[name] for name in table if name != "digits"}}
 
     def photo(self, id: str, size: int) -> tuple[dict[str, Any], bytes]:
-        """Return what is known about a photo, and its picture as a JPEG.
-
-        Args:
-            id: of the photo.
-            size: the longer side in pixels, at most.
+        """Return what is known about a photo, and its picture as a JPEG of `size` pixels at most.
 
         Raises:
             DataError: the index holds no such photo, or it cannot be read.

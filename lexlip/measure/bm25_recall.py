@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +20,15 @@ from lexlip.data import Skipped, Source
 from lexlip.errors import DataError
 from lexlip.indexing.bm25 import NO_CAPTION
 from lexlip.machine.resources import cores
-from lexlip.measure.evaluate import Ranking, Report, search_all
+from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import CaptionedPool, PoolVectors
-from lexlip.measure.recall import recall_at_k
+from lexlip.measure.recalls import Ranking, Report
 from lexlip.measure.short_queries import Hits, ask, queries_of, short_captions, summary
 
 
 @dataclass(frozen=True)
 class Direction:
-    """What searches what: n documents and m queries, all of them texts, with their ids.
-
-    Attributes:
-        ids, documents: of the documents.
-        query_ids, queries: of the queries.
-        relevant: for each query the ids of the documents it should find.
-    """
+    """What searches what: texts as documents and as queries, and the ids that each query should find."""
 
     ids: list[str]
     documents: list[str]
@@ -42,14 +37,8 @@ class Direction:
     relevant: list[set[str]]
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Which captions of a pool are documents of BM25; rows of `CaptionedPool.texts`, ascending.
-
-    Attributes:
-        documents: one for each photo that has a caption.
-        others: all other captions; those of photos that are queries are queries.
-    """
+class Drawn(NamedTuple):
+    """Rows of `CaptionedPool.texts`, ascending: one for each photo as its document, and all others."""
 
     documents: NDArray[np.int64]
     others: NDArray[np.int64]
@@ -69,12 +58,7 @@ def draw_documents(pool: CaptionedPool, rng: np.random.Generator) -> Drawn:
 
 
 def keep_captions(vectors: PoolVectors, rows: NDArray[np.int64]) -> PoolVectors:
-    """Return a pool with some of its captions, in both directions; its photos stay.
-
-    Args:
-        vectors: the pool.
-        rows: of the captions, ascending, such as `Drawn.others`.
-    """
+    """Return a pool with some of its captions, by rows that ascend, such as `Drawn.others`; photos stay."""
     pool = vectors.pool
     kept = replace(
         pool,
@@ -134,9 +118,8 @@ def evaluate_bm25(
     opened; those without captions are skipped.
 
     Args:
-        source: photos with captions.
+        source, progress, depth: see `evaluate`.
         seed: of the captions that are documents.
-        progress, depth: see `evaluate`.
         language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`.
         queries: the first so many photos are queries; None: all.
         short: also search with short queries, see `lexlip.measure.short_queries`.
@@ -147,33 +130,23 @@ def evaluate_bm25(
     """
     pool = CaptionedPool.of(source, queries)
     t2i, i2t = draw(pool, np.random.default_rng(seed))
-    rankings, short_queries = {}, None
-    for name, what, way in (("t2i", "text to image", t2i), ("i2t", "image to text", i2t)):
+    rankings, short_queries = [], None
+    for what, way in (("text to image", t2i), ("image to text", i2t)):
         with TemporaryDirectory(prefix="lexlip-") as folder:
-            write_bm25_index(Path(folder) / name, way.ids, way.documents, language)
-            with Bm25Searcher(Path(folder) / name, language=language) as searcher:
+            index = Path(folder) / "index"
+            write_bm25_index(index, way.ids, way.documents, language)
+            with Bm25Searcher(index, language=language) as searcher:
                 search = partial(searcher.search, threads=cores())
-                found, scores = search_all(
-                    search, way.queries, len(way.queries), depth, what if progress else None
-                )
+                found, scores = search_all(search, way.queries, depth, what if progress else None)
                 if short and way is t2i:
                     asked = ask(pool)
                     hits = [Hits(ids) for ids in search(queries_of(asked), 10)[0]]
                     captions = short_captions(way.queries, found, way.relevant)
                     short_queries = summary(asked, hits, captions)
-        rankings[name] = Ranking(way.query_ids, found, scores, way.relevant)
-    return Report(
-        images=len(t2i.ids),
-        captions=len(i2t.ids),
-        t2i=recall_at_k(rankings["t2i"].found, t2i.relevant),
-        i2t=recall_at_k(rankings["i2t"].found, i2t.relevant),
-        terms_image=None,
-        terms_text=None,
-        words_at_10=None,
-        short_queries=short_queries,
-        skipped=[Skipped(item.id, NO_CAPTION) for item in source.items if not item.captions],
-        rankings=rankings,
-    )
+        rankings.append(Ranking(way.query_ids, found, scores, way.relevant))
+    skipped = [Skipped(item.id, NO_CAPTION) for item in source.items if not item.captions]
+    counts = len(t2i.ids), len(i2t.ids)
+    return Report.of(*counts, *rankings, short_queries=short_queries, skipped=skipped)
 
 
 def _texts(pool: CaptionedPool, rows: np.ndarray) -> list[str]:

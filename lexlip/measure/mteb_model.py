@@ -27,7 +27,6 @@ from lexlip.sparse.balance import as_documents, unit_length, usual_scheme
 
 if TYPE_CHECKING:
     from mteb.abstasks.task_metadata import TaskMetadata
-    from PIL import Image
 
     from lexlip.models.contract import QueryEncoder
     from lexlip.sparse.balance import Bank
@@ -94,7 +93,7 @@ class MtebModel:
             corpus: a data set with the columns id and image, or id, text and perhaps title.
             task_metadata: says which of both they are.
             encode_kwargs: `show_progress_bar` shows one.
-            others: split, subset and processes, which make no difference.
+            others: make no difference.
 
         Raises:
             DataError: documents are a photo and a text at the same time, or neither.
@@ -120,11 +119,9 @@ class MtebModel:
 
         Args:
             queries: a data set with the columns id and image, or id and text.
-            task_metadata: says which of both they are.
             top_k: documents of each query.
-            encode_kwargs: `show_progress_bar` shows one.
             top_ranked: given by tasks of reranking, which an index is not made for.
-            others: split, subset and processes, which make no difference.
+            task_metadata, encode_kwargs, others: see `index`.
 
         Raises:
             ConfigError: `top_ranked` is given, or nothing was indexed.
@@ -139,7 +136,7 @@ class MtebModel:
         if modality == "text":
             vectors = as_queries(self.model, queries["text"], vectors)
         bar = "searching" if encode_kwargs.get("show_progress_bar") else None
-        ids, scores = search_all(self._engine.search, vectors, vectors.shape[0], top_k, bar)
+        ids, scores = search_all(self._engine.search, vectors, top_k, bar)
         found = (dict(zip(row, map(float, of), strict=True)) for row, of in zip(ids, scores, strict=True))
         return dict(zip(queries["id"], found, strict=True))
 
@@ -164,16 +161,15 @@ class MtebModel:
             inputs: batches with an entry image or text.
             task_metadata: says which of both they are, if a batch has both.
             prompt_type: document or query, where a task tells them apart.
-            others: split, subset and the like, which make no difference.
+            others: make no difference.
 
         Raises:
             DataError: a batch has neither photos nor texts, or both and the task does not say which.
         """
         rows = [self._encode_batch(batch, task_metadata, prompt_type) for batch in inputs]
         vectors = vstack(rows, format="csr")
-        dense: NDArray[np.float32] = (
-            unit_length(vectors) if self.model.metric == "cosine" else vectors
-        ).toarray()
+        vectors = unit_length(vectors) if self.model.metric == "cosine" else vectors
+        dense: NDArray[np.float32] = vectors.toarray()
         return dense
 
     def similarity(self, some: Any, others: Any) -> Any:
@@ -210,7 +206,7 @@ class MtebModel:
         self, items: Sequence[Any], modality: str, titles: Sequence[str | None] | None = None
     ) -> csr_matrix:
         if modality == "image":
-            return self.model.encode_image([_picture(item) for item in items])
+            return self.model.encode_image([item.convert("RGB") for item in items])
         titled = zip(titles or [None] * len(items), items, strict=True)
         texts = [f"{title or ''} {text}".strip() for title, text in titled]
         return self.model.encode_text(texts, self.query_encoder)
@@ -234,10 +230,6 @@ def _modality(task_metadata: TaskMetadata, prompt_type: PromptType | None) -> st
             " photo or a text: take another task"
         )
     return found[0]
-
-
-def _picture(item: Image.Image) -> Image.Image:
-    return item.convert("RGB")
 
 
 def _tensor(rows: Any) -> Any:

@@ -10,9 +10,8 @@ import numpy as np
 
 from lexlip.errors import DataError
 from lexlip.machine.progress import ProgressBar
-from lexlip.measure.evaluate import Ranking, Report
 from lexlip.measure.pool import PoolTokens
-from lexlip.measure.recall import recall_at_k
+from lexlip.measure.recalls import Ranking, Report
 from lexlip.search.fusion import Fusion, fuse
 
 if TYPE_CHECKING:
@@ -37,22 +36,10 @@ def evaluate_pairs(model: OneTransformer, tokens: PoolTokens, progress: bool = F
     texts, photos = len(pool.texts), len(pool.image_ids)
     pairs = np.stack(np.divmod(np.arange(texts * photos), photos), axis=1)
     scores = _score(model, tokens, pairs, progress).reshape(texts, photos)
-    queries = pool.image_queries
     t2i = _ranked(pool.text_ids, pool.image_ids, scores, pool.relevant_images)
-    i2t = _ranked(
-        [pool.image_ids[row] for row in queries], pool.text_ids, scores.T[queries], pool.relevant_texts
-    )
-    return Report(
-        images=photos,
-        captions=texts,
-        t2i=recall_at_k(t2i.found, t2i.relevant),
-        i2t=recall_at_k(i2t.found, i2t.relevant),
-        terms_image=None,
-        terms_text=None,
-        words_at_10=None,
-        skipped=pool.skipped,
-        rankings={"t2i": t2i, "i2t": i2t},
-    )
+    asking, scored = [pool.image_ids[row] for row in pool.image_queries], scores.T[pool.image_queries]
+    i2t = _ranked(asking, pool.text_ids, scored, pool.relevant_texts)
+    return Report.of(photos, texts, t2i, i2t, skipped=pool.skipped)
 
 
 def rerank(

@@ -30,9 +30,7 @@ class CaptionedPool:
     """n photos and T captions. Those that are queries come first; the others are only found.
 
     Attributes:
-        image_ids: n ids.
         text_ids: T ids, IMAGE#0, IMAGE#1 and so on, as in Flickr's caption files.
-        texts: the T captions.
         owners: int64 [T], the row of each caption's photo.
         text_queries: the first so many captions are queries, and so are their photos.
         skipped: photos that cannot be read, which are not in the pool, with the reason.
@@ -107,14 +105,9 @@ class CaptionedPool:
 
 @dataclass(frozen=True)
 class PoolVectors:
-    """A pool as a model's vectors.
+    """A pool as a model's vectors: images [n, V] and captions [T, V], or [n, D] and [T, D] of a dense model.
 
-    Attributes:
-        pool: the photos and captions.
-        model: what encoded them.
-        images: [n, V], or [n, D] of a dense model.
-        captions: [T, V] or [T, D].
-        query_encoder: how the captions are encoded, see `DualEncoder.encode_text`.
+    `query_encoder` says how the captions are encoded, see `DualEncoder.encode_text`.
     """
 
     pool: CaptionedPool
@@ -129,13 +122,9 @@ class PoolVectors:
         return self.images[self.pool.image_queries]
 
     def query_captions(self, most: int | None = None) -> csr_matrix:
-        """Return the captions that are queries as `lexlip search` encodes them.
-
-        Args:
-            most: words that each keeps; None keeps all.
-        """
-        rows = self.captions[: self.pool.text_queries]
-        return as_queries(self.model, self.pool.texts[: self.pool.text_queries], rows, most)
+        """Return the captions that are queries as `lexlip search` encodes them; see `as_queries`."""
+        number = self.pool.text_queries
+        return as_queries(self.model, self.pool.texts[:number], self.captions[:number], most)
 
     @property
     def other_images(self) -> csr_matrix:
@@ -160,10 +149,7 @@ def encode_pool(
     """Encode all photos and captions of a source.
 
     Args:
-        model: the encoder.
-        source: photos with captions; photos without are only found.
-        query_encoder: how captions are encoded, see `DualEncoder.encode_text`.
-        workers: threads that decode photos.
+        model, source, query_encoder, workers: see `lexlip.measure.evaluate.evaluate`.
         progress: what the progress bars say before "photos" and "captions"; None shows none.
         queries: the first so many photos, and their captions, are queries; None: all.
 
@@ -175,21 +161,19 @@ def encode_pool(
         raise ModelError(f"the {model.kind} model '{model.name}' has no words: use --query-encoder network")
     photos = PhotoVectors(model, source, workers=workers, progress=_bar(progress, "photos"))
     batches = list(photos)
-    pool = _readable(source, [id for ids, _ in batches for id in ids], photos.skipped, queries)
+    rows = _rows(source, [id for ids, _ in batches for id in ids])
+    pool = CaptionedPool.of(source, queries, rows, skipped=photos.skipped)
+    if not pool.text_queries:
+        raise no_captions(source.name, " that can be read")
     captions = encode_captions(model, pool.texts, query_encoder, progress=_bar(progress, "captions"))
     images = vstack([rows for _, rows in batches], format="csr")
     return PoolVectors(pool, model, images, captions, query_encoder)
 
 
-def _readable(
-    source: Source, ids: Sequence[str], skipped: Sequence[Skipped], queries: int | None
-) -> CaptionedPool:
-    """Return the pool of the photos that could be read."""
+def _rows(source: Source, ids: Sequence[str]) -> list[int]:
+    """Return the rows of photos in their source."""
     row_of = {item.id: row for row, item in enumerate(source.items)}
-    pool = CaptionedPool.of(source, queries, [row_of[id] for id in ids], skipped=skipped)
-    if not pool.text_queries:
-        raise no_captions(source.name, " that can be read")
-    return pool
+    return [row_of[id] for id in ids]
 
 
 def _bar(progress: str | None, what: str) -> str | None:
@@ -205,13 +189,9 @@ def typed_words(model: Encoder) -> TypedWords:
 def as_queries(
     model: Encoder, texts: Sequence[str], vectors: csr_matrix, most: int | None = None
 ) -> csr_matrix:
-    """Return the queries of encoded texts, float32 [n, V]; dense vectors stay. See `lexlip.sparse.keywords`.
+    """Return the queries of n encoded texts, float32 [n, V], see `lexlip.sparse.keywords`; dense ones stay.
 
-    Args:
-        model: what encoded them.
-        texts: n sentences.
-        vectors: of the texts, [n, V].
-        most: words that a query keeps; None keeps all.
+    A query keeps at most `most` words; None keeps all.
     """
     if model.vocabulary is None:
         return vectors
@@ -222,12 +202,7 @@ def as_queries(
 
 @dataclass(frozen=True)
 class PoolTokens:
-    """A pool as a cross-encoder takes it.
-
-    Attributes:
-        pool: the photos and captions.
-        photos: float16 [n, P, D], see `OneTransformer.embed_photos`.
-    """
+    """A pool as a cross-encoder takes it; photos are float16 [n, P, D], see `OneTransformer.embed_photos`."""
 
     pool: CaptionedPool
     photos: Tensor
@@ -244,10 +219,7 @@ def embed_pool(
     """Run the photos of a source through a cross-encoder's image encoder.
 
     Args:
-        model: the cross-encoder.
-        source: photos with captions.
-        workers: threads that decode photos.
-        progress: show a progress bar.
+        model, source, workers, progress: see `lexlip.measure.evaluate.evaluate`.
         indices: of the photos; None takes all.
         captions: the first so many captions of each photo; None takes all.
 
@@ -268,7 +240,5 @@ def embed_pool(
     ids = [id for names, _ in batches for id in names]
     if not ids:
         raise photos.none_read()
-    row_of = {item.id: row for row, item in enumerate(source.items)}
-    rows = [row_of[id] for id in ids]
-    pool = CaptionedPool.of(source, rows=rows, captions=captions, skipped=photos.skipped)
+    pool = CaptionedPool.of(source, rows=_rows(source, ids), captions=captions, skipped=photos.skipped)
     return PoolTokens(pool, torch.cat([embedded for _, embedded in batches]))

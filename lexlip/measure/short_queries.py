@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix
 
 from lexlip.errors import ModelError
 from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, typed_words
-from lexlip.measure.recall import recall_at_k
+from lexlip.measure.recalls import ShortQueries, recall_at_k
 from lexlip.models.contract import Encoder
 from lexlip.retrieval.engine import Results
 from lexlip.search.stages.honest_end import DEPTH, HEAD, HONEST_END, Calibration, end_of, signs_of
@@ -44,9 +44,6 @@ DETERMINERS = frozenset(
 
 Asked = dict[str, dict[str, set[str]]]
 """By group and query the ids of the photos that are right."""
-
-ShortQueries = dict[str, dict[str, float | None] | None]
-"""What is measured of each group; None: there are no such queries."""
 
 
 class Hits(NamedTuple):
@@ -105,8 +102,7 @@ def find(
     """Return what each query finds with a model.
 
     Args:
-        vectors: the photos.
-        queries: n texts.
+        vectors, queries: the photos, and texts.
         search: of an engine that holds the documents.
         documents: [n, V] or [n, D], in the order of the photos.
         scheme: how they are quantised.

@@ -17,7 +17,7 @@ import numpy as np
 
 from lexlip.errors import DataError, writing
 from lexlip.machine.progress import ProgressBar
-from lexlip.measure.evaluate import Ranking
+from lexlip.measure.recalls import Ranking
 
 DEPTH = 100
 """Documents of each query in a run file."""
@@ -48,9 +48,6 @@ def write_run_files(
         tag: the run's name.
         progress: show progress bars.
 
-    Returns:
-        The files.
-
     Raises:
         DataError: they cannot be written.
     """
@@ -72,19 +69,14 @@ def write_run_files(
 
 
 def run_lines(ranking: Ranking, tag: str, progress: str | None = None) -> Iterator[str]:
-    """Yield the lines of a run, best first, with scores made distinct by `falling`.
+    """Yield the lines of a run named `tag`, best first, with scores made distinct by `falling`.
 
-    Args:
-        ranking: what each query found.
-        tag: the run's name.
-        progress: what the progress bar says; None shows none.
+    The progress bar says `progress`; None shows none.
     """
     tag = trec_id(tag)
     answers = zip(ranking.queries, ranking.found, ranking.scores, strict=True)
-    hidden = progress is None
-    for query, found, scores in ProgressBar(
-        answers, progress, len(ranking.queries), unit="query", disable=hidden, delay=2, leave=False
-    ):
+    shown = {"unit": "query", "disable": progress is None, "delay": 2, "leave": False}
+    for query, found, scores in ProgressBar(answers, progress, len(ranking.queries), **shown):
         query = trec_id(query)
         for rank, (document, score) in enumerate(zip(found, falling(scores).tolist(), strict=True), 1):
             yield f"{query} Q0 {trec_id(document)} {rank} {score:.9g} {tag}\n"

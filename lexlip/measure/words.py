@@ -66,12 +66,7 @@ class WordsScale:
 
 
 def words_scale(vocabulary: Vocabulary, captions_of: Sequence[Sequence[Collection[int]]]) -> WordsScale:
-    """Return what words@10 can be compared with.
-
-    Args:
-        vocabulary: the V words.
-        captions_of: for each image, for each of its captions, the columns of the words in it.
-    """
+    """Return what words@10 can be compared with, given each image's captions as columns of their words."""
     counted = {
         column
         for column, word in enumerate(vocabulary.words)
@@ -104,12 +99,9 @@ def photo_words(
     The first are the likeliest if the model knows how likely people are to say a word, else the heaviest.
 
     Args:
-        model: the encoder.
-        source: the photos.
+        model, source, workers, progress: see `lexlip.measure.evaluate.evaluate`.
         number: of words of a photo.
         indices: of the photos in the source.
-        workers: threads that decode photos.
-        progress: show a progress bar.
 
     Returns:
         The photos that could be read; the others with the reason.

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from anserini_bridge.storage import atomic_write
 from lexlip.machine.resources import peak_memory_mb
-from lexlip.measure.evaluate import Report
+from lexlip.measure.recalls import Report
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run

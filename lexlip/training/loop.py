@@ -16,9 +16,10 @@ from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine.device import pick_precision
 from lexlip.machine.resources import keep_freed_memory
-from lexlip.measure.evaluate import Report, evaluate
+from lexlip.measure.evaluate import evaluate
 from lexlip.measure.pairs import evaluate_pairs
 from lexlip.measure.pool import embed_pool
+from lexlip.measure.recalls import Report
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.one_transformer import OneTransformer

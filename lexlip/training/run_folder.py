@@ -16,7 +16,7 @@ from anserini_bridge.storage import atomic_write
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
 from lexlip.errors import ConfigError, DataError, writing
-from lexlip.measure.evaluate import Report
+from lexlip.measure.recalls import Report
 
 
 def begin_run(config: Config, resume: bool, first: bool) -> Path:

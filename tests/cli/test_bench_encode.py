@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_index import error
+from tests.cli.conftest import error
 
 Run = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lexlip.bench.response import STAGES
-from tests.cli.test_index import error
+from tests.cli.conftest import error
 
 Run = Callable[..., Any]
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.cli.test_index import error
+from tests.cli.conftest import error
 from tests.search.indexes import Indexed
 from tests.server.conftest import library  # noqa: F401
 from tests.server.serving import serving

@@ -1,36 +1,31 @@
-import json
 import re
-import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 
 from lexlip.cli.demo import PHOTOS, QUERIES
+from tests.cli.conftest import Run, search
 
-Run = Callable[..., Any]
 
+def test_the_photos_that_ship_and_then_ones_own(lexlip: Run, cache_home: Path, photos: Path) -> None:
+    index = cache_home / "lexlip" / "demo"
 
-def test_the_photos_that_ship(lexlip: Run, cache_home: Path) -> None:
+    def found(query: str) -> set[str]:
+        return {hit["id"] for hit in search(lexlip, query, "--index", index, "-k", 20)["hits"]}
+
     shown = lexlip("demo").stdout
     names = sorted(path.name for path in PHOTOS.glob("*.jpg"))
     assert f"\n{len(names)} photos, " in shown
-    command = shown.rpartition("in the browser: ")[2]
-    index = shlex.split(command)[-1]
-    assert index == str(cache_home / "lexlip" / "demo")
-    assert command == f"lexlip serve --index {index}\n"
-    hits = json.loads(lexlip("search", "a red bike", "--index", index, "-k", "20", "--json").stdout)["hits"]
-    assert {hit["id"] for hit in hits} <= set(names)
+    assert shown.endswith(f"\nTo search in the browser: lexlip serve --index {index}\n")
+    assert found("a red bike") <= set(names)
 
-
-def test_a_folder_of_ones_own(lexlip: Run, photos: Path) -> None:
     photos.rename("my photos")
-    shown = lexlip("demo", "my photos", "--index", "new").stdout
-    assert "$ lexlip index 'my photos' --topk 32 --index new\n6 photos, " in shown
+    shown = lexlip("demo", "my photos").stdout
+    assert f"$ lexlip index 'my photos' --topk 32 --index {index}\n6 photos, " in shown
     for query in QUERIES:
-        assert f"$ lexlip search '{query}' --index new -k 3\nquery words: " in shown
-    assert shown.endswith("\nTo search in the browser: lexlip serve --index new\n")
+        assert f"$ lexlip search '{query}' --index {index} -k 3\nquery words: " in shown
+    assert [path.name for path in index.parent.iterdir()] == ["demo"]
+    assert found("dogs") <= {f"{number}.jpg" for number in range(6)}
 
 
 def test_a_folder_that_is_not_there(lexlip: Run, cache_home: Path) -> None:
@@ -38,15 +33,6 @@ def test_a_folder_that_is_not_there(lexlip: Run, cache_home: Path) -> None:
         assert lexlip("demo", "nothing", *more, code=2).stderr == "Error: nothing does not exist\n"
     assert not Path("new").exists()
     assert not (cache_home / "lexlip" / "demo").exists()
-
-
-def test_a_demo_replaces_the_one_before(lexlip: Run, photos: Path, cache_home: Path) -> None:
-    lexlip("demo")
-    assert "\n6 photos, " in lexlip("demo", "photos").stdout
-    assert [path.name for path in (cache_home / "lexlip").iterdir()] == ["demo"]
-    index = cache_home / "lexlip" / "demo"
-    hits = json.loads(lexlip("search", "dogs", "--index", index, "--json").stdout)["hits"]
-    assert {hit["id"] for hit in hits} <= {f"{number}.jpg" for number in range(6)}
 
 
 def test_each_photo_is_listed_with_its_licence() -> None:

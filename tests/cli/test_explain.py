@@ -12,10 +12,9 @@ from lexlip.data import open_source
 from lexlip.explain.word_places import places
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, as_json, error
 from tests.tiny import CAPTIONS, tiny_dense
 
-Run = Callable[..., Any]
 SENTENCE = "two dogs play with a white cat on the boat near the beach"
 
 
@@ -26,13 +25,6 @@ def explain(lexlip: Run, *arguments: object) -> dict[str, Any]:
     return answer
 
 
-@pytest.fixture
-def indexed(lexlip: Run, photos: Path) -> Run:
-    """The command line, where .lexlip has the six photos."""
-    lexlip("index", "photos")
-    return lexlip
-
-
 # ---- a picture ----
 
 
@@ -41,7 +33,7 @@ def test_a_picture_s_words_and_where_they_are(lexlip: Run, photos: Path, model_f
     assert list(answer) == [
         *("picture", "model", "words", "held", "captions", "caption_words", "places", "files"),
     ]
-    photo = json.loads(lexlip("words", "photos", "--json", "--topk", 5).stdout)["photos"][1]
+    photo = as_json(lexlip, "words", "photos", "--topk", 5)["photos"][1]
     assert answer["words"] == pytest.approx(photo["words"], abs=1e-6)
     said = {word for caption in CAPTIONS[:2] for word in caption.split()}
     assert set(answer["held"]) == said & set(answer["words"])
@@ -87,7 +79,7 @@ def test_files(lexlip: Run, photos: Path) -> None:
     assert Path("c.png").read_bytes() == before
 
 
-def test_the_index_names_the_model(indexed: Run, photos: Path) -> None:
+def test_the_index_names_the_model(indexed: Run) -> None:
     by_index = explain(indexed, "photos/1.jpg", "--index", ".lexlip")
     assert by_index == explain(indexed, "photos/1.jpg")
     sentence = explain(indexed, "a dog", "--index", ".lexlip")
@@ -128,8 +120,8 @@ def test_a_sentence_needs_no_torch(lexlip: Run, run_python: Callable[..., Any], 
 # ---- a hit ----
 
 
-def test_a_hit_s_score_is_that_of_the_search(indexed: Run, photos: Path) -> None:
-    hit = json.loads(indexed("search", SENTENCE, "--json").stdout)["hits"][0]
+def test_a_hit_s_score_is_that_of_the_search(indexed: Run) -> None:
+    hit = as_json(indexed, "search", SENTENCE)["hits"][0]
     answer = explain(indexed, SENTENCE, "--hit", hit["id"])
     assert list(answer) == ["query", "id", "path", "score", "rows", "words", "digits", "files"]
     assert (answer["id"], answer["path"], answer["score"]) == (hit["id"], hit["path"], hit["score"])
@@ -139,8 +131,8 @@ def test_a_hit_s_score_is_that_of_the_search(indexed: Run, photos: Path) -> None
     assert len(few["rows"]) <= 2
 
 
-def test_a_hit_as_text_adds_up(indexed: Run, photos: Path) -> None:
-    hit = json.loads(indexed("search", SENTENCE, "--json").stdout)["hits"][0]
+def test_a_hit_as_text_adds_up(indexed: Run) -> None:
+    hit = as_json(indexed, "search", SENTENCE)["hits"][0]
     lines = indexed("explain", SENTENCE, "--hit", hit["id"]).stdout.splitlines()
     assert (lines[0], lines[1]) == (hit["path"], "")
     assert lines[2].split() == ["word", "query", "photo", "product"]
@@ -154,20 +146,21 @@ def test_a_hit_as_text_adds_up(indexed: Run, photos: Path) -> None:
     assert f"{float(score):.3f}" == f"{hit['score']:.3f}"
 
 
-def test_a_hit_s_files(indexed: Run, photos: Path) -> None:
-    answer = explain(indexed, SENTENCE, "--hit", "2.jpg", "--cloud", "c.svg", "--heat", "h.png", "--topk", 2)
+def test_a_hit_s_files(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos")
+    answer = explain(lexlip, SENTENCE, "--hit", "2.jpg", "--cloud", "c.svg", "--heat", "h.png", "--topk", 2)
     assert answer["files"] == ["c.svg", "h.png"]
     assert list(answer["places"]["words"]) == [row["word"] for row in answer["rows"][:2]]
-    chosen = explain(indexed, SENTENCE, "--hit", "2.jpg", "--heat", "h.png", "--word", "sea")
+    chosen = explain(lexlip, SENTENCE, "--hit", "2.jpg", "--heat", "h.png", "--word", "sea")
     assert list(chosen["places"]["words"]) == ["sea"]
     (photos / "2.jpg").unlink()
-    assert explain(indexed, SENTENCE, "--hit", "2.jpg", "--cloud", "c.svg")["files"] == ["c.svg"]
-    gone = error(indexed("explain", SENTENCE, "--hit", "2.jpg", "--heat", "h.png", code=2))
+    assert explain(lexlip, SENTENCE, "--hit", "2.jpg", "--cloud", "c.svg")["files"] == ["c.svg"]
+    gone = error(lexlip("explain", SENTENCE, "--hit", "2.jpg", "--heat", "h.png", code=2))
     assert gone == f"cannot read the picture {photos / '2.jpg'}: No such file or directory"
 
 
-def test_a_picture_as_the_query_of_a_hit(indexed: Run, photos: Path) -> None:
-    found = json.loads(indexed("search", "--image", "photos/3.jpg", "--json").stdout)["hits"][0]
+def test_a_picture_as_the_query_of_a_hit(indexed: Run) -> None:
+    found = as_json(indexed, "search", "--image", "photos/3.jpg")["hits"][0]
     answer = explain(indexed, "photos/3.jpg", "--hit", found["id"])
     assert answer["score"] == found["score"]
 
@@ -193,7 +186,7 @@ def test_a_picture_as_the_query_of_a_hit(indexed: Run, photos: Path) -> None:
         (["photos/1.jpg", "--index", "vectors"], "there are no words to explain in vectors"),
     ],
 )
-def test_errors(indexed: Run, photos: Path, tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_errors(indexed: Run, tmp_path: Path, arguments: list[str], says: str) -> None:
     Path("empty.jpg").touch()
     if "bm25" in arguments:
         indexed("index", "photos", "--model", "bm25", "--index", "bm25")
@@ -201,3 +194,27 @@ def test_errors(indexed: Run, photos: Path, tmp_path: Path, arguments: list[str]
         tiny_dense().save(tmp_path / "dense")
         indexed("index", "photos", "--model", "dense", "--index", "vectors")
     assert says in error(indexed("explain", *arguments, code=2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["photos/1.jpg", "--query-encoder", "words"], "--query-encoder is for sentences"),
+        (["photos/1.jpg", "--query-topk", "3"], "--query-topk is for --hit"),
+        (["a dog", "--heat", "h"], "--heat is for a picture or --hit"),
+        (["a dog", "--word", "dog"], "--word is for a picture or --hit"),
+        (["a dog", "--device", "cpu"], "--device is for a picture or --hit"),
+        (["a dog", "--caption", "a cat"], "--caption is for a picture without --hit"),
+        (["photos/1.jpg", "--hit", "1.jpg", "--caption", "a"], "--caption is for a picture without --hit"),
+        (["a dog", "--hit", "1.jpg", "--word", "dog"], "--word is for --heat"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    lexlip: Run, photos: Path, arguments: list[str], says: str
+) -> None:
+    assert error(lexlip("explain", *arguments, code=2)) == f"{says}: leave it out"
+
+
+@pytest.mark.parametrize("nothing", ["", " \n"])
+def test_an_empty_sentence(lexlip: Run, nothing: str) -> None:
+    assert "the sentence is empty" in lexlip("explain", nothing, code=2).stderr

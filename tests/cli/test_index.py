@@ -1,35 +1,13 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from anserini_bridge import ImpactSearcher, read_metadata
+from tests.cli.conftest import ELSEWHERE, Run, as_json, error, search
 from tests.conftest import write_photos
-
-Run = Callable[..., Any]
-ELSEWHERE = "; to make it elsewhere, give --index ELSEWHERE"
-
-
-def error(result: Any) -> str:
-    """The one sentence that a failed command prints."""
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: ")
-    return str(line.removeprefix("Error: "))
-
-
-def test_index_says_what_it_wrote(lexlip: Run, photos: Path) -> None:
-    result = lexlip("index", "photos")
-    written = read_metadata(".lexlip")
-    assert written.documents == 6
-    assert result.stdout.startswith(f"6 photos, {written.postings} postings, ")
-    assert " kB in .lexlip, " in result.stdout
-    assert result.stdout.endswith("photos/s)\n")
-    assert result.stderr == ""
 
 
 def test_without_a_source_it_is_the_current_folder(
@@ -41,31 +19,25 @@ def test_without_a_source_it_is_the_current_folder(
     assert again.startswith("0 added, 0 changed, 0 deleted, 6 unchanged, ")  # the index is no photo
 
 
-def test_json(lexlip: Run, photos: Path) -> None:
+def test_what_is_said_and_written(lexlip: Run, photos: Path) -> None:
+    result = lexlip("index", "photos")
+    written = read_metadata(".lexlip")
+    assert written.documents == 6
+    assert result.stdout.startswith(f"6 photos, {written.postings} postings, ")
+    assert " kB in .lexlip, " in result.stdout
+    assert result.stdout.endswith("photos/s)\n")
+    assert result.stderr == ""
     (photos / "bad.jpg").write_text("no photo")
-    result = lexlip("index", "photos", "--json", "--index", "there")
-    done = json.loads(result.stdout)
+    done = as_json(lexlip, "index", "photos", "--index", "there")
     assert list(done) == [
-        "index",
-        "photos",
-        "postings",
-        "megabytes",
-        "seconds",
-        "skipped",
-        "resumed",
-        "unlisted",
-        "captions_left_out",
-        "files",
-        "unsealed",
-        "missed",
+        *("index", "photos", "postings", "megabytes", "seconds", "skipped", "resumed", "unlisted"),
+        *("captions_left_out", "files", "unsealed", "missed"),
     ]
     assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]
     assert (done["index"], done["photos"]) == ("there", 6)
-    assert done["postings"] == read_metadata("there").postings
-    assert done["megabytes"] == pytest.approx(
-        sum(file.stat().st_size for file in Path("there").rglob("*") if file.is_file()) / 1e6
-    )
-    assert result.stderr == ""
+    assert done["postings"] == read_metadata("there").postings == written.postings
+    size = sum(file.stat().st_size for file in Path("there").rglob("*") if file.is_file())
+    assert done["megabytes"] == pytest.approx(size / 1e6)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -78,8 +50,8 @@ def test_topk_is_the_number_of_words_a_photo_keeps(lexlip: Run, photos: Path, k:
 
 
 def test_a_photo_keeps_all_words(lexlip: Run, photos: Path) -> None:
-    most = json.loads(lexlip("index", "photos", "--topk", 1000, "--json").stdout)
-    all_words = json.loads(lexlip("index", "photos", "--topk", "all", "--json").stdout)
+    most = as_json(lexlip, "index", "photos", "--topk", 1000)
+    all_words = as_json(lexlip, "index", "photos", "--topk", "all")
     assert all_words["postings"] == most["postings"]
     assert read_metadata(".lexlip").topk is None
     assert lexlip("index", "--update", "--topk", "all").stdout.startswith("0 added")
@@ -118,7 +90,7 @@ def test_the_papers_quantization(lexlip: Run, photos: Path) -> None:
     lexlip("index", "photos", "--quantization", "paper")
     found = read_metadata(".lexlip")
     assert (found.quantization, found.normalize) == ({"scheme": "paper", "scale": 100}, False)
-    assert json.loads(lexlip("search", "dog", "--json").stdout)["hits"]
+    assert search(lexlip, "dog")["hits"]
 
 
 def test_photos_that_cannot_be_read_are_skipped_and_listed(lexlip: Run, photos: Path) -> None:
@@ -150,33 +122,25 @@ def test_of_many_skipped_photos_ten_are_named(lexlip: Run, photos: Path) -> None
     assert lines[-1] == "  … and 3 more (--json lists all)"
 
 
-@pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        ("nothing", "nothing does not exist"),
-        ("empty", "no photos below empty: looked for JPEG, "),
-        ("bad", "no photo in bad can be read (2 tried; 1.jpg: empty file)"),
-        (
-            "notes.md",
-            "notes.md is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)",
-        ),
-        ("*.tar", "no tar matches *.tar"),
-    ],
-)
-def test_a_source_without_photos_leaves_the_old_index(
-    lexlip: Run, photos: Path, source: str, says: str
-) -> None:
+def test_a_source_without_photos_leaves_the_old_index(indexed: Run) -> None:
     Path("empty").mkdir()
     Path("notes.md").touch()
     Path("bad").mkdir()
     for name in ("1.jpg", "2.jpg"):
         (Path("bad") / name).touch()
-    lexlip("index", "photos")
     before = sorted(Path(".lexlip").rglob("*")), Path(".lexlip/index.json").read_bytes()
-    assert error(lexlip("index", source, code=2)).startswith(says)
+    kinds = "is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)"
+    for source, says in {
+        "nothing": "nothing does not exist",
+        "empty": "no photos below empty: looked for JPEG, ",
+        "bad": "no photo in bad can be read (2 tried; 1.jpg: empty file)",
+        "notes.md": f"notes.md {kinds}",
+        "*.tar": "no tar matches *.tar",
+    }.items():
+        for index in (".lexlip", "new"):
+            assert error(indexed("index", source, "--index", index, code=2)).startswith(says)
+        assert not Path("new").exists()
     assert (sorted(Path(".lexlip").rglob("*")), Path(".lexlip/index.json").read_bytes()) == before
-    assert error(lexlip("index", source, "--index", "new", code=2)).startswith(says)
-    assert not Path("new").exists()
 
 
 def test_a_model_that_is_not_there(lexlip: Run, photos: Path) -> None:
@@ -264,9 +228,9 @@ def test_names_of_all_kinds(lexlip: Run, tmp_path: Path, name: str) -> None:
     write_photos(tmp_path / name / name, 2)
     (tmp_path / name / name / "0.jpg").rename(tmp_path / name / name / f"{name}.jpg")
     lexlip("index", "--index", f"ix {name}/", "--", name)
-    answer = json.loads(lexlip("search", "--json", "--index", f"ix {name}", "dog cat boat").stdout)
+    found = search(lexlip, "--index", f"ix {name}", "dog cat boat")
     paths = {tmp_path / name / name / "1.jpg", tmp_path / name / name / f"{name}.jpg"}
-    assert {Path(hit["path"]) for hit in answer["hits"]} == paths
+    assert {Path(hit["path"]) for hit in found["hits"]} == paths
 
 
 def test_a_folder_whose_name_is_not_utf8(
@@ -289,14 +253,14 @@ def test_an_index_can_be_replaced_by_one_of_another_model(
     assert (
         read_metadata(".lexlip").encoder == json.loads((other_model / "config.json").read_text())["identity"]
     )
-    assert json.loads(lexlip("search", "dog cat boat", "--json").stdout)["hits"]
+    assert search(lexlip, "dog cat boat")["hits"]
 
 
 def test_a_damaged_index_can_be_built_again(lexlip: Run, photos: Path) -> None:
     lexlip("index", "photos")
     Path(".lexlip/index.json").write_text("{")
     lexlip("index", "photos")
-    assert json.loads(lexlip("search", "dog cat boat", "--json").stdout)["hits"]
+    assert search(lexlip, "dog cat boat")["hits"]
 
 
 @pytest.mark.parametrize("source", ["{0..99999999999}.tar", "scenes:9999999999:0", "/dev/zero", "~nobody9/x"])
@@ -318,7 +282,7 @@ def test_what_could_not_be_listed_is_named(lexlip: Run, photos: Path) -> None:
     result = lexlip("index", "--update")
     assert result.stdout.startswith("0 added, 0 changed, 0 deleted, 5 unchanged, 1 kept out of reach, ")
     assert result.stderr == f"{says}: 1 photo of the index stays as it was; --prune deletes it\n"
-    done = json.loads(lexlip("index", "photos", "--json", "--index", "other").stdout)
+    done = as_json(lexlip, "index", "photos", "--index", "other")
     assert done["unlisted"] == [{"id": "0.jpg", "reason": "Too many levels of symbolic links", "photos": 1}]
     assert done["missed"] == 1
     assert lexlip("index", "photos", "--anew").stderr == f"{says}: the index may lack 1 photo of it\n"

@@ -1,21 +1,20 @@
 """`--device` of the commands that encode."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Run, error
 from tests.tiny import tiny_stage
 
-Run = Callable[..., Any]
 
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["index", "photos"],
+def test_a_device_that_is_not_there(indexed: Run, tmp_path: Path) -> None:
+    tiny_stage("ce").save(tmp_path / "ce")
+    tiny_stage("dense").save(tmp_path / "of-dense")
+    indexed("index", "photos", "--model", "of-dense", "--index", "dense", "--device", "cpu")
+    for command in (
+        ["index", "photos", "--index", "new"],
         ["evaluate", "photos"],
         ["words", "photos"],
         ["search", "--image", "photos/0.jpg"],
@@ -23,17 +22,9 @@ Run = Callable[..., Any]
         ["search", "a dog", "--index", "dense"],
         ["evaluate", "photos", "--rerank", "ce"],
         ["evaluate", "photos", "--model", "ce"],
-    ],
-    ids=" ".join,
-)
-def test_a_device_that_is_not_there(lexlip: Run, photos: Path, tmp_path: Path, command: list[str]) -> None:
-    lexlip("index", "photos")
-    tiny_stage("ce").save(tmp_path / "ce")
-    tiny_stage("dense").save(tmp_path / "of-dense")
-    lexlip("index", "photos", "--model", "of-dense", "--index", "dense", "--device", "cpu")
-    result = lexlip(*command, "--device", "warp", code=2)
-    says = "Error: device 'warp' cannot be used here: there is no such device; take cpu, cuda or cuda:1"
-    assert result.stderr.strip() == says
+    ):
+        says = "device 'warp' cannot be used here: there is no such device; take cpu, cuda or cuda:1"
+        assert error(indexed(*command, "--device", "warp", code=2)) == says, command
 
 
 def test_the_cpu_is_where_models_compute_without_a_gpu(lexlip: Run, photos: Path) -> None:
@@ -57,9 +48,8 @@ def test_the_cpu_is_where_models_compute_without_a_gpu(lexlip: Run, photos: Path
     ],
     ids=["a sentence", "index bm25", "evaluate bm25"],
 )
-def test_where_nothing_is_encoded_by_torch(lexlip: Run, photos: Path, command: list[str], why: str) -> None:
-    lexlip("index", "photos")
-    assert f"--device {why}" in lexlip(*command, "--device", "cpu", code=2).stderr
+def test_where_nothing_is_encoded_by_torch(indexed: Run, command: list[str], why: str) -> None:
+    assert f"--device {why}" in indexed(*command, "--device", "cpu", code=2).stderr
 
 
 @pytest.mark.gpu

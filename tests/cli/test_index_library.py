@@ -1,20 +1,15 @@
 """lexlip index of a library as people have it: several folders, exclusions, an index that moves."""
 
-import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lexlip import PhotoSearch
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
 from tests.tiny import CAPTIONS
-
-Run = Callable[..., Any]
 
 
 def paths(index: Path | str = ".lexlip") -> dict[str, str]:
@@ -24,7 +19,7 @@ def paths(index: Path | str = ".lexlip") -> dict[str, str]:
 
 
 def updated(lexlip: Run, *arguments: object) -> list[int]:
-    done = json.loads(lexlip("index", "--update", "--json", *arguments).stdout)
+    done = as_json(lexlip, "index", "--update", *arguments)
     return [done[name] for name in ("added", "changed", "deleted", "unchanged", "moved")]
 
 
@@ -116,14 +111,14 @@ def test_all_files_of_a_folder_are_counted(lexlip: Run, photos: Path) -> None:
         (photos / name).parent.mkdir(exist_ok=True)
         (photos / name).write_bytes(data)
     expected = {"photos": 7, "beside": 6, "other": 2, "named": 0, "hidden": 1, "system": 1, "index": 0}
-    new = json.loads(lexlip("index", "photos", "--json").stdout)
+    new = as_json(lexlip, "index", "photos")
     assert new["files"] == {**expected, "excluded": 0}
     assert new["files"]["photos"] == new["photos"] + sum(skip["id"] == "bad.jpg" for skip in new["skipped"])
     for _ in range(2):
-        done = json.loads(lexlip("index", "--update", "--exclude", "0.*", "--json").stdout)
+        done = as_json(lexlip, "index", "--update", "--exclude", "0.*")
         assert done["files"] == {**expected, "photos": 6, "beside": 5, "excluded": 2}
         assert done["files"]["photos"] == done["unchanged"] + 1
-    taken = json.loads(lexlip("index", "--update", "--include", ".hidden.jpg", "--json").stdout)
+    taken = as_json(lexlip, "index", "--update", "--include", ".hidden.jpg")
     assert (taken["files"]["photos"], taken["files"]["hidden"]) == (7, 0)
-    again = json.loads(lexlip("index", "--update", "--json").stdout)
+    again = as_json(lexlip, "index", "--update")
     assert again["files"] == taken["files"]  # what was included stays so

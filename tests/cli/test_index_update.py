@@ -15,13 +15,11 @@ from anserini_bridge import ImpactSearcher, read_header, read_metadata
 from anserini_bridge.storage import checksum
 from lexlip.data import Scenes
 from lexlip.retrieval.seal import sealed_tables
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
 from tests.search.indexes import change_header
 from tests.tiny import CAPTIONS
-
-Run = Callable[..., Any]
 
 
 def draw(path: Path, seed: int) -> None:
@@ -35,7 +33,7 @@ def state(index: str = ".lexlip") -> dict[Path, tuple[int, bytes]]:
 
 
 def counts(lexlip: Run, *arguments: object) -> tuple[int, int, int, int]:
-    done = json.loads(lexlip("index", "--update", "--json", *arguments).stdout)
+    done = as_json(lexlip, "index", "--update", *arguments)
     return done["added"], done["changed"], done["deleted"], done["unchanged"]
 
 
@@ -104,7 +102,7 @@ def test_an_open_search_sees_one_new_state(indexed: Run, photos: Path) -> None:
 
 def test_json(indexed: Run, photos: Path) -> None:
     (photos / "1.jpg").unlink()
-    done = json.loads(indexed("index", "photos", "--update", "--json").stdout)
+    done = as_json(indexed, "index", "photos", "--update")
     names = ["index", "photos", "postings", "megabytes", "seconds", "skipped", "resumed", "unlisted"]
     numbers = ["added", "changed", "deleted", "unchanged"]
     more = ["moved", "described", "repaired", "damaged_files", "kept"]
@@ -337,7 +335,7 @@ def test_a_model_that_was_moved_is_found_there_from_now_on(
     Path("mine").rename("moved")
     assert "which cannot be loaded" in error(lexlip("search", "dog", code=2))
     assert counts(lexlip, "photos", "--model", "moved") == (0, 0, 0, 6)
-    assert json.loads(lexlip("search", "dog cat boat", "--json").stdout)["hits"]
+    assert as_json(lexlip, "search", "dog cat boat")["hits"]
     assert read_metadata(".lexlip").extra["model"] == str(Path("moved").resolve())
 
 

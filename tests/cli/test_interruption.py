@@ -6,16 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Run, as_json
 from tests.cli.interrupted import encoding
 from tests.conftest import ROOT, write_photos
-
-Run = Callable[..., Any]
 
 
 def names(folder: str | Path) -> list[str]:
@@ -39,7 +36,7 @@ def test_an_update_that_is_interrupted_changes_nothing(
             assert code == 130
             assert stderr == "Error: interrupted: nothing was changed; run the same command again to go on\n"
         assert Path(".lexlip/index.json").read_bytes() == before
-        hits = json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]
+        hits = as_json(lexlip, "search", "a dog on the beach")["hits"]
         assert {hit["id"] for hit in hits} <= {"0.jpg", "1.jpg", "2.jpg"}
 
     done = lexlip("index", "photos", "--update").stdout
@@ -68,13 +65,13 @@ def test_the_old_index_answers_and_the_next_run_completes(
         assert code == -signal.SIGKILL
 
     assert Path(".lexlip/index.json").read_bytes() == before
-    assert len(json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]) <= 3
+    assert len(as_json(lexlip, "search", "a dog on the beach")["hits"]) <= 3
     done = lexlip("index", "photos", "--workers", "0", "--anew").stdout
     assert re.match(r"70 photos, \d+ postings(, 32 encoded before)?, ", done)
     assert "encoded before" in done or end == signal.SIGKILL  # which loses the last two seconds
     folder = json.loads(Path(".lexlip/index.json").read_text())["directory"]
     assert names(".lexlip") == [folder, "index.json", "writer.lock"]
-    assert len(json.loads(lexlip("search", "a dog on the beach", "--json").stdout)["hits"]) == 10
+    assert len(as_json(lexlip, "search", "a dog on the beach")["hits"]) == 10
 
 
 SLOW = """

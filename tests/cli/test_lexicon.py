@@ -1,18 +1,14 @@
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lexlip.models.lexlip import LexLIP
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, as_json, error
 from tests.tiny import tiny_dense
 from tests.tiny_clip import write_clip
 from tests.training.test_lexicon_fit import MANY
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture
@@ -37,10 +33,8 @@ def test_a_clip_gets_words_that_are_indexed_and_searched(lexlip: Run, captions: 
     assert model.name == "words"
     lexlip("index", "photos", "--model", "words", "--index", "found")
     for encoder in ("network", "words"):
-        hits = json.loads(
-            lexlip(
-                "search", "two dogs in the snow", "--index", "found", "--json", "--query-encoder", encoder
-            ).stdout
+        hits = as_json(
+            lexlip, "search", "two dogs in the snow", "--index", "found", "--query-encoder", encoder
         )["hits"]
         assert hits
         assert set(hits[0]["words"]) <= set(model.vocabulary.words)
@@ -66,7 +60,7 @@ def test_without_photos_it_says_what_that_means(lexlip: Run, captions: Path) -> 
 def test_a_picture_is_explained_without_places(lexlip: Run, captions: Path) -> None:
     lexlip("lexicon", "clip", "--captions", captions, "--output", "words", "--json")
     picture = ["explain", "photos/0.jpg", "--model", "words"]
-    answer = json.loads(lexlip(*picture, "--topk", 5, "--json").stdout)
+    answer = as_json(lexlip, *picture, "--topk", 5)
     assert answer["places"] is None
     assert len(answer["words"]) == 5
     lines = lexlip(*picture, "--topk", 5).stdout.splitlines()

@@ -5,34 +5,86 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from anserini_bridge import find_java, lucene_version, runtime
+from anserini_bridge.errors import NoJar, NoJava
+from lexlip import cli
+from lexlip.cli import main
+from tests.cli.conftest import Run
 from tests.conftest import ROOT
 
 COMMANDS = ["index", "search", "evaluate", "table", "pretrain", "bench", "doctor"]
 
-Run = Callable[..., Any]
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_help_imports_nothing_heavy(run_python: RunPython) -> None:
+def test_help_and_versions_import_nothing_heavy(run_python: RunPython) -> None:
     code = f"""
 import json, sys
 from click.testing import CliRunner
 from lexlip.cli import main
-pages = [CliRunner().invoke(main, [*command, "--help"]) for command in [[], *[[c] for c in {COMMANDS}]]]
+commands = [["--version"], ["--help"], *[[command, "--help"] for command in {COMMANDS}]]
+pages = [CliRunner().invoke(main, command) for command in commands]
 heavy = {{name.split(".")[0] for name in sys.modules}} & set(
-    "torch numpy scipy transformers timm torchvision PIL tqdm yaml jnius".split())
+    "torch numpy scipy transformers timm torchvision huggingface_hub pyserini PIL tqdm yaml jnius".split())
 print(json.dumps([sorted(heavy), [page.exit_code for page in pages], [page.output for page in pages]]))
 """
     heavy, codes, pages = json.loads(run_python("-c", code).stdout)
     assert heavy == []
-    assert codes == [0] * 8
-    assert all(command in pages[0] for command in COMMANDS)
-    assert all(f"Usage: main {command}" in page for command, page in zip(COMMANDS, pages[1:], strict=True))
+    assert codes == [0] * 9
+    assert all(command in pages[1] for command in COMMANDS)
+    assert all(f"Usage: main {command}" in page for command, page in zip(COMMANDS, pages[2:], strict=True))
+
+
+def test_versions_of_what_is_installed(lexlip: Run) -> None:
+    java = find_java()
+    assert lexlip("--version").stdout.splitlines() == [
+        f"lexlip, version {version('lexlip')}",
+        f"Lucene {lucene_version()}",
+        f"Java {java.version}, from {java.origin}",
+        f"torch {version('torch')}",
+    ]
+
+
+def test_what_is_missing_is_said(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(error: Exception) -> Any:
+        raise error
+
+    monkeypatch.setattr(runtime, "lucene_version", lambda: fail(NoJar("no jar here")))
+    monkeypatch.setattr(runtime, "find_java", lambda: fail(NoJava("none found")))
+    monkeypatch.setattr(
+        cli, "version", lambda name: "1" if name == "lexlip" else fail(PackageNotFoundError())
+    )
+    assert lexlip("--version").stdout.splitlines() == [
+        "lexlip, version 1",
+        "Lucene is missing: no jar here",
+        "Java is missing: none found",
+        "torch is not installed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [(["ind"], ["index"]), (["search", "--query-e"], ["--query-encoder"]), (["pre"], ["pretrain"])],
+)
+def test_the_shell_completes(typed: list[str], found: list[str]) -> None:
+    words = {"COMP_WORDS": " ".join(["lexlip", *typed]), "COMP_CWORD": str(len(typed))}
+    environment = {"_LEXLIP_COMPLETE": "bash_complete", **words}
+    done = CliRunner().invoke(main, [], prog_name="lexlip", env=environment)
+    assert done.stdout.splitlines() == [f"plain,{name}" for name in found]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script(shell: str) -> None:
+    done = CliRunner().invoke(main, [], prog_name="lexlip", env={"_LEXLIP_COMPLETE": f"{shell}_source"})
+    assert done.exit_code == 0
+    assert f"_LEXLIP_COMPLETE={shell}_complete" in done.stdout
 
 
 def test_python_m_lexlip(run_python: RunPython) -> None:
@@ -44,10 +96,6 @@ def test_python_m_lexlip(run_python: RunPython) -> None:
 
 def test_letters_that_the_output_cannot_show_are_replaced(lexlip: Run, photos: Path) -> None:
     """As in a Windows terminal, or with PYTHONIOENCODING=cp1252."""
-    from click.testing import CliRunner
-
-    from lexlip.cli import main
-
     (photos / "0.jpg").rename(photos / "雪é.jpg")
     (photos / "雪.jpg").write_text("no photo")
     for arguments, shown in (

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import signal
@@ -5,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.cli.conftest import Run, error
 from tests.conftest import ROOT
 from tests.mcp.conftest import HOSTILE, hostile
 
@@ -84,10 +87,11 @@ def test_an_agent(hostile: Path) -> None:
 
 
 def test_stdout_holds_the_protocol_alone(hostile: Path) -> None:
-    """Raw lines, with some that are no messages; Java's own log goes elsewhere."""
+    """Raw lines, with some that are no messages; Java's own log goes elsewhere. It ends with its input."""
     with start(hostile) as process:
         assert process.stdin
         assert process.stdout
+        assert process.stderr
         process.stdin.write(lines([HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]))
         process.stdin.write(b"no message\n\xff\xfe\n")
         asked = calls(
@@ -103,13 +107,14 @@ def test_stdout_holds_the_protocol_alone(hostile: Path) -> None:
         process.stdin.close()
         assert process.stdout.read() == b""
         assert process.wait(60) == 0
+        assert b"Traceback" not in process.stderr.read()
     assert {answer["id"] for answer in answers} == set(range(6))
     by_id = {answer["id"]: answer["result"] for answer in answers}
     assert by_id[1]["structuredContent"]["hits"]
     assert [by_id[id].get("isError", False) for id in range(1, 6)] == [False, True, False, True, True]
 
 
-@pytest.mark.parametrize("how", ["end of input", "interrupted", "no reader"])
+@pytest.mark.parametrize("how", ["interrupted", "no reader"])
 def test_how_it_ends(hostile: Path, how: str) -> None:
     with start(hostile) as process:
         assert process.stdin
@@ -121,9 +126,6 @@ def test_how_it_ends(hostile: Path, how: str) -> None:
         if how == "interrupted":
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == -signal.SIGINT
-        elif how == "end of input":
-            process.stdin.close()
-            assert process.wait(60) == 0
         else:
             process.stdout.close()
             process.stdin.write(lines(calls(("status", {}))))
@@ -132,21 +134,42 @@ def test_how_it_ends(hostile: Path, how: str) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
-def test_without_an_index(lexlip: Callable[..., Any], run_python: Callable[..., Any]) -> None:
-    done = run_python(*COMMAND, "nothing")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("Error: there is no index at nothing")
-    assert done.stderr.count("\n") == 1
+@pytest.fixture
+def in_process(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command line in this process, whose output stays where it is."""
+    monkeypatch.setattr(sys.modules["lexlip.cli.mcp"], "take_stdout", io.BytesIO)
+    return lexlip
+
+
+def test_without_an_index(in_process: Run) -> None:
+    assert error(in_process("mcp", "--index", "nothing", code=2)).startswith("there is no index at nothing")
 
 
 @pytest.mark.parametrize("old", [True, False])
-def test_without_the_package(run_python: Callable[..., Any], tmp_path: Path, old: bool) -> None:
-    """It is not installed, or only version 1."""
-    (tmp_path / "mcp").mkdir()
-    (tmp_path / "mcp" / "__init__.py").write_text("" if old else "raise ImportError('not installed')")
-    (tmp_path / "mcp" / "server.py").write_text("")
-    done = run_python(*COMMAND, "nothing", PYTHONPATH=f"{tmp_path}:{ROOT}")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "Error: lexlip mcp needs the package mcp, version 2 or newer: pip install 'lexlip[mcp]'\n"
-    )
+def test_without_the_package(in_process: Run, monkeypatch: pytest.MonkeyPatch, old: bool) -> None:
+    """It is only version 1, or not installed."""
+    monkeypatch.setitem(sys.modules, "mcp.server", ModuleType("mcp.server") if old else None)
+    says = "lexlip mcp needs the package mcp, version 2 or newer: pip install 'lexlip[mcp]'"
+    assert error(in_process("mcp", "--index", "nothing", code=2)) == says
+
+
+def test_only_the_protocol_is_written(run_python: Callable[..., Any]) -> None:
+    code = """
+import os, subprocess, sys
+print("before")
+from lexlip.cli.mcp import take_stdout
+output = take_stdout()
+print("of Python")
+os.write(1, b"of a library\\n")
+subprocess.run(["echo", "of a child"], check=True)
+from anserini_bridge.jvm import java_class
+java_class("java.lang.System").out.println("of Java")
+sys.stdout.write("in a buffer at the end")
+output.write(b"protocol\\n")
+output.flush()
+"""
+    done = run_python("-c", code)
+    assert done.returncode == 0
+    assert done.stdout == "before\nprotocol\n"
+    for said in ("of Python", "of a library", "of a child", "of Java", "in a buffer at the end"):
+        assert said in done.stderr

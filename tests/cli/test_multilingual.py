@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,15 @@ import pytest
 import yaml
 
 from lexlip.data import Scenes
+from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import MODELS
 from lexlip.words.function_words import FUNCTION_WORDS
+from tests.cli.conftest import Run, as_json
 from tests.multilingual import ALL, CAPTIONS, write_encoder
 from tests.tiny import TINY
 
-Run = Callable[..., Any]
 QUERY = "Hunde spielen im Schnee"
 LANGUAGES = ("de", "fr", "cs")
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -81,7 +81,7 @@ def train(lexlip: Run, kind: str, encoder: Path) -> str:
 
 
 def search(lexlip: Run, *arguments: object) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(lexlip("search", QUERY, "--json", *arguments).stdout)
+    answer: dict[str, Any] = as_json(lexlip, "search", QUERY, *arguments)
     return answer
 
 
@@ -128,7 +128,7 @@ def test_the_lexicon_has_words_of_all_languages_as_people_read_them(
     documents = [json.loads(line) for line in Path("documents.jsonl").read_text().splitlines()]
     terms = {word for document in documents for word in document["vector"]}
     answer = search(lexlip, "--query-encoder", "words")
-    shown = json.loads(lexlip("words", "de.tsv", "--images", "photos", "--model", model, "--json").stdout)
+    shown = as_json(lexlip, "words", "de.tsv", "--images", "photos", "--model", model)
     for some in (terms, answer["terms"], *(photo["words"] for photo in shown["photos"])):
         assert set(some) <= set(words)
     assert {"spielen", "Schnee"} & set(words) <= set(answer["terms"])
@@ -140,18 +140,20 @@ def test_the_lexicon_has_words_of_all_languages_as_people_read_them(
 
 
 @pytest.mark.parametrize("encoder", ["xlm-roberta", "bert"])
-@pytest.mark.parametrize("query_encoder", ["network", "words"])
 def test_queries_have_the_vectors_of_the_model(
-    lexlip: Run, photos: Path, encoders: Path, encoder: str, query_encoder: Any
+    lexlip: Run, photos: Path, encoders: Path, encoder: str
 ) -> None:
     folder = train(lexlip, "lexlip", encoders / encoder)
-    model, queries = LexLIP.from_pretrained(folder), TextQueries(folder, query_encoder)
+    model = LexLIP.from_pretrained(folder)
     texts = [*ALL, "Ein Zebra", "", "l'eau, l’eau", "MÄDCHEN", "Žluťoučký kůň", "Hund" * 30, "pes " * 99]
-    found = np.concatenate([queries.encode(text).toarray() for text in texts])
-    expected = model.encode_text(texts, query_encoder).toarray()
-    exact = query_encoder == "words" or encoder == "xlm-roberta"  # a BERT's products are of whole numbers
-    np.testing.assert_allclose(found, expected, rtol=1e-4 if exact else 0.1, atol=1e-5 if exact else 0.05)
-    assert queries.unknown("ein Zebra und Mädchen, Hund im Fußball") == ["Zebra"]
+    how: QueryEncoder
+    for how in ("network", "words"):
+        queries = TextQueries(folder, how)
+        found = np.concatenate([queries.encode(text).toarray() for text in texts])
+        expected = model.encode_text(texts, how).toarray()
+        exact = how == "words" or encoder == "xlm-roberta"  # a BERT's products are of whole numbers
+        np.testing.assert_allclose(found, expected, rtol=1e-4 if exact else 0.1, atol=1e-5 if exact else 0.05)
+        assert queries.unknown("ein Zebra und Mädchen, Hund im Fußball") == ["Zebra"]
 
 
 def test_a_table_of_other_photos_too_is_measured_with_one_line_about_them(lexlip: Run, photos: Path) -> None:

@@ -1,15 +1,10 @@
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from anserini_bridge import ImpactSearcher, update_index
-from tests.cli.test_index import ELSEWHERE, error
-
-Run = Callable[..., Any]
+from tests.cli.conftest import ELSEWHERE, Run, as_json, error
 
 
 @pytest.fixture
@@ -43,7 +38,7 @@ def test_the_answers_stay_and_the_index_shrinks(lexlip: Run, updated: Path) -> N
 
 
 def test_json(lexlip: Run, updated: Path) -> None:
-    done = json.loads(lexlip("optimize", "--index", ".lexlip", "--json").stdout)
+    done = as_json(lexlip, "optimize", "--index", ".lexlip")
     assert list(done) == ["index", "photos", "megabytes_before", "megabytes", "seconds"]
     assert (done["index"], done["photos"]) == (".lexlip", 5)
     assert done["megabytes"] < done["megabytes_before"]

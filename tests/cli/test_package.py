@@ -1,19 +1,14 @@
-import json
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lexlip.models.lexlip import LexLIP
 from lexlip.training import packaging
+from tests.cli.conftest import Run, as_json, error
 from tests.cli.interrupted import encoding
-from tests.cli.test_index import error
 from tests.training.run_folders import write_run
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture
@@ -30,11 +25,11 @@ def test_a_run_becomes_a_model_that_is_indexed_and_searched(lexlip: Run, run: Pa
         "lexlip index PHOTOS --model own",
     ]
     assert lexlip("index", "photos", "--model", "own").stdout.startswith("6 photos, ")
-    assert json.loads(lexlip("search", "two dogs in the snow", "--json").stdout)["hits"]
+    assert as_json(lexlip, "search", "two dogs in the snow")["hits"]
 
 
 def test_json(lexlip: Run, run: Path) -> None:
-    answer = json.loads(lexlip("package", "runs/mine/best", "own", "scenes:40:3", "--json").stdout)
+    answer = as_json(lexlip, "package", "runs/mine/best", "own", "scenes:40:3")
     model = LexLIP.from_pretrained("own")
     assert answer.pop("seconds") > 0
     assert answer.pop("megabytes") == sum(file.stat().st_size for file in Path("own").iterdir()) / 1e6
@@ -75,8 +70,7 @@ def test_bad_input(lexlip: Run, run: Path) -> None:
     assert not Path("own").exists()
 
 
-@pytest.mark.parametrize("there", [False, True])
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(("end", "there"), [(signal.SIGINT, True), (signal.SIGKILL, False)])
 def test_an_interrupted_command_changes_nothing(
     lexlip: Run, tmp_path: Path, run: Path, model_folder: Path, end: signal.Signals, there: bool
 ) -> None:
@@ -87,10 +81,8 @@ def test_an_interrupted_command_changes_nothing(
         code, stdout, stderr = process.end(end)
     assert stdout == ""
     if end == signal.SIGINT:
-        assert (code, stderr) == (
-            130,
-            "Error: interrupted: nothing was changed; run the same command again\n",
-        )
+        says = "Error: interrupted: nothing was changed; run the same command again\n"
+        assert (code, stderr) == (130, says)
     assert {file.name: file.read_bytes() for file in Path("own").glob("*")} == before
     lexlip("package", "runs/mine", "own")
     assert LexLIP.from_pretrained("own").balance is not None

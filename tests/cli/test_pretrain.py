@@ -1,16 +1,12 @@
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lexlip.config import Config
 from lexlip.training import loop
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, error
 from tests.docs.test_commands import arguments, parse
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture

@@ -20,28 +20,11 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Ends
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.query_topk import SENTENCE_TOPK
-from tests.cli.test_index import error
+from tests.cli.conftest import ALL, Run, as_json, error, search
 from tests.conftest import write_photos
 
-Run = Callable[..., Any]
-ALL = "two dogs play with a white cat on the boat near the beach"  # shares a word with every photo
 
-
-def search(lexlip: Run, *arguments: object) -> dict[str, Any]:
-    result = lexlip("search", "--json", *arguments)
-    answer: dict[str, Any] = json.loads(result.stdout)
-    assert result.stdout.count("\n") == 1
-    return answer
-
-
-@pytest.fixture
-def indexed(lexlip: Run, photos: Path) -> Run:
-    """The command line, where .lexlip has the six photos."""
-    lexlip("index", "photos")
-    return lexlip
-
-
-def test_json(indexed: Run, photos: Path) -> None:
+def test_json(indexed: Run, library: Path) -> None:
     answer = search(indexed, ALL)
     assert list(answer) == [
         *("query", "terms", "hits", "ms", "unknown", "without", "cursor", "cut", "suggestions"),
@@ -69,7 +52,7 @@ def test_json(indexed: Run, photos: Path) -> None:
                 "key",
             )
         ]
-        assert hit["path"] == str(photos / hit["id"])
+        assert hit["path"] == str(library / hit["id"])
         assert Path(hit["path"]).is_file()
         assert sum(hit["words"].values()) == pytest.approx(hit["score"], abs=1e-9)
         assert list(hit["words"].values()) == sorted(hit["words"].values(), reverse=True)
@@ -109,7 +92,7 @@ def test_k_and_query_topk(indexed: Run) -> None:
     assert list(search(indexed, ALL, "--query-topk", 2)["terms"]) == list(whole["terms"])[:2]
 
 
-def test_text(indexed: Run, photos: Path) -> None:
+def test_text(indexed: Run, library: Path) -> None:
     answer = search(indexed, ALL, "-k", 3)
     result = indexed("search", ALL, "-k", 3)
     lines = result.stdout.splitlines()
@@ -141,9 +124,9 @@ def test_a_sentence_needs_no_torch(
     assert loaded == "[]"
 
 
-def test_a_picture_finds_itself(indexed: Run, photos: Path) -> None:
-    answer = search(indexed, "--image", photos / "3.jpg", "--query-topk", 32)
-    assert answer["query"] == str(photos / "3.jpg")
+def test_a_picture_finds_itself(indexed: Run, library: Path) -> None:
+    answer = search(indexed, "--image", library / "3.jpg", "--query-topk", 32)
+    assert answer["query"] == str(library / "3.jpg")
     best = answer["hits"][0]
     assert best["score"] == pytest.approx(1, abs=0.01)  # a cosine
     assert "3.jpg" in {hit["id"] for hit in answer["hits"] if hit["score"] == best["score"]}
@@ -154,30 +137,25 @@ def test_unknown_words_are_named(indexed: Run) -> None:
     assert result.stderr.splitlines()[0] == (
         "note: not in the vocabulary: Quokka, Zürich; hits fit the other words, or what the model guesses"
     )
-    assert "note" not in indexed("search", "A dog, with the cat!").stderr
     assert search(indexed, "the Quokka and a dog of Zürich")["unknown"] == ["Quokka", "Zürich"]
+    assert "note" not in indexed("search", "A dog, with the cat!").stderr
     assert search(indexed, "A dog, with the cat!")["unknown"] == []
-
-
-def test_a_query_of_unknown_words_alone(indexed: Run) -> None:
-    result = indexed("search", "quokka", "--query-encoder", "words")
-    assert result.stdout == "query words: none\nno photo shares a word with the query; try other words\n"
+    none = "photo shares a word with the query; try other words"
+    alone = ("quokka", "--query-encoder", "words")
+    result = indexed("search", *alone)
+    assert result.stdout == f"query words: none\nno {none}\n"
     assert result.stderr.splitlines()[0] == "note: not in the vocabulary: quokka"
-    answer = search(indexed, "quokka", "--query-encoder", "words")
-    assert (answer["terms"], answer["hits"], answer["unknown"]) == ({}, [], ["quokka"])
-    assert indexed("search", "quokka").exit_code == 0
-
-
-def test_nothing_that_fits_the_filters(indexed: Run) -> None:
-    result = indexed("search", "quokka", "--query-encoder", "words", "--caption", "dogs")
+    found = search(indexed, *alone)
+    assert (found["terms"], found["hits"], found["unknown"]) == ({}, [], ["quokka"])
+    filtered = indexed("search", *alone, "--caption", "dogs").stdout.splitlines()
     says = "no photo that fits the filters shares a word with the query; try other words, or fewer filters"
-    assert result.stdout.splitlines()[1:] == [says]
+    assert filtered[1:] == [says]
 
 
-def test_a_photo_that_the_index_does_not_hold(indexed: Run, photos: Path) -> None:
+def test_a_photo_that_the_index_does_not_hold(indexed: Run, library: Path) -> None:
     """A path is no id, though it is what is printed for people."""
-    says = error(indexed("search", "--similar", photos / "3.jpg", code=2))
-    assert says.startswith(f"the index .lexlip holds no photo with the id '{photos}/3.jpg': give the id of")
+    says = error(indexed("search", "--similar", library / "3.jpg", code=2))
+    assert says.startswith(f"the index .lexlip holds no photo with the id '{library}/3.jpg': give the id of")
 
 
 @pytest.mark.parametrize(
@@ -199,10 +177,10 @@ def test_odd_queries(indexed: Run, query: str) -> None:
         ("half.jpg", "truncated"),
     ],
 )
-def test_a_picture_that_cannot_be_read(indexed: Run, photos: Path, name: str, says: str) -> None:
+def test_a_picture_that_cannot_be_read(indexed: Run, library: Path, name: str, says: str) -> None:
     Path("empty.jpg").touch()
     Path("text.jpg").write_text("text")
-    whole = (photos / "0.jpg").read_bytes()
+    whole = (library / "0.jpg").read_bytes()
     Path("half.jpg").write_bytes(whole[: len(whole) // 2])
     assert error(indexed("search", "--image", name, code=2)) == f"cannot read the picture {name}: {says}"
 
@@ -216,19 +194,20 @@ def test_no_index(lexlip: Run, tmp_path: Path) -> None:
     assert says.startswith("notes.txt is a file, not an index")
 
 
-def test_damaged_index_files(indexed: Run) -> None:
+def test_damaged_index_files(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos")
     lucene = Path(".lexlip") / read_metadata(".lexlip").directory / "lucene"
     whole = Path(".lexlip/index.json").read_bytes()
     for path in [*lucene.glob("*.doc"), *lucene.glob("segments_*")]:
         content = path.read_bytes()
         path.write_bytes(content[:10])
-        assert "is damaged" in error(indexed("search", "dog", code=2))
+        assert "is damaged" in error(lexlip("search", "dog", code=2))
         path.write_bytes(content)
     Path(".lexlip/index.json").write_bytes(whole[:50])
-    assert "index.json is not JSON" in error(indexed("search", "dog", code=2))
+    assert "index.json is not JSON" in error(lexlip("search", "dog", code=2))
     Path(".lexlip/index.json").write_bytes(whole)
     (lucene.parent / "vocabulary.txt").write_text("other\n")
-    assert "was changed after the index was built" in error(indexed("search", "dog", code=2))
+    assert "was changed after the index was built" in error(lexlip("search", "dog", code=2))
 
 
 def test_an_index_of_another_model(indexed: Run, model_folder: Path, other_model: Path) -> None:
@@ -356,10 +335,10 @@ def test_the_contact_sheet(indexed: Run) -> None:
     result = indexed("search", ALL, "--html", "sheet.html")
     assert result.stdout.endswith("\ncontact sheet: sheet.html\n")
     assert Path("sheet.html").read_text().count("<figure>") == 6
-    assert "hits" in json.loads(indexed("search", ALL, "--html", "sheet.html", "--json").stdout)
+    assert "hits" in as_json(indexed, "search", ALL, "--html", "sheet.html")
 
 
-def test_a_contact_sheet_that_cannot_be_written(indexed: Run, photos: Path) -> None:
+def test_a_contact_sheet_that_cannot_be_written(indexed: Run, library: Path) -> None:
     for place, why in (("none/sheet.html", "No such file or directory"), ("photos", "Is a directory")):
         before = sorted(Path().iterdir())
         says = error(indexed("search", ALL, "--html", place, code=2))

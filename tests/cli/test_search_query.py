@@ -1,28 +1,13 @@
 """Marks, filters, pages and paths on the command line."""
 
-import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Run = Callable[..., Any]
-ALL = "two dogs play with a white cat on the boat near the beach"
-
-
-@pytest.fixture
-def indexed(lexlip: Run, photos: Path) -> Run:
-    """The command line, where .lexlip has the six photos."""
-    lexlip("index", "photos")
-    return lexlip
-
-
-def search(lexlip: Run, *arguments: object) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(lexlip("search", "--json", *arguments).stdout)
-    return answer
+from tests.cli.conftest import ALL, Run, search
 
 
 def refused(lexlip: Run, *arguments: object) -> str:
@@ -128,15 +113,16 @@ def test_another_language_is_told(indexed: Run) -> None:
     assert note not in indexed("search", "two dogs").stderr
 
 
-def test_pages(indexed: Run) -> None:
-    first = search(indexed, ALL, "-k", 4)
-    second = search(indexed, ALL, "-k", 4, "--cursor", first["cursor"])
-    assert ids(first) + ids(second) == ids(search(indexed, ALL))
+def test_pages(lexlip: Run, photos: Path) -> None:
+    lexlip("index", "photos")
+    first = search(lexlip, ALL, "-k", 4)
+    second = search(lexlip, ALL, "-k", 4, "--cursor", first["cursor"])
+    assert ids(first) + ids(second) == ids(search(lexlip, ALL))
     assert [hit["rank"] for hit in second["hits"]] == [5, 6]
     assert second["cursor"] is None
-    assert "of another query" in refused(indexed, "two dogs", "--cursor", first["cursor"])
-    indexed("index", "photos", "--topk", 5)
-    assert "have changed since this page: search again" in refused(indexed, ALL, "--cursor", first["cursor"])
+    assert "of another query" in refused(lexlip, "two dogs", "--cursor", first["cursor"])
+    lexlip("index", "photos", "--topk", 5)
+    assert "have changed since this page: search again" in refused(lexlip, ALL, "--cursor", first["cursor"])
 
 
 def test_filters_and_the_lowest_score(indexed: Run) -> None:
@@ -165,8 +151,8 @@ def test_similar_photos(indexed: Run) -> None:
     assert "is for sentences" in refused(indexed, "--similar", "3.jpg", "--query-topk", 3)
 
 
-def test_paths_for_other_commands(indexed: Run, photos: Path) -> None:
-    expected = [str(photos / id) for id in ids(search(indexed, ALL))]
+def test_paths_for_other_commands(indexed: Run, library: Path) -> None:
+    expected = [str(library / id) for id in ids(search(indexed, ALL))]
     assert indexed("search", ALL, "-f", "paths").stdout.splitlines() == expected
     ended = indexed("search", ALL, "-f", "paths", "-0").stdout
     assert ended == "".join(f"{path}\0" for path in expected)

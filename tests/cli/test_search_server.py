@@ -4,7 +4,6 @@ import json
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 
 from lexlip.other_engines import ask
 from lexlip.queries.photo_vectors import PhotoVectors
-from tests.cli.test_index import error
-from tests.cli.test_search import ALL
+from tests.cli.conftest import ALL, Run, error
 from tests.other_engines.exported import exported
 from tests.other_engines.stand_in import basic, stand_in
 
-Run = Callable[..., Any]
 ENGINES = ("opensearch", "elasticsearch", "qdrant", "milvus", "vespa")
 SECRETS = {
     "opensearch": ("Authorization", "Bearer s3cret"),
@@ -32,12 +29,6 @@ SECRETS = {
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (ask.KEY, ask.USER, ask.PASSWORD, "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def indexed(lexlip: Run, photos: Path) -> Run:
-    lexlip("index", "photos")
-    return lexlip
 
 
 def documents(lexlip: Run, engine: str) -> list[dict[str, Any]]:
@@ -83,13 +74,13 @@ def test_the_words_of_export(indexed: Run) -> None:
     assert "nowhere" in error(indexed("export", "qdrant", "--index", "nowhere", "--output", "o", code=2))
 
 
-def test_the_name_of_the_index(indexed: Run, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_of_the_index(indexed: Run, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     indexed("export", "qdrant", "--output", "out", "--name", "holiday")
     assert "PUT /collections/holiday @" in Path("out", "LOAD.txt").read_text()
-    indexed("export", "qdrant", photos, "--output", "straight", "--name", "holiday")
+    indexed("export", "qdrant", library, "--output", "straight", "--name", "holiday")
     assert Path("out", "LOAD.txt").read_text() == Path("straight", "LOAD.txt").read_text()
     monkeypatch.setattr(PhotoVectors, "__init__", None)  # nothing is encoded
-    for source in ((), (photos,)):
+    for source in ((), (library,)):
         said = error(indexed("export", "milvus", *source, "--output", "o", "--name", "my-photos", code=2))
         rule = "use ASCII letters, digits and '_', the first a letter (--name)"
         assert said == f"milvus takes no index named 'my-photos': {rule}"

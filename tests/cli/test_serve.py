@@ -1,4 +1,3 @@
-import json
 import os
 import re
 import signal
@@ -7,14 +6,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
+from tests.cli.conftest import Run, search
 from tests.conftest import ROOT, write_photos
 from tests.search.indexes import index_bm25, index_words
 from tests.server.serving import until
@@ -89,10 +88,9 @@ def test_it_ends_when_told_and_lets_requests_finish(index: Path, number: signal.
 
 
 def test_it_ends_when_told_at_once(index: Path) -> None:
-    for _ in range(3):
-        with started(index) as (process, _):
-            process.send_signal(signal.SIGTERM)
-            assert ended(process) == (0, "")
+    with started(index) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == (0, "")
 
 
 def test_its_further_process_ends_with_it(index: Path) -> None:
@@ -112,56 +110,51 @@ def test_its_further_process_ends_with_it(index: Path) -> None:
         until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 20)
 
 
-def test_an_answer_is_that_of_the_command_line(index: Path, lexlip: Callable[..., Any]) -> None:
-    printed = json.loads(lexlip("search", "two dogs", "--index", index, "-k", 3, "--json").stdout)
-    with started(index) as (_, address):
-        answer = httpx2.get(f"{address}api/search", params={"q": "two dogs", "k": 3}).json()
-    for name in ("query", "terms", "hits", "unknown", "without", "cut"):
-        assert answer[name] == printed[name]
-
-
-def test_captions_are_searched_too(index: Path, lexlip: Callable[..., Any]) -> None:
+def test_captions_are_searched_too(index: Path, lexlip: Run) -> None:
     with started(index, "--captions") as (_, address):
-        answer = httpx2.get(f"{address}api/search", params={"q": CAPTIONS[0]}).json()
-        key = answer["hits"][0]["key"]
+        found = httpx2.get(f"{address}api/search", params={"q": CAPTIONS[0]}).json()
+        key = found["hits"][0]["key"]
         assert httpx2.post(f"{address}api/search", json={"like": key}).json()["hits"]
-    printed = json.loads(lexlip("search", CAPTIONS[0], "--index", index, "--captions", "--json").stdout)
-    assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in printed["hits"]]
+    printed = search(lexlip, CAPTIONS[0], "--index", index, "--captions")
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in printed["hits"]]
 
 
-def test_another_host_needs_a_token(index: Path, lexlip: Callable[..., Any]) -> None:
+def test_options_reach_the_server(index: Path, lexlip: Run) -> None:
+    """Another host, which needs a token, and limits; an answer is that of the command line."""
     said = lexlip("serve", "--index", index, "--host", "0.0.0.0", code=2).output
     assert "give a --token, or set LEXLIP_TOKEN" in said
-    with started(index, "--host", "0.0.0.0", LEXLIP_TOKEN="from the environment") as (_, address):
-        port = address.rstrip("/").rpartition(":")[2]
-        address = f"http://127.0.0.1:{port}"
+    options = ("--max-k", "5", "--max-query", "10", "--max-upload", "0.001", "--rate", "50", "--idle", "7")
+    secret = {"LEXLIP_TOKEN": "from the environment"}
+    with started(index, "--host", "0.0.0.0", *options, **secret) as (_, address):
+        address = f"http://127.0.0.1:{address.rstrip('/').rpartition(':')[2]}"
         assert httpx2.get(f"{address}/api/status").status_code == 401
         shown = {"Authorization": "Bearer from the environment"}
-        assert httpx2.get(f"{address}/api/status", headers=shown).json()["documents"] == 6
+        with httpx2.Client(base_url=address, headers=shown) as client:
+            status = client.get("/api/status").json()
+            answers = [client.get("/api/search", params={"q": "dog", "k": k}) for k in (3, 6)]
+            assert client.get("/api/search", params={"q": "more than ten"}).status_code == 422
+    assert status["documents"] == 6
+    limits = status["limits"]
+    assert (limits["k"], limits["query"], limits["upload_bytes"]) == (5, 10, 1000)
+    assert (limits["rate"], limits["idle"]) == (50, 7)
+    assert [answer.status_code for answer in answers] == [200, 422]
+    printed = search(lexlip, "dog", "--index", index, "-k", 3)
+    for name in ("query", "terms", "hits", "unknown", "without", "cut"):
+        assert answers[0].json()[name] == printed[name]
 
 
-def test_limits_are_options(index: Path) -> None:
-    options = ("--max-k", "5", "--max-query", "10", "--max-upload", "0.001", "--rate", "50", "--idle", "7")
-    with started(index, *options) as (_, address):
-        limits = httpx2.get(f"{address}api/status").json()["limits"]
-        assert (limits["k"], limits["query"], limits["upload_bytes"]) == (5, 10, 1000)
-        assert (limits["rate"], limits["idle"]) == (50, 7)
-        assert httpx2.get(f"{address}api/search", params={"q": "dog", "k": 6}).status_code == 422
-        assert httpx2.get(f"{address}api/search", params={"q": "more than ten"}).status_code == 422
-
-
-def test_a_port_that_is_taken_is_an_error_for_the_user(index: Path, lexlip: Callable[..., Any]) -> None:
+def test_a_port_that_is_taken_is_an_error_for_the_user(index: Path, lexlip: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = lexlip("serve", "--index", index, "--port", port, code=2).output
     assert f"cannot listen at 127.0.0.1, port {port} (Address already in use" in said
 
 
-def test_only_an_index_of_words_is_watched(tmp_path: Path, lexlip: Callable[..., Any]) -> None:
+def test_only_an_index_of_words_is_watched(tmp_path: Path, lexlip: Run) -> None:
     index = index_bm25(write_photos(tmp_path / "captioned"), tmp_path / "captions")
     said = lexlip("serve", "--index", index, "--watch", code=2).output
     assert "--watch is for an index of words" in said
 
 
-def test_no_index_is_an_error_for_the_user(tmp_path: Path, lexlip: Callable[..., Any]) -> None:
+def test_no_index_is_an_error_for_the_user(tmp_path: Path, lexlip: Run) -> None:
     assert "Traceback" not in lexlip("serve", "--index", tmp_path / "none", code=2).output

@@ -14,8 +14,8 @@ from lexlip.data.source import no_captions
 from lexlip.measure.bm25_recall import draw_documents
 from lexlip.measure.pool import CaptionedPool
 from lexlip.models.one_transformer import VLDeformer
+from tests.cli.conftest import error
 from tests.cli.test_evaluate import write_karpathy
-from tests.cli.test_index import error
 from tests.conftest import write_photos
 from tests.tiny import tiny_dense, tiny_stage
 from tests.tiny_clip import write_clip

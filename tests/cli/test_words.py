@@ -1,6 +1,4 @@
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +8,12 @@ from lexlip.data import open_source
 from lexlip.models.lexlip import LexLIP
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.plain_text import forms_together
-from tests.cli.test_index import error
+from tests.cli.conftest import Run, as_json, error
 from tests.tiny import CAPTIONS, tiny_dense
-
-Run = Callable[..., Any]
 
 
 def words(lexlip: Run, *arguments: object) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(lexlip("words", "--json", *arguments).stdout)
+    answer: dict[str, Any] = as_json(lexlip, "words", *arguments)
     return answer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from lexlip.cli import main
 from lexlip.cli.demo import PHOTOS
 from lexlip.machine.resources import describe
 from lexlip.models.model_folder import PACKAGED
@@ -42,15 +45,22 @@ ELSEWHERE = "lexlip serve", "--server"
 def run(folder: Path, given: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run the command line in a folder, which is the home folder, too."""
     own = [re.sub(r"^~(?=/)|^/mnt", str(folder), argument) for argument in given]
-    environment = {**os.environ, "HOME": str(folder), "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-m", "lexlip", *own],
-        cwd=folder,
-        env=environment,
-        text=True,
-        capture_output=True,
-        timeout=300,
-    )
+    environment = {"HOME": str(folder), "COLUMNS": "200"}
+    if own[0] == "mcp":  # it takes the process's own output
+        return subprocess.run(
+            [sys.executable, "-m", "lexlip", *own],
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=300,
+        )
+    with contextlib.chdir(folder):
+        done = CliRunner(env=environment).invoke(main, own, prog_name="lexlip")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(own, done.exit_code, done.stdout, done.stderr)
 
 
 def shown(block: Piece, line: Piece) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from lexlip.errors import ConfigError, DataError
-from lexlip.explain.drawing import Box, Drawing, Picture, Text, cut, font, png, printable, width_of
+from lexlip.explain.drawing import Box, Drawing, Picture, Text, cut, font, printable, width_of
 from lexlip.machine.output_files import write_output
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -89,7 +89,7 @@ def test_files(tmp_path: Path) -> None:
     drawing().save(tmp_path / "a.svg")
     assert (tmp_path / "a.PNG").read_bytes() == drawing().to_png()
     assert (tmp_path / "a.svg").read_text(encoding="utf-8") == drawing().to_svg()
-    assert Image.open(io.BytesIO(png(Image.new("RGBA", (3, 4))))).size == (3, 4)
+    assert Image.open(io.BytesIO(drawing().to_png())).size == drawing().to_image().size
     for name in ("a.jpg", "a"):
         with pytest.raises(ConfigError, match=rf"{name}: give a name that ends with \.png or \.svg$"):
             drawing().save(tmp_path / name)

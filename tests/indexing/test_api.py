@@ -7,7 +7,7 @@ import pytest
 from anserini_bridge import read_header, read_metadata
 from lexlip import PhotoSearch, index, update
 from lexlip.errors import ConfigError, DataError, ModelError
-from tests.cli.test_index import Run
+from tests.cli.conftest import Run
 from tests.conftest import write_photos
 from tests.search.indexes import index_words
 from tests.tiny import CAPTIONS, tiny_dense

@@ -23,7 +23,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Pat
     return index_words(model_folder, photos, folder / "index")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tools(hostile: Path) -> Iterator[PhotoTools]:
     """The tools of that index."""
     with PhotoTools(hostile) as opened:

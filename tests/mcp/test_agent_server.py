@@ -69,11 +69,8 @@ def test_a_search(call: Call, tools: PhotoTools) -> None:
     assert found == answer
     assert found["hits"][0]["key"]
     assert len([line for line in text(result).splitlines() if line[0].isdigit()]) == 3
-    more = call(
-        *("search",),
-        **{"query": "a dog", "add": ["cat"], "exclude": ["boat"], "k": 3, "min_score": 0.01},
-        cursor=found["cursor"],
-    )
+    same = {"query": "a dog", "add": ["cat"], "exclude": ["boat"], "k": 3, "min_score": 0.01}
+    more = call("search", **same, cursor=found["cursor"])
     assert [hit["rank"] for hit in (more.structured_content or {})["hits"]] == [4, 5, 6]
 
 

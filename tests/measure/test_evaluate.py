@@ -12,8 +12,9 @@ from scipy.sparse import csr_matrix
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.measure import evaluate as module
-from lexlip.measure.evaluate import Report, evaluate, measure
+from lexlip.measure.evaluate import evaluate, measure
 from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, encode_pool
+from lexlip.measure.recalls import Report
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors

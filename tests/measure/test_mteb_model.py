@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lexlip.errors import ConfigError, DataError
-from lexlip.measure.evaluate import Report, evaluate
+from lexlip.measure.evaluate import evaluate
+from lexlip.measure.recalls import Report
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
 from lexlip.search.open_engine import engine_for

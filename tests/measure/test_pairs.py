@@ -8,9 +8,10 @@ import torch
 from lexlip.data import Scenes
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError
-from lexlip.measure.evaluate import Ranking, Report, evaluate
+from lexlip.measure.evaluate import evaluate
 from lexlip.measure.pairs import evaluate_pairs, rerank
 from lexlip.measure.pool import PoolTokens, embed_pool
+from lexlip.measure.recalls import Ranking, Report
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.fusion import fuse

@@ -10,8 +10,9 @@ import pytest
 from lexlip.data import Scenes
 from lexlip.errors import ModelError
 from lexlip.measure.bm25_recall import evaluate_bm25
-from lexlip.measure.evaluate import Report, evaluate, measure
+from lexlip.measure.evaluate import evaluate, measure
 from lexlip.measure.pool import CaptionedPool, encode_pool
+from lexlip.measure.recalls import Report
 from lexlip.measure.short_queries import PHOTOS, Asked, Hits, ask, queries_of, short_captions, summary
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP

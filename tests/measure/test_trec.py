@@ -10,8 +10,8 @@ import pytrec_eval
 
 from lexlip.data import Scenes
 from lexlip.errors import DataError
-from lexlip.measure.evaluate import Ranking, evaluate
-from lexlip.measure.recall import recall_at_k
+from lexlip.measure.evaluate import evaluate
+from lexlip.measure.recalls import Ranking, recall_at_k
 from lexlip.measure.trec import check_run_folder, falling, trec_id, write_run_files
 from lexlip.search.engines.exact import exact_engine
 from tests.tiny import tiny_model

@@ -17,8 +17,9 @@ from lexlip.errors import DataError
 from lexlip.machine.device import pick_device
 from lexlip.machine.progress import ProgressBar
 from lexlip.measure.bm25_recall import evaluate_bm25
-from lexlip.measure.evaluate import Report, measure
+from lexlip.measure.evaluate import measure
 from lexlip.measure.pool import PoolVectors, encode_pool
+from lexlip.measure.recalls import Report
 from lexlip.models.contract import Encoder
 from lexlip.models.load import check_first_stage, check_reranker, load_model
 from lexlip.models.model_folder import is_hub_name, kind_of, model_folder

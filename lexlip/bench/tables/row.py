@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lexlip.bench.response import Response
     from lexlip.data import Skipped
-    from lexlip.measure.evaluate import Report
+    from lexlip.measure.recalls import Report
     from lexlip.search.fusion import Fusion
     from lexlip.training.run_folder import Training
 
@@ -82,7 +82,7 @@ class Row:
         recalls: Mapping[str, float] = getattr(report, way)
         if self.cutoffs == CUTOFFS:
             return recalls
-        from lexlip.measure.recall import recall_at_k
+        from lexlip.measure.recalls import recall_at_k
 
         ranking = report.rankings[way]
         return {**recalls, **recall_at_k(ranking.found, ranking.relevant, self.cutoffs)}

@@ -29,8 +29,8 @@ from lexlip.data.source import no_captions
 from lexlip.data.subset import Subset
 from lexlip.errors import ConfigError
 from lexlip.machine.progress import ProgressBar
-from lexlip.measure.evaluate import Report
 from lexlip.measure.pairs import evaluate_pairs
+from lexlip.measure.recalls import Report
 from lexlip.models.load import compares_pairs
 from lexlip.registry import BM25
 from lexlip.search.fusion import Fusion

@@ -28,7 +28,7 @@ from lexlip.machine.resources import cores
 from lexlip.measure.bm25_recall import Direction, draw, draw_documents, keep_captions
 from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
-from lexlip.measure.recall import recall_at_k
+from lexlip.measure.recalls import recall_at_k
 from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
 from lexlip.registry import Metric
@@ -79,7 +79,7 @@ def recall_of(
     settings: TableSettings,
 ) -> dict[str, float]:
     """Return the recalls of an engine's `search`; `what` is what the progress bar says."""
-    found, _ = search_all(search, queries, len(relevant), K, what if settings.progress else None)
+    found, _ = search_all(search, queries, K, what if settings.progress else None)
     return recall_at_k(found, relevant)
 
 

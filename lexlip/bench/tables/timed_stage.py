@@ -17,9 +17,9 @@ from lexlip.data import Source, spread
 from lexlip.indexing.bm25 import write_captions
 from lexlip.machine.progress import ProgressBar
 from lexlip.measure.bm25_recall import draw
-from lexlip.measure.evaluate import Report
 from lexlip.measure.pairs import candidate_odds, reordered
 from lexlip.measure.pool import CaptionedPool, PoolTokens, PoolVectors, embed_pool
+from lexlip.measure.recalls import Report
 from lexlip.models.contract import Encoder
 from lexlip.models.load import load_reranker
 from lexlip.models.one_transformer import OneTransformer

@@ -7,7 +7,7 @@ import numpy as np
 from lexlip.bench.response import Response
 from lexlip.bench.tables.row import Row
 from lexlip.bench.tables.table import Table
-from lexlip.measure.evaluate import Report
+from lexlip.measure.recalls import Report
 from lexlip.training.run_folder import Training
 
 

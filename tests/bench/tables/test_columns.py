@@ -5,7 +5,7 @@ import pytest
 from lexlip.bench.tables import columns
 from lexlip.bench.tables.columns import Column, figure, number_column, seconds_column
 from lexlip.bench.tables.row import IndexSize, Row
-from lexlip.measure.evaluate import Report
+from lexlip.measure.recalls import Report
 from tests.bench.tables.some_table import ALONE, PAIRS, REPORT, RERANKED
 from tests.training.run_folders import validation
 

@@ -18,8 +18,9 @@ from lexlip.data import Scenes
 from lexlip.data.subset import Subset
 from lexlip.errors import DataError, ModelError
 from lexlip.measure.bm25_recall import evaluate_bm25
-from lexlip.measure.evaluate import Ranking, evaluate
+from lexlip.measure.evaluate import evaluate
 from lexlip.measure.pool import PoolVectors
+from lexlip.measure.recalls import Ranking
 from lexlip.models.load import compares_pairs, load_model, load_reranker
 from lexlip.search.open_engine import engine_for
 from tests.bench.tables.some_table import REPORT

@@ -4,7 +4,7 @@ from typing import Any
 
 from lexlip.bench.tables.of_lexlip import TABLES
 from lexlip.bench.tables.row import IndexSize, Row
-from lexlip.measure.evaluate import Report
+from lexlip.measure.recalls import Report
 from tests.bench.tables.some_table import cells
 from tests.training.run_folders import validation
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lexlip.bench.tables import TABLES
-from lexlip.measure.evaluate import Ranking
+from lexlip.measure.recalls import Ranking
 from tests.bench.tables.some_table import ALONE, PAIRS, REPORT, cells
 
 

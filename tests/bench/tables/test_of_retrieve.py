@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lexlip.bench.tables import TABLES
 from lexlip.bench.tables.row import Evaluation, Quoted, Row
-from lexlip.measure.evaluate import Report
+from lexlip.measure.recalls import Report
 from tests.bench.tables.some_table import ALONE, RERANKED, cells
 from tests.training.run_folders import validation
 

@@ -7,7 +7,7 @@ from lexlip.bench.response import Response
 from lexlip.bench.tables import TABLES
 from lexlip.bench.tables.row import Evaluation, Row, quote
 from lexlip.bench.tables.table import Table
-from lexlip.measure.evaluate import Ranking
+from lexlip.measure.recalls import Ranking
 from tests.bench.tables.some_table import ALONE, I2T, PAIRS, REPORT, RERANKED, T2I, cells
 
 

@@ -22,9 +22,10 @@ from lexlip.bench.tables.stages import (
 )
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.measure.evaluate import Report, evaluate
+from lexlip.measure.evaluate import evaluate
 from lexlip.measure.pairs import evaluate_pairs, rerank
 from lexlip.measure.pool import embed_pool
+from lexlip.measure.recalls import Report
 from lexlip.models.load import load_model, load_reranker
 from lexlip.search.open_engine import engine_for
 from tests.bench.tables.some_table import ALONE, REPORT, RERANKED, some_table

@@ -29,7 +29,7 @@ from lexlip.data.concat import Concat
 from lexlip.errors import DataError
 from lexlip.measure.bm25_recall import draw, draw_documents, keep_captions
 from lexlip.measure.pool import CaptionedPool, PoolVectors
-from lexlip.measure.recall import recall_at_k
+from lexlip.measure.recalls import recall_at_k
 from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import exact_engine

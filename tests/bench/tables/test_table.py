@@ -11,7 +11,7 @@ from lexlip.bench.tables.stages import Plan, make_query_pool
 from lexlip.bench.tables.table import as_markdown, as_text, check_picture, draw_response
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, what_is_missing
-from lexlip.measure.evaluate import Report
+from lexlip.measure.recalls import Report
 from tests.bench.tables.some_table import ALONE, PAIRS, RERANKED, cells, some_table
 from tests.training.run_folders import validation
 

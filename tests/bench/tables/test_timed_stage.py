@@ -14,9 +14,10 @@ from lexlip.bench.tables.first_stages import Measured, TableSettings, measure_fi
 from lexlip.bench.tables.timed_stage import TableReranker, owner_of, write_timed_index
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ModelError
-from lexlip.measure.evaluate import Ranking, Report, evaluate
+from lexlip.measure.evaluate import evaluate
 from lexlip.measure.pairs import rerank
 from lexlip.measure.pool import embed_pool
+from lexlip.measure.recalls import Ranking, Report
 from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.open_index import open_index

@@ -3,12 +3,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lexlip.measure.evaluate import Ranking, Report
-from lexlip.measure.fused import fuse_reports
+from lexlip.measure.recalls import Ranking, Report, recall_at_k
 from lexlip.search.fusion import Hybrid, fuse_two
+from tests.reference.ranking import naive_recall
 
 WAYS = ("t2i", "i2t")
 RELEVANT = [{"b"}, {"c"}]
+
+
+def test_recall_by_hand() -> None:
+    results = [["a", "b", "c"], ["c", "b"], [], ["x"]]
+    relevant = [{"b"}, {"c", "z"}, {"a"}, set()]
+    assert recall_at_k(results, relevant, ks=(1, 2, 3)) == {"R@1": 25.0, "R@2": 50.0, "R@3": 50.0}
+    assert recall_at_k([], []) == {"R@1": 0.0, "R@5": 0.0, "R@10": 0.0}
+
+
+def test_recall_against_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"{i}" for i in range(30)]
+    results = [list(rng.permutation(names)[: rng.integers(0, 12)]) for _ in range(200)]
+    relevant = [set(rng.choice(names, rng.integers(1, 4))) for _ in range(200)]
+    found = recall_at_k(results, relevant)
+    assert found == {f"R@{k}": pytest.approx(naive_recall(results, relevant, k)) for k in (1, 5, 10)}
+
+
+def test_as_many_answers_as_questions() -> None:
+    with pytest.raises(ValueError, match="argument 2"):
+        recall_at_k([["a"]], [{"a"}, {"b"}])
 
 
 def report(found: list[list[str]], scores: list[list[float]]) -> Report:
@@ -24,7 +45,7 @@ SECOND = report([["b", "c"], ["b", "a"]], [[0.9, 0.1], [0.8, 0.7]])
 
 def test_both_directions_are_fused_and_measured_again() -> None:
     """b is in both answers to the first query; no first stage finds c first."""
-    fused = fuse_reports(FIRST, SECOND)
+    fused = FIRST.fused_with(SECOND)
     for way in WAYS:
         ranking = fused.rankings[way]
         assert (ranking.queries, ranking.relevant) == (["one", "two"], RELEVANT)
@@ -40,7 +61,7 @@ def test_both_directions_are_fused_and_measured_again() -> None:
 def test_answers_are_those_of_the_fusion(how: Hybrid, weight: float) -> None:
     one, two = FIRST.rankings["t2i"], SECOND.rankings["t2i"]
     ids, scores = fuse_two((one.found, one.scores), (two.found, two.scores), 2, how, weight)
-    fused = fuse_reports(FIRST, SECOND, how, weight, depth=2)
+    fused = FIRST.fused_with(SECOND, how, weight, depth=2)
     assert fused.rankings["t2i"].found == ids
     assert [len(row) for row in ids] == [2, 2]
     assert [list(row) for row in fused.rankings["t2i"].scores] == [list(row) for row in scores]

@@ -32,7 +32,6 @@ BASELINES = ("pyserini", "faiss-flat")
     "--shape",
     type=click.Choice(["wide", "mini"]),
     default="wide",
-    show_default=True,
     help="Shape of synthetic vectors: 30,522 words, or 1,695 as an earlier packaged model used.",
 )
 @options.topk_option(all_words=False)

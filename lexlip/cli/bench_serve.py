@@ -25,14 +25,12 @@ PHASES = ("idle", "load", "overload")  # of --endurance
     "--rate",
     type=options.Number(min=0, min_open=True),
     default=20.0,
-    show_default=True,
     help="Requests in a second at fixed times, whether or not earlier ones are answered.",
 )
 @click.option(
     "--seconds",
     type=options.Number(min=0, min_open=True),
     default=10.0,
-    show_default=True,
     metavar="SECONDS",
     help="Time of each load.",
 )

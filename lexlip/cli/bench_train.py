@@ -16,7 +16,6 @@ from lexlip.cli.exit_codes import interruptible
     "--size",
     type=click.Choice(["mini", "base"]),
     default="mini",
-    show_default=True,
     help="Encoders of the packaged model's size, or ViT-B/16 and BERT-base; with random weights.",
 )
 @options.count_option("--batch", default=32, help="Photos per step.", least=2)
@@ -26,7 +25,6 @@ from lexlip.cli.exit_codes import interruptible
     "--precision",
     type=click.Choice(["auto", "bf16", "fp16", "fp32"]),
     default="auto",
-    show_default=True,
     help="Precision of the step; auto is bf16 if the device supports it.",
 )
 @options.device_option

@@ -59,9 +59,8 @@ class Given(NamedTuple):
 )
 @click.option("--hit", metavar="ID", help="Explain the score of this photo, by id or path.")
 @click.option("--caption", multiple=True, metavar="TEXT", help="A caption of the picture; may be repeated.")
-@click.option(
+@options.count_option(
     "--topk",
-    type=options.Integer(min=1),
     default=10,
     metavar="K",
     help="Number of words that are shown and looked for in the picture.",

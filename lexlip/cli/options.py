@@ -93,7 +93,7 @@ query_encoder_option = click.option(
     default="network",
     help="How text becomes words: with the text encoder, or with one learned weight per word.",
 )
-workers_option = click.option("--workers", type=Integer(min=0), default=2, help="Threads that decode photos.")
+workers_option = count_option("--workers", default=2, help="Threads that decode photos.", least=0)
 device_option = click.option(
     "--device",
     default="auto",
@@ -181,9 +181,7 @@ def second_stage_options(metavar: str, also: str) -> Option:
             metavar="MODEL",
             help="Folder of a cross-encoder (kind ce or joint), which reranks the first hits.",
         ),
-        click.option(
-            "--rerank-k", type=Integer(min=1), default=20, metavar="K", help="Hits that are reranked."
-        ),
+        count_option("--rerank-k", default=20, metavar="K", help="Hits that are reranked."),
         click.option(
             "--rerank-fusion",
             type=click.Choice(FUSIONS),

@@ -55,7 +55,7 @@ class _Search(click.Command):
 @click.option(
     "--similar", metavar="ID", help="Find photos like one of the index, given its id: its path below SOURCE."
 )
-@click.option("-k", type=options.Integer(min=1), default=10, help="Hits to show.", metavar="K")
+@options.count_option("-k", default=10, help="Hits to show.", metavar="K")
 @options.filter_options
 @click.option("--min-score", type=options.Number(), metavar="SCORE", help="The lowest score of a hit.")
 @click.option(

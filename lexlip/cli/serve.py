@@ -10,7 +10,6 @@ import click
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 
-_NUMBER = options.Integer(min=1)
 _SECONDS = options.Number(min=0, min_open=True)
 
 
@@ -40,9 +39,8 @@ _SECONDS = options.Number(min=0, min_open=True)
     help="Search the index's shards on a Ray cluster: local is this machine, auto the cluster that it belongs"
     " to, HOST:PORT another one's head.",
 )
-@click.option(
+@options.count_option(
     "--replicas",
-    type=_NUMBER,
     default=1,
     help="With --ray: copies of each shard, on as many machines as there are; each takes a processor.",
 )
@@ -54,8 +52,8 @@ _SECONDS = options.Number(min=0, min_open=True)
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.device_option
 @options.photos_option
-@click.option("--max-k", type=_NUMBER, default=1000, help="Most hits of one answer.")
-@click.option("--max-query", type=_NUMBER, default=1000, help="Most characters of a query.")
+@options.count_option("--max-k", default=1000, help="Most hits of one answer.")
+@options.count_option("--max-query", default=1000, help="Most characters of a query.")
 @click.option(
     "--max-upload",
     type=_SECONDS,
@@ -63,7 +61,7 @@ _SECONDS = options.Number(min=0, min_open=True)
     metavar="MB",
     help="Largest file of a picture.",
 )
-@click.option("--max-pixels", type=_NUMBER, default=100_000_000, help="Most pixels of a picture.")
+@options.count_option("--max-pixels", default=100_000_000, help="Most pixels of a picture.")
 @click.option(
     "--max-seconds",
     type=_SECONDS,
@@ -71,9 +69,8 @@ _SECONDS = options.Number(min=0, min_open=True)
     metavar="SECONDS",
     help="Longest time for a picture to arrive, and for one to be encoded.",
 )
-@click.option(
+@options.count_option(
     "--max-requests",
-    type=_NUMBER,
     default=64,
     help="Most searches at once; more are refused.",
 )

@@ -165,7 +165,6 @@ def _rerank(table: Table) -> list[Option]:
             type=click.Choice(options.FUSIONS),
             multiple=True,
             default=table.fusions,
-            show_default=True,
             help="How the scores of first stage and reranker are combined; give it once for each row.",
         ),
         click.option(
@@ -173,7 +172,6 @@ def _rerank(table: Table) -> list[Option]:
             "weight",
             type=options.Number(0, 1),
             default=0.5,
-            show_default=True,
             help="Weight of the first stage in a sum.",
         ),
     ]
@@ -203,7 +201,6 @@ VECTORS = (
         "engine",
         type=click.Choice(["flat", "hnsw"]),
         default="flat",
-        show_default=True,
         help="How dense vectors are searched: exactly, or through a graph.",
     ),
 )

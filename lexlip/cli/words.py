@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source")
-@click.option(
-    "--topk",
-    type=options.Integer(min=1),
-    default=10,
-    metavar="K",
-    help="Number of words shown for a photo.",
-)
-@click.option(
+@options.count_option("--topk", default=10, metavar="K", help="Number of words shown for a photo.")
+@options.count_option(
     "--photos",
     "number",
-    type=options.Integer(min=1),
     metavar="N",
     help="Show N photos, evenly spread over SOURCE.  [default: all]",
 )

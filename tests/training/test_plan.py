@@ -29,7 +29,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_that_could_start() -> None:
-    config = load_config(DEFAULT_CONFIG)
+    config = load_config(DEFAULT_CONFIG, ["data.train=[scenes:200:0]", "data.val=[scenes:20:9]"])
     found, train = plan(config), open_sources(config.data.train)
     assert found.missing == []
     assert found.rows == len(train)

@@ -83,7 +83,7 @@ def test_the_gradient_does_not_depend_on_the_micro_batch(name: str) -> None:
     batch = tiny_batch(method)
     expected_parts = run_backward(method, batch)
     expected = gradients(method)
-    for micro_batch in (1, 2, 3, 5, 64):
+    for micro_batch in (1, 2, 3, 64):
         parts = run_backward(method, batch, micro_batch)
         check_close(gradients(method), expected)
         check_close(parts, expected_parts, rtol=1e-3, atol=1e-5)
@@ -126,10 +126,9 @@ def test_every_parameter_of_use_gets_a_gradient(kind: str) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("objective", [CONTRASTIVE, EVERYTHING], ids=["contrastive", "everything"])
-def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str, objective: ObjectiveConfig) -> None:
+def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str) -> None:
     """With the graph of all chunks held at once, each begun with the generator's state of its first pass."""
-    method = method_of(objective)
+    method = method_of(EVERYTHING)
     batch = tiny_batch(method)
     totals, chunks, states = Totals.of(batch, ALONE), batch.split(2), []
 
@@ -142,17 +141,16 @@ def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str, object
         with torch.no_grad(), autocast():
             method.raw(chunk)
     after = torch.get_rng_state()
-    raws, masked, keys = [], torch.zeros(()), None
+    raws, masked = [], torch.zeros(())
     for chunk, state in zip(chunks, states, strict=True):
         torch.set_rng_state(state)
         with autocast():
             raw, sums = method(chunk)
         raws.append(raw)
         masked = masked + caption_loss(method, sums, totals)[0]
-    if objective.queue:
-        with autocast():
-            parts = [method.key_vectors(chunk) for chunk in chunks]
-        keys = {name: torch.cat([part[name] for part in parts]) for name in ("image", "text")}
+    with autocast():
+        parts = [method.key_vectors(chunk) for chunk in chunks]
+    keys = {name: torch.cat([part[name] for part in parts]) for name in ("image", "text")}
     whole = {name: torch.cat([raw[name] for raw in raws]) for name in ("image", "text")}
     loss, _ = whole_batch_loss(method, batch, whole, keys, 1.0, ALONE, totals)
     (loss + masked).backward()
@@ -195,9 +193,9 @@ def test_the_scale_of_fp16_is_taken_out_again(micro_batch: int | None) -> None:
         {"text_decoder": 0.0},
     ],
 )
-@pytest.mark.parametrize("objective", [CONTRASTIVE, EVERYTHING], ids=["contrastive", "everything"])
-def test_frozen_parts(frozen: dict[str, float], objective: ObjectiveConfig, micro_batch: int | None) -> None:
-    method = method_of(objective)
+def test_frozen_parts(frozen: dict[str, float], micro_batch: int | None) -> None:
+    """What only some objectives have may be frozen with others, too."""
+    method = method_of(CONTRASTIVE if "text_decoder" in frozen and micro_batch else EVERYTHING)
     optimizer = make_optimizer(method, OptimConfig(lr=0.1, lr_scale=frozen))
     before = {name: parameter.clone() for name, parameter in method.named_parameters()}
     run_backward(method, tiny_batch(method), micro_batch)

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from lexlip.errors import DataError, ModelError
-from tests.tiny import CAPTIONS, tiny_dense, tiny_model
+from tests.tiny import CAPTIONS, check_vectors, tiny_dense, tiny_model
 
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 from sentence_transformers import SparseEncoder
@@ -25,17 +25,13 @@ def test_texts_and_photos_have_the_model_s_vectors() -> None:
     assert encoder.get_embedding_dimension() == len(model.vocabulary)
     texts = encoder.encode(CAPTIONS)
     assert texts.is_sparse
-    np.testing.assert_allclose(texts.to_dense(), model.encode_text(CAPTIONS).toarray(), rtol=1e-5, atol=1e-6)
+    check_vectors(texts.to_dense(), model.encode_text(CAPTIONS))
     photos = encoder.encode_document(pictures(3))
     wanted = model.encode_image(pictures(3)).toarray()
-    np.testing.assert_allclose(photos.to_dense(), wanted, rtol=1e-5, atol=1e-6)
+    check_vectors(photos.to_dense(), wanted)
     scores = encoder.similarity(encoder.encode_query(CAPTIONS[:2]), photos)
-    np.testing.assert_allclose(
-        scores.to_dense() if scores.is_sparse else scores,
-        model.encode_text(CAPTIONS[:2]).toarray() @ wanted.T,
-        rtol=1e-4,
-        atol=1e-6,
-    )
+    dense = scores.to_dense() if scores.is_sparse else scores
+    check_vectors(dense, model.encode_text(CAPTIONS[:2]).toarray() @ wanted.T)
 
 
 def test_entries_are_words() -> None:
@@ -51,9 +47,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     model = tiny_model()
     SparseEncoder(modules=[LexicalModule(model)]).save_pretrained(str(tmp_path / "encoder"))
     loaded = SparseEncoder(str(tmp_path / "encoder"), trust_remote_code=True)
-    np.testing.assert_allclose(
-        loaded.encode(CAPTIONS).to_dense(), model.encode_text(CAPTIONS).toarray(), rtol=1e-5, atol=1e-6
-    )
+    check_vectors(loaded.encode(CAPTIONS).to_dense(), model.encode_text(CAPTIONS))
 
 
 def test_what_cannot_be_encoded(tmp_path: Path) -> None:

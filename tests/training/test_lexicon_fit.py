@@ -24,7 +24,16 @@ from lexlip.training.lexicon_fit import fit_words, lexlip_of, load_dense, make_l
 from lexlip.training.step import make_optimizer
 from lexlip.training.whole_folder import save_whole
 from lexlip.words.vocabulary import Vocabulary
-from tests.tiny import CAPTIONS, TINY, tiny_batch, tiny_dense, tiny_method, tiny_model, tiny_photos
+from tests.tiny import (
+    CAPTIONS,
+    TINY,
+    check_vectors,
+    tiny_batch,
+    tiny_dense,
+    tiny_method,
+    tiny_model,
+    tiny_photos,
+)
 from tests.tiny_clip import write_clip
 from tests.training.test_step import step
 
@@ -84,29 +93,32 @@ def test_photos_give_the_mean_of_photos() -> None:
     assert_allclose(without.image_head.mean.detach().numpy(), without.text_head.mean.detach().numpy())
 
 
-@pytest.mark.parametrize("kind", ["clip", "dense"])
-def test_it_is_saved_and_loaded_as_a_lexlip(kind: str, tmp_path: Path) -> None:
-    if kind == "clip":
-        write_clip(tmp_path / kind)
-    else:
-        tiny_dense().save(tmp_path / kind)
-    model = make_lexicon(load_dense(tmp_path / kind), MANY, None, "words")
+@pytest.fixture(params=["clip", "dense"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A dense model's."""
+    folder = tmp_path / request.param
+    if request.param == "clip":
+        return write_clip(folder)
+    tiny_dense().save(folder)
+    return folder
+
+
+def test_it_is_saved_and_loaded_as_a_lexlip(folder: Path, tmp_path: Path) -> None:
+    model = make_lexicon(load_dense(folder), MANY, None, "words")
     save_whole(model, tmp_path / "words")
     loaded, photos = LexLIP.from_pretrained(tmp_path / "words"), tiny_photos(3)
     assert loaded.identity == model.identity
     assert {"dogs", "snow", "bike"} <= set(loaded.vocabulary.words)
+    by_network, by_words = (TextQueries(tmp_path / "words", encoder) for encoder in ("network", "words"))
     for ours, theirs in (
         (loaded.encode_text(CAPTIONS), model.encode_text(CAPTIONS)),
         (loaded.encode_image(photos), model.encode_image(photos)),
-        (TextQueries(tmp_path / "words").encode(CAPTIONS[0]), model.encode_text(CAPTIONS[:1])),
-        (
-            TextQueries(tmp_path / "words", "words").encode("two dogs"),
-            model.encode_text(["two dogs"], "words"),
-        ),
+        (by_network.encode(CAPTIONS[0]), model.encode_text(CAPTIONS[:1])),
+        (by_words.encode("two dogs"), model.encode_text(["two dogs"], "words")),
     ):
         assert ours.nnz
-        assert_allclose(ours.toarray(), theirs.toarray(), rtol=1e-4, atol=1e-5)
-    again = make_lexicon(load_dense(tmp_path / kind), MANY, None, "words")
+        check_vectors(ours, theirs)
+    again = make_lexicon(load_dense(folder), MANY, None, "words")
     assert (again.encode_text(MANY[:50]) != model.encode_text(MANY[:50])).nnz == 0
 
 
@@ -159,21 +171,14 @@ def words_of(dense: Clip | Dense) -> Vocabulary:
     return Vocabulary.build(VocabularyConfig("words", 1), dense.tokenizer, CAPTIONS)
 
 
-@pytest.mark.parametrize("kind", ["clip", "dense"])
-def test_vectors_before_words_are_those_of_the_dense_model(kind: str, tmp_path: Path) -> None:
-    if kind == "clip":
-        write_clip(tmp_path / kind)
-    else:
-        tiny_dense().save(tmp_path / kind)
-    dense = load_dense(tmp_path / kind)
+def test_vectors_before_words_are_those_of_the_dense_model(folder: Path) -> None:
+    dense = load_dense(folder)
     model, photos = lexlip_of(dense, words_of(dense), "words"), tiny_photos(3)
     states = model.pooled_image(model.image_encoder(photos))
-    projected = model.image_head.project(states).detach().numpy()
-    assert_allclose(projected, dense.encode_image(photos).toarray(), rtol=1e-4, atol=1e-5)
+    check_vectors(model.image_head.project(states), dense.encode_image(photos))
     ids, mask = model.text_encoder.tokenize(TEXTS)
     states = model.pooled_text(model.text_encoder(ids, mask), mask)
-    projected = model.text_head.project(states).detach().numpy()
-    assert_allclose(projected, dense.encode_text(TEXTS).toarray(), rtol=1e-4, atol=1e-5)
+    check_vectors(model.text_head.project(states), dense.encode_text(TEXTS))
     assert model.name == "words"
 
 

@@ -20,8 +20,8 @@ from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.registry import MODELS, load_class
-from lexlip.sparse.abridge import abridge
 from lexlip.sparse.balance import Bank, unit_length
+from lexlip.sparse.pruning import prune
 from lexlip.training.augmentation import Key, Sample
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.method import Method
@@ -158,7 +158,7 @@ def tiny_collate(objective: ObjectiveConfig, model: DualEncoder) -> Collate:
 def balanced(bank: Bank, vectors: csr_matrix, kept: int | None) -> np.ndarray:
     """Return documents by the definition: what is kept of unit vectors, times the factors of whole ones."""
     units = unit_length(vectors)
-    short = units if kept is None else abridge(units, kept, bank.units, (units @ bank.columns).toarray())
+    short = units if kept is None else prune(units, kept, bank.units, (units @ bank.columns).toarray())
     return bank.factors(units)[:, None] * short.toarray()
 
 

@@ -27,7 +27,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from lexlip.config import TextEncoderConfig
 from lexlip.data import open_source
-from lexlip.data.caption_table import SUFFIXES, read_entries
+from lexlip.data.caption_tables import SUFFIXES, read_table
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import DataError, LexLIPError, ModelError
 from lexlip.words.vocabulary import CONTINUES
@@ -45,7 +45,7 @@ def read_captions(names: Sequence[str]) -> list[str]:
     captions: list[str] = []
     for name in names:
         if Path(name).suffix.lower() in SUFFIXES:
-            found = [text for entry in read_entries(Path(name), name, []) for text in entry.captions]
+            found = [text for entry in read_table(Path(name), name, []) for text in entry.captions]
         else:
             found = [text for item in open_source(name).items for text in item.captions]
         if not found:

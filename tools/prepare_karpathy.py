@@ -26,9 +26,9 @@ from tqdm import tqdm
 
 from checksums import checksum, read_checksums, verify_checksums, write_checksums
 from lexlip.cli.exit_codes import UserError, interruptible
-from lexlip.data.caption_files import split_name
-from lexlip.data.source import clean_captions
+from lexlip.data.caption_tables import split_name
 from lexlip.data.tar_headers import members
+from lexlip.data.texts import clean_captions
 from lexlip.errors import DataError, LexLIPError
 
 CAPTIONS = "caption_datasets.zip"  # as downloaded, with the split files of all data sets

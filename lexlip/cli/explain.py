@@ -87,7 +87,7 @@ def explain(context: click.Context, what: str, **given: Any) -> None:
         lexlip explain photo.jpg --caption "two dogs in snow" --cloud figure.png
         lexlip explain "two dogs in snow" --hit photo.jpg --index .lexlip
     """  # noqa: D301 (click's mark for lines that are not wrapped)
-    from lexlip.data.formats import SUFFIXES
+    from lexlip.data.images import SUFFIXES
 
     picture = Path(what).suffix.lower() in SUFFIXES or Path(what).is_file()
     asked = Given(**given)
@@ -246,7 +246,7 @@ def _draw_hit(
     search: PhotoSearch, table: ScoreTable, query: str, asked: Given
 ) -> tuple[list[str], WordPlaces | None]:
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
-    from lexlip.data.photo_location import reading
+    from lexlip.data.files import reading
     from lexlip.explain.figure import figure_of_hit
     from lexlip.explain.heat_map import SHOWN
     from lexlip.explain.word_places import places
@@ -287,7 +287,7 @@ def _load(asked: Given) -> LexLIP | PhotoEncoder:
 
 def _read(location: str) -> bytes:
     """Return the bytes of a file, or of a tar's member as a search prints it."""
-    from lexlip.data.photo_location import read_location, reading
+    from lexlip.data.files import read_location, reading
 
     with reading(location):
         return read_location(location)
@@ -296,7 +296,7 @@ def _read(location: str) -> bytes:
 def _decoded(data: bytes, location: str, size: int) -> Image.Image:
     """Return a picture of at least `size` pixels on its shorter side, unless it has fewer."""
     from lexlip.data import decode
-    from lexlip.data.photo_location import reading
+    from lexlip.data.files import reading
 
     with reading(location):
         return decode(data, size)

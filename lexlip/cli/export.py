@@ -54,7 +54,7 @@ def export(
     how: dict[str, Any] = {"name": name, "progress": not as_json}
     with interruptible(f"nothing was changed; run the same command again{' to go on' if sources else ''}"):
         if sources:
-            from lexlip.indexing.export_photos import export_photos
+            from lexlip.indexing.api import export_photos
 
             done = export_photos(sources, engine, output, **of_photos, **how)
         else:

@@ -34,7 +34,7 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
         lexlip index ~/Pictures --model words
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.data import open_source
-    from lexlip.data.caption_lines import read_caption_lines
+    from lexlip.data.caption_tables import read_caption_lines
     from lexlip.training.whole_folder import check_place, save_whole
 
     folder = Path(output)

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from lexlip.errors import ConfigError
-from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse import SENTENCE_TOPK
 
 DEFAULT_MODEL = "mini"
 FIRST_STAGES = (

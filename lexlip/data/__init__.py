@@ -1,8 +1,7 @@
 """Photos and captions: where they are, how they are read, and drawn ones for tests."""
 
 from lexlip.data.images import UnreadableImage, decode
-from lexlip.data.open import open_source, open_sources
-from lexlip.data.photo_library import open_library
+from lexlip.data.open import open_library, open_source, open_sources
 from lexlip.data.scenes import Scenes
 from lexlip.data.source import Given, Item, Skipped, Source, Unlisted, Unreadable, spread
 

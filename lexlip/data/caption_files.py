@@ -1,35 +1,23 @@
-"""Photos that a file with captions names: what Karpathy's JSON and tables have in common."""
+"""Photos that a file of captions names, and further captions for the photos of a source."""
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from lexlip.data.files import LARGEST_TABLE, out_of_reach, read_file, reason_of
+import numpy as np
+
+from lexlip.data.caption_tables import SUFFIXES, Entry, read_table
+from lexlip.data.files import Place, out_of_reach, path_of, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown, walk
-from lexlip.data.images import UnreadableImage
 from lexlip.data.named_photos import NamedPhotos
-from lexlip.data.source import Item, Place, Skipped, Source, Unlisted, clean_captions
-from lexlip.data.texts import decode_text
+from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted
+from lexlip.data.texts import clean_captions
+from lexlip.data.views import View
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 
 NAMED = 10  # missing photos that are named one by one; if there are more, they belong to another split
-
-
-class Entry(NamedTuple):
-    """Some captions of one photo, as the file has them.
-
-    Attributes:
-        photo: its path below the folder of images.
-        captions: the captions.
-        split: the split that it belongs to, if the file says so.
-    """
-
-    photo: str
-    captions: list[str]
-    split: str = ""
 
 
 class CaptionedSource(Source):
@@ -103,12 +91,9 @@ class CaptionedSource(Source):
     def _find(
         self, photos: list[str], names: Iterable[str], images: Path
     ) -> tuple[dict[str, str | int], dict[str, str]]:
-        """Return where each photo is: the path of a file, or its index in `self._tars`; and what is unclear.
+        """Return where each photo is, the path of a file or its index in `self._tars`; and what is unclear.
 
-        Args:
-            photos: to be found.
-            names: all that the file has.
-            images: see above.
+        Names are all that the file has.
         """
         self._tars: WebDatasetSource | None = None
         self._hidden: list[Unlisted] = []
@@ -154,17 +139,9 @@ class CaptionedSource(Source):
         assert self._tars is not None
         return self._tars
 
-    def read(self, index: int) -> bytes:
-        place = self._places[index]
-        return read_file(place) if isinstance(place, str) else self._in_tars().read(place)
-
     def path(self, index: int) -> str:
         place = self._places[index]
         return place if isinstance(place, str) else self._in_tars().path(place)
-
-    def file(self, index: int) -> str:
-        place = self._places[index]
-        return place if isinstance(place, str) else self._in_tars().file(place)
 
     def place(self, index: int) -> Place:
         place = self._places[index]
@@ -186,21 +163,69 @@ def no_photos(name: str) -> DataError:
     return DataError(f"{name} names no photos: each needs a file name and a caption")
 
 
-def split_name(split: object) -> str:
-    """Return the name of a split, given as the file has it: COCO's `restval` is for training too."""
-    name = split.strip() if isinstance(split, str) else ""
-    return "train" if name == "restval" else name
+class FurtherCaptions(View):
+    """The photos of a source, with further captions from tables after their own, table by table.
 
-
-def read_text(path: Path, name: str) -> str:
-    """Return the text of a file with captions.
+    How a table names a photo, `NamedPhotos` says. Photos that only a table names, or that it does not name
+    clearly, are left out, and counted in `skipped`.
 
     Raises:
-        DataError: it cannot be read or decoded.
+        DataError: a table cannot be read, or names none of the photos.
     """
-    try:
-        return decode_text(read_file(path, most=LARGEST_TABLE))
-    except ValueError as error:
-        raise DataError(f"{name} is {error}") from None
-    except UnreadableImage as error:
-        raise DataError(f"{name} cannot be read: {error.reason}") from error
+
+    def __init__(self, source: Source, tables: Sequence[str]) -> None:
+        self.name, self.source = source.name, source
+        self.roots, self.skipped, self.unlisted = source.roots, list(source.skipped), source.unlisted
+        more: dict[int, list[str]] = {}
+        for table in tables:
+            self._add(table, more)
+        cleaned = {row: clean_captions(texts) for row, texts in more.items()}
+        self.items = self._photos = LazyItems([_Captioned(source, cleaned)], [""])
+
+    def _add(self, table: str, more: dict[int, list[str]]) -> None:
+        path = path_of(table)
+        if path.suffix.lower() not in SUFFIXES:
+            raise DataError(f"{table} is no table of captions: its name must end in {', '.join(SUFFIXES)}")
+        entries = list(read_table(path, table, self.skipped))
+        photos = NamedPhotos[int](entry.photo for entry in entries)
+        for row, item in enumerate(self.source.items):
+            photos.add(item.id, row)
+        found = {entry.photo: photos.find(entry.photo) for entry in entries}
+        for entry in entries:
+            place, _ = found[entry.photo]
+            if place is not None:
+                more.setdefault(place, []).extend(entry.captions)
+        if not found:
+            raise no_photos(table)
+        lost = {name: why for name, (place, why) in found.items() if place is None}
+        unclear = next((f"{name}: {why}" for name, why in lost.items() if why), "")
+        if len(lost) == len(found):
+            of = f"none of the {len(found)} photos that {table} names is in {self.name}"
+            raise DataError(f"{of} (the first is {unclear or next(iter(found))})")
+        if lost:
+            why = f"{len(lost)} of its {len(found)} photos are not in {self.name}"
+            self.skipped.append(Skipped(table, f"{why}, or not clear ({unclear})" if unclear else why))
+
+    def origin(self, index: int) -> tuple[Source, int]:
+        return self.source, index
+
+    def captioned(self) -> np.ndarray:
+        return self._photos.captioned()
+
+
+class _Captioned:
+    """The items of a source, with further captions, by index, after their own."""
+
+    def __init__(self, source: Source, more: dict[int, tuple[str, ...]]) -> None:
+        self._source, self._more = source, more
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def item(self, index: int, prefix: str) -> Item:
+        item = self._source.item(index, prefix)
+        return Item(item.id, item.captions + self._more.get(index, ()))
+
+    def captioned(self) -> np.ndarray:
+        more = [index for index, captions in self._more.items() if captions]
+        return np.union1d(self._source.captioned(), np.array(more, dtype=np.int64))

@@ -6,13 +6,14 @@ Nothing here fails: what is damaged, or larger than a person writes, is left out
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image, IptcImagePlugin
+
+from lexlip.words.plain_text import whole
 
 LONGEST_XMP = 1 << 20  # bytes that are parsed
 LONGEST_TEXT = 5000  # characters of a caption
@@ -33,8 +34,7 @@ _DATE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(NamedTuple):
     """What a file says about its photo.
 
     Attributes:
@@ -53,12 +53,8 @@ class Embedded:
 def read_embedded(image: Image.Image, side: bytes = b"") -> Embedded:
     """Return what a file says about its photo, inside `lexlip.data.images.quiet`.
 
-    The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's; an XMP file beside the photo, in
-    which people correct what the camera wrote, comes first.
-
-    Args:
-        image: opened by Pillow; it need not be loaded.
-        side: the XMP file beside the photo.
+    The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's; an XMP file beside the photo
+    (`side`), in which people correct what the camera wrote, comes first. The image need not be loaded.
     """
     corrected, own = _xmp(side), _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
     exif = _exif(image)
@@ -126,10 +122,9 @@ def _xmp(packet: object) -> Embedded:
     return Embedded(taken, None, captions, keywords)
 
 
-def _values(element: Any) -> Iterator[str]:
-    """Yield the texts of a property: its own, or those of its list."""
-    items = list(element.iter(f"{_RDF}li"))
-    yield from (item.text or "" for item in items or [element])
+def _values(element: Any) -> list[str]:
+    """Return the texts of a property: its own, or those of its list."""
+    return [item.text or "" for item in list(element.iter(f"{_RDF}li")) or [element]]
 
 
 def _date(value: object) -> str | None:
@@ -148,16 +143,14 @@ def _date(value: object) -> str | None:
 def _text(value: object, longest: int = LONGEST_TEXT) -> str:
     """Return a text with single spaces, in whatever form a file has it; at most `longest` characters."""
     if isinstance(value, bytes):
-        value = _decoded(value)
-    text = value.replace("\0", " ") if isinstance(value, str) else ""
-    return " ".join(text[: 2 * longest].encode(errors="replace").decode().split())[:longest]
-
-
-def _decoded(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            text = value.decode("latin-1")
+    else:
+        text = value if isinstance(value, str) else ""
+    text = text.replace("\0", " ")
+    return " ".join(whole(text[: 2 * longest]).split())[:longest]
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

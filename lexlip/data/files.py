@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from lexlip.data.images import UnreadableImage
+from lexlip.data.tar_headers import contents
 from lexlip.errors import DataError
 
 LARGEST_PHOTO = 2**30  # bytes of a photo's file
@@ -50,15 +51,17 @@ def path_of(name: str | Path) -> Path:
 def open_file(path: str | Path, follow: bool = True) -> BinaryIO:
     """Open a regular file; a pipe or a device, which may never end, is refused without waiting for it.
 
-    Args:
-        path: of the file.
-        follow: a link to another file, too, on systems that can refuse it.
+    Unless `follow`, so is a link to a file, on systems that can refuse it.
 
     Raises:
         OSError: it cannot be opened.
         UnreadableImage: it is no regular file.
     """
-    opener = _without_waiting if follow else _without_links
+    flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))  # not on Windows
+
+    def opener(path: str, usual: int) -> int:
+        return os.open(path, usual | flags)
+
     file = open(path, "rb", opener=opener)  # noqa: SIM115 (a Path has no opener)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -70,8 +73,7 @@ def read_file(path: str | Path, offset: int = 0, size: int = -1, most: int = LAR
     """Return a file's bytes, or `size` of them from `offset` on.
 
     Raises:
-        UnreadableImage: the file is not there, is no regular file, ends before, or these are more than `most`
-            bytes.
+        UnreadableImage: it is not there, is no regular file, ends before, or has more than `most` bytes.
         OutOfReach: it is there, but cannot be read now.
     """
     with reading_file(path) as file:
@@ -92,11 +94,7 @@ def read_part(file: BinaryIO, offset: int = 0, size: int = -1, most: int = LARGE
 
 @contextmanager
 def reading_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file as `open_file` does, for a block that reads it.
-
-    Raises:
-        UnreadableImage, OutOfReach: see `read_file`.
-    """
+    """Open a file as `open_file` does, for a block that reads it; for what is raised see `read_file`."""
     try:
         with open_file(path) as file:
             yield file
@@ -105,12 +103,59 @@ def reading_file(path: str | Path) -> Iterator[BinaryIO]:
         raise kind(reason_of(error), str(path)) from error
 
 
+class Place(NamedTuple):
+    """Where the bytes of a photo are: `size` bytes of a file, from `offset` on; None is the whole file."""
+
+    file: str
+    offset: int | None = None
+    size: int | None = None
+
+
+def read_place(place: Place) -> bytes:
+    """Return the bytes of a photo; for what it raises see `read_file`."""
+    return read_file(place.file, place.offset or 0, -1 if place.size is None else place.size)
+
+
+def read_location(location: str) -> bytes:
+    """Return the bytes of a photo, given what `Source.path` returned; it raises what `find_location` does."""
+    return read_place(find_location(location))
+
+
+def find_location(location: str) -> Place:
+    """Return where a photo is: a file, or TAR/MEMBER; of two members with the same name the later one counts.
+
+    Raises:
+        UnreadableImage: it is not there any more, or is no file.
+        DataError: it is in the home of a user who does not exist.
+    """
+    path = path_of(location)
+    tar = next((above for above in path.parents if above.suffix.lower() == ".tar" and above.is_file()), None)
+    if tar is None:
+        return Place(str(path))
+    with reading_file(tar) as file:
+        found = contents(file).files.get(path.relative_to(tar).as_posix())
+    if found is None:
+        raise UnreadableImage("not in the tar", location)
+    return Place(str(tar), found.offset, found.size)
+
+
+@contextmanager
+def reading(location: str | Path) -> Iterator[None]:
+    """Name the picture in the error if a `with` block cannot read it.
+
+    Raises:
+        DataError: the block raised UnreadableImage.
+    """
+    try:
+        yield
+    except UnreadableImage as error:
+        raise DataError(f"cannot read the picture {location}: {error.reason}") from error
+
+
 def read_beside(path: str, roots: Iterable[str]) -> bytes:
     """Return the bytes of a file beside a photo, which is small.
 
-    Args:
-        path: of the file.
-        roots: real paths of the folders that it must lie in if it is a link; links to folders may lead out.
+    If it is a link, it must lie below one of `roots`, which are real paths; links to folders may lead out.
 
     Raises:
         UnreadableImage: it is a link that leads out, or see `read_file`.
@@ -174,11 +219,3 @@ def state_of(path: str | Path) -> FileState | None:
     found = found if stat.S_ISLNK(found[1].st_mode) else found[:1]
     times = (time for status in found for time in (status.st_mtime_ns, status.st_ctime_ns))
     return FileState(found[0].st_size, tuple(times))
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no pipes among its files
-
-
-def _without_links(path: str, flags: int) -> int:
-    return _without_waiting(path, flags | getattr(os, "O_NOFOLLOW", 0))

@@ -3,21 +3,38 @@
 import os
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, read_file, reason_of
-from lexlip.data.formats import SUFFIXES
-from lexlip.data.images import UnreadableImage
-from lexlip.data.left_out import Matches, why_left_out
-from lexlip.data.source import Item, Skipped, Source, Unlisted, caption_lines
-from lexlip.data.texts import Beside
-from lexlip.words.plain_text import composed, readable
+from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, reason_of
+from lexlip.data.images import SUFFIXES, UnreadableImage
+from lexlip.data.source import Item, Skipped, Source, Unlisted
+from lexlip.data.texts import Beside, caption_lines
+from lexlip.words.plain_text import composed, readable, whole
 
 NOT_UTF8 = "the name is not UTF-8"
 MOST_NAMED = 20  # kinds of files that are named with their number
 
+Matches = Callable[[str], bool]
+"""Whether patterns match a path below a source; the path of a folder ends with a slash."""
+
 _DATA_FOLDER = re.compile(r"data-[1-9][0-9]*")
+_NAMES = (
+    *("@eaDir", "#recycle", "#snapshot", "@tmp", "@sharebin"),  # Synology
+    *("@Recycle", "@Recently-Snapshot", "@__thumb", "@Transcode", ".@__thumb"),  # QNAP
+    *("$RECYCLE.BIN", "RECYCLER", "RECYCLED", "System Volume Information", "FOUND.000"),  # Windows
+    *("__MACOSX", "Network Trash Folder", "Temporary Items"),  # macOS
+    *("lost+found", "trashbox", "files_trashbin", "files_versions"),  # Linux, Buffalo, Nextcloud
+)
+_PATTERNS = (
+    *map(re.escape, _NAMES),
+    r"[^/]+\.lrdata",  # previews of Lightroom
+    r"[^/]+\.photoslibrary/resources",  # and of Apple's Photos
+    r"[^/]+\.photolibrary/(?:Previews|Thumbnails)",
+)
+_SYSTEMS = re.compile(rf"(?:^|/)(?:{'|'.join(_PATTERNS)})/", re.IGNORECASE)
+_HIDDEN = re.compile(r"(?:^|/)\.")
 
 
 class Listing(NamedTuple):
@@ -87,6 +104,15 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
         if numbers.total():
             found.skipped.append(Skipped(".", f"{what}: {_named(numbers)}"))
     return found
+
+
+def why_left_out(path: str, included: Matches | None = None) -> str:
+    """Return "hidden" or "system" for a path that is left out, or lies below one that is; else "".
+
+    The path is below the source; that of a folder ends with a slash. What is `included` is taken anyway.
+    """
+    why = "hidden" if _HIDDEN.search(path) else "system" if _SYSTEMS.search(path) else ""
+    return "" if why and included is not None and included(path) else why
 
 
 def _tell_beside(found: Listing, kinds: Counter[str]) -> None:
@@ -203,23 +229,14 @@ def shown(name: str) -> str:
 
 def is_utf8(name: str) -> bool:
     """Return whether a name can be stored."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return whole(name) == name
 
 
 class FolderSource(Source):
-    """Photos below a folder, with files beside them.
+    """Photos below a folder, with files beside them: what `walk` has listed.
 
     `NAME.txt` beside a photo holds its captions, one per line; `NAME.xmp` or `NAME.jpg.xmp` what photo
     programs write about it. The id of a photo is its path relative to the folder.
-
-    Args:
-        root: the folder.
-        listing: what is in it, see `walk`.
-        name: what the user gave.
     """
 
     def __init__(self, root: Path, listing: Listing, name: str) -> None:
@@ -244,9 +261,6 @@ class FolderSource(Source):
         except (UnreadableImage, ValueError) as error:
             self.skipped.append(Skipped(text, getattr(error, "reason", str(error))))
             return ()
-
-    def read(self, index: int) -> bytes:
-        return read_file(self.path(index))
 
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"

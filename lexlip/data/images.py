@@ -14,17 +14,40 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from lexlip.data import isolated
-from lexlip.data.formats import ENDINGS
 from lexlip.data.upright import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 from lexlip.errors import DataError
 from lexlip.words.plain_text import counted
 
+ENDINGS = {
+    "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif", ".jfi", ".jif", ".pjpeg", ".pjp", ".mpo", ".insp"),
+    "PNG": (".png", ".apng"),
+    "WEBP": (".webp",),
+    "GIF": (".gif",),
+    "BMP": (".bmp",),
+    "DIB": (".dib",),
+    "TIFF": (".tif", ".tiff"),
+    "AVIF": (".avif", ".avifs"),
+    "HEIF": (".heic", ".heif", ".hif", ".heics", ".heifs"),
+    "JPEG2000": (".jp2", ".j2k", ".j2c", ".jpc", ".jpf", ".jpx"),
+    "PPM": (".ppm", ".pgm", ".pbm", ".pnm", ".pfm"),
+    "PCX": (".pcx",),
+    "TGA": (".tga", ".icb", ".vda", ".vst"),
+}
+"""By Pillow's names of the formats, in the order in which they are tried: last a TGA, which has no mark.
+
+None of them starts a program, as EPS does, or shows a page, as PDF does.
+"""
+
+READER = 1  # raised when more can be decoded: photos that could not be read are then tried again
+
+SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
+
 MAX_PIXELS = 178_956_970  # Pillow's own limit; not of JPEG and JPEG 2000, which can be decoded smaller
 MAX_BYTES = 2**30  # of memory while an image is decoded: what MAX_PIXELS of RGB take
 MAX_SCANNED = 2_000_000_000  # pixels of a JPEG times its scans: ten scans of MAX_PIXELS
-MAX_READS = 1_000_000  # calls by which Pillow reads a file: of some formats it reads byte by byte
-LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF, whose parts it joins one by one, each time copying all
-LONGEST_TEXT, MOST_COMMENTS = 2**25, 1000  # bytes and comments of a PPM that is text, which it reads slowly
+MAX_READS = 1_000_000  # calls by which Pillow reads a file: some formats it reads byte by byte
+LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF: it comes in parts, and for each of them Pillow copies all
+LONGEST_TEXT, MOST_COMMENTS = 2**25, 1000  # bytes and comments of a PPM in text, which Pillow reads slowly
 
 _TRUNCATED = "truncated"
 _FORMATS = tuple(name for name in ENDINGS if name not in ("HEIF", "JPEG2000"))  # those of `isolated`
@@ -32,7 +55,7 @@ _SCAN, _END = b"\xff\xda", b"\xff\xd9"  # markers of a JPEG; they are not within
 _COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which is decoded as a whole
 _DRAFTED = ("JPEG", "JPEG2000")
 _ANIMATED = ("GIF", "WEBP", "PNG", "AVIF")
-_ONE_COLOUR = 8  # by which the pixels of a picture of one colour may differ
+_ONE_COLOUR = 8  # levels by which pixels may differ in a picture of one colour
 _MISSING = 0.02  # of a JPEG's pixels may be missing at its end
 
 # bytes of memory per pixel while an image of a mode is decoded and becomes RGB; measured
@@ -151,22 +174,13 @@ def _all_but_end(data: bytes, size: int | None) -> Image.Image | None:
 
 
 def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the width and height of an opened image when it is upright.
-
-    Args:
-        image: opened.
-        size: its width and height as they were when it was opened.
-    """
+    """Return the width and height of an opened image when it is upright, given those when it was opened."""
     turned = turn_of(image) in SIDEWAYS and image.format != "TIFF"  # Pillow turns these itself
     return (size[1], size[0]) if turned else size
 
 
 class _Bounded:
-    """A file of which Pillow can read only so much: some would have it read for minutes.
-
-    Args:
-        file: at its beginning.
-    """
+    """An unread file of which Pillow can read only so much: some would have it read for minutes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -218,10 +232,7 @@ def _decoded_by_c(ppm: Any) -> Image.Image:
 def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
     """Raise UnreadableImage if decoding takes too much memory or time, as of some attacks it does.
 
-    Args:
-        image: opened, not loaded; its size may be drafted.
-        data: the file.
-        pixels: of the whole image.
+    The image is not loaded, and its size may be drafted; `pixels` are those of the whole.
     """
     transparent = image.mode in TRANSPARENT or "transparency" in image.info
     per_pixel = _TRANSPARENT_BYTES if transparent else _BYTES.get(image.mode, _OPAQUE_BYTES)
@@ -231,10 +242,8 @@ def _check_cost(image: Image.Image, data: bytes, pixels: int) -> None:
     if isinstance(image, JpegImageFile) and (scans := _scans(image, data)) > 1:
         needed += int(pixels * _COEFFICIENT * _samples(image))
     if needed > MAX_BYTES:
-        raise UnreadableImage(
-            f"{pixels:,} pixels of {image.mode} would take {needed / 1e9:.1f} GB to decode: more than"
-            f" {MAX_BYTES / 1e9:.1f} GB"
-        )
+        takes = f"{pixels:,} pixels of {image.mode} would take {needed / 1e9:.1f} GB to decode"
+        raise UnreadableImage(f"{takes}: more than {MAX_BYTES / 1e9:.1f} GB")
     if scans * pixels > MAX_SCANNED:
         what = f"{counted(scans, 'scan')} of {pixels:,} pixels"
         raise UnreadableImage(f"a JPEG of {what} would take too long to decode")

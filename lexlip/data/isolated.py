@@ -8,12 +8,11 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import struct
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageFile
 
@@ -33,13 +32,9 @@ _idle: list[subprocess.Popen[bytes]] = []
 
 
 class Reply(NamedTuple):
-    """What the process tells about a picture.
+    """What the process tells about a picture; its format and mode are Pillow's, it is upright.
 
-    Attributes:
-        format, mode: Pillow's.
-        size: width and height.
-        info: "exif" and "xmp", if it has them; upright already.
-        pixels: the raw ones, b"" if only its header was asked for.
+    It may have "exif" and "xmp", and has no pixels if only its header was asked for.
     """
 
     format: str
@@ -92,9 +87,7 @@ def accepts(start: bytes) -> bool:
 def ask(data: bytes, halved: int) -> Reply:
     """Have a process open a picture, and decode it; several threads may ask at once.
 
-    Args:
-        data: the file.
-        halved: decode it, so many times half as large, if it can be; or HEADER_ONLY.
+    It is decoded so many times half as large, if it can be; or not at all, for HEADER_ONLY.
 
     Raises:
         SyntaxError: it is no such picture, as Pillow's own formats say it.
@@ -104,7 +97,7 @@ def ask(data: bytes, halved: int) -> Reply:
     late = threading.Timer(SECONDS, process.kill)
     late.start()
     try:
-        answer, reply = _exchange(process, data, halved)
+        answer = _exchange(process, data, halved)
     except BaseException as error:
         process.kill()
         process.communicate()
@@ -116,34 +109,28 @@ def ask(data: bytes, halved: int) -> Reply:
         late.cancel()
     with _lock:
         _idle.append(process)
-    if reply is None:
+    if "error" in answer:
         raise (SyntaxError if answer["unknown"] else OSError)(answer["error"])
-    return reply
+    parts = dict(zip(answer["parts"], answer["bytes"], strict=True))
+    pixels, (width, height) = parts.pop("pixels"), answer["size"]
+    return Reply(answer["format"], answer["mode"], (width, height), parts, pixels)
 
 
-def _exchange(
-    process: subprocess.Popen[bytes], data: bytes, halved: int
-) -> tuple[dict[str, Any], Reply | None]:
+def _exchange(process: subprocess.Popen[bytes], data: bytes, halved: int) -> dict[str, Any]:
+    """Send a line of JSON and a picture, and return the line that comes back, with the "bytes" behind it."""
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(struct.pack(">bQ", halved, len(data)))
-    process.stdin.write(data)
+    process.stdin.writelines([json.dumps([halved, len(data)]).encode(), b"\n", data])
     process.stdin.flush()
-    (length,) = struct.unpack(">I", _read(process.stdout, 4))
-    answer: dict[str, Any] = json.loads(_read(process.stdout, length))
-    if "error" in answer:
-        return answer, None
-    width, height = answer["size"]
-    info = {name: _read(process.stdout, size) for name, size in answer["info"].items()}
-    pixels = _read(process.stdout, answer["pixels"])
-    return answer, Reply(answer["format"], answer["mode"], (width, height), info, pixels)
-
-
-def _read(file: IO[bytes], size: int) -> bytes:
-    data = file.read(size)
-    if len(data) < size:
+    line = process.stdout.readline()
+    if not line.endswith(b"\n"):
         raise EOFError("the process has ended")
-    return data
+    answer: dict[str, Any] = json.loads(line)
+    sizes = list(answer["parts"].values())
+    answer["bytes"] = list(map(process.stdout.read, sizes))
+    if list(map(len, answer["bytes"])) != sizes:
+        raise EOFError("the process has ended")
+    return answer
 
 
 def _take() -> subprocess.Popen[bytes]:

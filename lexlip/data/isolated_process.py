@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import sys
 import warnings
 from contextlib import suppress
@@ -24,13 +23,11 @@ def main() -> None:
     Image.MAX_IMAGE_PIXELS = None  # the other process looks at the size before it asks for pixels
     pi_heif.register_heif_opener(depth_images=False, aux_images=False, thumbnails=False)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    while start := requests.read(struct.calcsize(">bQ")):
-        halved, length = struct.unpack(">bQ", start)
+    while line := requests.readline():
+        halved, length = json.loads(line)
         answer, parts = _answer(requests.read(length), halved)
-        text = json.dumps(answer).encode()
-        answers.write(struct.pack(">I", len(text)) + text)
-        for part in parts:
-            answers.write(part)
+        answer["parts"] = {name: len(part) for name, part in parts.items()}
+        answers.writelines([json.dumps(answer).encode(), b"\n", *parts.values()])
         answers.flush()
 
 
@@ -41,19 +38,17 @@ def _bound_memory(most: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def _answer(data: bytes, halved: int) -> tuple[dict[str, Any], list[bytes]]:
+def _answer(data: bytes, halved: int) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return what is told of a picture, and the bytes that follow; -1 asks for the header only."""
     try:
         image = _open(data)
-        info = {name: image.info[name] for name in ("exif", "xmp") if image.info.get(name)}
-        told = {"format": image.format, "info": {name: len(part) for name, part in info.items()}}
+        parts = {name: image.info[name] for name in ("exif", "xmp") if image.info.get(name)}
         picture = image if halved < 0 else _decoded(data, halved)
-        raw = b"" if halved < 0 else picture.tobytes()
+        parts["pixels"] = b"" if halved < 0 else picture.tobytes()
     except Exception as error:  # decoders raise nearly anything for a damaged file
         unknown = isinstance(error, UnidentifiedImageError)
-        return {"error": str(error) or type(error).__name__, "unknown": unknown}, []
-    told |= {"mode": picture.mode, "size": picture.size, "pixels": len(raw)}
-    return told, [*info.values(), raw]
+        return {"error": str(error) or type(error).__name__, "unknown": unknown}, {}
+    return {"format": image.format, "mode": picture.mode, "size": picture.size}, parts
 
 
 def _open(data: bytes) -> Any:

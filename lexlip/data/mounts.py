@@ -12,13 +12,10 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def mount_points(files: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the folders of a source at which another file system begins.
+    """Return the folders at which other file systems begin, by what the ids of photos there begin with.
 
     Args:
         files: pairs of a photo's id, or of the part of it that is a tar, and the path of that file.
-
-    Returns:
-        Their paths, by what the ids of their photos begin with.
     """
     begins = cache(_begins_of(_mounted()))
     found: dict[str, str] = {}

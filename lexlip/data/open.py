@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from lexlip.config import SourceConfig
-from lexlip.data import caption_table
-from lexlip.data.concat import Concat
+from lexlip.data.caption_files import CaptionedSource, FurtherCaptions
+from lexlip.data.caption_tables import SUFFIXES as OF_TABLES
+from lexlip.data.caption_tables import read_splits, read_table
 from lexlip.data.files import path_of, reason_of
-from lexlip.data.folder import FolderSource, Listing, walk
-from lexlip.data.formats import ENDINGS, SUFFIXES
-from lexlip.data.further_captions import FurtherCaptions
-from lexlip.data.karpathy import KarpathySource
-from lexlip.data.left_out import Matches
+from lexlip.data.folder import FolderSource, Listing, Matches, walk, why_left_out
+from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.scenes import Scenes
-from lexlip.data.source import Source
+from lexlip.data.source import Given, Skipped, Source
+from lexlip.data.views import Concat, Subset
 from lexlip.data.webdataset import WebDatasetSource, match_tars
 from lexlip.errors import DataError
+from lexlip.words.plain_text import composed
 
 MOST_SCENES = 1_000_000
 _PATTERN = re.compile(r"[*?\[{]")
@@ -61,7 +62,7 @@ def open_source(
             pattern of tars); the default is the folder of the file.
         split: for tables and split files: which photos to take; the default is all.
         excluded: for folders: which files and folders to leave out.
-        included: for folders: which to take that would be left out, see `lexlip.data.left_out`.
+        included: for folders: which to take that would be left out, see `lexlip.data.folder.why_left_out`.
 
     Raises:
         DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
@@ -77,12 +78,13 @@ def open_source(
     if not there:
         raise DataError(f"{name} does not exist")
     suffix = path.suffix.lower()
-    if path.is_file() and suffix in (".json", *caption_table.SUFFIXES):
-        kind = KarpathySource if suffix == ".json" else caption_table.TableSource
-        where = None if images is None else path_of(images)
-        if where is not None:
+    if path.is_file() and suffix in (".json", *OF_TABLES):
+        where = path.parent if images is None else path_of(images)
+        if images is not None:
             _is_there(where, str(images))
-        return kind(path, where, split, name)
+        skipped: list[Skipped] = []
+        entries = list((read_splits if suffix == ".json" else read_table)(path, name, skipped))
+        return CaptionedSource(name, entries, where, split, skipped)
     _refuse(f"{name} holds its photos itself", images, split)
     if path.is_dir():
         return _open_folder(path, name, excluded, included)
@@ -150,3 +152,67 @@ def _open_folder(path: Path, name: str, excluded: Matches | None, included: Matc
         left = " that --exclude leaves" if excluded else ""
         raise DataError(f"no photos below {name}{left}: looked for {', '.join(ENDINGS)} and tars{why}")
     return FolderSource(path, listing, name)
+
+
+def open_library(given: Given) -> Source:
+    """List photos and their captions; what is returned has `given` as an attribute.
+
+    Raises:
+        DataError: see `open_source`; a folder lies below another one, a pattern is invalid, or no photo is
+            left.
+    """
+    _check_apart(given.sources)
+    excluded, included = _matcher(given.exclude, "--exclude"), _matcher(given.include, "--include")
+    sources = [_open_given(source, given, excluded, included) for source in given.sources]
+    source = sources[0] if len(sources) == 1 else Concat(sources)
+    source.given = given
+    return source
+
+
+def _open_given(name: str, given: Given, excluded: Matches | None, included: Matches | None) -> Source:
+    source = open_source(name, given.images, given.split, excluded, included)
+    if path_of(name).is_dir() and isinstance(source, FolderSource):
+        return source
+    in_tars = isinstance(source, WebDatasetSource)  # a table names its photos one by one
+
+    def fate(id: str) -> str:
+        if in_tars and (why := why_left_out(id, included)):
+            return why
+        return "excluded" if excluded is not None and excluded(id) else ""
+
+    fates = [fate(item.id) for item in source.items] if in_tars or excluded else []
+    kept = [number for number, why in enumerate(fates) if not why]
+    if len(kept) == len(fates):
+        return source
+    if not kept:
+        if "excluded" in fates:
+            raise DataError(f"all photos of {name} are excluded: {', '.join(given.exclude)}")
+        raise DataError(f"all photos of {name} are hidden, thumbnails or deleted files: --include takes them")
+    subset = Subset(source, kept)
+    subset.left = source.left + Counter(filter(None, fates))
+    return subset
+
+
+def _matcher(patterns: Sequence[str], option: str) -> Matches | None:
+    if not patterns:
+        return None
+    import pathspec
+
+    try:
+        spec = pathspec.GitIgnoreSpec.from_lines(map(composed, patterns))
+    except ValueError as error:
+        raise DataError(f"a pattern of {option} is invalid: {error}") from error
+    return lambda path: spec.match_file(composed(path))
+
+
+def _check_apart(sources: Sequence[str]) -> None:
+    """Raise DataError if a source is named twice, or lies below another one."""
+    places = [os.path.realpath(path_of(source)) for source in sources]
+    for number, place in enumerate(places):
+        for other, above in enumerate(places):
+            if number < other and place == above:
+                raise DataError(f"{sources[other]} is given twice: leave it out once")
+            if place.startswith(f"{above}/"):
+                raise DataError(
+                    f"{sources[number]} lies in {sources[other]}, whose photos include it: leave it out"
+                )

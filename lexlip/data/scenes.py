@@ -118,14 +118,7 @@ OUTLINES: dict[str, list[Point]] = {  # within a circle of radius 1
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Equal shapes.
-
-    Attributes:
-        shape: one of OUTLINES.
-        colour: one of COLOURS.
-        size: one of DIAMETERS.
-        centres: (x, y) of each, as shares of the picture's side, from the top left.
-    """
+    """Equal shapes (see OUTLINES, COLOURS, DIAMETERS); centres are shares of the side, from the top left."""
 
     shape: str
     colour: str
@@ -142,14 +135,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Groups of shapes, and sentences that describe them.
+    """Groups of shapes in order, in a row or from top to bottom, and five different captions.
 
-    Attributes:
-        background: one of BACKGROUNDS.
-        row: the groups are in a row, from left to right; otherwise from top to bottom.
-        groups: in order.
-        place: where a single group is: "at the top", "on the left"; empty if there are several.
-        captions: five different ones.
+    A single group is at a place, such as "at the top"; that of several is empty.
     """
 
     background: str
@@ -216,14 +204,9 @@ def draw(scene: Scene, size: int) -> Image.Image:
 
 
 class Scenes(Source):
-    """Drawn pictures with five captions each.
+    """Drawn pictures of `size` pixels along a side, with five captions each.
 
     A picture depends on the seed and its index alone. Nothing is on disk: a path only names the picture.
-
-    Args:
-        count: pictures.
-        seed: of all of them.
-        size: pixels along a side.
     """
 
     def __init__(self, count: int, seed: int, size: int = 96) -> None:

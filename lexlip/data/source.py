@@ -1,23 +1,35 @@
 """What every source of photos offers."""
 
+from __future__ import annotations
+
 import io
 import os
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import accumulate
+from typing import NamedTuple, Protocol, overload
 
 import numpy as np
 from PIL import Image
 
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
-from lexlip.data.files import FileState, OutOfReach, open_file, read_beside, read_file, state_of
+from lexlip.data.files import (
+    FileState,
+    OutOfReach,
+    Place,
+    open_file,
+    read_beside,
+    read_file,
+    read_place,
+    state_of,
+)
 from lexlip.data.images import UnreadableImage, decode
-from lexlip.data.texts import decode_text, lines_of
 from lexlip.errors import DataError
-from lexlip.words.plain_text import whole
 
 LEFT = {
     "beside": "beside photos",
@@ -55,25 +67,14 @@ class Unreadable(NamedTuple):
 
 
 class Unlisted(NamedTuple):
-    """A place of a source that could not be listed, so it is not known which photos it holds.
+    """A place of a source that could not be listed, why, and how many photos it holds; None is unknown.
 
-    Attributes:
-        id: ids of its photos are this, or begin with it and a slash; "" is the whole source.
-        reason: why.
-        photos: how many it holds; None is unknown.
+    Ids of its photos are its id, or begin with it and a slash; "" is the whole source.
     """
 
     id: str
     reason: str
     photos: int | None = None
-
-
-class Place(NamedTuple):
-    """Where the bytes of a photo are: `size` bytes of a file, from `offset` on; None is the whole file."""
-
-    file: str
-    offset: int | None = None
-    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Given:
         sources: see `lexlip.data.open.open_source`; with several, an id begins with the name of its source.
         images, split: see there.
         exclude: patterns as in a .gitignore, of paths below each source.
-        include: patterns of what would be left out without them, see `lexlip.data.left_out`.
+        include: patterns of what would be left out without them, see `lexlip.data.folder.why_left_out`.
     """
 
     sources: tuple[str, ...]
@@ -95,12 +96,7 @@ class Given:
 
 
 def no_captions(name: str, which: str = "") -> DataError:
-    """Return the error for a source whose photos have no captions where these are needed.
-
-    Args:
-        name: of the source.
-        which: of its photos, such as " that can be read"; all by default.
-    """
+    """Return the error for a source whose photos, or those " that can be read", lack needed captions."""
     way_on = "give photos with captions, in a .txt beside each or in a table"
     return DataError(f"no photo of {name}{which} has a caption: {way_on}")
 
@@ -129,20 +125,33 @@ class Source(ABC):
     left: Counter[str] = Counter()  # noqa: RUF012 (nobody changes it)
 
     @abstractmethod
+    def path(self, index: int) -> str:
+        """Return where a person finds a photo: an absolute path; in a tar, TAR/MEMBER."""
+
+    def place(self, index: int) -> Place:
+        """Return where the bytes of a photo are."""
+        return Place(self.path(index))
+
+    def file(self, index: int) -> str:
+        """Return the path of the file that holds a photo: its own, or a tar's."""
+        return self.place(index).file
+
     def read(self, index: int) -> bytes:
         """Return the bytes of an image file.
 
         Raises:
             UnreadableImage: the file cannot be read.
         """
+        with self._naming(index):
+            return read_place(self.place(index))
 
-    @abstractmethod
-    def path(self, index: int) -> str:
-        """Return where a person finds a photo: an absolute path; in a tar, TAR/MEMBER."""
-
-    def file(self, index: int) -> str:
-        """Return the path of the file that holds a photo: its own, or a tar's."""
-        return self.path(index)
+    @contextmanager
+    def _naming(self, index: int) -> Iterator[None]:
+        """Name the photo in the error if a `with` block cannot read it."""
+        try:
+            yield
+        except UnreadableImage as error:
+            raise type(error)(error.reason, self.path(index)) from error
 
     def file_id(self, index: int) -> tuple[str, str]:
         """Return the id of a photo, or the part of it that is its tar, and the path of that file."""
@@ -154,25 +163,15 @@ class Source(ABC):
         """Return a photo in RGB, at least `size` pixels on its shorter side unless the file has fewer.
 
         Raises:
-            UnreadableImage: it cannot be decoded; the message names its path. See `decode`.
+            UnreadableImage: it cannot be decoded; see `decode`.
         """
-        data = self.read(index)
-        try:
-            return decode(data, size)
-        except UnreadableImage as error:
-            raise UnreadableImage(error.reason, self.path(index)) from error
+        with self._naming(index):
+            return decode(self.read(index), size)
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
-        """Return a photo as `image` does, and the facts about it.
-
-        Raises:
-            UnreadableImage: see `image`.
-        """
-        data = self.read(index)
-        try:
-            return decode_with_facts(data, size, self._side(index))
-        except UnreadableImage as error:
-            raise UnreadableImage(error.reason, self.path(index)) from error
+        """Return a photo as `image` does, and the facts about it."""
+        with self._naming(index):
+            return decode_with_facts(self.read(index), size, self._side(index))
 
     def out_of_reach(self, index: int) -> str:
         """Return why a photo's file cannot be opened now; "" if it can, or is not there."""
@@ -201,22 +200,15 @@ class Source(ABC):
         return None
 
     def state(self, index: int, of: Callable[[str], FileState | None] = state_of) -> str:
-        """Return what changes with a photo's file, its tar, or the XMP file beside it; "" cannot be known.
-
-        Args:
-            index: of the photo.
-            of: returns the state of a file.
-        """
+        """Return what changes with a photo's file, its tar, or the XMP file beside it; "" cannot be known."""
         states = [of(file) for file in (self.file(index), self.side(index)) if file is not None]
         return "" if None in states else "; ".join(map(str, states))
 
     def _side(self, index: int) -> bytes:
         """Return the XMP file beside a photo; one that may not or cannot be read is as none."""
         path = self.side(index)
-        if path is None:
-            return b""
         try:
-            return read_beside(path, self.real_roots)
+            return b"" if path is None else read_beside(path, self.real_roots)
         except UnreadableImage:
             return b""
 
@@ -225,13 +217,14 @@ class Source(ABC):
         """The roots after links are resolved."""
         return list(map(os.path.realpath, self.roots))
 
-    def place(self, index: int) -> Place:
-        """Return where the bytes of a photo are."""
-        return Place(self.file(index))
-
     def files(self) -> dict[str, int]:
         """Return how many files there are, by what becomes of them: photos, and LEFT."""
         return {"photos": len(self), **{fate: self.left[fate] for fate in LEFT}}
+
+    def item(self, index: int, prefix: str = "") -> Item:
+        """Return a photo, with a prefix before its id."""
+        item = self.items[index]
+        return Item(prefix + item.id, item.captions)
 
     def captioned(self) -> np.ndarray:
         """Return the indices of the photos that have captions, int64 [n], in order."""
@@ -241,35 +234,70 @@ class Source(ABC):
         return len(self.items)
 
 
-def caption_lines(data: bytes) -> tuple[str, ...]:
-    """Return the captions in a text file, one per line.
-
-    Raises:
-        ValueError: see `decode_text`.
-    """
-    return clean_captions(lines_of(decode_text(data)))
-
-
-def clean_captions(captions: object) -> tuple[str, ...]:
-    """Return the non-empty strings of a list, with single spaces; half a character becomes "?"."""
-    if not isinstance(captions, list):
-        return ()
-    texts = (whole(caption).replace("\0", " ") for caption in captions if isinstance(caption, str))
-    lines = (" ".join(text.split()) for text in texts)
-    return tuple(line for line in lines if line)
-
-
-def read_place(place: Place) -> bytes:
-    """Return the bytes of a photo.
-
-    Raises:
-        UnreadableImage: see `read_file`.
-    """
-    return read_file(place.file, place.offset or 0, -1 if place.size is None else place.size)
-
-
 def spread(total: int, number: int | None) -> Sequence[int]:
     """Return so many of `total` rows, evenly spread; all if `number` is None."""
     if number is None or number >= total:
         return range(total)
     return [row * total // number for row in range(number)]
+
+
+class Part(Protocol):
+    """What makes items on demand, such as a source."""
+
+    def __len__(self) -> int: ...
+
+    def item(self, index: int, prefix: str) -> Item:
+        """Return an item, with a prefix before its id."""
+
+    def captioned(self) -> np.ndarray:
+        """Return the indices of the items with captions, int64 [n]."""
+
+
+class LazyItems(Sequence[Item]):
+    """Items of several parts, each with a prefix for ids: made on demand, as there are too many to keep."""
+
+    def __init__(self, parts: Sequence[Part], prefixes: Sequence[str]) -> None:
+        self._parts, self._prefixes = parts, prefixes
+        self._starts = [0, *accumulate(map(len, parts))]
+
+    def locate(self, index: int) -> tuple[int, int]:
+        """Return the number of the part that an item is in, and its index there.
+
+        Raises:
+            IndexError: there is no such item.
+        """
+        index = range(len(self))[index]
+        part = bisect_right(self._starts, index) - 1
+        return part, index - self._starts[part]
+
+    def captioned(self) -> np.ndarray:
+        """Return the indices of the items with captions, int64 [n], in order."""
+        parts = [start + part.captioned() for start, part in zip(self._starts, self._parts, strict=False)]
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        part, within = self.locate(index)
+        return self._parts[part].item(within, self._prefixes[part])
+
+    def __iter__(self) -> Iterator[Item]:
+        for part, prefix in zip(self._parts, self._prefixes, strict=True):
+            for index in range(len(part)):
+                yield part.item(index, prefix)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]

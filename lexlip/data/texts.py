@@ -6,7 +6,7 @@ import codecs
 import re
 from collections.abc import Iterable
 
-from lexlip.words.plain_text import composed
+from lexlip.words.plain_text import composed, whole
 
 _MARKS = (  # the longer ones first: that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "UTF-32-LE"),
@@ -38,14 +38,28 @@ def lines_of(text: str) -> list[str]:
     return re.split(r"\r\n|\n|\r", text)
 
 
+def caption_lines(data: bytes) -> tuple[str, ...]:
+    """Return the captions in a text file, one per line.
+
+    Raises:
+        ValueError: see `decode_text`.
+    """
+    return clean_captions(lines_of(decode_text(data)))
+
+
+def clean_captions(captions: object) -> tuple[str, ...]:
+    """Return the non-empty strings of a list, with single spaces; half a character becomes "?"."""
+    if not isinstance(captions, list):
+        return ()
+    texts = (whole(caption).replace("\0", " ") for caption in captions if isinstance(caption, str))
+    return tuple(filter(None, (" ".join(text.split()) for text in texts)))
+
+
 class Beside:
     """Files beside photos, such as those with captions, found by the photo's name without its suffix.
 
     The suffix of such a file may be in any case. A name that is composed otherwise than the photo's
     (Unicode's NFC and NFD) is taken if there is no other.
-
-    Args:
-        names: of the files.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lexlip.data.images import UnreadableImage
-from lexlip.data.source import Place, Skipped, Source, Unlisted, read_place
-from lexlip.data.tar_listing import list_shards
-from lexlip.data.tar_shard import ShardItems
+from lexlip.data.files import Place
+from lexlip.data.source import LazyItems, Skipped, Source, Unlisted
+from lexlip.data.tar_shards import list_shards
 from lexlip.errors import DataError
 
 MOST_TARS = 100_000  # that a pattern names
@@ -22,13 +21,7 @@ class WebDatasetSource(Source):
     """Photos in tars, listed once by the tars' headers and then read in place; nothing is unpacked.
 
     Captions are `captions` (a list) or `caption` of KEY.json, or the lines of KEY.txt. The id of a photo is
-    `SHARD.tar/KEY.jpg`, relative to the folder that holds all the tars.
-
-    Args:
-        tars: their paths.
-        name: what the user gave.
-        may_be_empty: accept tars without photos.
-        root: the folder that ids are relative to, if these are some of more tars.
+    `SHARD.tar/KEY.jpg`, relative to the folder that holds all the tars; or to `root`, if these are not all.
 
     Raises:
         DataError: there is no photo in any of them.
@@ -43,36 +36,20 @@ class WebDatasetSource(Source):
         self.roots = [self.root]
         self._shards = list_shards(self.tars)
         names = [os.path.relpath(tar, self.root) for tar in self.tars]
-        self._photos = ShardItems([f"{name}/" for name in names], self._shards)
-        self.items = self._photos
+        self.items = self._photos = LazyItems(self._shards, [f"{name}/" for name in names])
+        skips = [
+            (name, skip) for name, shard in zip(names, self._shards, strict=True) for skip in shard.skipped
+        ]
         self.skipped = [
-            Skipped(f"{name}/{skip.id}" if skip.id else name, skip.reason)
-            for name, shard in zip(names, self._shards, strict=True)
-            for skip in shard.skipped
+            Skipped(f"{name}/{skip.id}" if skip.id else name, skip.reason) for name, skip in skips
         ]
-        self.unlisted = [
-            Unlisted(name, skip.reason)
-            for name, shard in zip(names, self._shards, strict=True)
-            for skip in shard.skipped
-            if not skip.id
-        ]
+        self.unlisted = [Unlisted(name, skip.reason) for name, skip in skips if not skip.id]
         if not self.items and not may_be_empty:
             why = f" ({self.skipped[0].id}: {self.skipped[0].reason})" if self.skipped else ""
             raise DataError(f"no photos in the tars of {name}{why}")
 
-    def read(self, index: int) -> bytes:
-        place = self.place(index)
-        try:
-            return read_place(place)
-        except UnreadableImage as error:
-            raise type(error)(error.reason, self.path(index)) from error
-
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"
-
-    def file(self, index: int) -> str:
-        number, _ = self._photos.locate(index)
-        return self.tars[number]
 
     def place(self, index: int) -> Place:
         number, within = self._photos.locate(index)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from lexlip.errors import DataError
 from lexlip.queries.photo_encoder import PhotoEncoder
-from lexlip.sparse.likely import LikelyWords, as_shown
+from lexlip.sparse.word_chances import LikelyWords, as_shown
 from lexlip.words.vocabulary import Vocabulary, caption_words, is_held
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class WeightedWords:
     """Words with their weights p > 0 (Eq. 3, 6).
 
     Attributes:
-        weights: by word; the heaviest first, or of a picture as `lexlip.sparse.likely` orders them.
+        weights: by word; the heaviest first, or of a picture as `lexlip.sparse.word_chances` orders them.
         held: those of the words that the captions, or the text itself, contain.
     """
 

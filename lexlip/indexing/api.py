@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from lexlip.registry import BM25, MODELS
 
 if TYPE_CHECKING:
     from lexlip.indexing.report import Indexed, Updated
+    from lexlip.other_engines.export import Exported
     from lexlip.queries.photo_vectors import Progress
     from lexlip.search.engines.faiss_index import Ann
     from lexlip.sparse.quantize import Scheme
@@ -94,7 +96,7 @@ def index(
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
     from lexlip.errors import writing_index
-    from lexlip.indexing.same_again import is_made_so
+    from lexlip.indexing.made_with import is_made_so
     from lexlip.machine.output_files import check_output
     from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
 
@@ -216,6 +218,49 @@ def update(
         repair=repair,
         typed=typed or named,
     )
+
+
+def export_photos(
+    source: Names,
+    engine: str,
+    output: str | Path,
+    model: str | Path = "mini",
+    *,
+    name: str,
+    progress: bool = False,
+    **how: Any,
+) -> Exported:
+    """Index photos in a hidden folder beside the export, export them, and delete the index.
+
+    An interrupted run leaves that folder, so that the same call goes on where it was.
+
+    Args:
+        source, model: see `lexlip.indexing.api.index`; the model is one of words.
+        engine, output, name: see `lexlip.other_engines.export.export`.
+        progress: show progress bars.
+        how: further arguments of `lexlip.indexing.api.index`.
+
+    Raises:
+        ConfigError: the model is not one of words, or the engine takes no such name.
+        FixableError: see these two.
+    """
+    from lexlip.errors import writing
+    from lexlip.models.model_folder import kind_of
+    from lexlip.other_engines.engine_contract import other_engine
+    from lexlip.other_engines.export import check_folder, export
+
+    other_engine(engine).check_name(name)
+    kind = kind_of(model)
+    if kind == BM25 or kind not in MODELS or not MODELS[kind].words:
+        raise ConfigError(f"only words are exported, and '{model}' is not a model of words")
+    output = Path(output)
+    check_folder(output)
+    folder = output.absolute().with_name(f".{output.absolute().name}.indexing")
+    index(source, folder, model, progress=progress, **how)
+    done = export(folder, engine, output, progress, name)
+    with writing(str(folder)):
+        shutil.rmtree(folder)
+    return done
 
 
 def _check_settings(

@@ -10,18 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anserini_bridge import folder_megabytes, read_header, replace_index, with_checksums, write_metadata
+from anserini_bridge import replace_index, with_checksums, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from lexlip.data import Skipped, Source
 from lexlip.data.facts import Facts
 from lexlip.data.source import no_captions
 from lexlip.errors import writing_index
-from lexlip.indexing.report import Indexed
+from lexlip.indexing.report import Indexed, report
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.machine.resources import cores
 from lexlip.registry import BM25
 from lexlip.retrieval.collection import describe_collection
-from lexlip.retrieval.seal import seal_table, why_unsealed
+from lexlip.retrieval.seal import seal_table
 from lexlip.search.stages.bm25 import BM25Metadata
 
 NO_CAPTION = "no caption"  # why a photo is left out
@@ -50,17 +50,7 @@ def index_captions(source: Source, listed: float, index: str | Path, language: s
     write_table = partial(_write_table, index, source, extra)
     with writing_index(index):
         postings = write_captions(index, list(texts), list(texts.values()), extra, language, write_table)
-    return Indexed(
-        index=str(index),
-        photos=len(texts),
-        postings=postings,
-        megabytes=folder_megabytes(index),
-        seconds=time.perf_counter() - started,
-        skipped=[*source.skipped, *without],
-        unlisted=list(source.unlisted),
-        files=source.files(),
-        unsealed=why_unsealed(read_header(index).extra),
-    )
+    return report(Indexed, index, source, started, postings, without)
 
 
 def write_captions(

@@ -23,13 +23,13 @@ _FOLDER = re.compile(r"captions-([1-9][0-9]*)")
 def write_caption_index(
     folder: Path, index: Path, extra: dict[str, Any], old: dict[str, Any]
 ) -> dict[str, Any]:
-    """Index captions and keywords as a new table of photos has them.
+    """Index captions and keywords as a new table of photos has them; one whose texts are the same stays.
 
     Args:
         folder: the index's data folder.
         index: the index's folder.
         extra: what index.json will say, the table's name included.
-        old: what it says now; if no text has changed since then, its index of captions stays.
+        old: what it says now.
 
     Returns:
         What index.json will say, with "captions" if there are any, or "captions_left_out".

@@ -1,18 +1,31 @@
-"""Which photos of a source have changed since they were indexed."""
+"""Which photos of a source have changed since they were indexed, and which have only moved."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from time import time
 from typing import Any
 
-from lexlip.data import Source, Unlisted
+from scipy.sparse import csr_matrix
+
+from anserini_bridge import ImpactSearcher
+from lexlip.data import Source, Unlisted, UnreadableImage
+from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, state_of
 from lexlip.data.mounts import is_mounted
-from lexlip.retrieval.photo_table import Listed
+from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
+
+_AT_ONCE = 10_000  # photos whose words are read at a time
+
+Known = dict[int, tuple[str, Facts]]
+"""Photos whose content an index has, by index in the source: the id in the index, and the facts."""
+
+ByContent = dict[int, dict[str, list[Photo]]]
+"""Photos by size, then by digest."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +57,9 @@ def find_changes(
 ) -> Changes:
     """Compare a source with the ids that an index holds.
 
-    A photo counts as changed if its file, or the tar that it is in, or the XMP file beside it, has another
-    size or other times than when it was read. Older indexes do not know these: there it has changed if it was
-    written since the listing for the index began, or if that lies in the future, as a clock was wrong. No
-    photo is opened.
+    A photo counts as changed if its file, its tar, or the XMP file beside it has another size or other times
+    than when it was read. Older indexes do not store these: there a photo has changed if it was written after
+    the index's listing began. If a clock was wrong, and that is in the future, all have. No photo is opened.
 
     Args:
         source: the photos now.
@@ -101,8 +113,7 @@ def unmounted(mounts: Mapping[str, str], listed: Iterable[str], held: Iterable[s
 
     Args:
         mounts: see `lexlip.data.mounts.mount_points`, when the index was written.
-        listed: ids of the photos now.
-        held: ids of the photos of the index.
+        listed, held: ids of the photos now, and of those of the index.
     """
     if not mounts:
         return []
@@ -120,13 +131,10 @@ def mounts_with(kept: Container[str], described: dict[str, Any], extra: dict[str
 
 
 def kept_since(places: Iterable[str], extra: dict[str, Any]) -> dict[str, float]:
-    """Return since when places have not been listed, for "kept" of the new index.
+    """Return since when places (see `Unlisted`; photos that cannot be read now, too) have not been listed.
 
-    What is modified there later counts as changed, also if the index is written in between.
-
-    Args:
-        places: see `lexlip.data.source.Unlisted`; a photo that cannot be read now is one, too.
-        extra: what the index stores about its source now.
+    That is "kept" of the new index, given what the old one stores about its source: what is modified there
+    later counts as changed, also if the index is written in between.
     """
     earlier = extra.get("kept", {})
     below: dict[str, float] = {}
@@ -153,3 +161,83 @@ def _written_after(
     files = filter(None, (source.file(number), source.side(number)))
     states = [state(file) for file in files]
     return since > time() or any(one is None or one.written > since * 1e9 for one in states)
+
+
+def find_known(source: Source, changes: Changes, table: PhotoTable) -> Known:
+    """Find new and changed photos whose content is that of an indexed one.
+
+    A new photo is compared with those that are gone, and a changed one with itself: by the size of the file,
+    then by its digest. Only files of a size that fits are read. Each photo that is gone is found once.
+    """
+    gone = _by_content(photo for photo in table.get(changes.gone) if photo)
+    known: Known = {}
+    for number in changes.new:
+        if found := _find(source, number, gone):
+            known[number] = found
+    changed = [source.items[number].id for number in changes.changed]
+    for number, photo in zip(changes.changed, table.get(changed), strict=True):
+        if photo and (found := _find(source, number, _by_content([photo]))):
+            known[number] = found
+    return known
+
+
+def known_photos(
+    earlier: Path, source: Source, numbers: Sequence[int]
+) -> Iterator[tuple[list[str], csr_matrix, list[tuple[int, Facts]]]]:
+    """Yield those photos of a source whose content an earlier index of it holds.
+
+    Its model and settings were those of today; only photos with these numbers are looked for.
+
+    Yields:
+        Ids, whole weights [n, V], and facts with the index in the source.
+    """
+    with ImpactSearcher(earlier) as searcher, open_photos(earlier, searcher.metadata) as table:
+        held = set(searcher.ids())
+        changed = [number for number in numbers if source.items[number].id in held]
+        new = [number for number in numbers if source.items[number].id not in held]
+        gone = sorted(held.difference(item.id for item in source.items))
+        known = sorted(find_known(source, Changes(new, changed, gone, 0), table).items())
+        for start in range(0, len(known), _AT_ONCE):
+            some = known[start : start + _AT_ONCE]
+            rows = searcher.vectors([id for _, (id, _) in some])
+            ids = [source.items[number].id for number, _ in some]
+            yield ids, rows, [(number, facts) for number, (_, facts) in some]
+
+
+def _by_content(photos: Iterable[Photo]) -> ByContent:
+    found: ByContent = {}
+    for photo in photos:
+        if photo.digest and photo.size is not None:
+            found.setdefault(photo.size, {}).setdefault(photo.digest, []).append(photo)
+    return found
+
+
+def _find(source: Source, number: int, photos: ByContent) -> tuple[str, Facts] | None:
+    """Return the id of the photo with the same content, which is taken away from the others, and its facts.
+
+    Of these, what lies beside the photo may have changed.
+    """
+    sized = photos.get(_size(source, number))
+    if not sized:
+        return None
+    state = source.state(number)  # before the file is read: it may change meanwhile
+    try:
+        same = sized.get(digest(source.read(number)))
+    except UnreadableImage:
+        return None
+    if not same:
+        return None
+    photo, facts = same.pop(0), source.header(number)
+    known = replace(facts, size=photo.size, digest=photo.digest, fingerprint=photo.fingerprint, state=state)
+    return photo.id, known
+
+
+def _size(source: Source, number: int) -> int:
+    """Return the bytes of a photo's file, or of its part of a tar; -1 if it is not there."""
+    place = source.place(number)
+    if place.size is not None:
+        return place.size
+    try:
+        return os.stat(place.file).st_size  # noqa: PTH116
+    except OSError:
+        return -1

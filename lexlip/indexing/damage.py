@@ -135,9 +135,7 @@ class Damage:
 def look_for_damage(index: str | Path, progress: bool = False) -> Damage:
     """Read every file of an index of any kind and compare it with its checksum.
 
-    Args:
-        index: its folder.
-        progress: show a bar if it takes more than two seconds.
+    A bar shows the progress if it is wanted, and takes more than two seconds.
 
     Raises:
         CorruptIndex: `index.json` is damaged.
@@ -163,10 +161,10 @@ def _look(index: Path, progress: bool) -> Damage:
     table = header.extra.get("photos")
     unknown = sorted(name for name in names if name == table or not TABLE.fullmatch(name))
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
+    read = 0
     with ProgressBar(
         total=total, unit="B", unit_scale=True, desc="verify", disable=not progress, delay=2
     ) as bar:
-        read = 0
 
         def done(size: int) -> None:
             nonlocal read

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anserini_bridge import folder_megabytes, replace_index, with_checksums, write_metadata
+from anserini_bridge import replace_index, with_checksums, write_metadata
 from lexlip.data import Source
 from lexlip.errors import writing_index
 from lexlip.indexing.journal import Journal
-from lexlip.indexing.report import Indexed
+from lexlip.indexing.report import Indexed, report
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.retrieval.collection import describe_collection
-from lexlip.retrieval.seal import seal_table, why_unsealed
+from lexlip.retrieval.seal import seal_table
 from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex, make_faiss
 from lexlip.search.stages.dense import DenseMetadata
 
@@ -64,24 +64,13 @@ def index_vectors(
             raise photos.none_read()
         extra = seal_table({**extra, "photos": table.name}, folder)
         save_vectors(index, folder, vectors, model, ann, extra)
-    return Indexed(
-        index=str(index),
-        photos=len(vectors),
-        postings=None,
-        megabytes=folder_megabytes(index),
-        seconds=time.perf_counter() - started,
-        skipped=[*source.skipped, *photos.skipped],
-        resumed=len(journal.kept),
-        unlisted=list(source.unlisted),
-        files=source.files(),
-        unsealed=why_unsealed(extra),
-    )
+    return report(Indexed, index, source, started, None, photos.skipped, len(journal.kept))
 
 
 def save_vectors(
     index: Path, folder: Path, vectors: FaissIndex, model: Encoder, ann: Ann, extra: Mapping[str, Any]
 ) -> None:
-    """Write vectors to the data folder of an index, and make it the one that counts.
+    """Write the vectors of all photos to a new data folder of an index, and make it the one that counts.
 
     Args:
         index: the index's folder.

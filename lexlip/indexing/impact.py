@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import folder_megabytes, read_metadata, write_json_vectors
+from anserini_bridge import read_metadata, write_json_vectors
 from lexlip.data import Source
-from lexlip.data.formats import READER
+from lexlip.data.images import READER
 from lexlip.errors import writing, writing_index
 from lexlip.indexing.caption_index import write_caption_index
-from lexlip.indexing.journal import Journal
-from lexlip.indexing.known_again import known_photos
-from lexlip.indexing.report import Indexed
+from lexlip.indexing.changes import known_photos
+from lexlip.indexing.journal import Journal, settings_of
+from lexlip.indexing.report import Indexed, report
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.queries.photo_vectors import PhotoVectors, Progress
 from lexlip.retrieval.collection import describe_collection
-from lexlip.retrieval.seal import seal_table, why_unsealed
+from lexlip.retrieval.seal import seal_table
 from lexlip.search.engines.lucene import impact_writer
 from lexlip.sparse.balance import quantize_documents, usual_scheme
 from lexlip.sparse.quantize import Scheme
@@ -52,12 +53,11 @@ def index_photos(
         model: the encoder.
         model_name: by which a search finds the model again.
         source: the photos.
-        listed: when the listing of the photos began, in seconds since 1970; an update encodes again what was
-            modified later.
+        listed: when their listing began, in seconds since 1970; an update encodes what was modified later.
         index: the index's folder.
         topk_words: words that a photo keeps; None keeps all.
         scheme: see `lexlip.sparse.quantize`; None is "balanced" if the model has a bank, and else "unit".
-        pseudo_documents: a .jsonl file to which the documents are also written, in the format of Anserini's
+        pseudo_documents: a .jsonl file to which the documents are also written, for Anserini's
             JsonVectorCollection; they are held in memory for it.
         workers: threads that decode photos.
         progress: show a progress bar; or is told how many photos are done, of how many, after each batch.
@@ -73,7 +73,7 @@ def index_photos(
     index = Path(index)
     extra = {"model": model_name, "reader": READER, **describe_collection(source, index, listed)}
     scheme = scheme or usual_scheme(model.balance)
-    settings = {"encoder": model.identity, "topk": topk_words, "quantization": scheme}
+    settings = settings_of(model.identity, topk_words, scheme)
     words = model.vocabulary.words
     writer = impact_writer(index, words, scheme, topk_words, model.identity, extra)
     journal = Journal(index, settings, source, listed, len(words), np.int32)
@@ -100,20 +100,9 @@ def index_photos(
         writer.set_extra(extra, [table.name])
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, words)
-    written = read_metadata(index)
-    return Indexed(
-        index=str(index),
-        photos=written.documents,
-        postings=written.postings,
-        megabytes=folder_megabytes(index),
-        seconds=time.perf_counter() - started,
-        skipped=[*source.skipped, *photos.skipped],
-        resumed=len(journal.kept),
-        unlisted=list(source.unlisted),
-        files=source.files(),
-        captions_left_out=written.extra.get("captions_left_out", 0),
-        unsealed="" if of_more else why_unsealed(written.extra),
-    )
+    postings = read_metadata(index).postings
+    done = report(Indexed, index, source, started, postings, photos.skipped, len(journal.kept))
+    return replace(done, unsealed="") if of_more else done
 
 
 def impacts(photos: PhotoVectors, topk_words: int | None, scheme: Scheme) -> Iterator[Impacts]:

@@ -29,7 +29,7 @@ from lexlip.retrieval.plain_tables import PlainTables, connect
 if TYPE_CHECKING:
     from lexlip.queries.photo_vectors import PhotoVectors
 
-FILE = "encoded.sqlite"
+JOURNAL = "encoded.sqlite"
 EVERY = 2.0  # seconds after which what was encoded is made durable
 _FORMAT = 1
 _AT_ONCE = 1024  # photos that are read from the file at a time
@@ -43,6 +43,11 @@ CREATE TABLE photos (
 
 Batch = tuple[list[str], csr_matrix]  # ids, rows [n, width]
 Photos = tuple[list[str], csr_matrix, list[tuple[int, Facts]]]  # … and facts, with the index in the source
+
+
+def settings_of(encoder: str, topk: int | None, scheme: str) -> dict[str, Any]:
+    """Return the settings of a journal of words: those of a new index are those of its updates."""
+    return {"encoder": encoder, "topk": topk, "quantization": scheme}
 
 
 class Journal:
@@ -100,10 +105,10 @@ class Journal:
 
     def forget(self) -> None:
         """Delete what is kept, as the index is complete, unless it is of other settings; the lock is held."""
-        if not (self.folder / FILE).is_file():
+        if not (self.folder / JOURNAL).is_file():
             return
         try:
-            with closing(connect(self.folder / FILE)) as connection:
+            with closing(connect(self.folder / JOURNAL)) as connection:
                 same = self._listed_before(connection) is not None
         except sqlite3.DatabaseError:  # damaged
             same = True
@@ -128,9 +133,7 @@ class Journal:
     def all(self, photos: PhotoVectors, batches: Iterable[Batch]) -> Iterator[Photos]:
         """Yield what is kept and what is encoded, which is kept from then on, in the source's order.
 
-        Args:
-            photos: of the `missing` ones, with facts.
-            batches: their ids and rows, in the source's order.
+        The batches are of the photos, which are the `missing` ones, with facts, in the source's order.
         """
         done = 0  # of those that are kept
         durable = time.monotonic()
@@ -156,7 +159,7 @@ class Journal:
 
     def _open(self) -> None:
         self.folder.mkdir(exist_ok=True)
-        self._connection = connect(self.folder / FILE)
+        self._connection = connect(self.folder / JOURNAL)
         try:
             if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 self._connection.executescript(_SCHEMA)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from lexlip.data import Skipped, Unlisted
+from anserini_bridge import folder_megabytes, read_header
+from lexlip.data import Skipped, Source, Unlisted
+from lexlip.retrieval.seal import why_unsealed
 
 
 @dataclass(frozen=True)
@@ -76,3 +81,37 @@ class Updated(Indexed):
     damaged_files: int = 0
     kept: int = 0
     listed_ahead: float = 0.0
+
+
+Report = TypeVar("Report", bound=Indexed)
+
+
+def report(
+    kind: type[Report],
+    index: Path,
+    source: Source,
+    started: float,
+    postings: int | None,
+    skipped: Iterable[Skipped],
+    resumed: int = 0,
+    **more: Any,
+) -> Report:
+    """Return what was done since `started`, by `time.perf_counter`, when an index is complete.
+
+    Photos that are skipped could be listed, but not indexed.
+    """
+    written = read_header(index)
+    return kind(
+        index=str(index),
+        photos=written.documents,
+        postings=postings,
+        megabytes=folder_megabytes(index),
+        seconds=time.perf_counter() - started,
+        skipped=[*source.skipped, *skipped],
+        resumed=resumed,
+        unlisted=list(source.unlisted),
+        captions_left_out=written.extra.get("captions_left_out", 0),
+        files=source.files(),
+        unsealed=why_unsealed(written.extra),
+        **more,
+    )

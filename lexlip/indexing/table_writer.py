@@ -104,11 +104,9 @@ class TableWriter:
         )
 
     def refresh(self, numbers: Iterable[int], states: Mapping[str, str] | None = None) -> None:
-        """Store where photos of the source lie now, and their captions; the facts about them stay.
+        """Store where photos lie now, and their captions, by index in the source; the facts about them stay.
 
-        Args:
-            numbers: of the photos in the source.
-            states: by id, of photos whose state was unknown.
+        States are stored by id, of photos that had none.
         """
         columns = ("id", *_OF_SOURCE, "embedded", "keywords")
         rows = self._connection.execute(f"SELECT {', '.join(columns)} FROM photos").fetchall()
@@ -163,7 +161,7 @@ class TableWriter:
             *self._place(number),
             _json(captions),
             side_name(self.source, number),
-            self._size(number, facts),
+            self.source.place(number).size if facts.size is None else facts.size,
             facts.width,
             facts.height,
             facts.taken,
@@ -185,9 +183,6 @@ class TableWriter:
             if file.startswith(prefix):
                 return root, file[len(prefix) :], member, start
         return None, file, member, start
-
-    def _size(self, number: int, facts: Facts) -> int | None:
-        return self.source.place(number).size if facts.size is None else facts.size
 
 
 def side_name(source: Source, number: int) -> str:

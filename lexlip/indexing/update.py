@@ -20,8 +20,6 @@ from anserini_bridge import (
     ImpactSearcher,
     IndexLocked,
     IndexMetadata,
-    IndexNotFound,
-    folder_megabytes,
     read_header,
     read_metadata,
     update_index,
@@ -31,19 +29,27 @@ from anserini_bridge.storage import UNFINISHED, WriterLock, remove_leftovers
 from lexlip.data import Skipped, Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.data.files import state_of
-from lexlip.data.formats import READER
-from lexlip.errors import ConfigError, DataError, writing_index
+from lexlip.data.images import READER
+from lexlip.errors import DataError, writing_index
 from lexlip.indexing.caption_index import remove_old_captions, write_caption_index
-from lexlip.indexing.changes import Changes, find_changes, kept_since, mounts_with, unmounted
+from lexlip.indexing.changes import (
+    Changes,
+    Known,
+    find_changes,
+    find_known,
+    kept_since,
+    mounts_with,
+    unmounted,
+)
 from lexlip.indexing.damage import look_for_damage
-from lexlip.indexing.journal import Journal
-from lexlip.indexing.known_again import Known, find_known
-from lexlip.indexing.report import Updated
+from lexlip.indexing.journal import Journal, settings_of
+from lexlip.indexing.made_with import made_with
+from lexlip.indexing.report import Updated, report
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import lasting_name
-from lexlip.retrieval.collection import check_same_collection, check_stored, describe_collection
+from lexlip.retrieval.collection import check_same_collection, describe_collection
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
-from lexlip.retrieval.seal import can_seal, seal_table, sealed_tables, table_checksum, why_unsealed
+from lexlip.retrieval.seal import can_seal, seal_table, sealed_tables, table_checksum
 from lexlip.sparse.quantize import Scheme
 
 FEWEST_DELETED = 5  # photos that an update deletes without being asked to, whatever their share is
@@ -93,7 +99,7 @@ def update_photos(
     """
     started = time.perf_counter()
     index = Path(index)
-    metadata = _made_with(index, topk_words, scheme)
+    metadata = made_with(index, topk_words, scheme)
     described = describe_collection(source, index, listed)
     check_same_collection(metadata.extra, described, index)
     model = metadata.extra.get("model") if model_name is None else lasting_name(model_name)
@@ -121,7 +127,8 @@ def update_photos(
         photos, batches = _encode(
             index, metadata, model_name, source, plan.to_encode, workers, device, progress
         )
-    journal = _journal(index, metadata, source, listed, plan.to_encode)
+    settings = settings_of(metadata.encoder, metadata.topk, metadata.quantization["scheme"])
+    journal = Journal(index, settings, source, listed, metadata.vocabulary_size, np.int32, plan.to_encode)
     encoded: set[str] = set()
     changed = {source.items[number].id for number in plan.changes.changed}
     lost: set[str] = set()
@@ -170,28 +177,23 @@ def update_photos(
                 extra = seal_table(extra, writer.folder)
             writer.set_extra(extra, [table.name])
     _clear(index, journal)
-    written = read_metadata(index)
-    return Updated(
-        index=str(index),
-        photos=written.documents,
-        postings=written.postings,
+    return report(
+        Updated,
+        index,
+        source,
+        started,
+        read_metadata(index).postings,
+        [*plan.skipped, *(photos.skipped if photos else ())],
+        len(plan.to_encode) - len(photos.indices) if photos else 0,
         added=len(encoded - changed),
         changed=len(changed - lost - away - plan.damaged),
         deleted=len(plan.deleted) + len(lost),
         unchanged=plan.changes.unchanged,
-        megabytes=folder_megabytes(index),
-        seconds=time.perf_counter() - started,
-        skipped=[*source.skipped, *plan.skipped, *(photos.skipped if photos else ())],
-        resumed=len(plan.to_encode) - len(photos.indices) if photos else 0,
         moved=len(plan.moved),
         described=plan.described,
         repaired=len(encoded & plan.damaged),
         damaged_files=len(damage.files),
         kept=plan.kept + len(away),
-        unlisted=list(source.unlisted),
-        files=source.files(),
-        captions_left_out=written.extra.get("captions_left_out", 0),
-        unsealed=why_unsealed(written.extra),
         listed_ahead=max(0.0, metadata.extra["listed"] - listed),
     )
 
@@ -205,12 +207,7 @@ def _is_sealed(index: Path, metadata: IndexMetadata) -> bool:
 
 
 def check_deletions(deleted: int, held: int, index: Path) -> None:
-    """Refuse to delete many photos at once, which may only be out of reach.
-
-    Args:
-        deleted: photos that an update would delete.
-        held: photos of the index.
-        index: its folder.
+    """Refuse to delete many of the photos that an index holds at once, as they may only be out of reach.
 
     Raises:
         DataError: these are more than a fifth, and at least FEWEST_DELETED.
@@ -230,9 +227,9 @@ class _Plan:
         changes: of the source since the index was written.
         held: photos of the index.
         known: new and changed photos whose content the index has.
-        vectors: theirs, [n, V].
+        vectors: of these, [n, V].
         unchanged: indices in the source.
-        described: how many of these have other captions.
+        described: how many of the unchanged have other captions.
         damaged: ids of photos whose words cannot be read.
         unreadable: photos that could not be read before, and have not changed; they are not tried again.
         skipped: these, and those that are out of reach, with the reason.
@@ -293,14 +290,13 @@ def _plan(
     remembered = table.unreadable() if metadata.extra.get("reader") == READER else {}
     unreadable = _still_unreadable(source, found.new, remembered)
     away = {} if prune else _out_of_reach(source, [*found.new, *found.changed])
-    changes = Changes(
-        [number for number in found.new if source.items[number].id not in unreadable | away],
-        [number for number in found.changed if source.items[number].id not in away],
-        sorted([*found.gone, *found.kept]) if prune else found.gone,
-        found.unchanged,
-        [] if prune else found.kept,
-        found.states,
+    changes = replace(
+        found,
+        new=[number for number in found.new if source.items[number].id not in unreadable | away],
+        changed=[number for number in found.changed if source.items[number].id not in away],
     )
+    if prune:
+        changes = replace(changes, gone=sorted([*found.gone, *found.kept]), kept=[])
     twins = find_known(source, changes, table)
     known = {number: (id, facts) for number, (id, facts) in twins.items() if id not in damaged}
     vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
@@ -371,15 +367,6 @@ def _encode(
     return photos, impacts(photos, metadata.topk, metadata.quantization["scheme"])
 
 
-def _journal(
-    index: Path, metadata: IndexMetadata, source: Source, listed: float, to_encode: list[int]
-) -> Journal:
-    """Return what keeps encoded photos, under the settings that a new index has, too."""
-    scheme = metadata.quantization["scheme"]
-    settings = {"encoder": metadata.encoder, "topk": metadata.topk, "quantization": scheme}
-    return Journal(index, settings, source, listed, metadata.vocabulary_size, np.int32, to_encode)
-
-
 def _clear(index: Path, journal: Journal) -> None:
     """Delete what interrupted runs have left beside an index that is complete."""
     if len([*index.glob("data-*"), *index.glob(UNFINISHED)]) > 1:
@@ -408,37 +395,3 @@ def _facts_again(
     photos = PhotoPixels(image, source, workers=workers, indices=numbers, facts=True)
     for ids, _ in photos.arrays():
         yield photos.take_facts(ids)
-
-
-def _made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Scheme | None) -> IndexMetadata:
-    """Return what an index of words says about itself, if it was made with these settings; None is any."""
-    try:
-        header = read_header(index)
-    except IndexNotFound:
-        raise DataError(f"there is no index {index} to update: index once without --update") from None
-    if header.kind == "sharded":
-        raise ConfigError(f"{index} is in shards: update it with `lexlip index --update`")
-    if header.kind != IndexMetadata.kind:
-        raise ConfigError(
-            f"the index {index} was made with {header.encoder}, and only an index of words can be updated:"
-            " index without --update"
-        )
-    metadata = read_metadata(index)
-    check_stored(index, metadata)
-    check_settings(index, metadata, topk_words, scheme)
-    return metadata
-
-
-def check_settings(
-    index: Path, metadata: IndexMetadata, topk_words: int | Literal["all"] | None, scheme: Scheme | None
-) -> None:
-    """Raise ConfigError if an index was made with other settings than the given ones; None is any."""
-    for option, was, given in (
-        ("--topk", metadata.topk or "all", topk_words),
-        ("--quantization", metadata.quantization.get("scheme"), scheme),
-    ):
-        if given is not None and given != was:
-            raise ConfigError(
-                f"the index {index} was made with {option} {was}, not {given}: leave {option} out,"
-                " or index without --update"
-            )

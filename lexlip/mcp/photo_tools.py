@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 from PIL import Image
 
 from lexlip.data import decode
-from lexlip.data.photo_location import reading
+from lexlip.data.files import reading
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS

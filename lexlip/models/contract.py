@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from lexlip.config import ModelConfig
 from lexlip.registry import Metric
 from lexlip.sparse.balance import Balance
-from lexlip.sparse.likely import LikelyWords
+from lexlip.sparse.word_chances import LikelyWords
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -48,8 +48,8 @@ from lexlip.sparse.balance import FILE as BALANCE
 from lexlip.sparse.balance import Balance, load_balance, save_balance
 from lexlip.sparse.keywords import FILE as KEYWORDS
 from lexlip.sparse.keywords import load_keywords, save_keywords
-from lexlip.sparse.likely import FILE as LIKELY
-from lexlip.sparse.likely import LikelyWords, load_likely, save_likely
+from lexlip.sparse.word_chances import FILE as LIKELY
+from lexlip.sparse.word_chances import LikelyWords, load_likely, save_likely
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

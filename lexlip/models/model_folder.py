@@ -8,7 +8,7 @@ README.md          the model card, with the hub's front matter
 checksums.txt      of these files (see lexlip.models.model_checksums)
 balance.safetensors  captions and photos that documents are balanced by (see lexlip.sparse.balance)
 keywords.safetensors  what a word asks for that stands alone (see lexlip.sparse.keywords)
-likely.safetensors   how likely people are to say its words (see lexlip.sparse.likely)
+likely.safetensors   how likely people are to say its words (see lexlip.sparse.word_chances)
 image.onnx         encodes photos without torch, where the encoder has such a graph (see
                    lexlip.models.image_graph); checkpoints of training do without
 honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)

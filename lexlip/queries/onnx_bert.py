@@ -7,6 +7,7 @@ stored twice and nothing has to be exported. Shapes: L tokens, P pooled position
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,38 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
-from lexlip.queries.saved_weights import SavedWeights
+from lexlip.queries.query_tokenizer import QueryTokenizer
+from lexlip.queries.saved_weights import Encode, SavedWeights, Vector
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
 _HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given
+
+
+def network(
+    folder: Path, description: dict[str, Any], weights: SavedWeights, tokenizer: QueryTokenizer
+) -> Encode:
+    """Return what encodes sentences with the text encoder: here, or in torch if it is of another kind.
+
+    Folder, description (see `lexlip.models.model_folder.read_description`) and the rest are the model's.
+    """
+    architecture = description["text_architecture"]
+    if not is_supported(architecture) or description["model"].get("joint"):
+        from lexlip.models.lexlip import LexLIP
+
+        lexlip = LexLIP.from_pretrained(folder)
+        return lambda text: lexlip.encode_text([text]).toarray()[0]
+    session = BertSession(architecture, weights)
+    pools_all = description["model"]["special_positions"]
+
+    def encode(text: str) -> Vector:
+        ids = tokenizer.sentence(text)
+        pooled = np.flatnonzero(pools_all | ~np.isin(ids, tokenizer.special))
+        if not len(pooled):
+            return np.zeros(session.words, np.float32)
+        vector: Vector = np.log1p(np.maximum(session.logits(ids, pooled), 0))
+        return vector
+
+    return encode
 
 
 def is_supported(architecture: dict[str, Any]) -> bool:
@@ -55,12 +84,7 @@ class BertSession:
         self.session = graph.session(self.output)
 
     def logits(self, ids: NDArray[np.int64], pooled: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the maximum of each word's logits over some positions, float32 [V].
-
-        Args:
-            ids: token ids, int64 [L].
-            pooled: the positions, int64 [P], P > 0.
-        """
+        """Return the largest of each word's logits at positions [P], P > 0, of token ids [L]: float32 [V]."""
         embedded = self.embeddings[ids] * self.scales[ids, None] + self.positions[: len(ids)]
         (logits,) = self.session.run([self.output], {"embedded": embedded[None], "pooled": pooled})
         largest: NDArray[np.float32] = logits[0].max(axis=0)
@@ -96,8 +120,8 @@ class _Graph:
         self.nodes: list[bytes] = []
         self.weights: dict[str, NDArray[Any]] = {}
 
-    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        return self.add_several(1, operator, *inputs, domain=domain, **attributes)[0]
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        return self.add_several(1, operator, *inputs, **attributes)[0]
 
     def add_several(
         self, outputs: int, operator: str, *inputs: str, domain: str = "", **attributes: Any

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
@@ -32,7 +31,7 @@ from lexlip.models.onnx_format import open_session
 from lexlip.queries.query_tokenizer import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.balance import load_balance
-from lexlip.sparse.likely import load_likely
+from lexlip.sparse.word_chances import load_likely
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -93,20 +92,14 @@ class PhotoEncoder:
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, ConfigError) as error:
             raise damaged(folder, error) from error
         check()
-        try:
-            self._session = self._open()
-        except Exception as error:  # onnxruntime raises nothing more specific
-            raise damaged(folder, error) from error
-
-    def _open(self) -> onnxruntime.InferenceSession:
+        self._queries: dict[QueryEncoder, TextQueries] = {}
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = cores()
         options.log_severity_level = 4  # its errors are raised
-        return open_session((self.folder / GRAPH).read_bytes(), self._weights, options)
-
-    @cached_property
-    def _queries(self) -> dict[QueryEncoder, TextQueries]:
-        return {}
+        try:
+            self._session = open_session((folder / GRAPH).read_bytes(), self._weights, options)
+        except Exception as error:  # onnxruntime raises nothing more specific
+            raise damaged(folder, error) from error
 
     def fold_batch_norms(self) -> Self:
         """Return itself: ONNX Runtime has folded them."""
@@ -133,9 +126,8 @@ class PhotoEncoder:
         """Return float32 vectors [T, V] of T texts; see `TextQueries`."""
         if encoder not in self._queries:
             self._queries[encoder] = TextQueries(self.folder, encoder)
-        rows = [
-            self._queries[encoder].encode(text) for text in ([texts] if isinstance(texts, str) else texts)
-        ]
+        queries = self._queries[encoder]
+        rows = [queries.encode(text) for text in ([texts] if isinstance(texts, str) else texts)]
         return vstack(rows, format="csr") if rows else csr_matrix((0, self.dimensions), dtype=np.float32)
 
     def views(self, pixels: Pixels) -> list[Pixels]:
@@ -157,11 +149,7 @@ class PhotoEncoder:
         """
         image = self.config.image
         if isinstance(photos, np.ndarray):
-            if (
-                photos.dtype == np.uint8
-                and photos.ndim == 4
-                and photos.shape[1:] == (3, image.size, image.size)
-            ):
+            if photos.dtype == np.uint8 and photos.shape[1:] == (3, image.size, image.size):
                 return photos
             got = f"{photos.dtype} of shape {list(photos.shape)}"
             raise DataError(f"photos are pictures of PIL, or uint8 [B, 3, S, S], and not {got}")

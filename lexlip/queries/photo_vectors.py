@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,8 @@ class PhotoPixels:
         source: the photos.
         batch: photos per batch.
         workers: threads that decode; with 0 nothing is read ahead.
-        progress: what the progress bar says; None shows none. Or is told how many photos are done, of how
-            many, after each batch.
+        progress: what the progress bar says; None shows none. Or is told after each batch how many photos
+            are done, and of how many.
         indices: of the photos to take; None takes all.
         facts: also gather the facts about each photo.
 
@@ -144,6 +144,7 @@ class PhotoPixels:
 
     def _decode(self, index: int) -> _Photo | _Failed:
         """Return a photo's pixels, uint8 [3, size, size], and its facts, or why it cannot be read."""
+        of_file = None
         try:
             if self._facts is None:
                 return pixel_array(self.source.image(index, self.config.size), self.config), None
@@ -152,8 +153,7 @@ class PhotoPixels:
             image, facts = self.source.photo(index, self.config.size)
             return pixel_array(image, self.config), replace(facts, state=state)
         except UnreadableImage as error:
-            vanished = not os.path.lexists(self.source.file(index))
-            return _Failed(error, of_file if self._facts is not None else None, vanished)
+            return _Failed(error, of_file, not os.path.lexists(self.source.file(index)))
 
     def none_read(self) -> DataError:
         """Return the error to raise if no photo could be read."""
@@ -170,23 +170,16 @@ class PhotoVectors(PhotoPixels):
 
     Args:
         model: the encoder.
-        source, workers, progress, indices, facts: see `PhotoPixels`.
+        source: the photos.
         batch: photos encoded at a time; None is what suits the model's device.
+        how: further arguments of `PhotoPixels`.
     """
 
     def __init__(
-        self,
-        model: Encoder | PhotoEncoder,
-        source: Source,
-        batch: int | None = None,
-        workers: int = 2,
-        progress: str | Progress | None = None,
-        indices: Sequence[int] | None = None,
-        facts: bool = False,
+        self, model: Encoder | PhotoEncoder, source: Source, batch: int | None = None, **how: Any
     ) -> None:
         image = model.config.image
-        batch = batch or photos_at_a_time(model.device, image.size)
-        super().__init__(image, source, batch, workers, progress, indices, facts)
+        super().__init__(image, source, batch or photos_at_a_time(model.device, image.size), **how)
         self.model = model
 
     def __iter__(self) -> Iterator[tuple[list[str], csr_matrix]]:
@@ -241,11 +234,11 @@ def encode_captions(
     batch: int | None = None,
     progress: str | None = None,
 ) -> csr_matrix:
-    """Return the vectors p of captions, float32 [T, V].
+    """Return the vectors p of T captions, one or more, float32 [T, V].
 
     Args:
         model: the encoder.
-        captions: T sentences, one or more.
+        captions: sentences.
         encoder: see `DualEncoder.encode_text`.
         batch: captions encoded at a time; None is what suits the model's device.
         progress: what the progress bar says; None shows none.

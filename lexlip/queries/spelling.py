@@ -13,12 +13,9 @@ SHORTEST = 3  # a shorter word resembles too many
 
 
 def nearest_words(word: str, counts: Mapping[str, int], number: int) -> list[str]:
-    """Return the words that are spelled most like one; of equals, the most frequent are first.
+    """Return the known words, at most `number`, that are spelled most like one, in any case.
 
-    Args:
-        word: as it was typed, in any case.
-        counts: in how many photos each known word is.
-        number: how many to return, at most.
+    Of equals those are first that are in most photos, which `counts` says.
     """
     word = word.lower()
     if len(word) < SHORTEST or not counts:

@@ -11,17 +11,14 @@ from scipy.sparse import csr_matrix
 
 from lexlip.models.model_checksums import begin_check
 from lexlip.models.model_folder import check_kind, damaged, model_folder, read_description, read_words
-from lexlip.queries.negations import forms
-from lexlip.queries.query_language import Query
-from lexlip.queries.query_tokenizer import QueryTokenizer
-from lexlip.queries.saved_weights import SavedWeights
-from lexlip.queries.typed_words import TypedWords
+from lexlip.queries.query_language import Query, forms
+from lexlip.queries.query_tokenizer import QueryTokenizer, TypedWords
+from lexlip.queries.saved_weights import Encode, SavedWeights, Vector
 from lexlip.sparse.keywords import as_query, load_keywords, row_of
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
-    from lexlip.queries.saved_weights import Encode
 
 
 class TextQueries:
@@ -56,12 +53,10 @@ class TextQueries:
                     raise ValueError(f"weights of {size} words, and a vocabulary of {len(words)} words")
                 self._vector: Encode
                 if encoder == "words":
-                    from lexlip.queries.bag_of_words import bag_of_words
-
                     companions = description["model"].get("companions", 0) > 0
                     self._vector = bag_of_words(weights, companions, self.tokenizer, self.vocabulary)
                 else:
-                    from lexlip.queries.network import network
+                    from lexlip.queries.onnx_bert import network
 
                     self._vector = network(folder, description, weights, self.tokenizer)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
@@ -75,9 +70,7 @@ class TextQueries:
     def encode_query(self, query: Query, most: int | None = None) -> csr_matrix:
         """Return the vector of a query with its marks, float32 [1, V]; see `lexlip.sparse.keywords`.
 
-        Args:
-            query: what is asked.
-            most: words that its sentence keeps; None keeps all.
+        At most so many words of its sentence stay; None keeps all.
         """
         vector = csr_matrix((1, len(self.vocabulary)), dtype=np.float32)
         if query.sentence.strip() or not query.marked:
@@ -101,10 +94,9 @@ class TextQueries:
         for word, factor in query.added.items():
             if (column := self.column(word)) is not None:
                 weights[column] = factor * heaviest
-        columns = sorted(column for column, weight in weights.items() if weight > 0)
-        values = np.array([weights[column] for column in columns], np.float32)
-        row = values, np.array(columns, np.int32), np.array([0, len(columns)], np.int32)
-        return csr_matrix(row, shape=vector.shape)
+        adjusted = np.zeros(vector.shape[1], np.float32)
+        adjusted[list(weights)] = [max(weight, 0) for weight in weights.values()]
+        return row_of(adjusted)
 
     def read(self, query: Query) -> Query:
         """Return a query whose negations leave out both numbers of a noun, of those that are known."""
@@ -133,3 +125,26 @@ class TextQueries:
     def unread(self, query: str | Query) -> str:
         """Return the end of a sentence that is too long for the model; "" if it reads all."""
         return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
+
+
+def bag_of_words(
+    weights: SavedWeights, companions: bool, tokenizer: QueryTokenizer, vocabulary: Vocabulary
+) -> Encode:
+    """Return what encodes sentences by looking up their words, as `lexlip.encoders.lexicon.BagOfWords` does.
+
+    With companions, each word also adds the weights of its own.
+    """
+    of_words = np.logaddexp(0, weights.vector("bag_of_words.weight"))  # softplus
+    if companions:
+        columns = weights.tensor("bag_of_words.columns")
+        of_companions = np.maximum(weights.tensor("bag_of_words.values"), 0)
+
+    def encode(text: str) -> Vector:
+        present = np.unique(np.array(vocabulary.columns(tokenizer.words(text).tolist()), np.int64))
+        vector = np.zeros(len(vocabulary), np.float32)
+        vector[present] = of_words[present]
+        if companions:
+            np.add.at(vector, columns[present], of_companions[present])
+        return vector
+
+    return encode

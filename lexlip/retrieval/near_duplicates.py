@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lexlip.data.fingerprint import distances
+from lexlip.data.facts import distances
 
 NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-duplicates.md says why 6
 

@@ -28,8 +28,7 @@ from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
 from lexlip.data import Unreadable, UnreadableImage
-from lexlip.data.photo_location import find_location
-from lexlip.data.source import Place, read_place
+from lexlip.data.files import Place, find_location, read_place
 from lexlip.errors import DataError
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters
@@ -65,7 +64,7 @@ class Photo:
         camera: its maker and model.
         captions, keywords: of the source, in the file, and beside it.
         digest: of the file's bytes; "" is unknown.
-        fingerprint: 64 bits, see `lexlip.data.fingerprint`.
+        fingerprint: 64 bits, see `lexlip.data.facts`.
     """
 
     id: str

@@ -12,9 +12,17 @@ from pathlib import Path
 
 from anserini_bridge import IndexHeader
 from lexlip.data.facts import digest
-from lexlip.data.files import FileState, is_below, path_of, read_part, reading_file, real_place, state_of
+from lexlip.data.files import (
+    FileState,
+    Place,
+    is_below,
+    path_of,
+    read_part,
+    reading_file,
+    real_place,
+    state_of,
+)
 from lexlip.data.images import UnreadableImage, open_image, quiet
-from lexlip.data.source import Place
 from lexlip.errors import ConfigError
 from lexlip.retrieval.seal import sealed_tables
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lexlip.data import decode
-from lexlip.data.photo_location import read_location
+from lexlip.data.files import read_location
 from lexlip.errors import DataError
 from lexlip.machine.output_files import write_output
 from lexlip.retrieval.answer import Answer, Hit

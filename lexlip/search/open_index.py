@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from anserini_bridge import CorruptIndex, read_header
 from lexlip.errors import needing_extras
 from lexlip.registry import INDEXES, load_class
-from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse import SENTENCE_TOPK
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data import UnreadableImage, decode
-from lexlip.data.photo_location import read_location, reading
+from lexlip.data.files import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
@@ -41,7 +41,7 @@ from lexlip.search.answering import (
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.open_index import open_index
 from lexlip.search.stages.bm25 import CaptionsStage
-from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
 
 if TYPE_CHECKING:

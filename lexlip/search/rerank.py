@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lexlip.data import UnreadableImage, decode
-from lexlip.data.photo_location import read_location
+from lexlip.data.files import read_location
 from lexlip.encoders.image import to_pixels
 from lexlip.models.load import load_reranker
 from lexlip.retrieval.answer import Hit

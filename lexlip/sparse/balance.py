@@ -4,7 +4,7 @@ Documents that fit every query are made lighter: nearest-neighbour normalisation
 photos are close to nearly all sentences, and push the right ones from the first places. So a document of unit
 length is multiplied with √(t / s): s is the mean of its NEAREST best scores against the bank, and t is that
 mean of a typical document. One of K words then keeps those that answer the bank's queries as all of its words
-do: see `lexlip.sparse.abridge`. Only the model's bank decides, never what else is indexed.
+do: see `lexlip.sparse.pruning`. Only the model's bank decides, never what else is indexed.
 
 A model's folder keeps both banks in FILE: captions, which photos are compared with, and photos, which
 captions are compared with.
@@ -24,8 +24,8 @@ from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix, diags_array, vstack
 
 from lexlip.errors import ConfigError
-from lexlip.sparse.abridge import abridge
 from lexlip.sparse.packed_rows import packed, part_of_model, unpacked
+from lexlip.sparse.pruning import prune
 from lexlip.sparse.quantize import UNIT_SCALE, Scheme, quantize
 from lexlip.sparse.topk import topk
 
@@ -62,16 +62,14 @@ class Bank:
         return csr_matrix(self.units.T.tocsr())
 
     def documents(self, vectors: csr_matrix, kept: int | None = None) -> csr_matrix:
-        """Return float32 documents of vectors [n, V] of any length: unit vectors, each times its factor.
+        """Return float32 documents of whole vectors [n, V]: unit vectors, each times its factor.
 
-        Args:
-            vectors: whole ones.
-            kept: at most so many words stay, which answer the bank's queries as all do; None keeps all.
+        At most `kept` words stay, which answer the bank's queries as all do; None keeps all.
         """
         unit = unit_length(topk(vectors, None))
         parts = []
         for block, scores in self.compared(unit):
-            short = block if kept is None else abridge(block, kept, self.units, scores)
+            short = block if kept is None else prune(block, kept, self.units, scores)
             parts.append(diags_array(self._factors(scores)) @ short)
         return csr_matrix(vstack(parts, format="csr"))
 
@@ -98,12 +96,7 @@ class Balance(NamedTuple):
 
 
 def make_bank(queries: csr_matrix, documents: csr_matrix) -> Bank:
-    """Return a bank of queries [n, V].
-
-    Args:
-        queries: float vectors of any length.
-        documents: whole float vectors [m, V], typical, that belong to none of the queries.
-    """
+    """Return a bank of queries [n, V], given typical documents [m, V] that belong to none of them."""
     bank = Bank(quantize(queries).astype(np.uint16), 1.0)
     means = [_nearest(scores) for _, scores in bank.compared(unit_length(documents))]
     return replace(bank, typical=float(np.median(np.concatenate(means))))
@@ -122,14 +115,9 @@ def quantize_documents(
 
 
 def as_documents(vectors: csr_matrix, kept: int | None, scheme: Scheme, bank: Bank | None) -> csr_matrix:
-    """Return float documents [n, V] of whole vectors, as a scheme takes them.
+    """Return float documents [n, V] of whole vectors of any length, as a scheme takes them.
 
-    Args:
-        vectors: [n, V], of any length.
-        kept: words that a document keeps: for "balanced" those that the bank chooses, else the heaviest.
-            None: all.
-        scheme: how they are quantised.
-        bank: of the model; only "balanced" needs it.
+    Of `kept` words, for "balanced" the model's bank chooses which, else the heaviest stay; None keeps all.
 
     Raises:
         ConfigError: "balanced" without a bank.

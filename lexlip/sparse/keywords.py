@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.packed_rows import packed, part_of_model, unpacked
 from lexlip.sparse.quantize import UNIT_SCALE
-from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk
 
 FILE = "keywords.safetensors"
@@ -60,7 +60,7 @@ def as_query(
         sentence: the text as a model encodes it, float32 [1, V]; of one word it does not matter.
         typed: what it holds.
         keywords: the query of each word, unit vectors [V, V]; None: nothing is mixed.
-        most: words that the query keeps, the heaviest ones; None keeps all.
+        most: heaviest words that the query keeps; None keeps all.
     """
     own = typed.columns
     if not own:

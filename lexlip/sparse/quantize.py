@@ -13,7 +13,7 @@ Scheme = Literal["balanced", "unit", "paper"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
 UNIT_SCALE = 1000  # levels of a unit vector's largest possible weight
 PAPER_SCALE = 100
-LARGEST = 2**31  # the first whole number that 32 bits do not hold
+TOO_LARGE = 2**31  # the first whole number that 32 bits do not hold
 
 
 def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
@@ -44,7 +44,7 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
             norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
             lengths = np.maximum(norms[rows], 1e-12)  # a row of zeros has no length
             impacts = np.where(np.isfinite(lengths), np.rint(UNIT_SCALE * data / lengths), np.nan)
-    if impacts.size and not np.abs(impacts).max() < LARGEST:  # NaN is not
+    if impacts.size and not np.abs(impacts).max() < TOO_LARGE:  # NaN is not
         raise DataError("a weight is not a finite number, or too large to become a whole one of 32 bits")
     result = csr_matrix(
         (impacts.astype(np.int32), vectors.indices, vectors.indptr), shape=vectors.shape, copy=True

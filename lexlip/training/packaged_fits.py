@@ -18,10 +18,10 @@ from lexlip.machine.progress import ProgressBar
 from lexlip.models.dual_encoder import DualEncoder, to_rows
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.balance import NEAREST, Balance, make_bank, unit_length
-from lexlip.sparse.likely import LikelyWords, scaled
-from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk
+from lexlip.sparse.word_chances import LikelyWords, scaled
 from lexlip.training.head_fits import caption_matrix
 from lexlip.words.vocabulary import other_number
 
@@ -163,7 +163,7 @@ def _discriminant(
     return unit_length(csr_matrix(query))
 
 
-# ---- how likely people are to say a photo's words, see lexlip.sparse.likely ----
+# ---- how likely people are to say a photo's words, see lexlip.sparse.word_chances ----
 
 SUMS, STEPS, BATCH, RATE, PENALTY = 32, 800, 256, 0.02, 3e-3
 

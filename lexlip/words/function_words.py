@@ -107,10 +107,6 @@ def looks_foreign(text: str, unknown: Collection[str]) -> bool:
 
     Most of its letters are not Latin, or it has more function words of another language that are not English,
     and unknown words with accents after the first ("Zürich"), than of English that are not the other's.
-
-    Args:
-        text: the sentence.
-        unknown: content words that the model lacks.
     """
     letters = [letter for letter in text if letter.isalpha()]
     if unknown and 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) < len(letters):

@@ -30,13 +30,9 @@ def composed(text: str) -> str:
 
 
 def words_in(text: str, letters: str = r"[^\W_]") -> list[str]:
-    """Return the words of a text: letters and digits, with the marks that are written on and beside them.
+    """Return the words of a text: `letters` (a regular expression of one), with the marks on and beside them.
 
     Many scripts write vowels as marks, such as those of India, and in decomposed text accents are.
-
-    Args:
-        text: what holds the words.
-        letters: a regular expression of one letter.
     """
     marks = "" if text.isascii() else f"|{_marks()}"
     return re.findall(f"{letters}(?:{letters}{marks})*", text)

@@ -207,28 +207,22 @@ class Vocabulary:
     def build(
         cls, config: VocabularyConfig, tokenizer: PreTrainedTokenizerBase, captions: Sequence[str]
     ) -> Vocabulary:
-        """Return the lexicon that a config describes.
-
-        Args:
-            config: the kind.
-            tokenizer: the text encoder's.
-            captions: the training captions, for kind "words".
+        """Return the lexicon that a config describes; captions are those of training, for kind "words".
 
         Raises:
             ModelError: no word occurs often enough.
         """
-        if config.kind != "words":
-            ids = entries_as_words(tokenizer)
-            kept = sorted(ids, key=ids.__getitem__)
-            if config.kind == "pieces":
-                special = set(tokenizer.all_special_ids)
-                kept = [word for word in kept if ids[word] not in special and not _UNUSED.fullmatch(word)]
-        else:
+        if config.kind == "words":
             kept = frequent_words(tokenizer, captions, config.min_count)
             if not kept:
-                raise ModelError(
-                    f"no word occurs {config.min_count} times in the {len(captions)} training captions"
-                )
+                often = f"no word occurs {config.min_count} times"
+                raise ModelError(f"{often} in the {len(captions)} training captions")
+            return cls.from_words(kept, tokenizer)
+        ids = entries_as_words(tokenizer)
+        kept = sorted(ids, key=ids.__getitem__)
+        if config.kind == "pieces":
+            special = set(tokenizer.all_special_ids)
+            kept = [word for word in kept if ids[word] not in special and not _UNUSED.fullmatch(word)]
         return cls.from_words(kept, tokenizer)
 
 
@@ -246,13 +240,7 @@ def frequent_words(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str], 
 def whole_words(
     token_ids: Sequence[int], continuing: Collection[int], unfinished: Collection[int] = ()
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield where each word of a text begins, and its pieces.
-
-    Args:
-        token_ids: of the text.
-        continuing: the tokenizer's ids that continue a word.
-        unfinished: the tokenizer's ids after which a word goes on.
-    """
+    """Yield where each word of a text begins, and its pieces; see `Vocabulary`."""
     start = 0
     while start < len(token_ids):
         end = start + 1
@@ -298,11 +286,10 @@ def _of_several(
     """
     named = {id: word for word, id in ids.items()}
     often = [pieces for pieces, number in counts.items() if len(pieces) > 1 and number >= least]
-    words = [
-        _joined(named[id] for id in pieces) for pieces in sorted(often, key=lambda one: (-counts[one], one))
-    ]
-    words = [word for word in dict.fromkeys(words) if word not in ids]
-    return [word for word in words if _joined(named[id] for id in _pieces_of(word, tokenizer)) == word]
+    often.sort(key=lambda pieces: (-counts[pieces], pieces))
+    words = dict.fromkeys(_joined(named[id] for id in pieces) for pieces in often)
+    new = [word for word in words if word not in ids]
+    return [word for word in new if _joined(named[id] for id in _pieces_of(word, tokenizer)) == word]
 
 
 def is_held(column: int, vocabulary: Vocabulary, held: Collection[int]) -> bool:

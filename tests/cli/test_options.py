@@ -9,8 +9,8 @@ from lexlip.cli import options
 from lexlip.errors import ConfigError
 from lexlip.retrieval.engine import EngineName
 from lexlip.search.fusion import Fusion, Hybrid
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import Scheme
-from lexlip.sparse.query_topk import SENTENCE_TOPK
 
 
 def run(arguments: list[str], *decorators: Callable[..., Any], body: Callable[..., Any] | None = None) -> Any:

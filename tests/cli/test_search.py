@@ -13,13 +13,13 @@ from click.testing import CliRunner
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.cli import main
 from lexlip.cli.demo import PHOTOS
-from lexlip.data.photo_location import read_location
+from lexlip.data.files import read_location
 from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Ends
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.query_topk import SENTENCE_TOPK
 from tests.cli.conftest import ALL, Run, as_json, error, search
 from tests.conftest import write_photos
 

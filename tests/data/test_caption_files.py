@@ -1,12 +1,17 @@
 import json
+import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lexlip.data import Skipped, open_source
-
-from .pictures import jpeg, write, write_tar
+from lexlip.config import SourceConfig
+from lexlip.data import Item, Skipped, open_source
+from lexlip.data.caption_files import FurtherCaptions
+from lexlip.data.open import open_sources
+from lexlip.errors import DataError
+from tests.data.pictures import jpeg, write, write_tar
 
 
 def image(filename: str, split: str, *captions: str, **more: Any) -> dict[str, Any]:
@@ -57,3 +62,173 @@ def test_many_missing_photos_are_one_line(photos: Path) -> None:
     assert open_source(table).skipped == [Skipped(str(table), why)]
     table.write_text(rows[: rows.index("gone10")])
     assert open_source(table).skipped == [Skipped(f"gone{n:02}.jpg", "no such file") for n in range(10)]
+
+
+GERMAN = "a.jpg\t0\tein  Hund\nb.jpg\t0\teine Katze, schläft\nelsewhere.jpg\t0\tein Boot\n"
+FRENCH = "image,caption\ndeep/c.jpg,un bateau\ndeep/c.jpg,le bateau\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tar of a.jpg and b.jpg, of which the first has a caption, a folder with c.jpg, and tables."""
+    monkeypatch.chdir(tmp_path)
+    write_tar(tmp_path / "p.tar", {"a.jpg": jpeg(), "a.txt": b"a dog", "b.jpg": jpeg((30, 20))})
+    write(tmp_path / "folder" / "c.jpg", jpeg())
+    write(tmp_path / "de.tsv", GERMAN)
+    write(tmp_path / "fr.csv", FRENCH)
+    return tmp_path
+
+
+def test_captions_follow_those_that_photos_have(here: Path) -> None:
+    source = FurtherCaptions(open_source("p.tar"), ["de.tsv", "de.tsv"])
+    assert source.items == [
+        Item("p.tar/a.jpg", ("a dog", "ein Hund", "ein Hund")),
+        Item("p.tar/b.jpg", ("eine Katze, schläft", "eine Katze, schläft")),
+    ]
+    assert source.captioned().tolist() == [0, 1]
+    assert source.skipped == [Skipped("de.tsv", "1 of its 3 photos are not in p.tar")] * 2
+    plain = open_source("p.tar")
+    assert (source.name, len(source)) == ("p.tar", 2)
+    for index in range(2):
+        assert source.read(index) == plain.read(index)
+        assert source.path(index) == plain.path(index)
+        assert source.file(index) == plain.file(index)
+        assert source.image(index).size == plain.image(index).size
+    assert pickle.loads(pickle.dumps(source)).items == source.items
+
+
+def test_a_config_names_them(here: Path) -> None:
+    source = open_sources(
+        [SourceConfig("p.tar", captions=("de.tsv",)), SourceConfig("folder", captions=("fr.csv",))]
+    )
+    assert [item.captions for item in source.items] == [
+        ("a dog", "ein Hund"),
+        ("eine Katze, schläft",),
+        ("un bateau", "le bateau"),
+    ]
+    assert source.captioned().tolist() == [0, 1, 2]
+
+
+def test_photos_without_any_caption_stay_so(here: Path) -> None:
+    write(here / "one.tsv", "a.jpg\tein Hund\nb.jpg\t \n")
+    source = FurtherCaptions(open_source("p.tar"), ["one.tsv"])
+    assert [item.captions for item in source.items] == [("a dog", "ein Hund"), ()]
+    assert source.captioned().tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("gone.tsv", "gone.tsv cannot be read: No such file or directory"),
+        ("p.tar", "p.tar is no table of captions: its name must end in .tsv, .csv, .txt"),
+        ("fr.csv", "none of the 1 photos that fr.csv names is in p.tar (the first is deep/c.jpg)"),
+    ],
+)
+def test_what_cannot_be_used(here: Path, table: str, says: str) -> None:
+    with pytest.raises(DataError, match=f"^{re.escape(says)}$"):
+        FurtherCaptions(open_source("p.tar"), [table])
+
+
+def test_two_photos_of_one_name(here: Path) -> None:
+    write(here / "folder" / "deep" / "c.jpg", jpeg())
+    source = FurtherCaptions(open_source("folder"), ["fr.csv"])
+    assert {item.id: item.captions for item in source.items} == {
+        "c.jpg": (),
+        "deep/c.jpg": ("un bateau", "le bateau"),
+    }
+    write(here / "folder" / "high" / "c.jpg", jpeg())
+    write(here / "both.tsv", "high/c.jpg\tone\nother/c.jpg\ttwo\ndeep/c.jpg\tthree\n")
+    unclear = "1 of its 3 photos are not in folder, or not clear (other/c.jpg: it may be "
+    (skipped,) = FurtherCaptions(open_source("folder"), ["both.tsv"]).skipped
+    assert skipped.reason == f"{unclear}c.jpg or deep/c.jpg: give more of its path)"
+
+
+def test_all_splits(dataset: Path) -> None:
+    photos = dataset.parent / "photos"
+    source = open_source(dataset, images=photos)
+    assert source.items == [
+        Item("a.jpg", ("a dog", "two dogs")),
+        Item("b.jpg", ("a cat",)),
+        Item("c.jpg", ("a bird",)),
+        Item("val2014/d.jpg", ()),
+    ]
+    assert source.skipped == [Skipped("gone.jpg", "no such file")]
+    assert source.path(3) == f"{photos}/val2014/d.jpg"
+    assert source.image(3).size == (40, 33)
+
+
+@pytest.mark.parametrize(
+    ("split", "ids"),
+    [("train", ["a.jpg", "b.jpg"]), ("val", ["c.jpg"]), ("test", ["val2014/d.jpg"])],
+)
+def test_restval_is_for_training(dataset: Path, split: str, ids: list[str]) -> None:
+    source = open_source(dataset, images=dataset.parent / "photos", split=split)
+    assert [item.id for item in source.items] == ids
+
+
+def test_photos_beside_the_json(dataset: Path) -> None:
+    source = open_source(dataset.rename(dataset.parent / "photos" / "dataset.json"))
+    assert len(source) == 4
+
+
+def test_photos_without_the_folders_of_the_json(dataset: Path) -> None:
+    photos = dataset.parent / "photos"
+    (photos / "val2014" / "d.jpg").rename(photos / "d.jpg")
+    source = open_source(dataset, images=photos)
+    assert source.items[3].id == "val2014/d.jpg"
+    assert source.path(3) == f"{photos}/d.jpg"
+
+
+@pytest.mark.parametrize("images", ["tars", "tars/train-0.tar", "tars/*.tar"])
+def test_photos_of_a_split_file_in_tars(dataset: Path, images: str) -> None:
+    files = {"b.jpg": jpeg(), "x/a.jpg": jpeg((50, 50)), "other.jpg": jpeg()}
+    tar = write_tar(dataset.parent / "tars" / "train-0.tar", files)
+    source = open_source(dataset, images=dataset.parent / images, split="train")
+    assert [item.id for item in source.items] == ["a.jpg", "b.jpg"]
+    assert source.path(0) == f"{tar}/x/a.jpg"
+    assert source.image(0).size == (50, 50)
+
+
+def test_split_files_that_cannot_be_used(dataset: Path) -> None:
+    photos = dataset.parent / "photos"
+    with pytest.raises(DataError, match=r"has no split 'dev': it has test, train, val$"):
+        open_source(dataset, images=photos, split="dev")
+    with pytest.raises(DataError, match=r"none of the 5 photos .* is in .* \(the first is a\.jpg\)"):
+        open_source(dataset)
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        open_source(dataset, images=dataset.parent / "nowhere")
+    for content, reason in [
+        ("{", "is not JSON"),
+        ("[]", "no list named images"),
+        ('{"images": 3}', "no list named images"),
+        ('{"images": []}', "names no photos: each needs a file name and a caption"),
+    ]:
+        write(dataset, content)
+        with pytest.raises(DataError, match=reason):
+            open_source(dataset, images=photos)
+
+
+def test_entries_that_make_no_sense_are_skipped(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    images = [
+        image("a.jpg", "train", "a dog"),
+        {},
+        3,
+        {"filename": "a.jpg", "sentences": [{}]},
+        {"filename": 5},
+    ]
+    source = open_source(write(tmp_path / "dataset.json", json.dumps({"images": images})))
+    assert source.items == [Item("a.jpg", ("a dog",))]
+    assert [skipped.id for skipped in source.skipped] == ["images[1]", "images[2]", "images[3]", "images[4]"]
+
+
+def test_halves_of_characters(tmp_path: Path) -> None:
+    write(tmp_path / "a.jpg", jpeg())
+    images = [
+        {"filename": "a.jpg", "sentences": [{"raw": "a dog \ud800"}]},
+        {"filename": "b\ud800.jpg", "sentences": []},
+    ]
+    write(tmp_path / "k.json", json.dumps({"images": images}))
+    source = open_source(tmp_path / "k.json")
+    assert [item.captions for item in source.items] == [("a dog ?",)]
+    assert [skip.reason for skip in source.skipped] == ["the name is not UTF-8"]

@@ -1,15 +1,16 @@
 import os
+import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lexlip.data import UnreadableImage
-from lexlip.data.files import OutOfReach, open_file, path_of, read_beside, read_file, state_of
+from lexlip.data import UnreadableImage, open_source
+from lexlip.data.files import OutOfReach, open_file, path_of, read_beside, read_file, read_location, state_of
 from lexlip.errors import DataError
-
-from .pictures import write
+from tests.data.pictures import jpeg, write, write_tar
 
 
 def reason(path: Path, read: Callable[..., bytes] = read_file, **options: Any) -> str:
@@ -85,3 +86,48 @@ def test_a_user_who_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     assert path_of("~/photos") == Path("/home/me/photos")
     with pytest.raises(DataError, match=r"^~nosuchuser/x names a user who does not exist: write \./~nosuch"):
         path_of("~nosuchuser/x")
+
+
+def test_every_path_of_a_source_can_be_read_again(tmp_path: Path) -> None:
+    write(tmp_path / "photos" / "a b" / "ü.jpg", jpeg(colour="red"))
+    write(tmp_path / "photos" / "x.tar" / "in a folder.jpg", jpeg(colour="green"))
+    write_tar(
+        tmp_path / "tars" / "t.v1.tar", {"./k/1.jpg": jpeg(colour="blue"), "2.tar.jpg": jpeg(colour="pink")}
+    )
+    for name in ("photos", "tars"):
+        source = open_source(tmp_path / name)
+        assert len(source) == 2
+        for number in range(2):
+            assert read_location(source.path(number)) == source.read(number)
+
+
+def test_what_is_gone(tmp_path: Path) -> None:
+    tar = write_tar(tmp_path / "t.tar", {"a.jpg": jpeg(), "folder/b.jpg": jpeg()})
+    with pytest.raises(UnreadableImage, match=r"c\.jpg: No such file or directory"):
+        read_location(str(tmp_path / "c.jpg"))
+    with pytest.raises(UnreadableImage, match=r"t\.tar/c\.jpg: not in the tar"):
+        read_location(f"{tar}/c.jpg")
+    with pytest.raises(UnreadableImage, match="Is a directory"):
+        read_location(str(tmp_path))
+    tar.write_bytes(b"no tar" * 1000)
+    with pytest.raises(UnreadableImage, match=r"t\.tar/a\.jpg: not in the tar"):
+        read_location(f"{tar}/a.jpg")
+    tar.unlink()
+    with pytest.raises(UnreadableImage, match=r"t\.tar/a\.jpg: No such file or directory"):
+        read_location(f"{tar}/a.jpg")
+
+
+def test_a_truncated_tar_and_a_repeated_name(tmp_path: Path) -> None:
+    tar = write_tar(tmp_path / "T.TAR", {"a.jpg": jpeg(colour="red"), "b.jpg": jpeg()})
+    with tarfile.open(tar, "a") as file:
+        file.add(write(tmp_path / "new", jpeg(colour="blue")), "a.jpg")
+        file.add(write(tmp_path / "rest", bytes(5000)), "c.jpg")
+    tar.write_bytes(tar.read_bytes()[:-12_000])
+    source = open_source(tar)
+    assert [read_location(source.path(n)) for n in range(2)] == [jpeg(colour="blue"), jpeg()]
+
+
+def test_a_tar_that_was_moved_with_what_lies_beside_it(tmp_path: Path) -> None:
+    write_tar(tmp_path / "old" / "t.tar", {"a.jpg": jpeg()})
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    assert read_location(f"{tmp_path}/new/t.tar/a.jpg") == jpeg()

@@ -5,13 +5,12 @@ from random import Random
 import pytest
 
 from lexlip.data import Item, Skipped, Unlisted, UnreadableImage, open_source
-from lexlip.data.folder import FolderSource, holds_index, walk
-from lexlip.data.formats import SUFFIXES
-from lexlip.data.left_out import why_left_out
+from lexlip.data.folder import FolderSource, holds_index, walk, why_left_out
+from lexlip.data.images import SUFFIXES
 from lexlip.errors import DataError
 from tests.conftest import write_photos
+from tests.data.pictures import jpeg, write
 
-from .pictures import jpeg, write
 from .test_embedded import xmp
 
 
@@ -359,3 +358,36 @@ def test_captions_come_from_no_link_that_leads_out(tmp_path: Path, monkeypatch: 
     (photos / "1.xmp").unlink()
     (photos / "1.xmp").symlink_to(outside / "secret.xmp")
     assert source.header(1).keywords == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("a.jpg", ""),
+        ("2019/07/a.jpg", ""),
+        (".a.jpg", "hidden"),
+        ("._a.jpg", "hidden"),
+        (".Trash-1000/", "hidden"),
+        ("a/.thumbnails/b.jpg", "hidden"),
+        ("@eaDir/", "system"),
+        ("a/@eadir/b.jpg/SYNOPHOTO_THUMB_M.jpg", "system"),
+        ("#recycle/", "system"),
+        ("$RECYCLE.BIN/", "system"),
+        ("$Recycle.Bin/S-1-5/", "system"),
+        ("System Volume Information/", "system"),
+        ("a/lost+found/", "system"),
+        ("@Recycle/", "system"),
+        ("Lightroom Previews.lrdata/", "system"),
+        ("My.photoslibrary/", ""),
+        ("My.photoslibrary/originals/a.heic", ""),
+        ("My.photoslibrary/resources/derivatives/a.jpg", "system"),
+        ("resources/a.jpg", ""),
+        ("#recycle", ""),  # a file
+        ("x@eaDir/a.jpg", ""),
+        ("recycled bottles/a.jpg", ""),
+    ],
+)
+def test_what_is_left_out(path: str, why: str) -> None:
+    assert why_left_out(path) == why
+    assert why_left_out(path, lambda _: True) == ""
+    assert why_left_out(path, lambda _: False) == why

@@ -19,8 +19,7 @@ from lexlip.data import images
 from lexlip.data.facts import decode_with_facts
 from lexlip.data.images import MAX_PIXELS, UnreadableImage, decode
 from lexlip.errors import DataError, LexLIPError
-
-from .pictures import encode, jpeg
+from tests.data.pictures import encode, jpeg
 
 
 def halves(size: tuple[int, int] = (64, 32)) -> Image.Image:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import Source
-from lexlip.data.concat import Concat
 from lexlip.data.mounts import is_mounted, mount_points
 from lexlip.data.open import open_source
+from lexlip.data.views import Concat
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
 from tests.disks import mount, unmount

@@ -8,8 +8,7 @@ import pytest
 from lexlip.data import Item, Skipped, open_source
 from lexlip.data.named_photos import NamedPhotos
 from lexlip.errors import DataError
-
-from .pictures import jpeg, write, write_tar
+from tests.data.pictures import jpeg, write, write_tar
 
 TABLE = "a/1.jpg\tfirst\nb/1.jpg\tsecond\n"
 

@@ -7,8 +7,7 @@ import pytest
 
 from lexlip.data import Skipped, open_source
 from lexlip.data.texts import Beside, decode_text, lines_of
-
-from .pictures import jpeg, write, write_tar
+from tests.data.pictures import jpeg, write, write_tar
 
 TEXT = "zwei Hündchen\r\n犬 🐕\n"
 

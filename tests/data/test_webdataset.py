@@ -7,8 +7,7 @@ import pytest
 from lexlip.data import Item, Skipped, Unlisted, UnreadableImage, open_source
 from lexlip.data.webdataset import match_tars
 from lexlip.errors import DataError
-
-from .pictures import jpeg, write, write_tar
+from tests.data.pictures import jpeg, write, write_tar
 
 
 def test_captions_come_from_the_list_then_the_string_then_the_text(tmp_path: Path) -> None:

@@ -93,24 +93,20 @@ def test_what_is_not_there(photos: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-@pytest.mark.parametrize(
-    ("argument", "says"),
-    [
-        ({"topk": 0}, "topk is 0: give a whole number of at least 1, or None for all words"),
-        ({"topk": 2.5}, "topk is 2.5: give a whole number"),
-        ({"topk": "many"}, "topk is 'many': give a whole number"),
-        ({"workers": -1}, "workers is -1: give a whole number of at least 0"),
-        ({"quantization": "none"}, "quantization is 'none': give one of balanced, unit, paper"),
-        ({"ann": "tree"}, "ann is 'tree': give flat or hnsw"),
-    ],
-)
-def test_values_that_cannot_be(
-    photos: Path, model_folder: Path, tmp_path: Path, argument: dict[str, Any], says: str
-) -> None:
-    with pytest.raises(ConfigError, match=f"^{says}"):
-        index(photos, tmp_path / "index", model_folder, **argument)
-    assert not (tmp_path / "index").exists()
-    if "ann" not in argument:
-        index(photos, tmp_path / "index", model_folder)
+def test_values_that_cannot_be(photos: Path, model_folder: Path, tmp_path: Path) -> None:
+    refused: list[tuple[str, Any, str]] = [
+        ("topk", 0, "topk is 0: give a whole number of at least 1, or None for all words"),
+        ("topk", 2.5, "topk is 2.5: give a whole number"),
+        ("topk", "many", "topk is 'many': give a whole number"),
+        ("workers", -1, "workers is -1: give a whole number of at least 0"),
+        ("quantization", "none", "quantization is 'none': give one of balanced, unit, paper"),
+        ("ann", "tree", "ann is 'tree': give flat or hnsw"),
+    ]
+    for name, value, says in refused:
         with pytest.raises(ConfigError, match=f"^{says}"):
-            update(tmp_path / "index", **argument)
+            index(photos, tmp_path / "index", model_folder, **{name: value})
+    assert not (tmp_path / "index").exists()
+    index(photos, tmp_path / "index", model_folder)
+    for name, value, says in refused[:-1]:
+        with pytest.raises(ConfigError, match=f"^{says}"):
+            update(tmp_path / "index", **{name: value})

@@ -96,16 +96,19 @@ def in_use(index: Path) -> list[Path]:
 # ---- every file of every kind of index ----
 
 
+@pytest.fixture(scope="module")
+def kinds(several: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An index of each kind, not to be changed."""
+    folder, photos = tmp_path_factory.mktemp("kinds"), several / "photos"
+    tiny_dense().save(folder / "dense")
+    dense = {ann: index_dense(folder / "dense", photos, folder / ann, ann=ann) for ann in ("flat", "hnsw")}
+    return {"impact": several / "index", "bm25": index_bm25(photos, folder / "bm25"), **dense}
+
+
 @pytest.fixture(params=["impact", "flat", "hnsw", "bm25"])
-def index(request: pytest.FixtureRequest, tmp_path: Path, several: Path) -> Path:
-    """An index of each kind."""
-    photos = several / "photos"
-    if request.param == "impact":
-        return Path(shutil.copytree(several / "index", tmp_path / "index"))
-    if request.param == "bm25":
-        return index_bm25(photos, tmp_path / "index")
-    tiny_dense().save(tmp_path / "dense")
-    return index_dense(tmp_path / "dense", photos, tmp_path / "index", ann=request.param)
+def index(request: pytest.FixtureRequest, tmp_path: Path, kinds: dict[str, Path]) -> Path:
+    """An index of each kind, which a test may change."""
+    return Path(shutil.copytree(kinds[request.param], tmp_path / "index"))
 
 
 def test_every_flipped_bit_is_found(index: Path) -> None:
@@ -135,9 +138,8 @@ def test_a_file_that_is_gone_is_found(index: Path) -> None:
             file.write_bytes(content)
 
 
-def test_ids_are_checked_when_vectors_are_opened(several: Path, tmp_path: Path) -> None:
-    tiny_dense().save(tmp_path / "dense")
-    index = index_dense(tmp_path / "dense", several / "photos", tmp_path / "index")
+def test_ids_are_checked_when_vectors_are_opened(kinds: dict[str, Path], tmp_path: Path) -> None:
+    index = Path(shutil.copytree(kinds["flat"], tmp_path / "index"))
     says = r"is damaged \(ids\.json was changed after it was written\)"
     with flipped(next(index.glob("data-*/ids.json")), 0.4), pytest.raises(CorruptIndex, match=says):
         open_vectors(index)
@@ -170,18 +172,16 @@ def test_the_photos_of_a_segment(made: Made) -> None:
     assert look_for_damage(made.index).photos() == []
 
 
-@pytest.mark.parametrize("kind", ["dense", "bm25"])
-def test_all_photos_of_an_index_without_updates(several: Path, tmp_path: Path, kind: str) -> None:
-    photos = several / "photos"
-    if kind == "bm25":
-        index = index_bm25(photos, tmp_path / "index")
-        flip(next(index.glob("data-1/lucene/*.doc")))
-        assert look_for_damage(index).photos() == FIRST
-    else:
-        tiny_dense().save(tmp_path / "dense")
-        index = index_dense(tmp_path / "dense", photos, tmp_path / "index")
-        flip(index / "data-1" / "vectors.faiss")
-        assert look_for_damage(index).photos() == [*FIRST, *SECOND]
+@pytest.mark.parametrize(
+    ("kind", "file", "photos"),
+    [("bm25", "lucene/*.doc", FIRST), ("flat", "vectors.faiss", [*FIRST, *SECOND])],
+)
+def test_all_photos_of_an_index_without_updates(
+    kinds: dict[str, Path], tmp_path: Path, kind: str, file: str, photos: list[str]
+) -> None:
+    index = Path(shutil.copytree(kinds[kind], tmp_path / "index"))
+    flip(next(index.glob(f"data-1/{file}")))
+    assert look_for_damage(index).photos() == photos
     assert look_for_damage(index).way_out().startswith(f"build the index at {index} again")
     with pytest.raises(ConfigError, match="only an index of words can be updated: index without --update"):
         api.update(index, repair=True)

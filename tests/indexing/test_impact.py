@@ -7,7 +7,7 @@ import pytest
 
 from anserini_bridge import ImpactSearcher, folder_megabytes, read_metadata
 from lexlip.data import Skipped, open_source
-from lexlip.data.formats import READER
+from lexlip.data.images import READER
 from lexlip.errors import ConfigError, DataError
 from lexlip.indexing.impact import impacts, index_photos
 from lexlip.indexing.report import Indexed

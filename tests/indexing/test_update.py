@@ -17,7 +17,7 @@ from lexlip.data import Scenes, Unlisted, open_source
 from lexlip.data import source as data_source
 from lexlip.data.facts import decode_with_facts, digest
 from lexlip.data.folder import FolderSource
-from lexlip.data.formats import READER
+from lexlip.data.images import READER
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.indexing import update as update_module
 from lexlip.indexing.report import Updated
@@ -156,56 +156,40 @@ def test_with_nothing_to_do_nothing_is_written_or_loaded(
 # ---- where the model is ----
 
 
-def test_a_new_place_of_the_model_is_found_by_later_searches(index: Path, model: Path, photos: Path) -> None:
-    """Though no photo has changed."""
+def test_a_new_place_of_the_model_is_found_by_later_searches(
+    index: Path, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no photo has changed; it is stored as an absolute path."""
+    before = state(index)
+    assert counts(update(photos, index, model_name=str(model))) == (0, 0, 0, 6)
+    assert state(index) == before  # the same place changes nothing
     moved = model.rename(model.with_name("moved"))
-    assert counts(update(photos, index, model_name=str(moved))) == (0, 0, 0, 6)
+    monkeypatch.chdir(moved.parent)
+    assert counts(update(photos, index, model_name="moved")) == (0, 0, 0, 6)
     assert read_metadata(index).extra["model"] == str(moved)
     with PhotoSearch(index) as search:
         assert search.text("two dogs").hits
-    new_photo(photos / "new.jpg", 7)
-    assert counts(update(photos, index)) == (1, 0, 0, 6)
-
-
-def test_a_new_place_is_stored_as_an_absolute_path(
-    index: Path, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moved = model.rename(model.with_name("moved"))
-    monkeypatch.chdir(moved.parent)
-    new_photo(photos / "new.jpg", 7)
-    assert counts(update(photos, index, model_name="moved")) == (1, 0, 0, 6)
-    assert read_metadata(index).extra["model"] == str(moved)
-
-
-def test_the_same_place_changes_nothing(index: Path, model: Path, photos: Path) -> None:
-    before = state(index)
-    assert counts(update(photos, index, model_name=str(model))) == (0, 0, 0, 6)
-    assert state(index) == before
-
-
-def test_another_model_is_refused(index: Path, other_model: Path, photos: Path) -> None:
-    before = state(index)
-    with pytest.raises(ModelError, match=r"give the model that made it \(--model\), or index again"):
-        update(photos, index, model_name=str(other_model))
-    with pytest.raises(ModelError, match="no model 'maxi'"):
-        update(photos, index, model_name="maxi")
-    assert state(index) == before
+    for number, options in enumerate(({}, {"model_name": "moved"})):
+        new_photo(photos / f"new{number}.jpg", 7 + number)
+        assert counts(update(photos, index, **options)) == (1, 0, 0, 6 + number)
+        assert read_metadata(index).extra["model"] == str(moved)
 
 
 # ---- what is refused ----
 
 
-@pytest.mark.parametrize(
-    ("option", "given", "says"),
-    [
-        ("topk_words", 16, "--topk 32, not 16: leave --topk out, or index without --update"),
-        ("scheme", "paper", "--quantization unit, not paper: leave --quantization out, "),
-    ],
-)
-def test_other_settings(index: Path, photos: Path, option: str, given: Any, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        update(photos, index, **{option: given})
+def test_other_models_and_settings(index: Path, other_model: Path, photos: Path) -> None:
+    before = state(index)
+    with pytest.raises(ModelError, match=r"give the model that made it \(--model\), or index again"):
+        update(photos, index, model_name=str(other_model))
+    with pytest.raises(ModelError, match="no model 'maxi'"):
+        update(photos, index, model_name="maxi")
+    with pytest.raises(ConfigError, match="--topk 32, not 16: leave --topk out, or index without --update"):
+        update(photos, index, topk_words=16)
+    with pytest.raises(ConfigError, match="--quantization unit, not paper: leave --quantization out, "):
+        update(photos, index, scheme="paper")
     assert counts(update(photos, index, topk_words=32, scheme="unit")) == (0, 0, 0, 6)
+    assert state(index) == before
 
 
 def test_what_is_no_index_of_these_photos(index: Path, photos: Path, tmp_path: Path) -> None:

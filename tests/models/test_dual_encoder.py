@@ -17,7 +17,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from lexlip.models.model_checksums import check_model, write_checksums
 from lexlip.models.model_folder import HONEST_END
-from lexlip.sparse.likely import LikelyWords
+from lexlip.sparse.word_chances import LikelyWords
 from tests.tiny import CAPTIONS, TINY, check_vectors, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 
 

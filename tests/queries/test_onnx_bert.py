@@ -7,7 +7,7 @@ import pytest
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries import onnx_bert
 from lexlip.queries.text_queries import TextQueries
-from tests.queries.saved_models import SENTENCES, cosines
+from tests.queries.saved_models import SENTENCES, cosines, saved
 from tests.tiny import TINY, tiny_model
 
 SIZES = {
@@ -40,3 +40,12 @@ def test_products_without_saturation(tmp_path: Path, monkeypatch: pytest.MonkeyP
     queries = TextQueries(tmp_path)
     found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
     assert cosines(found, LexLIP.from_pretrained(tmp_path).encode_text(SENTENCES).toarray()).min() > 0.99
+
+
+def test_another_type_of_text_encoder_runs_in_torch(tmp_path: Path) -> None:
+    text = replace(TINY.text, options={**TINY.text.options, "hidden_act": "relu"})
+    model = saved(tmp_path, text=text)
+    queries = TextQueries(tmp_path)
+    for sentence in SENTENCES:
+        found, expected = queries.encode(sentence), model.encode_text([sentence])
+        np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-4, atol=1e-5)

@@ -1,8 +1,16 @@
+import re
 from pathlib import Path
 
-from lexlip.queries.query_tokenizer import words_after
+import pytest
+
+from lexlip.measure.pool import typed_words
+from lexlip.models.lexlip import LexLIP
+from lexlip.queries.query_tokenizer import TypedWords, words_after
 from lexlip.queries.text_queries import TextQueries
+from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.vocabulary import Vocabulary
 from tests.queries.saved_models import SENTENCES, saved
+from tests.tiny import CAPTIONS, tiny_model
 
 
 def test_the_tokens_are_those_of_transformers(tmp_path: Path) -> None:
@@ -35,3 +43,74 @@ def test_a_sentence_that_is_too_long(tmp_path: Path) -> None:
     read = long.removesuffix(unread)
     assert tokenizer.sentence(read).tolist() == tokenizer.sentence(long).tolist()
     assert tokenizer.unread(read) == ""
+
+
+@pytest.fixture(scope="module")
+def model() -> LexLIP:
+    return tiny_model()
+
+
+@pytest.fixture(scope="module")
+def typed(model: LexLIP) -> TypedWords:
+    return typed_words(model)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "number", "alone"),
+    [
+        ("dog", ["dog"], 1, True),
+        ("a dog", ["dog"], 1, True),  # one content word
+        ("brown dog", ["brown", "dog"], 2, True),
+        ("a brown dog", ["brown", "dog"], 2, False),
+        ("Dog, DOG; dog!", ["dog"], 3, True),
+        ("dog dog dog", ["dog"], 1, True),
+        ("a dog and a dog", ["dog"], 1, False),
+        ("the quokka", [], 1, True),
+        ("a quokka beside a dog", ["dog"], 2, False),
+        ("snow_dog's-bike", ["snow", "dog", "bike"], 3, False),  # "s" is a function word
+        ("the of and", [], 0, False),
+        ("", [], 0, True),
+        ("?!", [], 0, True),
+    ],
+)
+def test_what_a_text_holds(typed: TypedWords, text: str, words: list[str], number: int, alone: bool) -> None:
+    found = typed.of(text)
+    assert [typed.vocabulary.words[column] for column in found.columns] == words
+    assert (found.number, found.alone) == (number, alone)
+
+
+def test_captions_by_plain_splitting(typed: TypedWords) -> None:
+    for caption in CAPTIONS:
+        parts = re.sub(r"[^a-z]", " ", caption.lower()).split()
+        content = [part for part in parts if part not in FUNCTION_WORDS]
+        own = [typed.vocabulary.words.index(part) for part in content]
+        assert typed.of(caption) == (list(dict.fromkeys(own)), len(set(content)), content == parts)
+        assert typed.missing(caption) == []
+
+
+def test_what_the_vocabulary_lacks(typed: TypedWords) -> None:
+    assert typed.missing("the Quokka and a dog of Zürich") == ["Quokka", "Zürich"]
+    assert typed.columns("quokka") == (-1,)
+    assert len(typed.columns("dog")) == 1
+
+
+def test_words_of_several_pieces() -> None:
+    queries = TextQueries("mini")
+    typed, words = queries.typed, queries.vocabulary.words
+    assert queries.vocabulary.split
+    for column in list(queries.vocabulary.split)[:50]:
+        assert typed.of(f"a {words[column]} there").columns == [column]
+        assert typed.columns(words[column]) == (column,)
+    assert typed.columns("okapi") == (-1,)  # made of pieces, but none of the words
+    assert typed.of("okapi").columns == []
+
+
+def test_pieces_of_a_vocabulary_that_reads_pieces() -> None:
+    """A piece of a word that the vocabulary lacks may be one of its words."""
+    tokenizer = TextQueries("mini").tokenizer
+    assert tokenizer.core.encode("doghouse", add_special_tokens=False).tokens == ["dog", "##house"]
+    pieces = Vocabulary.from_words(["cat", "dog", "##house"], tokenizer.core)
+    typed = TypedWords(pieces, tokenizer.core, tokenizer.unknown)
+    assert typed.columns("doghouse") == (1, 2)
+    assert typed.of("a doghouse") == ([1], 1, True)  # what continues a word is none
+    assert typed.missing("doghouse cathouse catdog") == ["catdog"]

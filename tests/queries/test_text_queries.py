@@ -1,10 +1,13 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.errors import ModelError
@@ -16,29 +19,26 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.topk import topk
 from lexlip.words.vocabulary import is_content_word
-from tests.queries.saved_models import saved
-from tests.tiny import tiny_dense
+from tests.queries.saved_models import SENTENCES
+from tests.tiny import tiny_dense, tiny_model
 
 
-def test_unknown_words(tmp_path: Path) -> None:
-    saved(tmp_path)
-    assert TextQueries(tmp_path).unknown("the Quokka and a dog of Zürich") == ["Quokka", "Zürich"]
+@cache
+def of_mini(encoder: QueryEncoder = "network") -> TextQueries:
+    return TextQueries("mini", encoder)
 
 
-def test_known_words(tmp_path: Path) -> None:
-    saved(tmp_path)
-    assert TextQueries(tmp_path).known("the Quokka and a Dog, a dog of Zürich, a cat") == ["dog", "cat"]
-    assert TextQueries(tmp_path).known("the of") == []
-
-
-def test_a_word_of_several_pieces_is_known() -> None:
-    queries = TextQueries("mini")
-    assert queries.known("a giraffe eats") == ["giraffe", "eats"]
-    assert queries.unknown("a giraffe eats an okapi") == ["okapi"]
+def test_known_and_unknown_words(model_folder: Path) -> None:
+    queries = TextQueries(model_folder)
+    assert queries.unknown("the Quokka and a dog of Zürich") == ["Quokka", "Zürich"]
+    assert queries.known("the Quokka and a Dog, a dog of Zürich, a cat") == ["dog", "cat"]
+    assert queries.known("the of") == []
+    assert of_mini().known("a giraffe eats") == ["giraffe", "eats"]  # of several pieces
+    assert of_mini().unknown("a giraffe eats an okapi") == ["okapi"]
 
 
 def test_only_a_word_of_the_vocabulary_has_a_column() -> None:
-    queries = TextQueries("mini")
+    queries = of_mini()
     assert queries.vocabulary.words[queries.column("dog")] == "dog"
     assert queries.column("treaty") is None  # one token, which is not in the vocabulary
     assert queries.vocabulary.words[queries.column("giraffe")] == "giraffe"  # several
@@ -47,15 +47,20 @@ def test_only_a_word_of_the_vocabulary_has_a_column() -> None:
 
 
 @pytest.mark.parametrize("encoder", ["network", "words"])
-def test_neither_torch_nor_transformers_is_loaded(run_python, tmp_path: Path, encoder: str) -> None:
-    saved(tmp_path / "model")
+def test_neither_torch_nor_transformers_is_loaded(run_python, model_folder: Path, encoder: str) -> None:
     code = (
         "import sys; from lexlip.queries.text_queries import TextQueries;"
-        f"TextQueries('model', '{encoder}').encode('a dog');"
+        f"TextQueries({str(model_folder)!r}, '{encoder}').encode('a dog');"
         "print([name for name in ('torch', 'torchvision', 'transformers', 'timm') if name in sys.modules])"
     )
     result = run_python("-c", code)
     assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+@pytest.fixture
+def model(model_folder: Path, tmp_path: Path) -> Path:
+    """A model that may be damaged."""
+    return Path(copytree(model_folder, tmp_path / "model"))
 
 
 @pytest.mark.parametrize(
@@ -74,21 +79,19 @@ def test_neither_torch_nor_transformers_is_loaded(run_python, tmp_path: Path, en
     ],
 )
 @pytest.mark.parametrize("encoder", ["network", "words"])
-def test_damaged_folders(tmp_path: Path, damage, message: str, encoder) -> None:
-    saved(tmp_path)
-    damage(tmp_path)
+def test_damaged_folders(model: Path, damage, message: str, encoder) -> None:
+    damage(model)
     with pytest.raises(ModelError, match=message) as caught:
-        TextQueries(tmp_path, encoder)
+        TextQueries(model, encoder)
     assert "\n" not in str(caught.value)
 
 
-def test_weights_that_are_missing(tmp_path: Path) -> None:
-    saved(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
+def test_weights_that_are_missing(model: Path) -> None:
+    config = json.loads((model / "config.json").read_text())
     config["text_architecture"]["num_hidden_layers"] = 2
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    (model / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match=r"is damaged: .*layer\.1"):
-        TextQueries(tmp_path)
+        TextQueries(model)
 
 
 def test_models_without_words(tmp_path: Path) -> None:
@@ -148,7 +151,7 @@ def test_each_word_alone_is_among_its_three_heaviest(mini: LexLIP, encoder: Quer
 def test_words_that_are_typed_together_stay(
     encoder: QueryEncoder, form: str, number: int, last: int | None
 ) -> None:
-    queries = TextQueries("mini", encoder)
+    queries = of_mini(encoder)
     words = queries.vocabulary.words
     for most in CUTS:
         texts = drawn(words, 8, number, form)
@@ -158,7 +161,7 @@ def test_words_that_are_typed_together_stay(
 
 
 def test_a_query_keeps_no_more_words_than_it_may() -> None:
-    queries = TextQueries("mini")
+    queries = of_mini()
     whole = queries.encode_query(parse_query("two dogs run on the beach"))
     for most in (1, 2, 5):
         kept = queries.encode_query(parse_query("two dogs run on the beach"), most)
@@ -168,7 +171,7 @@ def test_a_query_keeps_no_more_words_than_it_may() -> None:
 
 def test_long_words_and_unknown_ones() -> None:
     """Words of several pieces, and words beside others that the model does not know."""
-    queries = TextQueries("mini")
+    queries = of_mini()
     words = queries.vocabulary.words
     split = [words[column] for column in queries.vocabulary.split]
     texts = [*split[:40], *drawn(split, 40, 2), *(f"{word} okapi" for word in split[:40])]
@@ -178,7 +181,7 @@ def test_long_words_and_unknown_ones() -> None:
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_word_that_is_weighed_once_changes_nothing(encoder: QueryEncoder) -> None:
-    queries = TextQueries("mini", encoder)
+    queries = of_mini(encoder)
     for text in [*drawn(queries.vocabulary.words, 20, 1), "two dogs in the snow"]:
         first, *rest = text.split()
         marked = queries.encode_query(parse_query(" ".join([f"{first}^1", *rest])), 24)
@@ -186,10 +189,9 @@ def test_a_word_that_is_weighed_once_changes_nothing(encoder: QueryEncoder) -> N
         np.testing.assert_array_equal(marked.toarray(), plain.toarray())
 
 
-def test_a_model_without_queries_of_words(tmp_path: Path) -> None:
+def test_a_model_without_queries_of_words(model_folder: Path) -> None:
     """An older one: a word alone is a sentence, and stays among the three heaviest."""
-    saved(tmp_path)
-    queries = TextQueries(tmp_path)
+    queries = TextQueries(model_folder)
     assert queries.keywords is None
     words = queries.vocabulary.words
     texts = [*words, *drawn(words, 20, 2)]
@@ -198,3 +200,20 @@ def test_a_model_without_queries_of_words(tmp_path: Path) -> None:
     sentence = queries.encode("dog").toarray()[0]
     dog = np.array(words) == "dog"
     np.testing.assert_array_equal(queries.encode_query(parse_query("dog")).toarray()[0][~dog], sentence[~dog])
+
+
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("companions", [0, 3])
+def test_words_vectors_are_those_of_the_model(tmp_path: Path, companions: int, small: bool) -> None:
+    model = tiny_model(companions=companions)
+    size = len(model.vocabulary)
+    generator = torch.Generator().manual_seed(0)
+    columns = torch.randint(size, (size, 3), generator=generator) if companions else None
+    model.bag_of_words.set_weights(torch.linspace(0.1, 3, size), columns)
+    if companions:
+        model.bag_of_words.values.data = torch.randn(size, 3, generator=generator)
+    model.save(tmp_path, small)
+    model = LexLIP.from_pretrained(tmp_path)
+    queries = TextQueries(tmp_path, "words")
+    found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
+    np.testing.assert_allclose(found, model.encode_text(SENTENCES, "words").toarray(), rtol=1e-5)

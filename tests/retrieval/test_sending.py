@@ -12,8 +12,7 @@ from anserini_bridge import CorruptIndex, read_header
 from anserini_bridge.storage import checksum
 from lexlip.data import UnreadableImage
 from lexlip.data.facts import digest
-from lexlip.data.files import state_of
-from lexlip.data.source import Place
+from lexlip.data.files import Place, state_of
 from lexlip.errors import ConfigError
 from lexlip.retrieval.sending import folders_to_send, read_as_indexed, why_not_sent
 from lexlip.search.photo_search import PhotoSearch

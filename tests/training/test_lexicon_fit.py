@@ -15,8 +15,8 @@ from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk as sparse_topk
 from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model

@@ -5,9 +5,9 @@ from scipy.sparse import csr_matrix
 
 from lexlip.data import Scenes, Source
 from lexlip.queries.photo_vectors import PhotoVectors
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.balance import NEAREST, unit_length
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.sparse.topk import topk
 from lexlip.training.packaged_fits import (
     DOUBT,

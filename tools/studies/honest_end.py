@@ -34,9 +34,9 @@ from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs, signs_of
+from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.balance import load_balance, quantize_documents, usual_scheme
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
-from lexlip.sparse.query_topk import SENTENCE_TOPK
 from lexlip.words.vocabulary import is_content_word
 
 from .cut_off_fit import Observation, fit

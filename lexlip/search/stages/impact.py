@@ -24,7 +24,7 @@ from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.engines.lucene import LuceneEngine
 from lexlip.search.stages.honest_end import DEPTH, HEAD, ends, load_calibration
 from lexlip.search.stages.index_model import load_encoder, load_queries
-from lexlip.sparse.query_topk import SENTENCE_TOPK
+from lexlip.sparse import SENTENCE_TOPK
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder

@@ -25,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 from PIL import Image, ImageDraw
 
 import lexlip
-from lexlip.queries.negations import read_negations
+from lexlip.queries.query_language import read_negations
 
 PAGE = Path(lexlip.__file__).parent / "server" / "page"
 CSP = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:"

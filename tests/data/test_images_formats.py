@@ -3,7 +3,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from lexlip.data.formats import ENDINGS, SUFFIXES
+from lexlip.data.images import ENDINGS, SUFFIXES
 
 PAGE = Path(__file__).parents[2] / "lexlip" / "server" / "page" / "photo.js"
 

@@ -72,12 +72,7 @@ def _owners(rows: csr_matrix) -> NDArray[np.int64]:
 
 
 def as_shown(vector: csr_matrix, likely: LikelyWords | None) -> list[tuple[int, float]]:
-    """Return (column, weight) of a photo's words in the order in which they are shown.
-
-    Args:
-        vector: [1, V].
-        likely: of the model; None shows the heaviest first.
-    """
+    """Return (column, weight) of a photo's words [1, V], likeliest first; without `likely` the heaviest."""
     row = csr_matrix(vector)
     order_by = row.data if likely is None else likely.chances(row).data
     order = np.lexsort((row.indices, -row.data, -order_by))

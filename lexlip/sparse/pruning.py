@@ -19,17 +19,14 @@ RIDGE = 0.05  # of the change of weights: this share of the words' squared lengt
 ROUND = 0.2  # of the words may leave before the weights are fitted anew
 
 
-def abridge(unit: csr_matrix, k: int, queries: csr_matrix, scores: NDArray[np.float32]) -> csr_matrix:
-    """Return documents of at most k words in place of whole ones; what has no more words stays as it is.
+def prune(unit: csr_matrix, k: int, queries: csr_matrix, scores: NDArray[np.float32]) -> csr_matrix:
+    """Return documents of at most k words, float32 [n, V], not of unit length; shorter ones stay as they are.
 
     Args:
-        unit: the documents, unit vectors without negative entries, float32 [n, V].
+        unit: the whole documents, unit vectors without negative entries, float32 [n, V].
         k: words that a document keeps.
         queries: unit vectors, float32 [m, V].
         scores: of the documents for the queries, [n, m].
-
-    Returns:
-        float32 [n, V], not of unit length.
     """
     place = np.full(unit.shape[1], -1)
     rows: list[tuple[NDArray[np.float32], NDArray[np.int32]]] = []
@@ -45,9 +42,9 @@ def abridge(unit: csr_matrix, k: int, queries: csr_matrix, scores: NDArray[np.fl
         rows.append((weights, words))
     starts = np.cumsum([0, *(len(words) for _, words in rows)])
     weights, words = (np.concatenate(part) for part in zip(*rows, strict=True)) if rows else ((), ())
-    abridged = csr_matrix((weights, words, starts), shape=unit.shape, dtype=np.float32)
-    abridged.eliminate_zeros()
-    return abridged
+    pruned = csr_matrix((weights, words, starts), shape=unit.shape, dtype=np.float32)
+    pruned.eliminate_zeros()
+    return pruned
 
 
 def _nearest(scores: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -68,18 +65,11 @@ def _on_words(queries: csr_matrix, place: NDArray[np.int64], number: int) -> NDA
 def _fitted(
     weights: NDArray[np.float32], asked: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return which k words of a document stay, and their new weights, none below 0.
+    """Return which k words of a document stay, int64 [k], ascending, and their new weights, float32 [k] ≥ 0.
 
-    The new weights v, 0 for words that left, have the smallest (v - w)ᵀ H (v - w), which is
-    |asked (v - w)|² + ridge |v - w|². To drop one more word i adds v_i² / (H⁻¹)_ii to it.
-
-    Args:
-        weights: of the n > k words, w, [n].
-        asked: the words' weights in queries, [m, n].
-        k: words that stay.
-
-    Returns:
-        int64 [k], ascending, and float32 [k].
+    Of the weights w of n > k words, and `asked`, those in m queries, [m, n], the new weights v, 0 for words
+    that left, have the smallest (v - w)ᵀ H (v - w) = |asked (v - w)|² + ridge |v - w|². To drop one more word
+    i adds v_i² / (H⁻¹)_ii to it.
     """
     matrix = (asked.T @ asked).astype(np.float64)
     matrix[np.diag_indices_from(matrix)] += max(RIDGE * float(np.trace(matrix)) / k, 1e-12)

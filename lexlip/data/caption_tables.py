@@ -1,14 +1,19 @@
-"""Tables of photos and captions: TSV, CSV, Flickr8k's and Flickr30k's own."""
+"""Reads captions from tables (TSV, CSV, Flickr's), from Karpathy's split files and from plain lines."""
 
 import csv
 import io
 import re
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
-from lexlip.data.caption_files import CaptionedSource, Entry, read_text, split_name
+from anserini_bridge.given_files import parse_json
+from lexlip.data.files import LARGEST_TABLE, read_file
+from lexlip.data.images import UnreadableImage
 from lexlip.data.source import Skipped
+from lexlip.data.texts import clean_captions, decode_text, lines_of
 from lexlip.errors import DataError
 
 SUFFIXES = (".tsv", ".csv", ".txt")
@@ -17,8 +22,16 @@ CAPTION = ("caption", "title", "text", "comment", "sentence")
 SPLIT = ("split",)
 
 
-class TableSource(CaptionedSource):
-    """Photos that a table names: one caption per row; the rows of one photo are put together.
+class Entry(NamedTuple):
+    """Some captions of a photo, its path below the folder of images, and its split, if it has one."""
+
+    photo: str
+    captions: list[str]
+    split: str = ""
+
+
+def read_table(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
+    """Yield the rows of a table; those that cannot be read or are too short go to `skipped`.
 
     Without a header line, the first column is the photo and the second the caption, or the third if the
     second is a number. These are all read as they are:
@@ -26,25 +39,6 @@ class TableSource(CaptionedSource):
         image,caption,split                        a header: see PHOTO, CAPTION and SPLIT for the names
         1000268201.jpg#0<TAB>A child climbs stairs       Flickr8k
         1000092795.jpg| 0| Two men look at their hands   Flickr30k
-
-    Args:
-        path: the table.
-        images: where the photos are, see `CaptionedSource`; None is the folder of the table.
-        split: the one to take; None takes all.
-        name: what the user gave.
-
-    Raises:
-        DataError: the table cannot be read, or see `CaptionedSource`.
-    """
-
-    def __init__(self, path: Path, images: Path | None, split: str | None, name: str) -> None:
-        skipped: list[Skipped] = []
-        entries = list(read_entries(path, name, skipped))
-        super().__init__(name, entries, images or path.parent, split, skipped)
-
-
-def read_entries(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
-    """Yield the rows of a table; those that cannot be read or are too short go to `skipped`.
 
     Raises:
         DataError: the table or its first row cannot be read, or its header lacks a column.
@@ -141,3 +135,78 @@ def _header(cells: list[str], name: str) -> tuple[int, int, int | None] | None:
         lacking = "image" if photo is None else "caption"
         raise DataError(f"{name} has no column named {lacking}: it has {', '.join(cells)}")
     return photo, caption, split
+
+
+def read_splits(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
+    """Yield the photos of a split file of Karpathy's, such as dataset_coco.json; odd ones go to `skipped`.
+
+    It holds images[].filename, with an optional filepath (folder), split and sentences[].raw.
+
+    Raises:
+        DataError: the file is not such a JSON.
+    """
+    try:
+        content = parse_json(read_text(path, name))
+    except ValueError as error:
+        raise DataError(f"{name} is not JSON: {error}") from error
+    images: Any = content.get("images") if isinstance(content, dict) else None
+    if not isinstance(images, list):
+        raise DataError(f"{name} is not a split file of Karpathy's: it has no list named images")
+    for number, image in enumerate(images):
+        try:
+            photo = "/".join(filter(None, (image.get("filepath"), image["filename"])))
+            captions = [sentence["raw"] for sentence in image.get("sentences", [])]
+        except (AttributeError, KeyError, TypeError):
+            skipped.append(Skipped(f"images[{number}]", "no filename, or sentences without raw"))
+        else:
+            yield Entry(photo, captions, split_name(image.get("split")))
+
+
+def split_name(split: object) -> str:
+    """Return the name of a split, given as the file has it: COCO's `restval` is for training too."""
+    name = split.strip() if isinstance(split, str) else ""
+    return "train" if name == "restval" else name
+
+
+def read_text(path: str | Path, name: str) -> str:
+    """Return the text of a file with captions; .gz is unpacked.
+
+    Raises:
+        DataError: it cannot be read or decoded, or is too large.
+    """
+    try:
+        data = read_file(path, most=LARGEST_TABLE)
+        if str(path).endswith(".gz"):
+            import gzip
+
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST_TABLE + 1)
+        if len(data) > LARGEST_TABLE:
+            raise DataError(f"{name} has more than {LARGEST_TABLE:,} bytes: give fewer captions")
+        return decode_text(data)
+    except UnreadableImage as error:
+        raise DataError(f"{name} cannot be read: {error.reason}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{name} cannot be unpacked: {error}") from error
+    except ValueError as error:
+        raise DataError(f"{name} is {error}") from None
+
+
+def read_captions_alone(path: str | Path) -> list[str]:
+    """Return the captions of a table (.tsv, .csv), whatever its photos, or of a file with one a line.
+
+    Raises:
+        DataError: see `read_caption_lines` and `read_table`.
+    """
+    if Path(path).suffix not in (".tsv", ".csv"):
+        return read_caption_lines(path)
+    entries = read_table(Path(path), str(path), [])
+    return [text for entry in entries for text in clean_captions(entry.captions)]
+
+
+def read_caption_lines(path: str | Path) -> list[str]:
+    """Return the captions of a text file, one a line, without empty lines; .gz is unpacked.
+
+    Raises:
+        DataError: see `read_text`.
+    """
+    return list(clean_captions(lines_of(read_text(path, str(path)))))

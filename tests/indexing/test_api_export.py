@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from lexlip.indexing import export_photos as module
+from lexlip.other_engines import export as module
 from lexlip.other_engines.engine_contract import ENGINES
 from lexlip.queries.photo_vectors import PhotoVectors
 

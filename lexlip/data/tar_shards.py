@@ -1,24 +1,45 @@
-"""The photos of one tar, listed by its headers and kept in little memory."""
+"""The photos of tars, listed by their headers, by several processes, and kept in little memory.
+
+The lists of large tars are kept in $XDG_CACHE_HOME/lexlip/shards (~/.cache/lexlip/shards), so that the next
+start does not walk through the tars again: one file for each tar, which may be deleted at any time. A list is
+valid only for a tar with the same path, size and times of modification and change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from anserini_bridge.given_files import parse_json
-from lexlip.data.files import LARGEST_CAPTIONS, open_file
+from lexlip.data.files import LARGEST_CAPTIONS, open_file, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown
-from lexlip.data.formats import SUFFIXES
-from lexlip.data.lazy_items import LazyItems
-from lexlip.data.source import Item, Skipped, caption_lines, clean_captions
+from lexlip.data.images import SUFFIXES, UnreadableImage
+from lexlip.data.source import Item, Skipped
 from lexlip.data.tar_headers import Member, contents
-from lexlip.data.texts import Beside, decode_text
+from lexlip.data.texts import Beside, caption_lines, clean_captions, decode_text
+from lexlip.errors import DataError
+from lexlip.machine.processes import worker_context
+from lexlip.machine.progress import ProgressBar
+from lexlip.machine.resources import cores
 from lexlip.words.plain_text import composed
 
+VERSION = 3  # of the lists; tars with a list of another version are listed again
+FEWEST = 1000  # photos of a tar whose list is kept
+LITTLE = 1 << 28  # bytes of tars for which starting processes costs more than it saves
+_bar = partial(ProgressBar, unit="tar", delay=2)  # seconds after which it is shown
 _CAPTIONS = (".json", ".txt")  # the first that has captions counts
 _TAKEN = (*SUFFIXES, *_CAPTIONS)
 
@@ -71,20 +92,6 @@ class Shard:
         """Return the indices of the photos that have captions, int64 [m]."""
         last = np.frombuffer(self.texts, dtype=np.uint8)[self.ends - 1]
         return np.flatnonzero(last)  # without captions a text ends with the zero byte
-
-
-class ShardItems(LazyItems):
-    """The photos of shards; each shard's prefix comes before their names."""
-
-    def __init__(self, prefixes: Sequence[str], shards: Sequence[Shard]) -> None:
-        super().__init__([len(shard) for shard in shards])
-        self._prefixes, self._shards = prefixes, shards
-
-    def _item(self, part: int, index: int) -> Item:
-        return self._shards[part].item(index, self._prefixes[part])
-
-    def _captioned(self, part: int) -> np.ndarray:
-        return self._shards[part].captioned()
 
 
 def list_shard(path: str | Path) -> Shard:
@@ -159,3 +166,101 @@ def _of_json(data: bytes) -> tuple[str, ...]:
     if not isinstance(fields, dict):
         return ()
     return clean_captions(fields.get("captions")) or clean_captions([fields.get("caption")])
+
+
+def list_shards(paths: Sequence[str]) -> list[Shard]:
+    """Return the photos of each tar; one that cannot be read has none, and says why in `skipped`.
+
+    Raises:
+        DataError: a process that lists tars was killed.
+    """
+    shards = {path: load(path) for path in _bar(paths, "reading lists of tars")}
+    missing = [path for path, shard in shards.items() if shard is None]
+    shards.update(zip(missing, _bar(_list(missing), "listing tars", len(missing)), strict=True))
+    return [shard for path in paths if (shard := shards[path]) is not None]
+
+
+def _list(paths: Sequence[str]) -> Iterator[Shard]:
+    workers = min(cores(), len(paths))
+    # daemons, such as the workers of a DataLoader, must not start processes
+    if workers < 2 or multiprocessing.current_process().daemon or sum(map(_size, paths)) < LITTLE:
+        yield from map(_list_and_keep, paths)
+        return
+    pool = ProcessPoolExecutor(workers, worker_context(), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    try:
+        yield from pool.map(_list_and_keep, paths)
+    except BrokenProcessPool as error:
+        raise DataError(
+            "a process that listed tars was killed, or could not start: is there enough memory?"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _list_and_keep(path: str) -> Shard:
+    try:
+        key = key_of(path)  # before the listing: a tar that grows meanwhile is listed again
+        shard = list_shard(path)
+    except (OSError, UnreadableImage) as error:
+        why = error.reason if isinstance(error, UnreadableImage) else reason_of(error)
+        nothing = np.empty(0, dtype=np.int64)
+        return Shard(b"", nothing, nothing, nothing, [Skipped("", why)])
+    save(path, key, shard)
+    return shard
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def key_of(path: str | Path) -> str:
+    """Return what a list depends on: path, size and times of the tar.
+
+    Raises:
+        OSError: there is no such tar.
+    """
+    status = os.stat(path)  # noqa: PTH116
+    state = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return json.dumps([VERSION, os.path.abspath(path), *state])  # noqa: PTH100
+
+
+def load(path: str | Path) -> Shard | None:
+    """Return the list of a tar; None if there is none, or if it is damaged or out of date."""
+    try:
+        with _file(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            if arrays["key"].tobytes().decode() != key_of(path):
+                return None
+            skipped = [Skipped(*skip) for skip in json.loads(arrays["skipped"].tobytes())]
+            return Shard(
+                arrays["texts"].tobytes(), arrays["ends"], arrays["offsets"], arrays["sizes"], skipped
+            )
+    except Exception:  # a damaged file raises nearly anything; zip's checksums reveal all damage
+        return None
+
+
+def save(path: str | Path, key: str, shard: Shard) -> None:
+    """Keep the list of a tar, given the tar's key before it was listed; do nothing if that is impossible."""
+    if len(shard) < FEWEST:
+        return
+    file = _file(path)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    texts = {"key": key.encode(), "texts": shard.texts, "skipped": json.dumps(shard.skipped).encode()}
+    arrays = {name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}
+    arrays |= {"ends": shard.ends, "offsets": shard.offsets, "sizes": shard.sizes}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as opened:
+            np.savez(opened, **arrays)  # type: ignore[arg-type]
+        temporary.replace(file)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _file(path: str | Path) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:32]  # noqa: PTH100
+    return Path(home) / "lexlip" / "shards" / f"{name}.npz"

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
-from lexlip.sparse import abridge as module
-from lexlip.sparse.abridge import HEAVIEST, RIDGE, ROUND, abridge
+from lexlip.sparse import pruning
 from lexlip.sparse.balance import unit_length
+from lexlip.sparse.pruning import HEAVIEST, RIDGE, ROUND, prune
 
 WIDTH, K = 80, 12
 
@@ -43,28 +43,28 @@ def by_formula(document: np.ndarray, queries: np.ndarray, near: int) -> np.ndarr
 
 @pytest.mark.parametrize("near", [20, 10_000])
 def test_by_the_formula(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "NEAR", near)
+    monkeypatch.setattr(pruning, "NEAR", near)
     documents, queries = units(30, 1), units(50, 2)
-    found = abridged(documents, K, queries).toarray()
+    found = pruned(documents, K, queries).toarray()
     for document, row in zip(documents.toarray(), found, strict=True):
         expected = by_formula(document, queries.toarray(), min(near, 50))
         np.testing.assert_allclose(row, expected, rtol=1e-3, atol=1e-5)
 
 
-def abridged(documents: csr_matrix, k: int, queries: csr_matrix) -> csr_matrix:
-    return abridge(documents, k, queries, (documents @ queries.T).toarray())
+def pruned(documents: csr_matrix, k: int, queries: csr_matrix) -> csr_matrix:
+    return prune(documents, k, queries, (documents @ queries.T).toarray())
 
 
 def test_scores_come_closer_to_those_of_whole_documents() -> None:
     documents, queries = units(200, 3), units(600, 4, density=0.1)
-    heaviest = abridge_by_weight(documents)
+    heaviest = prune_by_weight(documents)
     whole, short, plain = (
-        (rows @ queries.T).toarray() for rows in (documents, abridged(documents, K, queries), heaviest)
+        (rows @ queries.T).toarray() for rows in (documents, pruned(documents, K, queries), heaviest)
     )
     assert np.square(short - whole).mean() < 0.8 * np.square(plain - whole).mean()
 
 
-def abridge_by_weight(documents: csr_matrix) -> csr_matrix:
+def prune_by_weight(documents: csr_matrix) -> csr_matrix:
     rows = documents.toarray()
     rows[rows < np.sort(rows, axis=1)[:, -K, None]] = 0
     return csr_matrix(rows)
@@ -73,20 +73,20 @@ def abridge_by_weight(documents: csr_matrix) -> csr_matrix:
 def test_short_documents_stay() -> None:
     documents = units(300, 5, density=0.05)
     assert (np.diff(documents.indptr) <= K).all()
-    assert (abridged(documents, K, units(40, 6)) != documents).nnz == 0
-    assert abridged(documents[:0], K, units(40, 6)).shape == (0, WIDTH)
+    assert (pruned(documents, K, units(40, 6)) != documents).nnz == 0
+    assert pruned(documents[:0], K, units(40, 6)).shape == (0, WIDTH)
 
 
 def test_words_that_no_query_asks_for() -> None:
     documents, queries = units(3, 7).toarray(), units(40, 8).toarray()
     documents[:, ::2], queries[:, 1::2] = 0, 0
-    found = abridged(unit_length(csr_matrix(documents)), 5, unit_length(csr_matrix(queries))).toarray()
+    found = pruned(unit_length(csr_matrix(documents)), 5, unit_length(csr_matrix(queries))).toarray()
     for document, row in zip(documents, found, strict=True):
         assert set(np.flatnonzero(row)) == set(np.argsort(-document)[:5])
 
 
 def test_a_document_does_not_depend_on_the_others() -> None:
     documents, queries = units(600, 9), units(500, 10)
-    together = abridged(documents, K, queries)
+    together = pruned(documents, K, queries)
     for number in (0, 255, 256, 599):
-        assert (abridged(documents[number], K, queries) != together[number]).nnz == 0
+        assert (pruned(documents[number], K, queries) != together[number]).nnz == 0

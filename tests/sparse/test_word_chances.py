@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, random_array
 
-from lexlip.sparse.likely import FILE, LENGTH, ROWS, LikelyWords, as_shown, load_likely, save_likely
+from lexlip.sparse.word_chances import FILE, LENGTH, ROWS, LikelyWords, as_shown, load_likely, save_likely
 
 WIDTH, SUMS = 20, 3
 

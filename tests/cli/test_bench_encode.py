@@ -24,15 +24,12 @@ def test_json(lexlip: Run, photos: Path) -> None:
     conditions = report["conditions"]
     wanted = {"model": "mini", "pixels": 32, "photos": 6, "unreadable": 1, "photo_width": 96, "workers": 1}
     assert wanted.items() <= conditions.items()
-    assert {"cpu", "cores", "threads", "torch", "batch", "rounds", "photo_height", "photo_kb"} < set(
-        conditions
-    )
+    assert {"cpu", "cores", "threads", "torch", "batch", "rounds", "photo_height", "photo_kb"} < {*conditions}
     assert list(report["loops"]) == ["index", "plain"]
     for row in report["loops"].values():
-        assert 0 < row["busy"] < 1.1
-        assert (
-            0 < row["photos_per_s"]["least"] == row["photos_per_s"]["median"] == row["photos_per_s"]["most"]
-        )
+        assert 0 <= row["busy"] < 1.1  # the clock of processors ticks ten milliseconds
+        rates = row["photos_per_s"]
+        assert 0 < rates["least"] == rates["median"] == rates["most"]
     assert list(report["ratio"]) == ["median", "least", "most"]
 
 

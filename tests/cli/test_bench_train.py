@@ -30,6 +30,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_flush_denormal(False)
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting others takes seconds."""
+    monkeypatch.setattr(train, "in_own_process", lambda function, *given: function(*given))
+
+
 def test_json() -> None:
     result = run(*SMALL, "--precision", "fp32", "--captions", "1", "--json")
     assert result.exit_code == 0, result.output
@@ -44,6 +50,7 @@ def test_json() -> None:
         assert all(value > 0 for value in row.values())
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_text() -> None:
     result = run(*SMALL, "--precision", "bf16")
     assert result.exit_code == 0, result.output
@@ -84,6 +91,7 @@ def test_help_says_what_is_measured() -> None:
     assert "--compile" in run("train", "--help").stdout
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_what_a_core_decodes(photos: Path) -> None:
     config = str(Path(__file__).parents[2] / "configs" / "cc4.3m-phase1.yaml")
     source = ["--source", str(photos)]
@@ -96,7 +104,6 @@ def test_what_a_core_decodes(photos: Path) -> None:
         assert decoding["cores"][pixels] == math.ceil(eaten / rate)
     lines = run(*SMALL, *source).stdout.splitlines()
     assert lines[-4] == "6 photos decoded and augmented"
-    assert re.match(
-        r"at 224 pixels a core gives \d+ photos/s: a step of 4 photos needs \d+ cores?$", lines[-3]
-    )
+    says = r"at 224 pixels a core gives \d+ photos/s: a step of 4 photos needs \d+ cores?$"
+    assert re.match(says, lines[-3])
     assert lines[-1] == "(the lean step above, of 32 pixels)"

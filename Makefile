@@ -5,7 +5,7 @@
 # make check   lint, format, types; of Python, JavaScript and Java
 # make docs    the documentation as a site, in build/docs
 # make extras  each extra alone does what it is for, in an environment of its own
-# make release  the slow tests, then the wheel and the sdist, in dist; each is installed and tried, and so is each extra
+# make release  the slow tests; the wheel and the sdist, in dist; both are installed and tried, and so is each extra
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin

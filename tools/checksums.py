@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -14,6 +15,7 @@ from lexlip.errors import DataError
 
 _LINE = re.compile(r"\\?([0-9a-fA-F]+) [ *](.+)")
 _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}  # by hexadecimal digits
+_BAR: dict[str, Any] = {"unit": "B", "unit_scale": True, "disable": None, "delay": 2, "leave": False}
 
 
 def checksum(path: Path, algorithm: str = "sha256") -> str:
@@ -24,18 +26,7 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
     """
     hasher = hashlib.new(algorithm, usedforsecurity=False)
     size = path.stat().st_size
-    with (
-        path.open("rb") as file,
-        tqdm(
-            total=size,
-            desc=f"checking {path.name}",
-            unit="B",
-            unit_scale=True,
-            disable=None,
-            delay=2,
-            leave=False,
-        ) as bar,
-    ):
+    with path.open("rb") as file, tqdm(total=size, desc=f"checking {path.name}", **_BAR) as bar:
         while block := file.read(1 << 22):
             hasher.update(block)
             bar.update(len(block))

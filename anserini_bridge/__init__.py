@@ -92,48 +92,21 @@ __all__ = [
     "write_metadata",
 ]
 
-_MODULES = {
-    "FORMAT_VERSION": "metadata",
-    "AllowedDocuments": "searcher",
-    "BadVectors": "errors",
-    "BridgeError": "errors",
-    "CorruptIndex": "errors",
-    "Damaged": "integrity",
-    "FixableError": "errors",
-    "ImpactSearcher": "searcher",
-    "ImpactWriter": "writer",
-    "IndexHeader": "metadata",
-    "IndexLocked": "errors",
-    "IndexMetadata": "metadata",
-    "IndexMismatch": "errors",
-    "IndexNotFound": "errors",
-    "IndexVersion": "errors",
-    "JVMConflict": "errors",
-    "JavaHome": "runtime",
-    "NoJar": "errors",
-    "NoJava": "errors",
-    "UnknownId": "errors",
-    "VocabularyMismatch": "errors",
-    "check_file": "metadata",
-    "check_same_vocabulary": "metadata",
-    "find_damage": "integrity",
-    "find_anserini": "runtime",
-    "find_jar": "runtime",
-    "find_java": "runtime",
-    "folder_megabytes": "storage",
-    "lucene_version": "runtime",
-    "read_header": "metadata",
-    "read_metadata": "metadata",
-    "read_metadata_as": "metadata",
-    "replace_index": "metadata",
-    "restore_words": "metadata",
-    "start_jvm": "jvm",
-    "update_index": "writer",
-    "vocabulary_hash": "metadata",
-    "with_checksums": "metadata",
-    "write_json_vectors": "pseudo_documents",
-    "write_metadata": "metadata",
+_NAMES = {
+    "errors": "BadVectors BridgeError CorruptIndex FixableError IndexLocked IndexMismatch IndexNotFound"
+    " IndexVersion JVMConflict NoJar NoJava UnknownId VocabularyMismatch",
+    "integrity": "Damaged find_damage",
+    "jvm": "start_jvm",
+    "metadata": "FORMAT_VERSION IndexHeader IndexMetadata check_file check_same_vocabulary read_header"
+    " read_metadata read_metadata_as replace_index restore_words vocabulary_hash with_checksums"
+    " write_metadata",
+    "pseudo_documents": "write_json_vectors",
+    "runtime": "JavaHome find_anserini find_jar find_java lucene_version",
+    "searcher": "AllowedDocuments ImpactSearcher",
+    "storage": "folder_megabytes",
+    "writer": "ImpactWriter update_index",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -108,8 +108,7 @@ def find_jar() -> Path:
     Raises:
         NoJar: there is neither.
     """
-    jars = _anserini_jars()
-    if jars:
+    if jars := _anserini_jars():
         return jars[-1]
     if not _PACKAGED.is_file():
         raise NoJar(f"{_PACKAGED} is missing: install it again with `pip install --force-reinstall lexlip`")
@@ -122,10 +121,9 @@ def find_anserini() -> Path:
     Raises:
         NoJar: pyserini is not installed, or has no jar.
     """
-    jars = _anserini_jars()
-    if not jars:
-        raise NoJar("this needs Anserini: pip install 'lexlip[anserini]'")
-    return jars[-1]
+    if jars := _anserini_jars():
+        return jars[-1]
+    raise NoJar("this needs Anserini: pip install 'lexlip[anserini]'")
 
 
 def has_anserini() -> bool:
@@ -149,31 +147,18 @@ def lucene_version() -> str:
         NoJar: there is no jar, or it is damaged or too old to say.
     """
     jar = find_jar()
-    if jar != _PACKAGED:
-        return version_in_pom(jar)
-    manifest = _text_in(jar, "META-INF/MANIFEST.MF", "lexlip")
-    return manifest.partition("Implementation-Version: ")[2].split("\n")[0]
-
-
-def version_in_pom(jar: Path) -> str:
-    """Return the version of the Lucene in a jar of Anserini.
-
-    Raises:
-        NoJar: it is damaged, or too old to say.
-    """
-    pom = _text_in(jar, "META-INF/maven/io.anserini/anserini/pom.xml", "--no-deps pyserini")
-    found = re.search(r"<lucene\.version>([^<]+)</lucene\.version>", pom)
-    if not found:
-        raise NoJar(f"{jar} does not say which Lucene it contains: install pyserini 1.6 or newer")
-    return found[1]
-
-
-def _text_in(jar: Path, member: str, package: str) -> str:
-    """Return a text of a jar; NoJar, with what to install again, if the jar is damaged."""
+    if jar == _PACKAGED:
+        package, member, says = "lexlip", "META-INF/MANIFEST.MF", r"Implementation-Version: (\S+)"
+    else:
+        package, member = "--no-deps pyserini", "META-INF/maven/io.anserini/anserini/pom.xml"
+        says = r"<lucene\.version>([^<]+)</lucene\.version>"
     try:
         with zipfile.ZipFile(jar) as archive:
-            return archive.read(member).decode()
+            found = re.search(says, archive.read(member).decode())
     except (zipfile.BadZipFile, KeyError) as error:
         raise NoJar(
             f"{jar} is damaged ({error}): install it again with `pip install --force-reinstall {package}`"
         ) from None
+    if not found:
+        raise NoJar(f"{jar} does not say which Lucene it contains: install pyserini 1.6 or newer")
+    return found[1]

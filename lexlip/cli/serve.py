@@ -117,8 +117,7 @@ def serve(
     the API. An index of words is updated while it is served, on request or with --watch.
     """
     from lexlip.retrieval.sending import folders_to_send
-    from lexlip.server.access import Access
-    from lexlip.server.limits import Limits
+    from lexlip.server.access import Access, Limits
     from lexlip.server.running import OnCluster, serve_index
 
     if address is None:

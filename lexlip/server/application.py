@@ -1,4 +1,4 @@
-"""The application: every call of the API, and the page."""
+"""The application: every call of the API, its page and the page for people."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from lexlip.server.bodies import ProblemBody
+from lexlip.server.calls import index_calls, photo_calls, search_calls
 from lexlip.server.guard import Guard
-from lexlip.server.index_calls import index_calls
-from lexlip.server.pages import add_pages
-from lexlip.server.photo_calls import photo_calls
-from lexlip.server.search_calls import search_calls
 
 if TYPE_CHECKING:
     from fastapi import Response
+    from starlette.types import Receive, Scope, Send
 
     from lexlip.server.access import Access
     from lexlip.server.served_index import ServedIndex
 
+PAGE = Path(__file__).parent / "page"
 _ABOUT = "Searches photos by words. Errors are problem documents (RFC 9457)."
 
 
@@ -61,7 +62,7 @@ def make_application(served: ServedIndex, access: Access, watch: bool = False) -
         app.add_exception_handler(error, _pass_on)
     for calls in (search_calls(served), photo_calls(served), index_calls(served)):
         app.include_router(calls, prefix="/api")
-    add_pages(app)
+    _add_pages(app)
     _describe(app)
     return app
 
@@ -96,3 +97,31 @@ def _describe(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]
+
+
+class Files(StaticFiles):
+    """Files that a browser asks for again each time: after an update of the program it has no old ones.
+
+    They are small and are sent whole: a Range header is passed over, as HTTP allows, also a malformed one.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [header for header in scope["headers"] if header[0] != b"range"]
+        await super().__call__({**scope, "headers": headers}, receive, send)
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file."""
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def _add_pages(app: FastAPI) -> None:
+    """Add the page at /, which is all that nothing else answers, and the API's page at /docs."""
+    files = Files(directory=PAGE, html=True)
+
+    async def docs(request: Request) -> Response:
+        return await files.get_response("docs.html", request.scope)
+
+    app.add_route("/docs", docs)
+    app.router.default = files  # a mount at / would answer for wrong methods too

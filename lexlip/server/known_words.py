@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,7 +48,7 @@ class KnownWords:
             begun = {word: count for word, count in counts.items() if word.startswith(prefix.lower())}
             found = nearest_words(near, begun, limit)
         else:
-            words = self._for_state("sorted", lambda: sorted(counts))
+            words: list[str] = self._for_state("sorted", [], lambda stage: sorted(counts))
             begin = bisect_left(words, prefix.lower())
             end = bisect_left(words, prefix.lower() + "\U0010ffff")
             found = sorted(words[begin:end], key=lambda word: (-counts[word], word))[:limit]
@@ -61,13 +60,9 @@ class KnownWords:
         These are in many photos, but not everywhere, and heavy in their best ones. Of words that find the
         same photos, such as dog and dogs, there is one.
         """
-        return self._for_state(("telling", limit), lambda: self._telling(limit))
+        return self._for_state(("telling", limit), [], lambda stage: self._telling(stage, limit))
 
-    def _telling(self, limit: int) -> list[dict[str, Any]]:
-        with self._words() as stage:
-            return [] if stage is None else self._told(stage, limit)
-
-    def _told(self, stage: ImpactStage, limit: int) -> list[dict[str, Any]]:
+    def _telling(self, stage: ImpactStage, limit: int) -> list[dict[str, Any]]:
         counts, documents = self._counts(), stage.metadata.documents
         most = max(FEWEST, COMMON * documents)
         frequent = [word for word, count in counts.items() if FEWEST <= count <= most and len(word) > 2]
@@ -103,30 +98,25 @@ class KnownWords:
 
     def _counts(self) -> dict[str, int]:
         """Return all words that photos hold, with the number of these; none if the index has no words."""
-        return self._for_state("counts", self._count)
+        return self._for_state("counts", {}, ImpactStage.counts)
 
-    def _count(self) -> dict[str, int]:
-        with self._words() as stage:
-            return {} if stage is None else stage.counts()
+    def _for_state(self, name: Any, nothing: T, make: Callable[[ImpactStage], T]) -> T:
+        """Return what was made before, unless the index has a newer state.
 
-    @contextmanager
-    def _words(self) -> Iterator[ImpactStage | None]:
-        """Give the newest state of the index of words, which may be fused with another one; None: none is."""
-        with self._search.now() as (stage, _):
-            one = stage.first if isinstance(stage, HybridStage) else stage
-            yield one if isinstance(one, ImpactStage) else None
-
-    def _for_state(self, name: Any, make: Callable[[], T]) -> T:
-        """Return what was made before, unless the index has a newer state."""
+        Args:
+            name: of what is made.
+            nothing: what it is where the index has no words.
+            make: makes it of the index of words, which may be fused with another one.
+        """
         with self._search.now() as (stage, _):
             state = str(stage.state)
-        with self._lock:
-            if name in self._kept and self._kept[name][0] == state:
-                kept: T = self._kept[name][1]
-                return kept
-        made = make()
-        with self._lock:
-            self._kept[name] = state, made
+            with self._lock:
+                kept, made = self._kept.get(name, ("", nothing))
+            if kept != state:
+                words = stage.first if isinstance(stage, HybridStage) else stage
+                made = make(words) if isinstance(words, ImpactStage) else nothing
+                with self._lock:
+                    self._kept[name] = state, made
         return made
 
 

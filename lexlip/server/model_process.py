@@ -19,7 +19,7 @@ from typing import Any
 from lexlip.server.problems import Problem
 
 Progress = Callable[[Any], None]
-PATIENCE = 3.0  # seconds for the process to end by itself
+PATIENCE = 3.0  # seconds for a process that was killed to be gone
 
 
 @dataclass
@@ -28,13 +28,9 @@ class _Running:
 
     process: BaseProcess
     connection: Connection
+    sending: threading.Lock = field(default_factory=threading.Lock)
     waiting: dict[int, tuple[Future[Any], Progress | None]] = field(default_factory=dict)
-    ended: threading.Event = field(default_factory=threading.Event)
-
-    def ask_to_end(self) -> None:
-        """Tell the process to end, even if a task still runs."""
-        with suppress(OSError):
-            self.connection.send(None)
+    listener: threading.Thread | None = None
 
 
 class ModelProcess:
@@ -84,10 +80,8 @@ class ModelProcess:
             running = self._running or self._start()
             number = next(self._numbers)
             running.waiting[number] = future, progress
-            try:
-                running.connection.send((number, task, arguments))
-            except OSError:  # it has just died; who listens to it says so
-                running.process.kill()
+        with running.sending, suppress(OSError):  # it has just died; who listens to it says so
+            running.connection.send((number, task, arguments))
         try:
             return future.result(seconds)
         except Late:
@@ -98,12 +92,11 @@ class ModelProcess:
         """End the process, and whatever runs in it: an index stays as it was."""
         with self._lock:
             self._closed = True
-            running, self._running = self._running, None
+            running = self._running
         if running is not None:
-            running.ask_to_end()
-            if not running.ended.wait(PATIENCE):
-                running.process.kill()
-                running.ended.wait()
+            running.process.kill()
+            assert running.listener is not None
+            running.listener.join(2 * PATIENCE)
 
     def _start(self) -> _Running:
         context = multiprocessing.get_context("spawn")
@@ -113,45 +106,48 @@ class ModelProcess:
         process.start()
         there.close()
         self._running = running = _Running(process, here)
-        threading.Thread(target=self._listen, args=(running,), daemon=True).start()
+        running.listener = threading.Thread(target=self._listen, args=(running,), daemon=True)
+        running.listener.start()
         return running
 
     def _listen(self, running: _Running) -> None:
-        """Give answers to those who wait for them, until the process ends or was idle for long."""
-        while True:
-            try:
-                if not running.connection.poll(self._idle):
-                    with self._lock:
-                        if running.waiting:
-                            continue
-                        self._forget(running)
-                    running.ask_to_end()
-                    break
-                number, kind, value = running.connection.recv()
-            except (EOFError, OSError):
-                break
+        """Give answers to those who wait for them; when that ends, so do the process and the waiting."""
+        try:
+            while self._take(running):
+                pass
+        finally:
             with self._lock:
-                future, progress = running.waiting[number]
-                if kind != "progress":
-                    del running.waiting[number]
-            if kind == "progress":
-                if progress is not None:
-                    progress(value)
-            elif kind == "error":
-                future.set_exception(value)
-            else:
-                future.set_result(value)
-        with self._lock:
-            self._forget(running)
-            left, running.waiting = running.waiting, {}
-        running.connection.close()
-        running.process.join(PATIENCE)
-        if running.process.is_alive():
+                self._forget(running)
+                left, running.waiting = running.waiting, {}
             running.process.kill()
-            running.process.join()
-        running.ended.set()
-        for future, _ in left.values():
-            future.set_exception(Problem(503, "the process with the image model ended: try again"))
+            running.process.join(PATIENCE)
+            running.connection.close()
+            for future, _ in left.values():
+                future.set_exception(Problem(503, "the process with the image model ended: try again"))
+
+    def _take(self, running: _Running) -> bool:
+        """Give the next answer to who waits for it; return whether there may be more.
+
+        There are none once the process has ended, or was idle for long.
+        """
+        try:
+            if not running.connection.poll(self._idle):
+                with self._lock:
+                    if not running.waiting:
+                        self._forget(running)
+                    return bool(running.waiting)
+            number, kind, value = running.connection.recv()
+        except (EOFError, OSError):
+            return False
+        with self._lock:
+            future, progress = running.waiting[number] if kind == "progress" else running.waiting.pop(number)
+        if kind == "error":
+            future.set_exception(value)
+        elif kind == "value":
+            future.set_result(value)
+        elif progress is not None:
+            progress(value)
+        return True
 
     def _forget(self, running: _Running) -> None:
         if self._running is running:
@@ -172,26 +168,25 @@ def _serve(
     tasks = make_tasks(*arguments)
 
     def send(number: int, kind: str, value: Any) -> None:
-        with sending:
-            connection.send((number, kind, value))
+        try:
+            with sending:
+                connection.send((number, kind, value))
+        except OSError:
+            os._exit(1)  # nobody listens any more
 
     def run(number: int, task: str, given: tuple[Any, ...]) -> None:
         try:
             value = tasks[task](*given, progress=lambda value: send(number, "progress", value))
-            send(number, "value", value)
-        except OSError:
-            os._exit(1)  # nobody listens any more
         except Exception as error:
             send(number, "error", _sendable(error))
+        else:
+            send(number, "value", value)
 
     while True:
         try:
-            call = connection.recv()
+            number, task, given = connection.recv()
         except (EOFError, OSError):  # the server was killed
-            call = None
-        if call is None:
             os._exit(0)
-        number, task, given = call
         threads.setdefault(task, ThreadPoolExecutor(1)).submit(run, number, task, given)
 
 

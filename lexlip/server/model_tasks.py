@@ -26,13 +26,7 @@ def make_tasks(index: str, model: str | None, device: str, pixels: int) -> dict[
         pixels: of a picture that somebody sends, at most.
     """
     tasks = ModelTasks(Path(index), model, device, pixels)
-    return {
-        "load": tasks.load,
-        "encode": tasks.encode,
-        "places": tasks.places,
-        "heat": tasks.heat,
-        "update": tasks.update,
-    }
+    return {name: getattr(tasks, name) for name in ("load", "encode", "places", "heat", "update")}
 
 
 class ModelTasks:

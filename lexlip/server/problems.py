@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from starlette.exceptions import HTTPException
 
 KIND = "application/problem+json"
+_STATUS = {
+    UnknownId: 404,
+    StaleCursor: 410,
+    UnreadableImage: 422,
+    IndexLocked: 409,
+    BadVectors: 400,
+    LexLIPError: 400,
+    FixableError: 503,
+}
+"""Of errors that the caller can fix, or whoever runs the server: the first that fits."""
 
 
 class Problem(Exception):
@@ -65,20 +75,10 @@ def problem_of(error: Exception) -> Problem | None:
     if isinstance(error, HTTPException):
         return Problem(error.status_code, _http_sentence(error), error.headers)
     if isinstance(error, FixableError):
-        return Problem(_status(error), str(error))
+        return Problem(
+            next(status for kind, status in _STATUS.items() if isinstance(error, kind)), str(error)
+        )
     return None
-
-
-def _status(error: FixableError) -> int:
-    if isinstance(error, UnknownId):
-        return 404
-    if isinstance(error, StaleCursor):
-        return 410
-    if isinstance(error, UnreadableImage):
-        return 422
-    if isinstance(error, IndexLocked):
-        return 409
-    return 400 if isinstance(error, LexLIPError | BadVectors) else 503
 
 
 def _sentence(error: Mapping[str, Any]) -> str:

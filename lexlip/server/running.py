@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,11 +16,11 @@ from lexlip.errors import ConfigError
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.sending import why_not_sent
 from lexlip.search.engines.shard import read_sharded
-from lexlip.server.access import Access
-from lexlip.server.limits import Limits
+from lexlip.server.access import STATES, SUGGESTED, Access, Limits
 
 if TYPE_CHECKING:
     from lexlip.search.photo_search import PhotoSearch
+    from lexlip.server.served_index import ServedIndex
 
 SMALL_GARBAGE = "-XX:MaxNewSize=64m"  # Java collects its garbage early, instead of growing for hours
 
@@ -80,43 +81,27 @@ def serve_index(
     if cluster is not None and header.kind != "sharded":
         raise ConfigError(f"--ray searches shards, and {index} has none: make it with `lexlip index --ray`")
     listening = listen(host, port)
-    if cluster is not None:
-        from lexlip.cluster.session import connected
+    with _opened(index, model, device, captions, cluster) as search:
+        from lexlip.server.served_index import ServedIndex
 
-        with connected(cluster.address, len(read_sharded(index).shards) * cluster.replicas + 1):
-            search = open_cluster_search(index, model, device, cluster, captions)
-            _run(index, host, listening, access, limits, model, device, watch, search, folders, say)
-        return
-    opener = ThreadPoolExecutor(1)  # opens the index while FastAPI is imported, which takes as long
-    opening = opener.submit(open_search, index, model, device, captions)
-    import lexlip.server.application  # noqa: F401
-
-    search = opening.result()
-    opener.shutdown()
-    _run(index, host, listening, access, limits, model, device, watch, search, folders, say)
+        served = ServedIndex(index, model, device, limits, search, folders)
+        if why := why_not_sent(index, read_header(index), folders):
+            print(why, file=sys.stderr, flush=True)
+        _run(served, access, watch, host, listening, say)
 
 
 def _run(
-    index: Path,
+    served: ServedIndex,
+    access: Access,
+    watch: bool,
     host: str,
     listening: socket.socket,
-    access: Access,
-    limits: Limits,
-    model: str | None,
-    device: str,
-    watch: bool,
-    search: PhotoSearch,
-    folders: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
     """Serve an open index."""
     from lexlip.server.application import make_application
     from lexlip.server.connections import make_server
-    from lexlip.server.served_index import ServedIndex
 
-    served = ServedIndex(index, model, device, limits, search, folders)
-    if why := why_not_sent(index, read_header(index), folders):
-        print(why, file=sys.stderr, flush=True)
     photos = served.status()["documents"]
     server = make_server(make_application(served, access, watch))
 
@@ -129,10 +114,26 @@ def _run(
     server.run(sockets=[listening])
 
 
+@contextmanager
+def _opened(
+    index: Path, model: str | None, device: str, captions: bool, cluster: OnCluster | None
+) -> Iterator[PhotoSearch]:
+    """Give an open search in an index, and import FastAPI."""
+    if cluster is not None:
+        from lexlip.cluster.session import connected
+
+        with connected(cluster.address, len(read_sharded(index).shards) * cluster.replicas + 1):
+            yield open_cluster_search(index, model, device, cluster, captions)
+        return
+    with ThreadPoolExecutor(1) as opener:  # both take as long
+        opening = opener.submit(open_search, index, model, device, captions)
+        import lexlip.server.application  # noqa: F401
+    yield opening.result()
+
+
 def open_search(index: Path, model: str | None, device: str, captions: bool) -> PhotoSearch:
     """Open an index, and search once, so that the first caller does not wait for what is loaded on demand."""
     from lexlip.search.photo_search import PhotoSearch
-    from lexlip.server.limits import STATES, SUGGESTED
 
     if read_header(index).kind != "dense" or captions:
         start_jvm([SMALL_GARBAGE])
@@ -150,7 +151,6 @@ def open_cluster_search(
     from lexlip.search.photo_search import PhotoSearch
     from lexlip.search.stages.bm25 import CaptionsStage
     from lexlip.search.stages.impact import ShardedStage
-    from lexlip.server.limits import SUGGESTED
 
     shards = ReplicaGroups(index, read_sharded(index), cluster.replicas, cluster.copy)
     try:

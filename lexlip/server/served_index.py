@@ -25,10 +25,9 @@ from lexlip.retrieval.photo_table import Photo
 from lexlip.retrieval.seal import sealed_tables
 from lexlip.search.answering import How
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.server.follower import Follower
-from lexlip.server.indexed_source import is_ignored, watched_places
+from lexlip.server.access import STATES, SUGGESTED, Limits
+from lexlip.server.follower import Follower, is_ignored, watched_places
 from lexlip.server.known_words import KnownWords
-from lexlip.server.limits import STATES, SUGGESTED, Limits
 from lexlip.server.model_process import ModelProcess
 from lexlip.server.model_tasks import make_tasks
 from lexlip.server.photo_files import Sent, file_kind, not_sent, read_photo
@@ -214,19 +213,14 @@ class ServedIndex:
     def _how(self, page: Page) -> How:
         if page.k > self.limits.k:
             raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
-        filters = Filters(page.after, page.before, page.folder, page.caption)
-        how: How = {"suggest": 0 if page.cursor else SUGGESTED}
-        if filters:
-            how["filters"] = filters
-        if page.min_score is not None:
-            how["min_score"] = page.min_score
-        if page.cursor is not None:
-            how["cursor"] = page.cursor
-        if page.sort != "match":
-            how["sort"] = page.sort
-        if page.group:
-            how["group"] = True
-        return how
+        return {
+            "filters": Filters(page.after, page.before, page.folder, page.caption) or None,
+            "min_score": page.min_score,
+            "cursor": page.cursor,
+            "sort": page.sort,
+            "group": page.group,
+            "suggest": 0 if page.cursor else SUGGESTED,
+        }
 
     # ---- photos, in threads ----
 

@@ -13,6 +13,7 @@ from tests.search.indexes import Indexed, index_bm25, index_dense, index_words
 from tests.server.serving import Serving, serving
 from tests.tiny import tiny_dense
 
+TOKEN = "a token that is long; with 'signs' & more"
 HOSTILE = {
     "<img src=x onerror=alert(1)>.jpg": "<script>alert(2)</script> two dogs",
     "quotes \"'` & more.jpg": "\" onload=\"alert(3) 'a cat'",
@@ -56,4 +57,25 @@ def library(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Ind
 def server(library: Indexed) -> Iterator[Serving]:
     """A server of the index of words, for tests that change nothing."""
     with serving(library.words) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def dense_server(library: Indexed) -> Iterator[Serving]:
+    """One of the index of dense vectors."""
+    with serving(library.dense) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def bm25_server(library: Indexed) -> Iterator[Serving]:
+    """One of the index of captions."""
+    with serving(library.bm25) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def locked_server(library: Indexed) -> Iterator[Serving]:
+    """One that asks for `TOKEN`, with a further name."""
+    with serving(library.bm25, token=TOKEN, names=("photos.home",)) as running:
         yield running

@@ -12,10 +12,9 @@ from typing import Any
 
 import httpx2
 
-from lexlip.server.access import Access
+from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
 from lexlip.server.connections import make_server
-from lexlip.server.limits import Limits
 from lexlip.server.running import listen
 from lexlip.server.served_index import ServedIndex
 
@@ -31,6 +30,11 @@ class Serving:
 
     served: ServedIndex
     client: httpx2.Client
+
+    @property
+    def address(self) -> str:
+        """Where its page is."""
+        return f"{self.client.base_url}/"
 
     def get(self, path: str, **options: Any) -> Any:
         """Return the JSON of a call that succeeds."""
@@ -61,17 +65,18 @@ def serving(
     rate: float = 0,
     watch: bool = False,
     headers: dict[str, str] | None = None,
+    port: int = 0,
 ) -> Iterator[Serving]:
     """Serve an index for the block."""
     served = ServedIndex(index, limits=limits or Limits())
-    listening = listen("127.0.0.1", 0)
+    listening = listen("127.0.0.1", port)
     application = make_application(served, Access(token=token, names=names, rate=rate), watch)
     server = make_server(application)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
     try:
-        with httpx2.Client(base_url=address, timeout=60, headers=headers) as client:
+        with httpx2.Client(base_url=address, timeout=120, headers=headers) as client:
             yield Serving(served, client)
     finally:
         server.should_exit = True

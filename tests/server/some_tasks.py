@@ -30,15 +30,14 @@ def make_tasks(name: str) -> dict[str, Callable[..., Any]]:
         time.sleep(seconds)
         return os.getpid()
 
-    def touch_later(path: str, progress: Callable[[Any], None]) -> None:
-        time.sleep(1.5)
-        Path(path).touch()
-
     def refuse(progress: Callable[[Any], None]) -> None:
         raise DataError("no such photo")
 
     def fail(progress: Callable[[Any], None]) -> None:
         raise ZeroDivisionError("by zero")
+
+    def read(path: str, progress: Callable[[Any], None]) -> str:
+        return Path(path).read_text()
 
     def crash(progress: Callable[[Any], None]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -11,9 +11,8 @@ from starlette.requests import ClientDisconnect
 from lexlip.server.access import Access
 from lexlip.server.guard import Guard
 from tests.search.indexes import Indexed
+from tests.server.conftest import TOKEN
 from tests.server.serving import Serving, problem, serving
-
-TOKEN = "a token that is long; with 'signs' & more"
 
 
 def raw(server: Serving, method: str, path: str, headers: dict[str, str], body: str = "") -> Any:
@@ -53,16 +52,14 @@ def test_names_that_a_stranger_made_lead_here_are_refused(server: Serving, host:
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:8642", "[::1]:3", "photos.home"])
-def test_its_own_names_are_let_in(library: Indexed, host: str) -> None:
-    with serving(library.bm25, names=("photos.home",)) as server:
-        assert server.client.get("/api/health", headers={"Host": host}).status_code == 200
+def test_its_own_names_are_let_in(locked_server: Serving, host: str) -> None:
+    assert locked_server.client.get("/api/health", headers={"Host": host}).status_code == 200
 
 
-def test_a_host_cannot_disguise_a_path(library: Indexed) -> None:
-    with serving(library.bm25, token=TOKEN) as server:
-        for host in ("localhost/api/health?", "localhost/?", "localhost#"):
-            status, _, _ = raw(server, "GET", "/api/status", {"Host": host})
-            assert status in (400, 401)
+def test_a_host_cannot_disguise_a_path(locked_server: Serving) -> None:
+    for host in ("localhost/api/health?", "localhost/?", "localhost#"):
+        status, _, _ = raw(locked_server, "GET", "/api/status", {"Host": host})
+        assert status in (400, 401)
 
 
 @pytest.mark.parametrize(
@@ -97,24 +94,22 @@ def test_other_sites_cannot_show_the_photos(server: Serving) -> None:
     problem(answer, 403)
 
 
-def test_a_token_is_asked_for_everywhere_but_by_health(library: Indexed) -> None:
-    with serving(library.bm25, token=TOKEN) as server:
-        for path in ("/", "/index.html", "/docs", "/api/search?q=dog", "/api/openapi.json", "/api/photos/x"):
-            answer = server.client.get(path)
-            assert "token" in problem(answer, 401)
-            assert answer.headers["www-authenticate"] == "Bearer"
-        assert server.client.get("/api/health").status_code == 200
+def test_a_token_is_asked_for_everywhere_but_by_health(locked_server: Serving) -> None:
+    for path in ("/", "/index.html", "/docs", "/api/search?q=dog", "/api/openapi.json", "/api/photos/x"):
+        answer = locked_server.client.get(path)
+        assert "token" in problem(answer, 401)
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert locked_server.client.get("/api/health").status_code == 200
 
 
 @pytest.mark.parametrize(
     "shown",
     ["Bearer wrong", "Basic " + TOKEN, TOKEN, "Bearer", "Bearer " + TOKEN[:-1], "Bearer\u00a0ü"],
 )
-def test_a_wrong_token_is_refused(library: Indexed, shown: str) -> None:
-    with serving(library.bm25, token=TOKEN) as server:
-        answer = server.client.get("/api/status", headers={"Authorization": shown.encode()})
-        problem(answer, 401)
-        problem(server.client.get("/", params={"token": "wrong"}), 401)
+def test_a_wrong_token_is_refused(locked_server: Serving, shown: str) -> None:
+    answer = locked_server.client.get("/api/status", headers={"Authorization": shown.encode()})
+    problem(answer, 401)
+    problem(locked_server.client.get("/", params={"token": "wrong"}), 401)
 
 
 def test_a_program_shows_the_token_with_every_call(library: Indexed) -> None:
@@ -123,20 +118,21 @@ def test_a_program_shows_the_token_with_every_call(library: Indexed) -> None:
         assert answer.status_code == 200
 
 
-def test_a_browser_shows_the_token_once(library: Indexed) -> None:
-    with serving(library.bm25, token=TOKEN) as server:
-        answer = server.client.get("/", params={"q": "two dogs & <b>", "token": TOKEN})
+def test_a_browser_shows_the_token_once(locked_server: Serving) -> None:
+    address = locked_server.client.base_url
+    with httpx2.Client(base_url=address) as browser:
+        answer = browser.get("/", params={"q": "two dogs & <b>", "token": TOKEN})
         assert answer.status_code == 303
         assert answer.headers["location"] == "/?q=two+dogs+%26+%3Cb%3E"
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=Strict" in cookie
         assert TOKEN not in cookie
-        assert server.get("/status")["kind"] == "bm25"  # the client keeps cookies
-        name, _, value = cookie.partition(";")[0].partition("=")
-        with httpx2.Client(base_url=server.client.base_url) as fresh:
-            problem(fresh.get("/api/status", headers={"Cookie": f"{name}={value[:-1]}0x"}), 401)
-            problem(fresh.get("/api/status", headers={"Cookie": '"=;;;' + name}), 401)
+        assert browser.get("/api/status").json()["kind"] == "bm25"  # a client keeps cookies
+    name, _, value = cookie.partition(";")[0].partition("=")
+    with httpx2.Client(base_url=address) as fresh:
+        problem(fresh.get("/api/status", headers={"Cookie": f"{name}={value[:-1]}0x"}), 401)
+        problem(fresh.get("/api/status", headers={"Cookie": '"=;;;' + name}), 401)
 
 
 def test_the_rate_of_a_client_is_bounded(library: Indexed) -> None:

@@ -11,6 +11,7 @@ import pytest
 from lexlip.errors import DataError
 from lexlip.server.model_process import ModelProcess
 from lexlip.server.problems import Problem
+from tests.server.serving import until
 from tests.server.some_tasks import make_tasks
 
 
@@ -27,13 +28,6 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def until(condition: object, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_task_runs_in_a_process_that_starts_with_the_first_call(process: ModelProcess) -> None:
@@ -74,7 +68,20 @@ def test_an_error_for_the_user_comes_as_it_is(process: ModelProcess) -> None:
 def test_a_fault_comes_by_its_name_and_the_process_goes_on(process: ModelProcess) -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError: by zero"):
         process.call("fail")
+    with pytest.raises(RuntimeError, match=r"FileNotFoundError: .*nothing there"):
+        process.call("read", "nothing there")
     assert process.call("greet", "you")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_answers_that_nobody_can_take(process: ModelProcess) -> None:
+    def fail(value: object) -> None:
+        raise SystemExit  # ends the thread that listens
+
+    with pytest.raises(Problem) as error:
+        process.call("count", 5, progress=fail)
+    assert error.value.status == 503
+    assert process.call("greet", "you") == "It greets you"
 
 
 def test_a_crash_ends_the_calls_that_run_and_the_next_starts_anew(process: ModelProcess) -> None:

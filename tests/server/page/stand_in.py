@@ -6,7 +6,6 @@ stopped, or updating its index, names of files that attack.
 
 from __future__ import annotations
 
-import base64
 import json
 import mimetypes
 import socket
@@ -26,18 +25,11 @@ from PIL import Image, ImageDraw
 
 import lexlip
 from lexlip.queries.query_language import read_negations
+from lexlip.retrieval.answer import id_of, key_of
 
 PAGE = Path(lexlip.__file__).parent / "server" / "page"
 CSP = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:"
 SMALL_WORDS = set("a an the in on of with and at to is are two".split())
-
-
-def key_of(id: str) -> str:
-    return base64.urlsafe_b64encode(id.encode()).decode().rstrip("=")
-
-
-def id_of(key: str) -> str:
-    return base64.urlsafe_b64decode(key + "=" * (-len(key) % 4)).decode()
 
 
 @dataclass

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from click.testing import CliRunner
 from PIL import Image
 from playwright.sync_api import APIResponse, Page, expect
 
+from lexlip.cli import main
 from lexlip.cli.demo import PHOTOS
-from tests.conftest import ROOT
 from tests.server.page.conftest import HEIGHTS
 from tests.server.page.test_accessibility import SERIOUS
 from tests.server.page.test_photo import brightness
 from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, shown, until
+from tests.server.serving import serving
 
 Visit = Callable[..., Page]
 
@@ -38,9 +35,8 @@ COFFEE = "a cup of coffee on a table"
 
 
 def lexlip(*command: str | Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "lexlip", *map(str, command)], cwd=ROOT, check=True, capture_output=True
-    )
+    done = CliRunner().invoke(main, list(map(str, command)))
+    assert done.exit_code == 0, done.output
 
 
 @pytest.fixture(scope="module")
@@ -62,27 +58,10 @@ def index(photos: Path) -> Path:
     return photos.parent / "index"
 
 
-@contextmanager
-def started(index: Path, port: int = 0) -> Iterator[str]:
-    """A server in a process of its own."""
-    command = [sys.executable, "-m", "lexlip", "serve", "--index", str(index), "--port", str(port)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    try:
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        assert " photos at http" in said, said
-        yield said.partition(" photos at ")[2].split()[0]
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
 @pytest.fixture(scope="module")
 def real(index: Path) -> Iterator[str]:
-    with started(index) as address:
-        yield address
+    with serving(index) as server:
+        yield server.address
 
 
 def answer(page: Page, **given: Any) -> dict[str, Any]:
@@ -216,31 +195,29 @@ def test_names_that_attack(visit: Visit, real: str, photos: Path) -> None:
 
 
 def test_it_is_stopped_and_started_again(visit: Visit, index: Path) -> None:
-    with started(index) as address:
-        page = visit(f"{address}?q=a+cat", base_url=address)
+    with serving(index) as server:
+        page = visit(f"{server.address}?q=a+cat", base_url=server.address)
         expect(page.locator(".hit").first).to_be_visible()
         expected = ids(page, q="a cat")
     page.get_by_role("searchbox").fill(COFFEE)
     page.keyboard.press("Enter")
     expect(page.locator(".wrong")).to_contain_text("The server does not answer.")
     expect_hits(page, expected)
-    with started(index, int(address.rstrip("/").rpartition(":")[2])):
+    with serving(index, port=server.client.base_url.port or 0):
         expect(page.locator(".wrong")).to_have_count(0, timeout=30_000)
         expect_hits(page, ["coffee.jpg"], 1)
 
 
 def test_an_index_of_captions(visit: Visit, photos: Path) -> None:
     folder = photos.parent / "bm25"
-    if not folder.exists():
-        lexlip("index", photos, "--model", "bm25", "--index", folder)
-    with started(folder) as address:
-        page = visit(f"{address}?q=coffee+caption", base_url=address)
+    lexlip("index", photos, "--model", "bm25", "--index", folder)
+    with serving(folder) as server:
+        page = visit(f"{server.address}?q=coffee+caption", base_url=server.address)
         expect_hits(page, ids(page, q="coffee caption"))
         expect(page.locator(".chips")).to_have_count(0)
         page.locator("[data-index='0']").click()
         expect(page.locator(".path")).to_have_text(str(photos / "coffee.jpg"))
         expect(page.locator(".cloud")).to_have_count(0)
-    shutil.rmtree(folder)
 
 
 def asked_by_curl(page: Page, command: str) -> APIResponse:

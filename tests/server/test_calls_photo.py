@@ -12,7 +12,8 @@ from anserini_bridge import read_header
 from lexlip.data import decode
 from lexlip.retrieval.answer import key_of
 from lexlip.retrieval.sending import folders_to_send
-from lexlip.server.limits import Limits
+from lexlip.server import served_index
+from lexlip.server.access import Limits
 from lexlip.server.thumbnails import make_thumbnail
 from tests.conftest import write_photos
 from tests.search.indexes import Indexed, change_header, index_words
@@ -178,14 +179,14 @@ def test_a_stranger_s_index_is_searched_only(library: Indexed, tmp_path: Path) -
         assert server.client.get(f"/api/photos/{key_of('0.jpg')}/original").status_code == 200
 
 
-def test_an_index_without_digests_sends_photos(library: Indexed) -> None:
-    with serving(library.bm25) as server:
-        answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/original")
-        assert answer.content == (library.photos / "0.jpg").read_bytes()
-        again = {"If-None-Match": answer.headers["etag"]}
-        assert server.client.get(f"/api/photos/{key_of('0.jpg')}/original", headers=again).status_code == 304
-        answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail")
-        assert answer.content == make_thumbnail((library.photos / "0.jpg").read_bytes(), 320)
+def test_an_index_without_digests_sends_photos(bm25_server: Serving, library: Indexed) -> None:
+    ask, address = bm25_server.client.get, f"/api/photos/{key_of('0.jpg')}"
+    data = (library.photos / "0.jpg").read_bytes()
+    answer = ask(f"{address}/original")
+    assert answer.content == data
+    again = {"If-None-Match": answer.headers["etag"]}
+    assert ask(f"{address}/original", headers=again).status_code == 304
+    assert ask(f"{address}/thumbnail").content == make_thumbnail(data, 320)
 
 
 def test_words_have_places(server: Serving, library: Indexed, model_folder: Path) -> None:
@@ -210,36 +211,49 @@ def test_a_heat_map_lies_over_the_photo(server: Serving) -> None:
         assert (heat.mode, heat.size) == ("RGBA", (960, 720))
 
 
-def test_an_index_without_words_has_no_places(library: Indexed) -> None:
-    with serving(library.dense) as server:
-        for call in ("places", "heat?word=dog"):
-            answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/{call}")
-            assert "does not know words" in problem(answer, 409)
-        assert server.get(f"/photos/{key_of('0.jpg')}")["words"] == {}
-        assert server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail").status_code == 200
+def test_an_index_without_words_has_no_places(dense_server: Serving) -> None:
+    address = f"/api/photos/{key_of('0.jpg')}"
+    for call in ("places", "heat?word=dog"):
+        assert "does not know words" in problem(dense_server.client.get(f"{address}/{call}"), 409)
+    assert dense_server.get(f"/photos/{key_of('0.jpg')}")["words"] == {}
+    assert dense_server.client.get(f"{address}/thumbnail").status_code == 200
 
 
-def test_the_model_s_process_comes_back_after_a_crash(library: Indexed) -> None:
-    address = f"/api/photos/{key_of('0.jpg')}/heat?word=dog"
-    with serving(library.words, Limits(idle=600)) as server:
-        assert server.client.get(address).status_code == 200
-        pid = server.served.model.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: server.served.model.pid is None)
-        assert server.client.get(address).status_code == 200
-        assert server.served.model.pid not in (None, pid)
+def test_the_model_s_process_comes_back(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash, and after it hung."""
+    address, model = f"/api/photos/{key_of('0.jpg')}/heat?word=dog", server.served.model
+    assert server.client.get(address).status_code == 200
+    pid = model.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr(served_index, "LOADING", 0.1)
+    assert problem(server.client.get(address), 504) == "that took more than 0.1 seconds"
+    monkeypatch.undo()
+    assert server.search("dog")["hits"]
+    until(lambda: model.pid is None)
+    with pytest.raises(RuntimeError, match="KeyError"):
+        model.call("no such task")
+    assert model.pid not in (None, pid)
+    os.kill(model.pid or 0, signal.SIGKILL)
+    until(lambda: model.pid is None)
+    assert server.client.get(address).status_code == 200
+
+
+def test_what_the_model_is_asked_has_its_time(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, float]] = []
+
+    def call(task: str, *arguments: object, seconds: float) -> bytes:
+        asked.append((task, seconds))
+        return b""
+
+    monkeypatch.setattr(server.served.model, "call", call)
+    assert server.client.get(f"/api/photos/{key_of('0.jpg')}/heat?word=dog").status_code == 200
+    assert asked == [("load", 300.0), ("heat", server.served.limits.seconds)]
 
 
 def test_the_model_s_process_ends_when_idle(library: Indexed) -> None:
-    with serving(library.words, Limits(idle=0.5)) as server:
-        assert server.client.get(f"/api/photos/{key_of('0.jpg')}/heat?word=dog").status_code == 200
+    with serving(library.words, Limits(idle=0.2)) as server:
+        with pytest.raises(RuntimeError, match="KeyError"):
+            server.served.model.call("no such task")
         until(lambda: server.served.model.pid is None)
-        assert server.search("dog")["hits"]
-
-
-def test_what_takes_too_long_is_ended(library: Indexed) -> None:
-    with serving(library.words, Limits(seconds=0.001)) as server:
-        answer = server.client.get(f"/api/photos/{key_of('0.jpg')}/heat?word=dog")
-        assert problem(answer, 504) == "that took more than 0.001 seconds"
         assert server.search("dog")["hits"]

@@ -6,7 +6,7 @@ import pytest
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import key_of
 from lexlip.search.photo_search import PhotoSearch
-from lexlip.server.limits import Limits
+from lexlip.server.access import Limits
 from tests.conftest import write_photos
 from tests.search.indexes import Indexed, index_words
 from tests.server.serving import Serving, problem, serving
@@ -86,27 +86,23 @@ def test_json_says_the_same_as_the_address(server: Serving) -> None:
     assert without_times(posted) == without_times(server.search("two dogs", adjust=["-cat"], k=3))
 
 
-@pytest.mark.parametrize("kind", ["words", "dense"])
-def test_a_picture_searches(library: Indexed, kind: str) -> None:
-    with serving(getattr(library, kind)) as server:
-        with PhotoSearch(getattr(library, kind)) as photos:
-            expected = photos.image(library.photos / "1.jpg", 4).to_dict()
-        data = (library.photos / "1.jpg").read_bytes()
-        answer = server.post("/search", content=data, params={"k": 4}, headers={"Content-Type": "image/jpeg"})
-        assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in expected["hits"]]
-        assert answer["terms"] == expected["terms"]
+@pytest.mark.parametrize("kind", ["server", "dense_server"])
+def test_a_picture_searches(library: Indexed, kind: str, request: pytest.FixtureRequest) -> None:
+    server: Serving = request.getfixturevalue(kind)
+    with PhotoSearch(server.served.index) as photos:
+        expected = photos.image(library.photos / "1.jpg", 4).to_dict()
+    data = (library.photos / "1.jpg").read_bytes()
+    answer = server.post("/search", content=data, params={"k": 4}, headers={"Content-Type": "image/jpeg"})
+    assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in expected["hits"]]
+    assert answer["terms"] == expected["terms"]
 
 
-def test_a_picture_does_not_search_captions(library: Indexed) -> None:
-    with serving(library.bm25) as server:
-        answer = server.client.post(
-            "/api/search", content=b"no matter", headers={"Content-Type": "image/jpeg"}
-        )
-        assert "holds captions (BM25)" in problem(answer, 400)
-        assert server.search("dog")["hits"]
-        assert "is for an index of words" in problem(
-            server.client.get("/api/search", params={"q": "-dog"}), 400
-        )
+def test_a_picture_does_not_search_captions(bm25_server: Serving) -> None:
+    client, kind = bm25_server.client, {"Content-Type": "image/jpeg"}
+    answer = client.post("/api/search", content=b"no matter", headers=kind)
+    assert "holds captions (BM25)" in problem(answer, 400)
+    assert bm25_server.search("dog")["hits"]
+    assert "is for an index of words" in problem(client.get("/api/search", params={"q": "-dog"}), 400)
 
 
 @pytest.mark.parametrize(
@@ -241,13 +237,12 @@ def test_facets_are_those_of_the_photos(server: Serving) -> None:
     assert facets["captioned"] == 18
 
 
-def test_dense_indexes_answer_without_words(library: Indexed) -> None:
-    with serving(library.dense) as server:
-        answer = server.search("two dogs", k=3)
-        assert len(answer["hits"]) == 3
-        assert answer["terms"] == {}
-        assert server.get("/words")["words"] == server.get("/telling")["words"] == []
-        assert server.post("/search", json={"like": answer["hits"][0]["key"]})["hits"]
+def test_dense_indexes_answer_without_words(dense_server: Serving) -> None:
+    answer = dense_server.search("two dogs", k=3)
+    assert len(answer["hits"]) == 3
+    assert answer["terms"] == {}
+    assert dense_server.get("/words")["words"] == dense_server.get("/telling")["words"] == []
+    assert dense_server.post("/search", json={"like": answer["hits"][0]["key"]})["hits"]
 
 
 def test_a_cursor_outlives_an_update_but_not_many(tmp_path: Path, model_folder: Path) -> None:

@@ -97,10 +97,9 @@ def test_many_photos_that_are_gone_are_asked_about(tmp_path: Path, model_folder:
         assert server.get("/status")["documents"] == 3
 
 
-def test_an_index_of_vectors_is_not_updated(library: Indexed) -> None:
-    with serving(library.dense) as server:
-        answer = server.client.post("/api/update", json={})
-        assert "only an index of words can be updated" in problem(answer, 409)
+def test_an_index_of_vectors_is_not_updated(dense_server: Serving) -> None:
+    answer = dense_server.client.post("/api/update", json={})
+    assert "only an index of words can be updated" in problem(answer, 409)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def evaluate(
         how = "all pairs"
     else:
         wanted = [10, *([DEPTH] if run_files or also else []), *([rerank_k] if rerank else [])]
-        settings = FirstStage(photos, workers, device, progress, max(wanted))
+        settings = Measurement(photos, workers, device, progress, max(wanted))
         report, name, how = _first_stage(model, settings, context, **chosen)
         if also is not None:
             usual: dict[str, Any] = {"engine": None, "query_encoder": "network", "query_topk": None}
@@ -134,7 +134,7 @@ def evaluate(
             click.echo(f"run files in {run_files}: trec_eval -c -m success.1,5,10 WAY.qrels WAY.run")
 
 
-class FirstStage(NamedTuple):
+class Measurement(NamedTuple):
     """How first stages are measured."""
 
     photos: Source
@@ -146,7 +146,7 @@ class FirstStage(NamedTuple):
 
 def _first_stage(
     model: str,
-    settings: FirstStage,
+    settings: Measurement,
     context: click.Context | None,
     topk: int | None,
     engine: EngineName | None,

@@ -112,6 +112,7 @@ for extra, without, wanted in json.load(sys.stdin):
 """
 
 
+@pytest.mark.slow
 def test_an_extra_brings_what_its_modules_import() -> None:
     """In one process, as torch is slow to import: what an extra lacks is forgotten before its turn."""
     turns = []

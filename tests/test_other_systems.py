@@ -50,6 +50,7 @@ for command in main.commands:
 
 
 @pytest.mark.parametrize("system", ["windows", "macos"])
+@pytest.mark.slow
 def test_photos_are_indexed_and_found(
     system: str,
     photos: Path,

@@ -114,6 +114,7 @@ def killed(settings: StepSettings, variant: str) -> float:
     os._exit(9)
 
 
+@pytest.mark.slow
 def test_a_killed_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train, "peak_memory", killed)
     with pytest.raises(ConfigError, match="the step 'encoders' does not fit into memory"):

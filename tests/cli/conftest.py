@@ -25,9 +25,9 @@ def error(result: Any) -> str:
     return str(line.removeprefix("Error: "))
 
 
-def as_json(lexlip: Run, *arguments: object) -> dict[str, Any]:
+def as_json(lexlip: Run, *arguments: object, code: int = 0) -> dict[str, Any]:
     """What a command says with --json: one line."""
-    result = lexlip(*arguments[:1], "--json", *arguments[1:])
+    result = lexlip(*arguments[:1], "--json", *arguments[1:], code=code)
     found: dict[str, Any] = json.loads(result.stdout)
     assert result.stdout.count("\n") == 1
     return found

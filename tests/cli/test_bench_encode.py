@@ -16,6 +16,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lexlip.bench.encoding.in_own_process", lambda function, *given: function(*given))
 
 
+@pytest.mark.slow
 def test_json(lexlip: Run, photos: Path) -> None:
     (photos / "bad.jpg").write_text("no photo")
     result = lexlip("bench", "encode", "photos", "--rounds", 1, "--workers", 1, "--json")

@@ -85,6 +85,7 @@ print(json.dumps([(one.exit_code, one.stdout, one.stderr) for one in done]))
 """
 
 
+@pytest.mark.slow
 def test_without_java(
     indexed: Run, tmp_path: Path, model_folder: Path, run_python: Callable[..., Any]
 ) -> None:

@@ -200,7 +200,7 @@ def test_photos_that_cannot_be_read_leave_the_old_index(here: Run, photos: Path)
     assert len(search(here, "a dog")["hits"]) == 6
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_an_indexing_that_is_interrupted_leaves_the_old_index(
     here: Run, tmp_path: Path, end: signal.Signals
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from anserini_bridge import ImpactSearcher, read_header, read_metadata
 from anserini_bridge.storage import checksum
 from lexlip.data import Scenes
+from lexlip.data.files import Place, read_place
 from lexlip.retrieval.seal import sealed_tables
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
@@ -74,11 +75,13 @@ def test_it_answers_as_an_index_made_anew(indexed: Run, photos: Path) -> None:
 def test_only_photos_that_changed_are_opened(
     indexed: Run, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import lexlip.data.folder as folder
-
     opened = []
-    read = folder.read_file
-    monkeypatch.setattr(folder, "read_file", lambda path: opened.append(Path(path).name) or read(path))
+
+    def read(place: Place) -> bytes:
+        opened.append(Path(place.file).name)
+        return read_place(place)
+
+    monkeypatch.setattr("lexlip.data.source.read_place", read)
     draw(photos / "new.jpg", 7)
     (photos / "3.jpg").touch()
     indexed("index", "photos", "--update")

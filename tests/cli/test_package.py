@@ -70,7 +70,15 @@ def test_bad_input(lexlip: Run, run: Path) -> None:
     assert not Path("own").exists()
 
 
-@pytest.mark.parametrize(("end", "there"), [(signal.SIGINT, True), (signal.SIGKILL, False)])
+@pytest.mark.parametrize(
+    ("end", "there"),
+    [
+        (signal.SIGINT, True),
+        pytest.param(signal.SIGINT, False, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, True, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, False, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupted_command_changes_nothing(
     lexlip: Run, tmp_path: Path, run: Path, model_folder: Path, end: signal.Signals, there: bool
 ) -> None:

@@ -93,6 +93,7 @@ def test_it_ends_when_told_at_once(index: Path) -> None:
         assert ended(process) == (0, "")
 
 
+@pytest.mark.slow
 def test_its_further_process_ends_with_it(index: Path) -> None:
     with started(index) as (process, address):
         data = (index.parent / "photos" / "0.jpg").read_bytes()

@@ -64,6 +64,7 @@ def test_replicas_answer_as_one_process_does(
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_a_new_state_is_searched_once_all_replicas_have_it(tmp_path: Path, model_folder: Path) -> None:
     index = sharded_index(tmp_path, model_folder, tars=1)
     with search_in(index, replicas=2) as far:
@@ -88,6 +89,7 @@ def test_a_new_state_is_searched_once_all_replicas_have_it(tmp_path: Path, model
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_a_state_that_one_replica_cannot_open_is_searched_nowhere(tmp_path: Path, model_folder: Path) -> None:
     index = sharded_index(tmp_path, model_folder, tars=2)
     with search_in(index) as far:
@@ -117,6 +119,7 @@ def test_a_state_that_one_replica_cannot_open_is_searched_nowhere(tmp_path: Path
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_a_replica_that_hangs_is_asked_once(
     tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

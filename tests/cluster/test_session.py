@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 NULL_POINTERS = """
 from anserini_bridge import start_jvm
 from lexlip.cluster.session import connected
@@ -36,6 +38,7 @@ print("alive")
 """
 
 
+@pytest.mark.slow
 def test_java_outlives_a_cluster() -> None:
     done = subprocess.run([sys.executable, "-c", NULL_POINTERS], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -52,6 +52,7 @@ def by_cluster(lexlip: Run, model: Path, *options: object, code: int = 0) -> dic
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing(
     lexlip: Run, tmp_path: Path, model_folder: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_shards_answer_as_one_index_and_a_later_run_indexes_only_what_is_missing
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_without_free_processors_it_ends_and_with_one_it_makes_all_shards(
     lexlip: Run, tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

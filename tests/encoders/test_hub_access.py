@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from lexlip.models.model_folder import PACKAGED
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -28,6 +30,7 @@ print(json.dumps([(one.exit_code, one.stderr) for one in done]))
 """
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_asked_once(run_python: Python, tmp_path: Path) -> None:
     """Not again and again for minutes, as the hub's own library does: for a model, and for its encoders."""
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0"}

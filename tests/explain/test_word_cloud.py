@@ -52,6 +52,7 @@ def test_it_is_the_same_every_time() -> None:
     assert cloud(WEIGHTS).to_png() == cloud(WEIGHTS).to_png()
 
 
+@pytest.mark.slow
 def test_few_and_many_words() -> None:
     assert texts(cloud({})) == []
     (one,) = texts(cloud({"dog": 0.01}))

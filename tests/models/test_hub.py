@@ -116,6 +116,7 @@ def test_a_changed_download_is_found(
     assert "vocabulary.txt is not as it was when the model was saved" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_the_hub_does_not_have(hub: HubStandIn, run_python: Python, tmp_path: Path) -> None:
     done = run_python(
         "-c",

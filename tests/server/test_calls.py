@@ -86,7 +86,7 @@ def test_json_says_the_same_as_the_address(server: Serving) -> None:
     assert without_times(posted) == without_times(server.search("two dogs", adjust=["-cat"], k=3))
 
 
-@pytest.mark.parametrize("kind", ["server", "dense_server"])
+@pytest.mark.parametrize("kind", ["server", pytest.param("dense_server", marks=pytest.mark.slow)])
 def test_a_picture_searches(library: Indexed, kind: str, request: pytest.FixtureRequest) -> None:
     server: Serving = request.getfixturevalue(kind)
     with PhotoSearch(server.served.index) as photos:

@@ -44,6 +44,7 @@ def test_an_update_is_found_without_a_restart(tmp_path: Path, model_folder: Path
         assert after["documents"] == 7
 
 
+@pytest.mark.slow
 def test_photos_that_come_and_go_are_seen_while_watching(tmp_path: Path, model_folder: Path) -> None:
     photos = write_photos(tmp_path / "photos")
     index = indexed_now(model_folder, photos, photos / "index")

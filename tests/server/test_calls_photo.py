@@ -219,6 +219,7 @@ def test_an_index_without_words_has_no_places(dense_server: Serving) -> None:
     assert dense_server.client.get(f"{address}/thumbnail").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_model_s_process_comes_back(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a crash, and after it hung."""
     address, model = f"/api/photos/{key_of('0.jpg')}/heat?word=dog", server.served.model

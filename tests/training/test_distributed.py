@@ -93,6 +93,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.slow
 def test_one_process_or_two(runs: dict[int, Path], name: str) -> None:
     # keys are rounded to bf16, where the last bit of an fp32 sum can tip
     alone, together = (

@@ -47,7 +47,7 @@ def encoded(config: Config, folder: Path, workers: int = 0) -> tuple[Method, Aug
     return method, photos, views
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_view_is_what_the_body_makes_of_an_augmented_photo(tmp_path: Path, workers: int) -> None:
     method, photos, views = encoded(FROZEN, tmp_path, workers)
     assert not list(tmp_path.iterdir())  # the file is gone, though still read

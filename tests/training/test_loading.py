@@ -25,6 +25,7 @@ COLOURS = ("red", "blue", "green")
 WORDS = ("cat", "dogs", "bike", "boat", "man", "woman")
 
 
+@pytest.mark.slow
 def test_what_a_run_sees_depends_on_seed_and_step_alone(tmp_path: Path) -> None:
     """Neither on workers nor on where it was resumed; and torch's own generator is left alone."""
     source, before = Scenes(11, seed=0), torch.get_rng_state()

@@ -118,6 +118,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", KILLED_RUNS)
+@pytest.mark.slow
 def test_a_killed_run_goes_on_bit_for_bit(name: str, killed: Path, finished: Path, tmp_path: Path) -> None:
     """Also with another process that reads, and with decoders, keys and queues."""
     config, last = KILLED_RUNS[name]

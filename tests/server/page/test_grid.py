@@ -20,7 +20,9 @@ def heap(session: CDPSession) -> float:
     return size
 
 
-@pytest.mark.parametrize(("width", "many"), [(360, 5_000), (768, 5_000), (1440, 28_000)])
+@pytest.mark.parametrize(
+    ("width", "many"), [(360, 5_000), (768, 5_000), pytest.param(1440, 28_000, marks=pytest.mark.slow)]
+)
 def test_many_hits_to_the_end(visit: Visit, width: int, many: int) -> None:
     collection = Collection(drawn_photos(many))
     with serving(collection) as address:

@@ -14,7 +14,7 @@ from huggingface_hub import ModelCard
 from lexlip.models.hub import PATTERNS
 from lexlip.models.model_folder import PACKAGED
 from tests.models.hub_stand_in import COMMIT, HubStandIn
-from tests.test_extras import HIDE
+from tests.test_extras import RUN, hide
 from tests.tiny import tiny_dense, tiny_model
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
@@ -157,7 +157,7 @@ def test_a_model_of_the_hub_goes_there_again_with_all_its_files(
     for name in ("me/mini", "me/other"):
         index = f"{name.partition('/')[2]}-index"
         given = ("index", PACKAGED.parent / "photos", "--index", index, "--model", name)
-        code = f"import json\n{HIDE}\nprint(run(*json.loads(sys.argv[1])))"
+        code = f"{hide('')}{RUN}print(run(*json.loads(sys.argv[1])))"
         done = run_python("-c", code, json.dumps([str(one) for one in given]), **there)
         assert said(done).startswith("[0, "), done.stdout
         search = run_python("-m", "lexlip", "search", "a cat", "--index", index, "--json", **there)

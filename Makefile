@@ -59,7 +59,7 @@ if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
 fi; \
 echo "installing $(2)"; \
 export DEBIAN_FRONTEND=noninteractive; \
-flock /tmp/lexlip-apt sh -c 'apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends $(2)'
+flock Makefile sh -c 'apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends $(2)'
 endef
 
 browser:

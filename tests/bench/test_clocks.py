@@ -3,16 +3,7 @@ import pytest
 
 from lexlip.bench import clocks as module
 from lexlip.bench.clocks import Timed, percentiles, queries_per_second, time_queries
-
-
-class Clock:
-    """Goes on only when it is set."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
+from tests.conftest import Clock
 
 
 @pytest.fixture

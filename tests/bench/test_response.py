@@ -30,8 +30,7 @@ from lexlip.indexing.impact import index_photos
 from lexlip.search.open_index import open_index
 from lexlip.sparse.quantize import Scheme
 from tests.bench.conftest import EIGHT, SETTINGS
-from tests.bench.test_clocks import Clock
-from tests.conftest import write_photos
+from tests.conftest import Clock, write_photos
 from tests.search.indexes import index_words
 from tests.tiny import CAPTIONS, TINY, tiny_balanced, tiny_stage
 

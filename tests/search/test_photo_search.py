@@ -24,7 +24,7 @@ from lexlip.search.open_index import open_index
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.rerank import Reranker
 from lexlip.sparse.quantize import quantize
-from tests.conftest import write_photos
+from tests.conftest import Clock, write_photos
 from tests.retrieval.plain_stage import PlainStage
 from tests.search.indexes import LISTED, Indexed, change_header, index_bm25, index_dense, index_words, is_open
 from tests.tiny import CAPTIONS
@@ -319,7 +319,7 @@ def test_negations_are_text_in_other_indexes(indexed: Indexed) -> None:
 class Stage(PlainStage):
     """A first stage that knows photos "0", "1", ... and takes its time, by a clock."""
 
-    def __init__(self, clock: "Clock") -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.depths: list[int] = []
 
@@ -336,16 +336,6 @@ class Stage(PlainStage):
         self.clock.now += 6
         ids = [str(number) for number in range(k)]
         return [ids for _ in queries], [-np.arange(float(k)) for _ in queries]
-
-
-class Clock:
-    """Goes on only when it is set."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
 
 
 @pytest.fixture

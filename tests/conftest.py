@@ -131,6 +131,14 @@ def lexlip(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has a process of its own runs in this one: starting another takes seconds."""
+    monkeypatch.setattr(
+        "lexlip.machine.processes.in_own_process", lambda function, *given, **_: function(*given)
+    )
+
+
+@pytest.fixture
 def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a Python of its own in the test's folder."""
 

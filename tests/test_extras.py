@@ -45,7 +45,7 @@ PHOTOS = ROOT / "lexlip" / "photos"
 NEEDED_BY = {
     "train": (
         *("lexlip.training", "lexlip.objectives", "lexlip.encoders", "lexlip.models"),
-        *("lexlip.bench.tables", "lexlip.bench.decoding", "lexlip.bench.encoding"),
+        *("lexlip.bench.tables", "lexlip.bench.encoding"),
         *("lexlip.bench.training_step", "lexlip.search.rerank"),
     ),
     "dense": (

@@ -10,7 +10,6 @@ PACKAGES = ("lexlip", "anserini_bridge", "benchmarks", "tools")
 WITHOUT = {
     "lexlip/__main__.py",  # nothing to test
     *("lexlip/models/contract.py", "lexlip/retrieval/engine.py", "anserini_bridge/errors.py"),  # contracts
-    "lexlip/cli/bench.py",  # tested with each command
     *(
         f"benchmarks/peers/{name}.py" for name in ("dense", "library", "lucene", "qdrant", "sparse")
     ),  # by name

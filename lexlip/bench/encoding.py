@@ -1,6 +1,6 @@
-"""Photos per second, from files to vectors: the loop of `lexlip index` beside a plain one.
+"""Photos per second: from files to vectors, by `lexlip index` and a plain loop; and decoded for training.
 
-The plain one is what users of open_clip write: its evaluation transform, a DataLoader, and the model in
+The plain loop is what users of open_clip write: its evaluation transform, a DataLoader, and the model in
 evaluation mode under `torch.inference_mode()`.
 """
 
@@ -10,9 +10,9 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,21 +22,23 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Normalize, Resize, ToTensor
 
-from lexlip.config import ImageEncoderConfig
+from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage, decode, spread
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.machine import resources
+from lexlip.machine import processes, resources
 from lexlip.machine.device import photos_at_a_time, pick_device
-from lexlip.machine.processes import in_own_process, worker_context
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import cores
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
 from lexlip.queries.photo_vectors import PhotoVectors
+from lexlip.training.augmentation import AugmentedPhotos
 
 BATCH = 32  # photos that the plain loop encodes at a time
+SIZES = (224, 384)  # pixels along a side: pre-training's and fine-tuning's
 
 Vectors = Iterator[NDArray[np.float32]]  # [B, dimensions], batch by batch
+Decoded = TypeVar("Decoded")
 
 
 def index_loop(model: DualEncoder, source: Source, indices: Sequence[int], workers: int) -> Vectors:
@@ -52,7 +54,7 @@ def plain_loop(model: DualEncoder, source: Source, indices: Sequence[int], worke
         BATCH,
         sampler=indices,
         num_workers=workers,
-        multiprocessing_context=worker_context() if workers else None,
+        multiprocessing_context=processes.worker_context() if workers else None,
     )
 
     def encode(photos: Tensor) -> Tensor:
@@ -124,24 +126,14 @@ def measure_encoding(
     chosen = spread(len(source), photos)
     total, hidden = len(chosen) * (1 + rounds * len(LOOPS)), not progress
     with ProgressBar(total=total, unit="photo", disable=hidden) as bar:
-        bar.set_description("decoding all once")
-        shapes = {}
-        for index in chosen:
-            if (shape := _shape(source, index, config.size)) is not None:
-                shapes[index] = shape
-            bar.update()
-        if not shapes:
-            raise DataError(f"no photo in {source.name} can be read ({len(chosen)} tried)")
+        shapes = _decoded_once(source, chosen, lambda photo: _shape(source, photo, config.size), bar)
         times: dict[str, list[tuple[float, float]]] = {loop: [] for loop in LOOPS}
         for _ in range(rounds):
             for loop, taken in times.items():
                 bar.set_description(loop)
-                try:
-                    taken.append(
-                        in_own_process(time_loop, loop, model, source, list(shapes), workers, str(place))
-                    )
-                except BrokenProcessPool as error:  # killed by the system
-                    raise ConfigError(f"the loop '{loop}' does not fit into memory") from error
+                killed = ConfigError(f"the loop '{loop}' does not fit into memory")
+                given = loop, model, source, list(shapes), workers, str(place)
+                taken.append(processes.in_own_process(time_loop, *given, killed=killed))
                 bar.update(len(chosen))
     rates = {loop: [len(shapes) / seconds for seconds, _ in taken] for loop, taken in times.items()}
     width, height, size = np.median(list(shapes.values()), axis=0)
@@ -218,3 +210,66 @@ def _shape(source: Source, index: int, size: int) -> tuple[int, int, int] | None
 
 def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"median": median(values), "least": min(values), "most": max(values)}
+
+
+def _decoded_once(
+    source: Source, chosen: Sequence[int], decoded: Callable[[int], Decoded | None], bar: ProgressBar
+) -> dict[int, Decoded]:
+    """Return by photo what decoding gives, without those that cannot be read, for which it gives None."""
+    bar.set_description("decoding all once")
+    found = {}
+    for photo in chosen:
+        if (one := decoded(photo)) is not None:
+            found[photo] = one
+        bar.update()
+    if not found:
+        raise DataError(f"no photo in {source.name} can be read ({len(chosen)} tried)")
+    return found
+
+
+# ---- with `lexlip bench train`: photos decoded and augmented for training ----
+
+
+def measure_decoding(
+    source: Source,
+    data: DataConfig,
+    image: ImageEncoderConfig,
+    photos: int = 200,
+    sizes: Sequence[int] = SIZES,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Measure photos per second and core, from the file to augmented pixels, as a worker of training does.
+
+    Seconds are those of the processor: waiting for a disk, and other programs, do not count. At most so many
+    photos are taken, evenly spread over the source, at each size in pixels; each is decoded once before.
+
+    Returns:
+        {"photos", "unreadable", "crop", "flip", "randaugment", "photos_per_s_and_core": {size: …}}
+
+    Raises:
+        DataError: no photo can be read.
+    """
+    augmented = AugmentedPhotos(source, replace(data, sizes=tuple(sizes)), image, seed=0)
+
+    def can_be_read(photo: int) -> bool | None:
+        return isinstance(augmented.pixels(photo, sizes[0], photo), Tensor) or None
+
+    chosen = spread(len(source), photos)
+    rates: dict[int, float] = {}
+    with ProgressBar(total=len(chosen) * (1 + len(sizes)), unit="photo", disable=not progress) as bar:
+        readable = list(_decoded_once(source, chosen, can_be_read, bar))
+        for size in sizes:
+            bar.set_description(f"decoding at {size} pixels")
+            started = time.process_time()
+            for photo in readable:
+                augmented.pixels(photo, size, photo)
+                bar.update()
+            rates[size] = len(readable) / (time.process_time() - started)
+    return {
+        "photos": len(readable),
+        "unreadable": len(chosen) - len(readable),
+        "crop": data.crop,
+        "flip": data.flip,
+        "randaugment": list(data.randaugment),
+        "photos_per_s_and_core": rates,
+    }

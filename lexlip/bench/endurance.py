@@ -13,20 +13,20 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
-from lexlip.bench.holding_clients import holding
 from lexlip.bench.serving import (
     ask_at_a_rate,
     ask_without_pause,
-    memory_mb,
     milliseconds,
     needs_httpx,
     running_server,
@@ -216,7 +216,7 @@ class _Bench:
                     load["faults"] += 1
                     load["wrong"].append(f"a {kind} connection stayed for {connections.longest:.0f} s")
             await changing
-            memory["end"] = memory_mb(self.pid)
+            memory["end"] = resources.status_mb("VmRSS", self.pid)
             overload = await self._open("overload", OVERLOAD_SECONDS, 4 * capacity)
             recovered = await self._recover(3 * idle["p99"])
         return {
@@ -235,7 +235,7 @@ class _Bench:
         begun = time.perf_counter()
         while (now := time.perf_counter()) < begun + seconds:
             if "early" not in memory and now > begun + seconds / 6:
-                memory["early"] = memory_mb(self.pid)
+                memory["early"] = resources.status_mb("VmRSS", self.pid)
             if self.seen:
                 await asyncio.to_thread(self.library.change)
                 self.seen = False
@@ -333,3 +333,78 @@ def _documents(address: str, library: _Library) -> dict[str, int]:
             time.sleep(0.5)
             found = client.get("/api/status").raise_for_status().json()["documents"]
     return {"documents": found, "expected": library.documents}
+
+
+# ---- clients that hold the server up: they say nothing, half of something, or hang up in the middle ----
+
+_SEARCH = b"GET /api/search?q=dog HTTP/1.1\r\nHost: localhost\r\n"
+_PICTURE = b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/jpeg\r\n"
+KINDS = {
+    "silent": b"",
+    "half_head": _SEARCH + b"X-Half: ",
+    "slow_body": _PICTURE + b"Content-Length: 1000000\r\n\r\n",
+    "hanging_up": _PICTURE + b"Content-Length: 1000000\r\n\r\nhalf of it",
+}
+"""What clients that hold a server up send; those that are slow go on with single bytes."""
+
+SLOW, PAUSE = 2.0, 3.0  # seconds between bytes, and between connections of a client
+
+
+@dataclass
+class Held:
+    """What became of the connections of one kind."""
+
+    opened: int = 0
+    closed: int = 0  # by the server
+    refused: int = 0  # there was none
+    longest: float = 0.0  # seconds for which one of them was open
+
+
+@asynccontextmanager
+async def holding(address: str, each: int) -> AsyncIterator[dict[str, Held]]:
+    """Hold a server up during the block, with so many clients of each kind, and give what becomes of them."""
+    report = {kind: Held() for kind in KINDS}
+    tasks = [
+        asyncio.create_task(_hold(address, kind, held)) for kind, held in report.items() for _ in range(each)
+    ]
+    try:
+        yield report
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _hold(address: str, kind: str, held: Held) -> None:
+    """Open one connection after another."""
+    where = urlsplit(address)
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        except OSError:
+            held.refused += 1
+        else:
+            held.opened += 1
+            begun = time.monotonic()
+            try:
+                closed = await _wait(reader, writer, kind)
+                held.closed += closed
+            finally:
+                held.longest = max(held.longest, time.monotonic() - begun)
+                writer.transport.abort()
+        await asyncio.sleep(PAUSE)
+
+
+async def _wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kind: str) -> bool:
+    """Wait until the server closes a connection; return whether it does, or the client hangs up."""
+    writer.write(KINDS[kind])
+    if kind == "hanging_up":
+        await asyncio.sleep(0.1)
+        return False
+    with suppress(OSError):
+        while not reader.at_eof():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reader.read(1 << 16), SLOW)
+            if kind != "silent":
+                writer.write(b"x")
+    return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexlip.bench.clocks import Seconds, percentiles, time_queries
+from lexlip.data import Item, spread
 from lexlip.errors import DataError
-from lexlip.machine import resources
-from lexlip.machine.processes import in_own_process
+from lexlip.machine import processes, resources
 from lexlip.machine.resources import peak_memory_mb
 from lexlip.search.fusion import Fusion, fuse
 from lexlip.search.open_index import open_index
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from lexlip.search.stages.impact import ImpactStage
 
 PERCENTILES = (50, 95, 99, 99.99)
+KILLED = "the system killed the process that was timed: memory may have run out"
 
 Rerank = Callable[[str, Sequence[str], NDArray[np.floating]], list[str]]
 
@@ -89,6 +89,12 @@ class Response:
         }
 
 
+def some_captions(items: Sequence[Item], number: int) -> list[str]:
+    """Return so many captions of photos, evenly spread."""
+    captions = [caption for item in items for caption in item.captions]
+    return [captions[row] for row in spread(len(captions), number)]
+
+
 @dataclass(frozen=True)
 class Timing:
     """How answers are timed."""
@@ -108,7 +114,7 @@ def time_stage(
     Raises:
         DataError: the system killed the process, for example because memory ran out.
     """
-    return _in_own_process(_time_stage, index, timing, tokens, ks)
+    return processes.in_own_process(_time_stage, index, timing, tokens, ks, killed=DataError(KILLED))
 
 
 def time_pairs(tokens: RerankerTokens, timing: Timing, photos: int, scored: int) -> Response:
@@ -123,14 +129,8 @@ def time_pairs(tokens: RerankerTokens, timing: Timing, photos: int, scored: int)
     Raises:
         DataError: see `time_stage`.
     """
-    return _in_own_process(_time_pairs, tokens, timing, photos, min(photos, scored))
-
-
-def _in_own_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return in_own_process(function, *arguments)
-    except BrokenProcessPool as error:
-        raise DataError("the system killed the process that was timed: memory may have run out") from error
+    given = tokens, timing, photos, min(photos, scored)
+    return processes.in_own_process(_time_pairs, *given, killed=DataError(KILLED))
 
 
 def _time_stage(

@@ -81,7 +81,7 @@ def measure_server(
         except httpx2.HTTPError as error:
             raise DataError(f"the server at {address} does not answer: {error}") from error
         if pid is not None:
-            report["memory_mb"] = memory_mb(pid)
+            report["memory_mb"] = resources.status_mb("VmRSS", pid)
     return report
 
 
@@ -214,12 +214,3 @@ async def ask_at_a_rate(ask: Ask, numbers: Iterable[int], rate: float) -> float:
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             tasks.create_task(ask(number, due))
     return time.perf_counter() - begun
-
-
-def memory_mb(pid: int) -> float | None:
-    """Return the memory of a process in MB; None if the system does not say."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1e6

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -28,8 +27,8 @@ from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
 from lexlip.encoders.text import TextEncoder, word_tokenizer
 from lexlip.errors import ConfigError
+from lexlip.machine import processes
 from lexlip.machine.device import autocast, pick_device, pick_precision
-from lexlip.machine.processes import in_own_process
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import keep_freed_memory, memory_mb, peak_memory_mb
 from lexlip.objectives.contrastive import contrastive
@@ -222,10 +221,8 @@ def measure(
     with ProgressBar(total=len(variants) * (rounds + 2), unit="step", disable=not progress) as bar:
         for variant in variants:
             bar.set_description(f"{variant}, memory")
-            try:
-                peaks[variant] = in_own_process(peak_memory, settings, variant)
-            except BrokenProcessPool as error:  # killed by the system
-                raise _does_not_fit(variant, settings) from error
+            killed = _does_not_fit(variant, settings)
+            peaks[variant] = processes.in_own_process(peak_memory, settings, variant, killed=killed)
             bar.update()
         for number in range(rounds + 1):  # the first warms up
             for variant in variants:

@@ -73,28 +73,32 @@ def memory_mb() -> float:
 
     Outside Linux it is the most that the process has held.
     """
-    return _status_mb("VmRSS")
+    return _own_mb("VmRSS")
 
 
 def peak_memory_mb() -> float:
     """Return the most memory that this process has held, in MB (10^6 bytes)."""
-    return _status_mb("VmHWM")
+    return _own_mb("VmHWM")
 
 
-def _status_mb(field: str) -> float:
-    """Return a field of Linux's /proc/self/status; elsewhere the peak, which a child inherits.
-
-    NaN where the system does not tell: on Windows.
-    """
+def _own_mb(field: str) -> float:
+    """Return a field of `status_mb`; elsewhere the peak, which a child inherits, or NaN on Windows."""
+    if (found := status_mb(field)) is not None:
+        return found
     try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        import resource
+    except ModuleNotFoundError:
+        return float("nan")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
+def status_mb(field: str, pid: int | str = "self") -> float | None:
+    """Return a field of Linux's /proc/PID/status in MB (10^6 bytes), such as "VmRSS"; elsewhere None."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except OSError:
-        try:
-            import resource
-        except ModuleNotFoundError:
-            return float("nan")
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+        return None
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) / 1e6
 
 

@@ -7,8 +7,17 @@ import pytest
 import torch
 from PIL import Image
 
-from lexlip.bench.encoding import LOOPS, evaluation_transform, index_loop, plain_loop, time_loop
+from lexlip.bench.encoding import (
+    LOOPS,
+    evaluation_transform,
+    index_loop,
+    measure_decoding,
+    plain_loop,
+    time_loop,
+)
+from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Scenes, Source, open_source
+from lexlip.errors import DataError
 from lexlip.machine.processes import in_own_process
 from tests.tiny import TINY, tiny_model
 
@@ -63,3 +72,22 @@ def test_time_and_share_of_the_cores(loop: str, model_folder: Path, squares: Sou
 def test_both_loops_give_the_same_vectors_with_a_worker(squares: Source) -> None:
     """In a process without a JVM, from which a worker is forked at once."""
     check_that_both_are_the_same(*in_own_process(vectors_of_both, squares, "crop", 1))
+
+
+def test_decoding() -> None:
+    report = measure_decoding(
+        Scenes(9, seed=0), DataConfig(randaugment=(2, 9)), ImageEncoderConfig(), photos=4, sizes=(32, 64)
+    )
+    rates = report.pop("photos_per_s_and_core")
+    assert report == {"photos": 4, "unreadable": 0, "crop": 1.0, "flip": False, "randaugment": [2, 9]}
+    assert list(rates) == [32, 64]
+    assert all(rate > 0 for rate in rates.values())
+
+
+def test_photos_that_cannot_be_decoded(tmp_path: Path) -> None:
+    (tmp_path / "0.png").write_bytes(b"no photo")
+    with pytest.raises(DataError, match=r"no photo in .* can be read \(1 tried\)"):
+        measure_decoding(open_source(tmp_path), DataConfig(), ImageEncoderConfig())
+    Scenes(1, seed=0).image(0).save(tmp_path / "1.png")
+    report = measure_decoding(open_source(tmp_path), DataConfig(), ImageEncoderConfig(), sizes=(32,))
+    assert (report["photos"], report["unreadable"]) == (1, 1)

@@ -1,5 +1,4 @@
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,12 +43,6 @@ def threads() -> Iterator[None]:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starting another takes seconds."""
-    monkeypatch.setattr(module, "in_own_process", lambda function, *given: function(*given))
 
 
 @pytest.fixture(scope="module")
@@ -206,10 +199,10 @@ def test_in_a_process_of_its_own(indexes: dict[str, TimedIndex]) -> None:
 def test_a_process_that_the_system_killed(
     indexes: dict[str, TimedIndex], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: object) -> None:
-        raise BrokenProcessPool
+    def end(*_: object, killed: Exception) -> None:
+        raise killed
 
-    monkeypatch.setattr(module, "in_own_process", killed)
+    monkeypatch.setattr("lexlip.machine.processes.in_own_process", end)
     with pytest.raises(DataError, match="the system killed the process that was timed"):
         time_stage(indexes["words"], TIMING)
 

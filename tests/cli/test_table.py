@@ -1,7 +1,7 @@
 """What the commands of `lexlip table` print; test_table_options.py has what they take."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,12 @@ from lexlip.data.source import no_captions
 from lexlip.measure.bm25_recall import draw_documents
 from lexlip.measure.pool import CaptionedPool
 from lexlip.models.one_transformer import VLDeformer
-from tests.cli.conftest import error
+from tests.cli.conftest import Run, error
 from tests.cli.test_evaluate import write_karpathy
 from tests.conftest import write_photos
 from tests.tiny import tiny_dense, tiny_stage
 from tests.tiny_clip import write_clip
 from tests.training.run_folders import write_run
-
-Run = Callable[..., Any]
 
 SCENES = ["--source", "scenes:12:0", "--workers", 0]
 QUICK = ["--rounds", "1", "--workers", "0"]
@@ -29,11 +27,10 @@ DENSE = {"model": {"kind": "dense"}, "objective": {"flops_image": 0, "flops_text
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Speed is measured for a short time; nothing warms up, and what is timed is timed in this process."""
+def quick(monkeypatch: pytest.MonkeyPatch, in_this_process: None) -> Iterator[None]:
+    """Speed is measured for a short time, and nothing warms up."""
     monkeypatch.setattr("lexlip.bench.clocks.queries_per_second.__defaults__", (5, 0.001, False))
     monkeypatch.setattr("lexlip.bench.clocks.WARM_UP", 0)
-    monkeypatch.setattr("lexlip.bench.response.in_own_process", lambda function, *given: function(*given))
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)  # what is timed here leaves torch one thread

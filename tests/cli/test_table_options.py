@@ -1,6 +1,5 @@
 """What the commands of `lexlip table` take, which follows from the tables' definitions."""
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -9,8 +8,7 @@ import pytest
 from lexlip.bench.tables import TABLES
 from lexlip.cli.table import table as group
 from lexlip.cli.table_options import options_of
-
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
 
 SCENES = ["--source", "scenes:12:0", "--workers", 0]
 

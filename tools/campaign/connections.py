@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from random import Random
 from urllib.parse import urlsplit
 
-from lexlip.bench.holding_clients import KINDS, holding
+from lexlip.bench.endurance import KINDS, holding
 
 from .contract import Broken, Place, attack
 from .mutations import mutate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lexlip.bench.tables import of_lexlip, of_lightningdot, of_retrieve, of_vldeformer
+from lexlip.bench.tables import of_dual_encoders, of_lexlip
 from lexlip.bench.tables.columns import MEAN, MINUTES, PHOTO_BYTES, RECALLS, seconds_column
 from lexlip.bench.tables.table import Table
 
@@ -20,11 +20,5 @@ STAGES = Table(
     response=True,
 )
 
-TABLES = {
-    table.name: table
-    for table in (
-        *(*of_lexlip.TABLES, STAGES, *of_lightningdot.TABLES),
-        *(*of_vldeformer.TABLES, *of_retrieve.TABLES),
-    )
-}
+TABLES = {table.name: table for table in (*of_lexlip.TABLES, STAGES, *of_dual_encoders.TABLES)}
 """All tables by name."""

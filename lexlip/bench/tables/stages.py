@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lexlip.bench.response import Timing, time_pairs, time_stage
+from lexlip.bench.response import Timing, some_captions, time_pairs, time_stage
 from lexlip.bench.tables.first_stages import (
     Measured,
     TableSettings,
@@ -270,8 +270,7 @@ def _queries(plan: Plan, pool: QueryPool, photos: int) -> int | None:
 
 def _timing(plan: Plan, pool: QueryPool, number: int) -> Timing:
     """Return so many captions of the photos that are queries, evenly spread."""
-    captions = [caption for item in pool.source.items[: pool.queries] for caption in item.captions]
-    queries = [captions[row] for row in spread(len(captions), number)]
+    queries = some_captions(pool.source.items[: pool.queries], number)
     return Timing(queries, fusion=plan.fusions[0], weight=plan.weight)
 
 

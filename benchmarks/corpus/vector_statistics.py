@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from benchmarks.corpus.synthetic import BLOCK, SHAPES, Shape, SyntheticVectors
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk
 
 BLOCK_MAX = 64  # documents that share a bound
 SEEN = 10  # documents that must contain a term for its threshold to be estimated

@@ -24,8 +24,8 @@ from lexlip.data import Item, spread
 from lexlip.errors import DataError
 from lexlip.machine import processes, resources
 from lexlip.machine.resources import peak_memory_mb
-from lexlip.search.fusion import Fusion, fuse
-from lexlip.search.open_index import open_index
+from lexlip.search.hybrid import Fusion, fuse
+from lexlip.search.stages.index_model import open_index
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -102,7 +102,7 @@ class Timing:
     queries: Sequence[str]
     k: int = 10  # ids that a first stage answers with, if nothing reranks them
     warm_up: float | None = None  # seconds of searching before; None: see `lexlip.bench.clocks`
-    fusion: Fusion = "none"  # see `lexlip.search.fusion.fuse`
+    fusion: Fusion = "none"  # see `lexlip.search.hybrid.fuse`
     weight: float = 0.5
 
 
@@ -217,7 +217,7 @@ def measure_latency(
     encode: tokens and the vector; quantize: the heaviest words as whole numbers; search: ids and scores of
     the k best documents. What `lexlip search` adds, which words matched, is not included.
 
-    For `model` and `query_topk` see `lexlip.search.open_index.open_index`.
+    For `model` and `query_topk` see `lexlip.search.stages.index_model.open_index`.
 
     Returns:
         {"conditions": …, "encoders": {name: {"terms": words of a query, stage: {"p50": ms, …}}}}
@@ -265,7 +265,7 @@ def grow(index: Path, folder: Path, documents: int) -> None:
     from lexlip.bench.distractors import recombined
     from lexlip.search.engines.lucene import impact_writer
     from lexlip.sparse.quantize import quantize, scale_of
-    from lexlip.sparse.topk import topk
+    from lexlip.sparse.rows import topk
 
     metadata = read_metadata(index)
     with ImpactSearcher(index) as searcher:

@@ -107,7 +107,7 @@ def _model(name: str) -> str:
     from lexlip.machine.device import has_torch
     from lexlip.models.load import load_model
     from lexlip.models.model_checksums import check_model
-    from lexlip.queries.open_encoder import open_encoder
+    from lexlip.queries.photo_encoder import open_encoder
 
     check_model(name)
     model: Any = load_model(name) if has_torch() else open_encoder(name)
@@ -121,7 +121,7 @@ def _index(folder: str) -> str:
     from contextlib import closing
 
     from anserini_bridge import IndexNotFound
-    from lexlip.search.open_index import open_index
+    from lexlip.search.stages.index_model import open_index
 
     try:
         with closing(open_index(folder)) as stage:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from lexlip.data import Source
     from lexlip.measure.recalls import Report
     from lexlip.models.contract import QueryEncoder
-    from lexlip.retrieval.engine import EngineName
-    from lexlip.search.fusion import Fusion, Hybrid
+    from lexlip.retrieval.first_stage import EngineName
+    from lexlip.search.hybrid import Fusion, Hybrid
     from lexlip.sparse.quantize import Scheme
 
 OF_MODELS = ("topk", "quantization", "engine", "query_encoder", "query_topk")  # that have vectors
@@ -172,7 +172,7 @@ def _first_stage(
         return report, BM25, "bm25 over one caption of each image, the others are queries"
     from lexlip.measure.evaluate import evaluate as measure
     from lexlip.models.load import load_model
-    from lexlip.search.open_engine import engine_for
+    from lexlip.search.engines.exact import engine_for
     from lexlip.sparse.balance import usual_scheme
 
     encoder = load_model(model, device)

@@ -139,8 +139,8 @@ def _check_places(asked: Given) -> None:
 
 
 def _explain_sentence(text: str, asked: Given) -> None:
-    from lexlip.explain.figure import figure_of_text
     from lexlip.explain.weighted_words import words_of_query
+    from lexlip.explain.word_cloud import figure_of_text
     from lexlip.queries.query_language import parse_query
     from lexlip.queries.text_queries import TextQueries
 
@@ -164,9 +164,9 @@ def _explain_sentence(text: str, asked: Given) -> None:
 
 
 def _explain_picture(location: str, asked: Given) -> None:
-    from lexlip.explain.figure import figure_of_picture
     from lexlip.explain.heat_map import SHOWN
     from lexlip.explain.weighted_words import columns_of, words_of_captions, words_of_picture
+    from lexlip.explain.word_cloud import figure_of_picture
     from lexlip.explain.word_places import places
 
     data, captions = _read(location), asked.caption
@@ -247,8 +247,8 @@ def _draw_hit(
 ) -> tuple[list[str], WordPlaces | None]:
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
     from lexlip.data.files import reading
-    from lexlip.explain.figure import figure_of_hit
     from lexlip.explain.heat_map import SHOWN
+    from lexlip.explain.word_cloud import figure_of_hit
     from lexlip.explain.word_places import places
 
     if asked.cloud is None and asked.heat is None:
@@ -280,7 +280,7 @@ def _load(asked: Given) -> LexLIP | PhotoEncoder:
 
         folder = Path(asked.index_folder)
         return load_encoder(folder, read_index_of_words(folder), asked.model, asked.device)
-    from lexlip.queries.open_encoder import open_encoder
+    from lexlip.queries.photo_encoder import open_encoder
 
     return open_encoder(asked.model or options.DEFAULT_MODEL, asked.device)
 

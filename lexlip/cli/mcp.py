@@ -44,7 +44,7 @@ def mcp(
     from anserini_bridge import read_header
     from lexlip.mcp.agent_server import serve
     from lexlip.mcp.photo_tools import PhotoTools
-    from lexlip.retrieval.sending import folders_to_send, why_not_sent
+    from lexlip.retrieval.seal import folders_to_send, why_not_sent
 
     folders = folders_to_send(photo_folders)
     with PhotoTools(index_folder, folders, model=model, query_encoder=query_encoder) as photos:

@@ -17,7 +17,7 @@ FIRST_STAGES = (
     " words of captions."
 )
 DEFAULT_INDEX = ".lexlip"
-FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.fusion.Fusion`
+FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.hybrid.Fusion`
 FILTERS = ("after", "before", "folder", "caption")  # see `lexlip.retrieval.filters.Filters`
 
 Command = Callable[..., Any]

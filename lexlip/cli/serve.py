@@ -116,7 +116,7 @@ def serve(
     Only this machine reaches it unless --host says otherwise; then callers need a --token. /docs describes
     the API. An index of words is updated while it is served, on request or with --watch.
     """
-    from lexlip.retrieval.sending import folders_to_send
+    from lexlip.retrieval.seal import folders_to_send
     from lexlip.server.access import Access, Limits
     from lexlip.server.running import OnCluster, serve_index
 

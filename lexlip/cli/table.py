@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lexlip.bench.tables.row import Row
     from lexlip.bench.tables.stages import Plan
     from lexlip.data import Source
-    from lexlip.search.fusion import Fusion
+    from lexlip.search.hybrid import Fusion
     from lexlip.sparse.quantize import Scheme
 
 ENGINES = "--engine is for the models that it can search; the others keep their default."

@@ -124,7 +124,7 @@ class ShardIndexer:
             ModelError: this machine has no such model, or another one of that name.
         """
         from lexlip.models.model_checksums import check_model
-        from lexlip.queries.open_encoder import open_encoder
+        from lexlip.queries.photo_encoder import open_encoder
 
         model, identity = self._settings.model, self._settings.identity
         check_model(model)

@@ -40,7 +40,7 @@ from lexlip.data.folder import walk
 from lexlip.data.mounts import mount_points
 from lexlip.data.webdataset import folder_of, match_tars
 from lexlip.errors import ConfigError, DataError, FixableError, writing_index
-from lexlip.indexing.caption_index import write_texts
+from lexlip.indexing.bm25 import write_texts
 from lexlip.indexing.report import Indexed
 from lexlip.machine.progress import ProgressBar
 from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name, model_folder, read_description

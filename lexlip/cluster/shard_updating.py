@@ -43,9 +43,8 @@ from lexlip.indexing import api
 from lexlip.indexing.api import Names
 from lexlip.indexing.changes import mounts_with, unmounted
 from lexlip.indexing.damage import look_for_damage
-from lexlip.indexing.made_with import check_settings, is_made_so
 from lexlip.indexing.report import Indexed, Updated
-from lexlip.indexing.update import check_deletions
+from lexlip.indexing.update import check_deletions, check_settings, is_made_so
 from lexlip.models.model_folder import lasting_name
 from lexlip.retrieval.collection import check_same_collection, given_again
 from lexlip.retrieval.seal import sealed_tables

@@ -96,7 +96,7 @@ def index(
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
     from lexlip.errors import writing_index
-    from lexlip.indexing.made_with import is_made_so
+    from lexlip.indexing.update import is_made_so
     from lexlip.machine.output_files import check_output
     from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
 
@@ -132,7 +132,7 @@ def index(
 
     from lexlip.models.load import load_model
     from lexlip.models.model_checksums import check_model
-    from lexlip.queries.open_encoder import open_encoder
+    from lexlip.queries.photo_encoder import open_encoder
 
     check_model(model)
     keep_checkpoint(model)

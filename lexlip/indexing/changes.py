@@ -1,21 +1,22 @@
-"""Which photos of a source have changed since they were indexed, and which have only moved."""
+"""What has changed in a source since it was indexed, what has only moved, and so what an update does."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from time import time
 from typing import Any
 
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import ImpactSearcher
-from lexlip.data import Source, Unlisted, UnreadableImage
+from anserini_bridge import ImpactSearcher, IndexMetadata
+from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, state_of
+from lexlip.data.images import READER
 from lexlip.data.mounts import is_mounted
 from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
 
@@ -241,3 +242,125 @@ def _size(source: Source, number: int) -> int:
         return os.stat(place.file).st_size  # noqa: PTH116
     except OSError:
         return -1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an update does.
+
+    Attributes:
+        changes: of the source since the index was written.
+        held: photos of the index.
+        known: new and changed photos whose content the index has.
+        vectors: of these, [n, V].
+        unchanged: indices in the source.
+        described: how many of the unchanged have other captions.
+        damaged: ids of photos whose words cannot be read.
+        unreadable: photos that could not be read before, and have not changed; they are not tried again.
+        skipped: these, and those that are out of reach, with the reason.
+        kept: how many photos of the index may not be gone, as their place or their file is out of reach.
+        places: what is out of reach, see `kept_since`.
+    """
+
+    changes: Changes
+    held: int
+    known: Known
+    vectors: csr_matrix | None
+    unchanged: list[int]
+    described: int
+    damaged: set[str]
+    unreadable: dict[str, Unreadable]
+    skipped: list[Skipped]
+    kept: int
+    places: list[str]
+
+    @property
+    def moved(self) -> set[str]:
+        """Former ids of photos that have another one now."""
+        return {id for id, _ in self.known.values()}.intersection(self.changes.gone)
+
+    @property
+    def deleted(self) -> set[str]:
+        """Ids of photos that are gone for good."""
+        return set(self.changes.gone) - self.moved
+
+    @property
+    def to_encode(self) -> list[int]:
+        """Indices in the source."""
+        return sorted({*self.changes.new, *self.changes.changed} - self.known.keys())
+
+    @property
+    def writes(self) -> bool:
+        """Whether the index is to change."""
+        return bool(self.to_encode or self.changes.gone or self.known or self.described)
+
+
+def plan_update(
+    source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata, prune: bool
+) -> Plan:
+    """Return what an update of an index of words does, given its searcher and its table."""
+    readable = searcher.ids()
+    listed = table.listed()
+    damaged = set(listed).difference(readable)  # only the segments that are left out hold them
+    held = [*readable, *damaged]
+    extra = metadata.extra if "root" in metadata.extra else {**metadata.extra, "paths": table.paths()}
+    mounts = {} if prune else extra.get("mounts", {})
+    gone_disks = unmounted(mounts, (item.id for item in source.items), held)
+    source.unlisted = [*source.unlisted, *gone_disks]
+    found = find_changes(source, held, extra, listed, damaged)
+    opened = {*found.new, *found.changed}
+    unchanged = [number for number in range(len(source)) if number not in opened]
+    items = (source.items[number] for number in unchanged)
+    described = sum(item.id in listed and listed[item.id].captions != item.captions for item in items)
+
+    remembered = table.unreadable() if metadata.extra.get("reader") == READER else {}
+    unreadable = _still_unreadable(source, found.new, remembered)
+    away = {} if prune else _out_of_reach(source, [*found.new, *found.changed])
+    changes = replace(
+        found,
+        new=[number for number in found.new if source.items[number].id not in unreadable | away],
+        changed=[number for number in found.changed if source.items[number].id not in away],
+    )
+    if prune:
+        changes = replace(changes, gone=sorted([*found.gone, *found.kept]), kept=[])
+    twins = find_known(source, changes, table)
+    known = {number: (id, facts) for number, (id, facts) in twins.items() if id not in damaged}
+    vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
+    waiting = [id for number in found.changed if (id := source.items[number].id) in away]
+    reasons = {id: photo.reason for id, photo in unreadable.items()} | away
+    return Plan(
+        changes,
+        len(held),
+        known,
+        vectors,
+        unchanged,
+        described,
+        damaged,
+        unreadable,
+        [Skipped(id, reason) for id, reason in reasons.items()],
+        len(changes.kept) + len(waiting),
+        [*(place.id for place in source.unlisted if changes.kept), *waiting],
+    )
+
+
+def _still_unreadable(source: Source, new: list[int], before: dict[str, Unreadable]) -> dict[str, Unreadable]:
+    """Return the new photos that could not be read before and have not changed since, by id."""
+    state = cache(state_of)
+    ids = {source.items[number].id: number for number in new} if before else {}
+    now = {id: state(source.file(ids[id])) for id in before if id in ids}
+    return {
+        id: before[id]
+        for id, is_now in now.items()
+        if is_now is not None and (is_now.size, is_now.written) == (before[id].size, before[id].written)
+    }
+
+
+def _out_of_reach(source: Source, numbers: list[int]) -> dict[str, str]:
+    """Return the photos whose files cannot be opened now, by id, and why."""
+    reasons: dict[str, str] = {}  # by file: a tar is opened once
+    for number in numbers:
+        file = source.file(number)
+        if file not in reasons:
+            reasons[file] = source.out_of_reach(number)
+    ids = ((source.items[number].id, reasons[source.file(number)]) for number in numbers)
+    return {id: reason for id, reason in ids if reason}

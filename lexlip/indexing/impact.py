@@ -15,7 +15,7 @@ from anserini_bridge import read_metadata, write_json_vectors
 from lexlip.data import Source
 from lexlip.data.images import READER
 from lexlip.errors import writing, writing_index
-from lexlip.indexing.caption_index import write_caption_index
+from lexlip.indexing.bm25 import write_caption_index
 from lexlip.indexing.changes import known_photos
 from lexlip.indexing.journal import Journal, settings_of
 from lexlip.indexing.report import Indexed, report

@@ -16,10 +16,10 @@ from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recalls import Ranking, Report
 from lexlip.measure.short_queries import ask, find, queries_of, short_captions, summary
 from lexlip.measure.words import words_at_10, words_scale
-from lexlip.retrieval.engine import Engine, EngineOf, Results
+from lexlip.retrieval.first_stage import Engine, EngineOf, Results
 from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk
 from lexlip.words.vocabulary import caption_words
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from lexlip.machine.progress import ProgressBar
 from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import as_queries
 from lexlip.models.load import load_model
-from lexlip.retrieval.engine import Engine
-from lexlip.search.open_engine import engine_for
-from lexlip.sparse.balance import as_documents, unit_length, usual_scheme
+from lexlip.retrieval.first_stage import Engine
+from lexlip.search.engines.exact import engine_for
+from lexlip.sparse.balance import as_documents, usual_scheme
+from lexlip.sparse.rows import unit_length
 
 if TYPE_CHECKING:
     from mteb.abstasks.task_metadata import TaskMetadata

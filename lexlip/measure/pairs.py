@@ -12,7 +12,7 @@ from lexlip.errors import DataError
 from lexlip.machine.progress import ProgressBar
 from lexlip.measure.pool import PoolTokens
 from lexlip.measure.recalls import Ranking, Report
-from lexlip.search.fusion import Fusion, fuse
+from lexlip.search.hybrid import Fusion, fuse
 
 if TYPE_CHECKING:
     from lexlip.models.one_transformer import OneTransformer
@@ -59,7 +59,7 @@ def rerank(
             as photos that cannot be read, stays behind the others.
         first: the first stage's report, with rankings.
         k: candidates of a query; the others stay behind them.
-        fusion, weight: see `lexlip.search.fusion.fuse`.
+        fusion, weight: see `lexlip.search.hybrid.fuse`.
         progress: show progress bars.
     """
     return reordered(first, candidate_odds(model, tokens, first, k, progress), k, fusion, weight)

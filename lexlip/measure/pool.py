@@ -16,7 +16,7 @@ from lexlip.errors import ModelError
 from lexlip.machine.device import photos_at_a_time
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
-from lexlip.queries.query_tokenizer import TypedWords
+from lexlip.queries.saved_model import TypedWords
 from lexlip.sparse.keywords import as_query
 
 if TYPE_CHECKING:  # BM25 is measured without torch

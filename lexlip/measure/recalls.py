@@ -10,7 +10,7 @@ import numpy as np
 
 from lexlip.data import Skipped
 from lexlip.measure.words import WordsScale
-from lexlip.search.fusion import DEPTH, Hybrid, fuse_two
+from lexlip.search.hybrid import DEPTH, Hybrid, fuse_two
 
 ShortQueries = dict[str, dict[str, float | None] | None]
 """What is measured of each group of short queries; None: there are no such queries."""
@@ -116,7 +116,7 @@ class Report:
 
         Args:
             other: of the same queries; both have rankings of `depth` documents.
-            how, weight: see `lexlip.search.fusion.fuse_two`.
+            how, weight: see `lexlip.search.hybrid.fuse_two`.
             depth: documents of each query to keep.
         """
         fused = {}

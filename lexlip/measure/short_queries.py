@@ -27,7 +27,7 @@ from lexlip.errors import ModelError
 from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, typed_words
 from lexlip.measure.recalls import ShortQueries, recall_at_k
 from lexlip.models.contract import Encoder
-from lexlip.retrieval.engine import Results
+from lexlip.retrieval.first_stage import Results
 from lexlip.search.stages.honest_end import DEPTH, HEAD, HONEST_END, Calibration, end_of, signs_of
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
 from lexlip.words.plain_text import words_in

@@ -15,8 +15,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
-from lexlip.queries.query_tokenizer import QueryTokenizer
-from lexlip.queries.saved_weights import Encode, SavedWeights, Vector
+from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
 _HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given

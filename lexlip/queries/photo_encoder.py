@@ -23,12 +23,13 @@ from lexlip.config_files import from_dict
 from lexlip.data.upright import as_seen
 from lexlip.encoders.framing import pixel_array
 from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.machine.device import has_torch, may_have_gpu, pick_device
 from lexlip.machine.resources import cores
 from lexlip.models.compression import expand
 from lexlip.models.model_checksums import WEIGHTS, begin_check
 from lexlip.models.model_folder import GRAPH, check_kind, damaged, model_folder, read_description, read_words
 from lexlip.models.onnx_format import open_session
-from lexlip.queries.query_tokenizer import QueryTokenizer
+from lexlip.queries.saved_model import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.balance import load_balance
 from lexlip.sparse.word_chances import load_likely
@@ -36,6 +37,7 @@ from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
+    from lexlip.models.lexlip import LexLIP
 
 _OF_IMAGES = ("image_encoder.", "image_head.")
 _DECODER, _BIAS = "image_head.decoder", "image_head.bias"
@@ -166,3 +168,29 @@ class PhotoEncoder:
 
 def _weights_of(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.log1p(np.maximum(logits, 0))
+
+
+def open_encoder(name: str | Path, device: str = "auto") -> LexLIP | PhotoEncoder:
+    """Return a model of words, ready to encode photos: in ONNX Runtime or in torch.
+
+    If the model's folder has a graph, a CPU takes ONNX Runtime, which encodes half as many photos again as
+    torch in the same time, and starts sooner.
+
+    Args:
+        name: packaged name of a model, or its folder.
+        device: see `lexlip.machine.device.pick_device`.
+
+    Raises:
+        ModelError: there is no such model, its files are damaged, or its photos need torch, which is missing.
+        ConfigError: there is no such device.
+    """
+    has_graph = (model_folder(name) / GRAPH).is_file()
+    on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())  # known without loading torch
+    if has_torch() and not (has_graph and on_cpu):
+        place = pick_device(device)  # before the weights are read
+        if not (has_graph and place.type == "cpu"):
+            from lexlip.models.lexlip import LexLIP
+
+            return LexLIP.from_pretrained(name).to(place).fold_batch_norms()
+        device = "cpu"
+    return PhotoEncoder(name, device)

@@ -20,21 +20,29 @@ photo of a caption:
 - what is a part of something else: "tracks with no trains on them", "a train yard with no trains";
 - what names no thing: "no one", "no longer".
 
-In quotation marks it always stays text.
+In quotation marks it always stays text. For a mistyped word, `nearest_words` says what may have been meant.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from lexlip.errors import DataError
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.plain_text import readable, words_in
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 LARGEST_FACTOR = 100.0  # times that a word's weight is multiplied at most
+SWAP = 0.9  # edits that two neighbouring letters count which changed places: the likeliest slip
+LETTERS = 3  # of a word for each edit that it may have; one edit is always allowed
+SHORTEST = 3  # a shorter word resembles too many
 
 _FACTOR = re.compile(r"\d+\.?\d*|\.\d+")
 _WEIGHT = re.compile(r"\^([-+.\d].*|)")
@@ -243,3 +251,47 @@ def _ends(rest: str) -> bool:
     following = _NEXT.match(rest)
     assert following is not None
     return following[1].lower() in FUNCTION_WORDS | {""} and not _BACK.match(rest)
+
+
+def nearest_words(word: str, counts: Mapping[str, int], number: int) -> list[str]:
+    """Return the known words, at most `number`, that are spelled most like one, in any case.
+
+    Of equals those are first that are in most photos, which `counts` says.
+    """
+    import numpy as np  # not needed to read a query
+
+    word = word.lower()
+    if len(word) < SHORTEST or not counts:
+        return []
+    known = list(counts)
+    edits = edit_distances(word, known)
+    near = np.flatnonzero(edits <= max(1, len(word) // LETTERS))
+    order = sorted(near.tolist(), key=lambda n: (edits[n], -counts[known[n]], known[n]))
+    return [known[n] for n in order[:number]]
+
+
+def edit_distances(word: str, others: list[str]) -> NDArray[np.float64]:
+    """Return how many letters to put in, leave out, replace or swap to turn a word into each of the others.
+
+    This is the Damerau-Levenshtein distance in which no letter is edited twice (optimal string alignment),
+    but for the `SWAP`; it is worked out for all words at once.
+    """
+    import numpy as np
+
+    lengths = np.array([len(other) for other in others])
+    longest = int(lengths.max())
+    letters = np.array(others, f"U{max(longest, 1)}").view(np.uint32).reshape(len(others), -1).T
+    typed = [ord(letter) for letter in word]
+    before: NDArray[np.float64] = np.empty(0)
+    row = np.repeat(np.arange(longest + 1.0)[:, None], len(others), axis=1)  # by beginnings of the others
+    for i, letter in enumerate(typed):
+        last, row = row, np.empty_like(row)
+        row[0] = i + 1
+        for j in range(longest):
+            replaced = last[j] + (letters[j] != letter)
+            row[j + 1] = np.minimum(replaced, np.minimum(last[j + 1], row[j]) + 1)
+            if i and j:
+                swapped = (letters[j] == typed[i - 1]) & (letters[j - 1] == letter)
+                row[j + 1] = np.where(swapped, np.minimum(row[j + 1], before[j - 1] + SWAP), row[j + 1])
+        before = last
+    return row[lengths, np.arange(len(others))]

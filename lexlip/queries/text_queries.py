@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 from lexlip.models.model_checksums import begin_check
 from lexlip.models.model_folder import check_kind, damaged, model_folder, read_description, read_words
 from lexlip.queries.query_language import Query, forms
-from lexlip.queries.query_tokenizer import QueryTokenizer, TypedWords
-from lexlip.queries.saved_weights import Encode, SavedWeights, Vector
-from lexlip.sparse.keywords import as_query, load_keywords, row_of
+from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
+from lexlip.sparse.keywords import as_query, load_keywords
+from lexlip.sparse.rows import row_of
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

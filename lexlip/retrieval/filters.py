@@ -1,16 +1,22 @@
-"""Which photos of an index a search may find: by date, folder, and words of captions."""
+"""Which photos of an index a search shows: by date, folder and captions; and near-duplicates as one."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+import numpy as np
+
+from lexlip.data.facts import distances
 from lexlip.errors import DataError
 from lexlip.words.plain_text import composed, readable, whole, words_in
 
 MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
+
+NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-duplicates.md says why 6
 
 _LAST = "\U0010ffff"  # sorts after everything
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
@@ -91,3 +97,33 @@ def _check_date(name: str, value: str | None) -> None:
         date(year, month, day)
     except ValueError:
         raise DataError(f"'{name}' is {value!r}, and there is no such date") from None
+
+
+def group_alike(photos: Sequence[tuple[str, str, int | None]]) -> list[list[str]]:
+    """Put near-duplicates together.
+
+    A photo joins the first group whose first photo has the same digest, or nearly the same fingerprint.
+
+    Args:
+        photos: id, digest ("" is unknown) and fingerprint of each, best first.
+
+    Returns:
+        The ids, in groups in the order of their first photos.
+    """
+    prints = np.zeros(len(photos), dtype=np.uint64)  # of the groups' first photos
+    usable = np.zeros(len(photos), dtype=bool)
+    digests: dict[str, int] = {}
+    groups: list[list[str]] = []
+    for id, digest, print in photos:
+        number = digests.get(digest) if digest else None
+        if number is None and print is not None:
+            near = usable[: len(groups)] & (distances(print, prints[: len(groups)]) <= NEAR)
+            number = int(np.argmax(near)) if near.any() else None
+        if number is None:
+            number = len(groups)
+            groups.append([])
+            prints[number], usable[number] = print or 0, print is not None
+        groups[number].append(id)
+        if digest:
+            digests.setdefault(digest, number)
+    return groups

@@ -1,29 +1,55 @@
-"""A first stage finds photos in an index of any kind: words in Lucene, vectors in Faiss, captions in BM25."""
+"""What an open index is, whatever its kind: words in Lucene, vectors in Faiss, captions in BM25.
+
+An engine searches vectors. A first stage is an open index with what encodes queries for it. Several threads
+may search it, while a newer state of the index takes the place of theirs.
+"""
 
 from __future__ import annotations
 
+import copy
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import BridgeError, IndexHeader
 from lexlip.queries.query_language import Query, QueryError
 from lexlip.retrieval.answer import NO_ENDS, Ends
-from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.photo_table import OldPhotoTable, PhotoTable, open_photos
-from lexlip.retrieval.states import Closable, Renewed
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
     from lexlip.queries.photo_encoder import PhotoEncoder
 
-Header = TypeVar("Header", bound=IndexHeader)
-Engine = TypeVar("Engine", bound=Closable)
+EngineName = Literal["lucene", "exact", "flat", "hnsw"]
+
+Results = tuple[list[list[str]], list[np.ndarray]]
+"""For each query the ids and the scores of its hits, best first.
+
+With sparse vectors only documents that share a word with the query are hits.
+"""
+
+Scores = Sequence[float] | NDArray[np.floating]
+"""Of the hits of one query."""
+
+
+class Engine(Protocol):
+    """Answers queries."""
+
+    def search(self, queries: csr_matrix, k: int) -> Results:
+        """Return the k best documents for each query, [n, V]."""
+        ...
+
+
+EngineOf = Callable[[Sequence[str], csr_matrix], AbstractContextManager[Engine]]
+"""Makes an engine that holds documents, given their ids and (top-K) vectors."""
 
 
 class Moved(Exception):
@@ -192,19 +218,81 @@ class FirstStage(ABC):
         return f"{what} is for an index of words, and {self.index} was made with {self.metadata.encoder}"
 
 
+class Closable(Protocol):
+    """What can be closed."""
+
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Closable)
+Header = TypeVar("Header", bound=IndexHeader)
+Searcher = TypeVar("Searcher", bound=Closable)
+
+
+class Shared(Generic[T]):
+    """A value that several use, and that the last of them closes; who makes this is the first one."""
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+        self._users, self._lock = 1, threading.Lock()
+
+    def take(self) -> Self:
+        """Become a user, too, while there is one."""
+        with self._lock:
+            self._users += 1
+        return self
+
+    def release(self) -> None:
+        """Use it no more."""
+        with self._lock:
+            self._users -= 1
+            last = not self._users
+        if last:
+            self.value.close()
+
+
+class Renewed(Generic[T]):
+    """What searches one state of an index and can move to another one, as a whole."""
+
+    def __init__(self, state: T) -> None:
+        self._changing = threading.Lock()
+        self._now = Shared(state)
+
+    @contextmanager
+    def hold(self) -> Iterator[Self]:
+        """Give a copy that stays in the state of now, whatever happens to this one."""
+        held = copy.copy(self)
+        with self._changing:
+            held._now = self._now.take()
+        try:
+            yield held
+        finally:
+            held._now.release()
+
+    def move(self, state: T) -> None:
+        """Search another state from now on."""
+        with self._changing:
+            old, self._now = self._now, Shared(state)
+        old.release()
+
+    def close(self) -> None:
+        """Close it; who holds it still searches."""
+        self._now.release()
+
+
 @dataclass(frozen=True)
-class Opened(Generic[Header, Engine]):
+class Opened(Generic[Header, Searcher]):
     """A state of an index: what it says about itself, and what searches it."""
 
     metadata: Header
-    engine: Engine
+    engine: Searcher
 
     def close(self) -> None:
         """Close the engine."""
         self.engine.close()
 
 
-class ReopenedStage(Renewed[Opened[Header, Engine]], FirstStage, Generic[Header, Engine]):
+class ReopenedStage(Renewed[Opened[Header, Searcher]], FirstStage, Generic[Header, Searcher]):
     """A first stage that opens every state of its index anew."""
 
     def __init__(self, index: Path) -> None:
@@ -216,7 +304,7 @@ class ReopenedStage(Renewed[Opened[Header, Engine]], FirstStage, Generic[Header,
         """Return what the index says about itself now."""
 
     @abstractmethod
-    def open_engine(self, header: Header) -> Engine:
+    def open_engine(self, header: Header) -> Searcher:
         """Return what searches a state of the index.
 
         Raises:
@@ -228,11 +316,11 @@ class ReopenedStage(Renewed[Opened[Header, Engine]], FirstStage, Generic[Header,
         return self._now.value.metadata
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Searcher:
         """What searches the state of now."""
         return self._now.value.engine
 
-    def _newest(self) -> Opened[Header, Engine]:
+    def _newest(self) -> Opened[Header, Searcher]:
         while True:
             header = self.read_header()
             try:

@@ -31,8 +31,7 @@ from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.files import Place, find_location, read_place
 from lexlip.errors import DataError
 from lexlip.retrieval.collection import check_stored, locate, place_now
-from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.near_duplicates import group_alike
+from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
@@ -43,8 +42,7 @@ from lexlip.retrieval.plain_tables import (
     connect,
     row_sum,
 )
-from lexlip.retrieval.seal import table_checksum
-from lexlip.retrieval.sending import read_as_indexed
+from lexlip.retrieval.seal import read_as_indexed, table_checksum
 from lexlip.words.plain_text import composed
 
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened

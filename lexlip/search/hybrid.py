@@ -1,10 +1,10 @@
-"""Two indexes of the same photos as one first stage, such as one of words and one of dense vectors."""
+"""Two scores of a photo become one: of two indexes, such as words and dense vectors, or of a reranker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -12,15 +12,26 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
-from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import FirstStage, Moved
+from lexlip.retrieval.first_stage import FirstStage, Moved, Results
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.fusion import DEPTH, Hybrid, fuse_two
 from lexlip.search.stages.bm25 import CaptionsStage
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
     from lexlip.queries.photo_encoder import PhotoEncoder
+
+Fusion = Literal["none", "add", "norm_add"]
+"""How a reranker's probability is combined with the first stage's score (Retrieve Fast, Table 9).
+
+Not at all (the paper's best), as their weighted sum, or as the weighted sum after each was scaled to 0 ... 1
+over the candidates.
+"""
+
+Hybrid = Literal["rrf", "weighted"]
+"""How two answers are fused: by the ranks of a photo in both, or by its scores."""
+
+RANK = 60  # of reciprocal rank fusion (Cormack et al., 2009)
+DEPTH = 100  # documents of each of two engines that are fused
 
 Pair = tuple[Any, Any]
 """A query as each of the two stages takes it; None if the second cannot be asked."""
@@ -40,7 +51,7 @@ class HybridStage(FirstStage):
     Args:
         first, second: open indexes, which are closed with it. If the second has the captions of the first, a
             picture searches the first alone.
-        how, weight: see `lexlip.search.fusion.fuse_two`.
+        how, weight: see `lexlip.search.hybrid.fuse_two`.
     """
 
     def __init__(
@@ -185,3 +196,66 @@ def _append(found: Sequence[str], points: np.ndarray, ids: list[str], scores: li
         if id not in known:
             ids.append(id)
             scores.append(min(float(point), lowest))
+
+
+def fuse(first: np.ndarray, odds: np.ndarray, fusion: Fusion = "none", weight: float = 0.5) -> np.ndarray:
+    """Return the scores that a query's k candidates are ordered by, float [k].
+
+    Args:
+        first, odds: scores of the first stage, and log-odds of the reranker, float [k].
+        fusion: how they are combined.
+        weight: of the first in a sum; the odds have the rest.
+    """
+    if fusion == "none":
+        return np.asarray(odds, np.float64)
+    first, second = np.asarray(first, np.float64), probability(odds)
+    if fusion == "norm_add":
+        first, second = _scaled(first), _scaled(second)
+    fused: np.ndarray = weight * first + (1 - weight) * second
+    return fused
+
+
+def probability(odds: np.ndarray) -> np.ndarray:
+    """Return the probability, float64, of log-odds."""
+    return 1 / (1 + np.exp(-np.asarray(odds, np.float64)))
+
+
+def _scaled(values: np.ndarray) -> np.ndarray:
+    """Scale values to 0 ... 1; equal ones become 1, as what was not found has 0."""
+    if not len(values):
+        return values
+    low, high = values.min(), values.max()
+    return (values - low) / (high - low) if high > low else np.ones_like(values)
+
+
+def fuse_two(first: Results, second: Results, k: int, how: Hybrid = "rrf", weight: float = 0.5) -> Results:
+    """Fuse what two engines found for the same queries; return the k best documents of each.
+
+    Args:
+        first, second: what they found.
+        k: documents of each query.
+        how: "rrf" is by the sum of 1 / (60 + rank) (Cormack et al., 2009); "weighted" by that of scores, each
+            engine's scaled to 0 ... 1 over what it found.
+        weight: of the first engine's scores; the second's have the rest.
+    """
+    if how == "rrf":
+        shares = [[1 / (RANK + 1 + np.arange(len(row))) for row in scores] for _, scores in (first, second)]
+    else:
+        weights = (first[1], weight), (second[1], 1 - weight)
+        shares = [[share * _scaled(row) for row in scores] for scores, share in weights]
+    return _sum([(first[0], shares[0]), (second[0], shares[1])], k)
+
+
+def _sum(answers: Sequence[Results], k: int) -> Results:
+    """Return for each query the documents with the largest sums; of equal ones the first found is first."""
+    ids: list[list[str]] = []
+    scores: list[np.ndarray] = []
+    for query in range(len(answers[0][0])):
+        sums: dict[str, float] = {}
+        for found, points in answers:
+            for id, value in zip(found[query], points[query], strict=True):
+                sums[id] = sums.get(id, 0.0) + float(value)
+        best = sorted(sums, key=lambda id: -sums[id])[:k]
+        ids.append(best)
+        scores.append(np.array([sums[id] for id in best]))
+    return ids, scores

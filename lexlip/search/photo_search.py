@@ -21,10 +21,9 @@ from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
-from lexlip.retrieval.first_stage import Moved
+from lexlip.retrieval.first_stage import Moved, Shared
 from lexlip.retrieval.photo_table import Photo, PhotoTable
-from lexlip.retrieval.sending import ELSEWHERE
-from lexlip.retrieval.states import Shared
+from lexlip.retrieval.seal import ELSEWHERE
 from lexlip.search.answering import (
     Asked,
     Cursor,
@@ -39,15 +38,15 @@ from lexlip.search.answering import (
     page_of,
 )
 from lexlip.search.hybrid import HybridStage
-from lexlip.search.open_index import open_index
 from lexlip.search.stages.bm25 import CaptionsStage
+from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.retrieval.first_stage import FirstStage
-    from lexlip.search.fusion import Hybrid
+    from lexlip.search.hybrid import Hybrid
     from lexlip.search.rerank import Reranker
 
 
@@ -63,12 +62,12 @@ class PhotoSearch:
 
     Args:
         index: the index's folder.
-        model, query_encoder, query_topk: see `lexlip.search.open_index.open_index`.
+        model, query_encoder, query_topk: see `lexlip.search.stages.index_model.open_index`.
         rerank: looks at the first photos again.
         also: the folder of a second index of the same photos, whose answers are fused with the first's.
         captions: fuse with the captions and keywords that the index itself has.
-        hybrid, hybrid_weight: how they are fused; see `lexlip.search.fusion.fuse_two`.
-        device: see `lexlip.search.open_index.open_index`.
+        hybrid, hybrid_weight: how they are fused; see `lexlip.search.hybrid.fuse_two`.
+        device: see `lexlip.search.stages.index_model.open_index`.
         keep_states: states before a refresh whose cursors still work.
 
     Raises:
@@ -310,11 +309,11 @@ class PhotoSearch:
 
         Args:
             id: of the photo.
-            folders: see `lexlip.retrieval.sending.folders_to_send`.
+            folders: see `lexlip.retrieval.seal.folders_to_send`.
 
         Raises:
             UnreadableImage: no photos of the index may be sent, as this user neither made it nor named a
-                folder; or, when it is read, see `lexlip.retrieval.sending.read_as_indexed`.
+                folder; or, when it is read, see `lexlip.retrieval.seal.read_as_indexed`.
             DataError: see `photo`.
         """
         check_id(id)

@@ -14,7 +14,7 @@ from lexlip.data.files import read_location
 from lexlip.encoders.image import to_pixels
 from lexlip.models.load import load_reranker
 from lexlip.retrieval.answer import Hit
-from lexlip.search.fusion import Fusion, fuse, probability
+from lexlip.search.hybrid import Fusion, fuse, probability
 
 BATCH = 32  # photos encoded at a time
 
@@ -27,7 +27,7 @@ class Reranker:
     Args:
         model: name or folder of a model that compares pairs (`ce` or `joint`).
         k: hits that it looks at; the others stay behind them.
-        fusion, weight: see `lexlip.search.fusion.fuse`.
+        fusion, weight: see `lexlip.search.hybrid.fuse`.
         device: see `lexlip.machine.device.pick_device`.
 
     Raises:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lexlip.queries.query_language import Query
-from lexlip.queries.spelling import nearest_words
+from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import key_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch

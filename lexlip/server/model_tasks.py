@@ -22,7 +22,7 @@ def make_tasks(index: str, model: str | None, device: str, pixels: int) -> dict[
 
     Args:
         index: the index's folder.
-        model, device: see `lexlip.search.open_index.open_index`.
+        model, device: see `lexlip.search.stages.index_model.open_index`.
         pixels: of a picture that somebody sends, at most.
     """
     tasks = ModelTasks(Path(index), model, device, pixels)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from anserini_bridge import find_jar, find_java, read_header, start_jvm
 from lexlip.errors import ConfigError
 from lexlip.registry import WITH_WORDS
-from lexlip.retrieval.sending import why_not_sent
+from lexlip.retrieval.seal import why_not_sent
 from lexlip.search.engines.shard import read_sharded
 from lexlip.server.access import STATES, SUGGESTED, Access, Limits
 
@@ -59,7 +59,7 @@ def serve_index(
         host, port: where to listen; port 0 is any that is free.
         access: who may ask.
         limits: and for how much.
-        model, device: see `lexlip.search.open_index.open_index`.
+        model, device: see `lexlip.search.stages.index_model.open_index`.
         watch: update the index when photos change.
         captions: see `PhotoSearch`.
         cluster: where the index's shards are searched; None: in this process.

@@ -50,7 +50,7 @@ class ServedIndex:
 
     Args:
         index: its folder.
-        model, device: see `lexlip.search.open_index.open_index`.
+        model, device: see `lexlip.search.stages.index_model.open_index`.
         limits: what callers may ask for.
         search: an open search in the index; None opens one.
         folders: whose photos are sent also if this user has not made the index, see `folders_to_send`.

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
 from lexlip.sparse import SENTENCE_TOPK
-from lexlip.sparse.packed_rows import packed, part_of_model, unpacked
 from lexlip.sparse.quantize import UNIT_SCALE
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import packed, part_of_model, row_of, topk, unpacked
 
 FILE = "keywords.safetensors"
 LEAST = 1 / 8  # share of the words' queries in a sentence
@@ -89,13 +87,6 @@ def _risen(query: csr_matrix, typed: Typed) -> csr_matrix:
         lowest = weights[weights > 0].min() if weights.any() else 1.0
     weights[own] = np.maximum(weights[own], lowest)
     return row_of(weights)
-
-
-def row_of(vector: NDArray[np.float32]) -> csr_matrix:
-    """Return a vector [V] as a row, float32 [1, V], in a fifth of the time that scipy takes."""
-    columns = np.flatnonzero(vector)
-    row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
-    return csr_matrix(row, shape=(1, len(vector)))
 
 
 def save_keywords(folder: Path, keywords: csr_matrix) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from lexlip.errors import ConfigError, DataError
+from lexlip.sparse.rows import owners
 
 Scheme = Literal["balanced", "unit", "paper"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
@@ -40,7 +41,7 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
         elif scheme == "balanced":
             impacts = np.rint(UNIT_SCALE * data)
         else:
-            rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
+            rows = owners(vectors)
             norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
             lengths = np.maximum(norms[rows], 1e-12)  # a row of zeros has no length
             impacts = np.where(np.isfinite(lengths), np.rint(UNIT_SCALE * data / lengths), np.nan)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
-from lexlip.sparse.packed_rows import part_of_model
+from lexlip.sparse.rows import owners, part_of_model
 
 FILE = "likely.safetensors"
 LENGTH = 6.0  # of a photo's vector, so that weights are about 1
@@ -53,7 +53,7 @@ class LikelyWords:
     def _odds(self, rows: csr_matrix) -> NDArray[np.float32]:
         """Return the logarithm of the odds of each stored entry of rows."""
         sums, columns = np.asarray(rows @ self.inputs), rows.indices  # [n, R]
-        of_others = np.einsum("nr,nr->n", sums[_owners(rows)], self.outputs.T[columns])
+        of_others = np.einsum("nr,nr->n", sums[owners(rows)], self.outputs.T[columns])
         odds: NDArray[np.float32] = self.scale[columns] * rows.data + of_others + self.bias[columns]
         return odds
 
@@ -61,14 +61,10 @@ class LikelyWords:
 def scaled(vectors: csr_matrix) -> csr_matrix:
     """Return vectors [n, V] of length LENGTH, float32, with entries where they had them."""
     rows = csr_matrix(vectors, dtype=np.float32)
-    owners = _owners(rows)
-    squares = np.bincount(owners, rows.data.astype(np.float64) ** 2, rows.shape[0])
-    data = rows.data * (LENGTH / np.sqrt(np.maximum(squares, 1e-24)))[owners].astype(np.float32)
+    photos = owners(rows)
+    squares = np.bincount(photos, rows.data.astype(np.float64) ** 2, rows.shape[0])
+    data = rows.data * (LENGTH / np.sqrt(np.maximum(squares, 1e-24)))[photos].astype(np.float32)
     return csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
-
-
-def _owners(rows: csr_matrix) -> NDArray[np.int64]:
-    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
 
 def as_shown(vector: csr_matrix, likely: LikelyWords | None) -> list[tuple[int, float]]:

@@ -23,7 +23,7 @@ from lexlip.measure.recalls import Report
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.one_transformer import OneTransformer
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint

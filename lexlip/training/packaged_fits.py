@@ -19,8 +19,8 @@ from lexlip.models.dual_encoder import DualEncoder, to_rows
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.sparse import SENTENCE_TOPK
-from lexlip.sparse.balance import NEAREST, Balance, make_bank, unit_length
-from lexlip.sparse.topk import topk
+from lexlip.sparse.balance import NEAREST, Balance, make_bank
+from lexlip.sparse.rows import topk, unit_length
 from lexlip.sparse.word_chances import LikelyWords, scaled
 from lexlip.training.head_fits import caption_matrix
 from lexlip.words.vocabulary import other_number

@@ -26,8 +26,7 @@ from lexlip.models.contract import Encoder
 from lexlip.models.load import load_model
 from lexlip.objectives.compared import TaughtScores
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
-from lexlip.sparse.balance import unit_length
-from lexlip.sparse.packed_rows import packed, unpacked
+from lexlip.sparse.rows import packed, unit_length, unpacked
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run

@@ -26,7 +26,7 @@ from lexlip.bench.tables.timed_stage import write_timed_index
 from lexlip.data import open_source
 from lexlip.errors import DataError
 from lexlip.indexing.impact import index_photos
-from lexlip.search.open_index import open_index
+from lexlip.search.stages.index_model import open_index
 from lexlip.sparse.quantize import Scheme
 from tests.bench.conftest import EIGHT, SETTINGS
 from tests.conftest import Clock, write_photos

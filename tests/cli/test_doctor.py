@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anserini_bridge import runtime
-from lexlip.search.open_index import open_index
+from lexlip.search.stages.index_model import open_index
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import ROOT
 from tests.flipped import files_of, flip, flipped

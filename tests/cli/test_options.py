@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from lexlip.cli import options
 from lexlip.errors import ConfigError
-from lexlip.retrieval.engine import EngineName
-from lexlip.search.fusion import Fusion, Hybrid
+from lexlip.retrieval.first_stage import EngineName
+from lexlip.search.hybrid import Fusion, Hybrid
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import Scheme
 

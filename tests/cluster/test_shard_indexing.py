@@ -164,7 +164,7 @@ def test_captions_of_all_shards_are_searched_together(
         assert search.text("zebra", 1).hits[0].id == "01.tar/9.jpg"
 
     with monkeypatch.context() as patch:
-        patch.setattr("lexlip.indexing.caption_index.has_anserini", lambda: False)
+        patch.setattr("lexlip.indexing.bm25.has_anserini", lambda: False)
         write_tars(tmp_path / "tars", 1, first=2)
         assert "of 22 photos cannot be searched" in lexlip("index", "--update", "--index", many).stderr
         with pytest.raises(DataError, match="Anserini was missing"):

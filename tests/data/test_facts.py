@@ -8,7 +8,7 @@ from scipy.fft import dctn
 
 from lexlip.data import UnreadableImage, decode
 from lexlip.data.facts import Facts, decode_with_facts, digest, distances, facts_of_header, fingerprint
-from lexlip.retrieval.near_duplicates import NEAR
+from lexlip.retrieval.filters import NEAR
 from tests.data.pictures import encode
 
 

@@ -1,12 +1,21 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anserini_bridge import folder_megabytes, read_metadata_as
 from anserini_bridge.bm25 import Bm25Searcher
 from lexlip.data import Skipped, open_source
+from lexlip.data.facts import Facts
 from lexlip.errors import DataError
-from lexlip.indexing.bm25 import NO_CAPTION, index_captions, write_captions
+from lexlip.indexing.bm25 import (
+    NO_CAPTION,
+    index_captions,
+    remove_old_captions,
+    write_caption_index,
+    write_captions,
+)
+from lexlip.indexing.table_writer import TableWriter
 from lexlip.search.stages.bm25 import BM25Metadata
 
 
@@ -71,3 +80,53 @@ def test_a_folder_that_cannot_be_written(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match=r"cannot write the index .*file/index: Not a directory"):
         index_captions(open_source(photos), 0.0, tmp_path / "file" / "index")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "index" / "data-1"
+    made.mkdir(parents=True)
+    return made
+
+
+def written(photos: Path, folder: Path, old: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    with TableWriter(folder, folder.parent, open_source(photos)) as table:
+        table.add((number, Facts(**facts)) for number in range(6))
+    return write_caption_index(folder, folder.parent, {"photos": table.name, "model": "m"}, old)
+
+
+def found_beside(folder: Path, extra: dict[str, Any], query: str) -> list[str]:
+    captions = extra["captions"]
+    with Bm25Searcher(folder / captions["folder"], language=captions["language"]) as searcher:
+        return searcher.search([query])[0][0]
+
+
+def test_captions_and_keywords_are_found(photos: Path, folder: Path) -> None:
+    (photos / "1.txt").write_text("a whale\n")
+    (photos / "2.txt").unlink()
+    extra = written(photos, folder, {}, keywords=("sea",), captions=("a lighthouse",))
+    assert extra == {
+        "photos": "photos-1.sqlite",
+        "model": "m",
+        "captions": {"folder": "captions-1", "language": "en", "documents": 6},
+    }
+    assert found_beside(folder, extra, "whales") == ["1.jpg"]
+    assert len(found_beside(folder, extra, "lighthouse")) == len(found_beside(folder, extra, "sea")) == 6
+
+
+def test_without_texts_there_is_none(photos: Path, folder: Path) -> None:
+    for text in photos.glob("*.txt"):
+        text.unlink()
+    assert written(photos, folder, {}) == {"photos": "photos-1.sqlite", "model": "m"}
+    assert not list(folder.glob("captions-*"))
+
+
+def test_it_is_written_anew_only_if_a_text_has_changed(photos: Path, folder: Path) -> None:
+    first = written(photos, folder, {})
+    assert written(photos, folder, first, width=7)["captions"] == first["captions"]
+    (photos / "1.txt").write_text("a whale\n")
+    second = written(photos, folder, first)
+    assert second["captions"]["folder"] == "captions-2"
+    assert (found_beside(folder, first, "whale"), found_beside(folder, second, "whale")) == ([], ["1.jpg"])
+    remove_old_captions(folder, keep="captions-2")
+    assert [path.name for path in folder.glob("captions-*")] == ["captions-2"]

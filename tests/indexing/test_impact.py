@@ -14,7 +14,7 @@ from lexlip.indexing.report import Indexed
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.sparse.quantize import Scheme, quantize
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk
 from tests.tiny import balanced, tiny_balanced, tiny_model
 
 IDS = [f"{number}.jpg" for number in range(6)]

@@ -19,6 +19,7 @@ from lexlip.data.facts import decode_with_facts, digest
 from lexlip.data.folder import FolderSource
 from lexlip.data.images import READER
 from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.indexing import changes
 from lexlip.indexing import update as update_module
 from lexlip.indexing.report import Updated
 from lexlip.indexing.table_writer import TableWriter
@@ -565,7 +566,8 @@ def test_what_could_not_be_read_is_tried_again_once_more_can_be_decoded(
     monkeypatch.setattr(data_source, "decode_with_facts", count)
     update(photos, index)
     assert decoded == []
-    monkeypatch.setattr(update_module, "READER", READER + 1)
+    for module in (changes, update_module):
+        monkeypatch.setattr(module, "READER", READER + 1)
     for _ in range(2):
         assert update(photos, index).skipped == [("bad.jpg", "not an image")]
     assert decoded == [b"no photo"]

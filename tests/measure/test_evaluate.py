@@ -18,11 +18,9 @@ from lexlip.measure.recalls import Report
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors
-from lexlip.search.engines.exact import exact_engine
+from lexlip.search.engines.exact import engine_for, exact_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
-from lexlip.search.open_engine import engine_for
-from lexlip.sparse.balance import unit_length
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk, unit_length
 from tests.measure.pools import NoModel
 from tests.reference.ranking import naive_recall
 from tests.tiny import balanced, tiny_balanced, tiny_dense, tiny_model

@@ -13,7 +13,7 @@ from lexlip.measure.evaluate import evaluate
 from lexlip.measure.recalls import Report
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from lexlip.sparse.balance import usual_scheme
 from tests.tiny import tiny_balanced, tiny_dense, tiny_model
 

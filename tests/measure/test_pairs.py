@@ -14,7 +14,7 @@ from lexlip.measure.pool import PoolTokens, embed_pool
 from lexlip.measure.recalls import Ranking, Report
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.engines.exact import exact_engine
-from lexlip.search.fusion import fuse
+from lexlip.search.hybrid import fuse
 from tests.reference.ranking import naive_recall
 from tests.tiny import tiny_model, tiny_stage
 

@@ -16,7 +16,7 @@ from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
-from lexlip.sparse.balance import unit_length
+from lexlip.sparse.rows import unit_length
 from tests.conftest import write_photos
 from tests.measure.pools import make_pool
 from tests.tiny import CAPTIONS, tiny_dense, tiny_model, tiny_stage

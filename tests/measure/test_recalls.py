@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lexlip.measure.recalls import Ranking, Report, recall_at_k
-from lexlip.search.fusion import Hybrid, fuse_two
+from lexlip.search.hybrid import Hybrid, fuse_two
 from tests.reference.ranking import naive_recall
 
 WAYS = ("t2i", "i2t")

@@ -16,8 +16,7 @@ from lexlip.measure.recalls import Report
 from lexlip.measure.short_queries import PHOTOS, Asked, Hits, ask, queries_of, short_captions, summary
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
-from lexlip.search.engines.exact import exact_engine
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for, exact_engine
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.words.function_words import FUNCTION_WORDS
 from tests.measure.pools import pool_of

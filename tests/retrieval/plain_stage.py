@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 from lexlip.queries.query_language import Query
-from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import FirstStage
+from lexlip.retrieval.first_stage import FirstStage, Results
 
 
 class PlainStage(FirstStage):

@@ -18,8 +18,7 @@ from lexlip.data import Source, UnreadableImage, open_source
 from lexlip.data.facts import Facts
 from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TableWriter
-from lexlip.retrieval.filters import Filters, words_of
-from lexlip.retrieval.near_duplicates import NEAR
+from lexlip.retrieval.filters import NEAR, Filters, words_of
 from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
 from lexlip.retrieval.plain_tables import FORMAT
 from tests.data.pictures import jpeg, write, write_tar

@@ -9,8 +9,8 @@ import pytest
 from lexlip.errors import DataError
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import Ends
-from lexlip.retrieval.engine import Results, Scores
 from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.first_stage import Results, Scores
 from lexlip.search.answering import DATED, Asked, Cursor, IndexState, digest, find
 from tests.retrieval.plain_stage import PlainStage
 

@@ -17,12 +17,12 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import Query, QueryError
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
-from lexlip.retrieval.engine import Results
 from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.first_stage import Results
 from lexlip.search import answering, photo_search
-from lexlip.search.open_index import open_index
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.rerank import Reranker
+from lexlip.search.stages.index_model import open_index
 from lexlip.sparse.quantize import quantize
 from tests.conftest import Clock, write_photos
 from tests.retrieval.plain_stage import PlainStage

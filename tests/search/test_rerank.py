@@ -10,7 +10,7 @@ from lexlip.errors import ModelError
 from lexlip.models.one_transformer import CE
 from lexlip.retrieval.answer import Hit
 from lexlip.search import rerank as module
-from lexlip.search.fusion import Fusion
+from lexlip.search.hybrid import Fusion
 from lexlip.search.rerank import Reranker
 from tests.search.indexes import Indexed
 

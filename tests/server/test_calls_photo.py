@@ -11,7 +11,7 @@ from PIL import Image
 from anserini_bridge import read_header
 from lexlip.data import decode
 from lexlip.retrieval.answer import key_of
-from lexlip.retrieval.sending import folders_to_send
+from lexlip.retrieval.seal import folders_to_send
 from lexlip.server import served_index
 from lexlip.server.access import Limits
 from lexlip.server.thumbnails import make_thumbnail

@@ -6,9 +6,9 @@ from scipy.sparse import csr_matrix
 from lexlip.data import Scenes, Source
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.sparse import SENTENCE_TOPK
-from lexlip.sparse.balance import NEAREST, unit_length
+from lexlip.sparse.balance import NEAREST
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk, unit_length
 from lexlip.training.packaged_fits import (
     DOUBT,
     QUERY_TOPK,

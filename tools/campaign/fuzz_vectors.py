@@ -148,7 +148,7 @@ def quantized(random: Random, place: Place) -> None:
     """Quantize odd weights: refused, or whole weights that a writer takes."""
     from lexlip.errors import LexLIPError
     from lexlip.sparse.quantize import quantize
-    from lexlip.sparse.topk import topk
+    from lexlip.sparse.rows import topk
 
     rng = np.random.default_rng(random.getrandbits(32))
     vectors = csr_matrix(rng.random((3, WIDTH)) * (rng.random((3, WIDTH)) < 0.3)).astype(np.float32)

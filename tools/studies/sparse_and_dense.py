@@ -28,7 +28,7 @@ from lexlip.data import open_source, open_sources
 from lexlip.measure.evaluate import measure
 from lexlip.measure.pool import encode_pool
 from lexlip.models.load import load_model
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
 from lexlip.training.distributed import Processes
 from lexlip.training.frozen_views import encode_views

@@ -25,8 +25,8 @@ from lexlip.models.load import check_first_stage, check_reranker, load_model
 from lexlip.models.model_folder import is_hub_name, kind_of, model_folder
 from lexlip.models.one_transformer import VLDeformer
 from lexlip.registry import BM25, MODELS
-from lexlip.retrieval.engine import EngineName
-from lexlip.search.open_engine import engine_for, engines_of
+from lexlip.retrieval.first_stage import EngineName
+from lexlip.search.engines.exact import engine_for, engines_of
 from lexlip.sparse.balance import usual_scheme
 from lexlip.sparse.quantize import Scheme
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lexlip.bench.response import Response
     from lexlip.data import Skipped
     from lexlip.measure.recalls import Report
-    from lexlip.search.fusion import Fusion
+    from lexlip.search.hybrid import Fusion
     from lexlip.training.run_folder import Training
 
 

@@ -32,7 +32,7 @@ from lexlip.measure.pairs import evaluate_pairs
 from lexlip.measure.recalls import Report
 from lexlip.models.load import compares_pairs
 from lexlip.registry import BM25
-from lexlip.search.fusion import Fusion
+from lexlip.search.hybrid import Fusion
 from lexlip.training.run_folder import Training, training_of
 
 PAIR_QUERIES, PAIR_PHOTOS = 10, 512
@@ -92,7 +92,7 @@ class Plan:
     models: Sequence[str]  # first stages by name
     reranker: str | None = None  # by name; a joint model reranks what it finds itself, with or without one
     ks: Sequence[int] = (20,)  # candidates that are reranked, one row each
-    fusions: Sequence[Fusion] = ("none",)  # see `lexlip.search.fusion.fuse`, one row each
+    fusions: Sequence[Fusion] = ("none",)  # see `lexlip.search.hybrid.fuse`, one row each
     weight: float = 0.5  # of the first stage in a fusion
     sizes: Sequence[int | None] = (None,)  # photos in the index while response is measured; None: the pool's
     folds: Sequence[int] = (1,)  # parts into which the photos are divided, one row each

@@ -42,7 +42,7 @@ class Table:
     pairs: bool = False  # the cross-encoder alone has a row
     reranks: Use = "may"  # whether there must be a reranker
     ks: tuple[int, ...] = (20,)  # candidates that are reranked, one row each, by default
-    fusions: tuple[str, ...] = ("none",)  # see `lexlip.search.fusion.fuse`; one row each, by default
+    fusions: tuple[str, ...] = ("none",)  # see `lexlip.search.hybrid.fuse`; one row each, by default
     pool: Use = "never"  # whether there must be further photos to search among
     sizes: tuple[int, ...] = ()  # photos in the index while response is measured, by default; empty: all
     plot: bool = False  # the response can be drawn

@@ -25,7 +25,7 @@ from lexlip.models.load import load_reranker
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.registry import BM25
 from lexlip.search.engines.lucene import impact_writer
-from lexlip.search.fusion import Fusion
+from lexlip.search.hybrid import Fusion
 from lexlip.sparse.balance import quantize_documents
 
 if TYPE_CHECKING:

@@ -1,16 +1,24 @@
-"""Brute force over float vectors."""
+"""Brute force over float vectors; and which engine searches those of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from lexlip.errors import ModelError
 from lexlip.registry import Metric
-from lexlip.retrieval.engine import Results
-from lexlip.sparse.balance import unit_length
+from lexlip.retrieval.first_stage import EngineName, EngineOf, Results
+from lexlip.search.engines.lucene import temporary_lucene_engine
+from lexlip.sparse.quantize import Scheme
+from lexlip.sparse.rows import unit_length
+
+if TYPE_CHECKING:
+    from lexlip.models.contract import Encoder
 
 FULL = 0.25  # share of non-zero entries from which on a dense product is faster than a sparse one
 
@@ -74,3 +82,41 @@ def exact_engine(
 ) -> Iterator[ExactEngine]:
     """Give an ExactEngine for a `with` block, as every `EngineOf` does."""
     yield ExactEngine(ids, vectors, metric=metric, keep_lengths=keep_lengths)
+
+
+def engine_for(
+    model: Encoder,
+    name: EngineName | None = None,
+    scheme: Scheme = "unit",
+) -> tuple[EngineName, EngineOf]:
+    """Return the name of the engine for a model's vectors, and what makes one.
+
+    Args:
+        model: whose vectors they are.
+        name: None is Lucene for words, and Faiss's exact search for dense vectors.
+        scheme: see `lexlip.sparse.quantize`; documents of "balanced" come balanced.
+
+    Raises:
+        ModelError: the engine cannot search such vectors.
+    """
+    fitting = engines_of(model)
+    name = name or fitting[0]
+    if name not in fitting:
+        what = "has no words" if model.vocabulary is None else "has words"
+        raise ModelError(
+            f"the {model.kind} model '{model.name}' {what}, so the {name} engine cannot search its vectors;"
+            f" use one of {', '.join(fitting)}"
+        )
+    if name == "exact":
+        return name, partial(exact_engine, metric=model.metric, keep_lengths=scheme == "balanced")
+    if model.vocabulary is not None:
+        words = model.vocabulary.words
+        return name, partial(temporary_lucene_engine, words=words, scheme=scheme, threads=2)
+    from lexlip.search.engines.faiss_index import faiss_engine  # Faiss is of the extra dense
+
+    return name, partial(faiss_engine, metric=model.metric, ann="hnsw" if name == "hnsw" else "flat")
+
+
+def engines_of(model: Encoder) -> tuple[EngineName, ...]:
+    """Return the engines that can search a model's vectors, the default first."""
+    return ("flat", "hnsw", "exact") if model.vocabulary is None else ("lucene", "exact")

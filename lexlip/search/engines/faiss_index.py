@@ -18,7 +18,7 @@ from anserini_bridge.given_files import check_files, check_form, read_json
 from anserini_bridge.storage import sync
 from lexlip.machine.resources import cores
 from lexlip.registry import Metric
-from lexlip.retrieval.engine import Results
+from lexlip.retrieval.first_stage import Results
 
 Ann = Literal["flat", "hnsw"]
 
@@ -90,7 +90,7 @@ class FaissIndex:
         return cls(vectors, ids, metric, threads, batch)
 
     def search(self, queries: csr_matrix, k: int, allowed: NDArray[np.bool_] | None = None) -> Results:
-        """See `lexlip.retrieval.engine.Engine`; scores are cosines or dot products, queries [n, D].
+        """See `lexlip.retrieval.first_stage.Engine`; scores are cosines or dot products, queries [n, D].
 
         `allowed`, bool [len(self)], are the documents that may be found; None: all.
         """

@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactSearcher, ImpactWriter
 from lexlip.machine.progress import ProgressBar
-from lexlip.retrieval.engine import Results
+from lexlip.retrieval.first_stage import Results
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk
 
 if TYPE_CHECKING:
     from lexlip.search.engines.shards import ShardedSearcher

@@ -24,10 +24,9 @@ from anserini_bridge import IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.storage import METADATA_FILE
 from lexlip.data import UnreadableImage
 from lexlip.machine.resources import cores
-from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.near_duplicates import group_alike
+from lexlip.retrieval.filters import Filters, group_alike
+from lexlip.retrieval.first_stage import Renewed, Shared
 from lexlip.retrieval.photo_table import Photo, PhotoTable
-from lexlip.retrieval.states import Renewed, Shared
 from lexlip.search.engines.shard import (
     OpenShard,
     ShardedMetadata,

@@ -2,7 +2,7 @@
 
 An index of captions has DIR/data-<n>/lucene/, in a folder as anserini_bridge.storage describes it; a photo's
 document is all of its captions. Where the captions of an index of another kind are, beside its words or
-vectors, `lexlip.indexing.caption_index` says.
+vectors, `lexlip.indexing.bm25` says.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from lexlip.errors import DataError, ModelError
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.collection import check_stored
-from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import ReopenedStage
+from lexlip.retrieval.first_stage import ReopenedStage, Results
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.index_model import check_no_model
 

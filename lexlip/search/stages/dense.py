@@ -18,10 +18,9 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import IndexHeader, check_file, read_metadata_as
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
-from lexlip.queries.query_tokenizer import words_after
+from lexlip.queries.saved_model import words_after
 from lexlip.registry import Metric
-from lexlip.retrieval.engine import Results
-from lexlip.retrieval.first_stage import ReopenedStage
+from lexlip.retrieval.first_stage import ReopenedStage, Results
 from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex
 from lexlip.search.stages.index_model import load_dense_encoder
 

@@ -16,11 +16,9 @@ from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge import ImpactSearcher, IndexMetadata, read_metadata
 from lexlip.machine.resources import cores
-from lexlip.queries.query_language import Query
-from lexlip.queries.spelling import nearest_words
+from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import Ends
-from lexlip.retrieval.engine import Results, Scores
-from lexlip.retrieval.first_stage import FirstStage
+from lexlip.retrieval.first_stage import FirstStage, Results, Scores
 from lexlip.search.engines.lucene import LuceneEngine
 from lexlip.search.stages.honest_end import DEPTH, HEAD, ends, load_calibration
 from lexlip.search.stages.index_model import load_encoder, load_queries
@@ -42,7 +40,7 @@ class ImpactStage(FirstStage):
     """See `FirstStage`; a picture is encoded without torch where the model can do so.
 
     Args:
-        index, model, query_encoder, query_topk, device: see `lexlip.search.open_index.open_index`.
+        index, model, query_encoder, query_topk, device: see `lexlip.search.stages.index_model.open_index`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The model that made an index."""
+"""Opens an index of any kind, and the model that made it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,53 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anserini_bridge import IndexHeader, IndexMetadata, check_same_vocabulary
+from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata, check_same_vocabulary, read_header
 from lexlip.encoders.hub_access import folder_here
-from lexlip.errors import ModelError
+from lexlip.errors import ModelError, needing_extras
 from lexlip.models.model_checksums import check_model
 from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
-from lexlip.queries.open_encoder import open_encoder
 from lexlip.queries.text_queries import TextQueries
-from lexlip.registry import BM25
+from lexlip.registry import BM25, INDEXES, load_class
 from lexlip.retrieval.collection import check_stored
+from lexlip.sparse import SENTENCE_TOPK
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder, QueryEncoder
     from lexlip.models.lexlip import LexLIP
     from lexlip.queries.photo_encoder import PhotoEncoder
+    from lexlip.retrieval.first_stage import FirstStage
+
+
+@needing_extras()
+def open_index(
+    index: str | Path,
+    model: str | None = None,
+    query_encoder: QueryEncoder = "network",
+    query_topk: int | None = SENTENCE_TOPK,
+    device: str = "auto",
+) -> FirstStage:
+    """Open an index of any kind with what encodes queries for it.
+
+    Args:
+        index: the index's folder.
+        model: name or folder of the model; None is the one that made the index.
+        query_encoder: how sentences become vectors; a dense index takes "network" only, captions need none.
+        query_topk: words that a sentence keeps if the index is one of words; None keeps all.
+        device: where pictures, and sentences for dense vectors, are encoded; see
+            `lexlip.machine.device.pick_device`. An index of words encodes sentences without it.
+
+    Raises:
+        ModelError: the model does not exist, or did not make the index.
+        ConfigError: there is no such device.
+        MissingPackage: this kind of index needs a package that an extra brings.
+        BridgeError: there is no index, or it cannot be read (see anserini_bridge.errors).
+    """
+    index = Path(index)
+    kind = read_header(index).kind
+    if kind not in INDEXES:
+        raise CorruptIndex(f"{index} holds an index of an unknown kind, {kind!r}: build the index again")
+    stage: FirstStage = load_class(INDEXES[kind])(index, model, query_encoder, query_topk, device)
+    return stage
 
 
 def load_encoder(
@@ -38,6 +71,8 @@ def load_encoder(
         ConfigError: there is no such device.
         VocabularyMismatch: its words are not those of the index.
     """
+    from lexlip.queries.photo_encoder import open_encoder
+
     with _model_of(index, metadata, model) as name:
         encoder = open_encoder(name, device)
     check_same_vocabulary(index, metadata, encoder.vocabulary.words)

@@ -22,7 +22,7 @@ from lexlip.measure.evaluate import evaluate
 from lexlip.measure.pool import PoolVectors
 from lexlip.measure.recalls import Ranking
 from lexlip.models.load import compares_pairs, load_model, load_reranker
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from tests.bench.tables.some_table import REPORT
 from tests.measure.pools import make_pool, pool_of
 from tests.reference.ranking import naive_recall

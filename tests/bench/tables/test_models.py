@@ -22,7 +22,7 @@ from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import evaluate
 from lexlip.models.load import load_model
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from lexlip.training.run_folder import Lineage, lineage
 from tests.tiny import tiny_model, tiny_stage
 from tests.training.run_folders import write_run

@@ -27,7 +27,7 @@ from lexlip.measure.pairs import evaluate_pairs, rerank
 from lexlip.measure.pool import embed_pool
 from lexlip.measure.recalls import Report
 from lexlip.models.load import load_model, load_reranker
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from tests.bench.tables.some_table import ALONE, REPORT, RERANKED, some_table
 from tests.conftest import write_photos
 from tests.reference.ranking import naive_recall

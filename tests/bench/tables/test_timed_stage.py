@@ -20,7 +20,7 @@ from lexlip.measure.pool import embed_pool
 from lexlip.measure.recalls import Ranking, Report
 from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.engines.exact import exact_engine
-from lexlip.search.open_index import open_index
+from lexlip.search.stages.index_model import open_index
 from tests.bench.conftest import EIGHT, SETTINGS
 from tests.tiny import tiny_model, tiny_stage
 

@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix, vstack
 from benchmarks.corpus import synthetic as module
 from benchmarks.corpus.synthetic import BLOCK, DENSE, SHAPES, Shape, SyntheticVectors
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk
 
 SMALL = Shape(vocabulary=500, terms=(30, 8), query_terms=(20, 6), topics=20, candidates=200)
 

@@ -14,7 +14,7 @@ from lexlip.search.engines.lucene import (
     write_impacts,
 )
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.topk import topk
+from lexlip.sparse.rows import topk
 from tests.search.engines.vectors import DOCUMENTS, IDS, QUERIES, WORDS, V, unit
 
 

@@ -1,20 +1,32 @@
 import json
 import shutil
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from anserini_bridge import IndexMetadata, VocabularyMismatch, read_header, read_metadata
+from anserini_bridge import (
+    CorruptIndex,
+    IndexMetadata,
+    IndexNotFound,
+    VocabularyMismatch,
+    read_header,
+    read_metadata,
+)
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import write_checksums
+from lexlip.search.stages.bm25 import BM25Stage
+from lexlip.search.stages.dense import DenseStage
+from lexlip.search.stages.impact import ImpactStage
 from lexlip.search.stages.index_model import (
     check_no_model,
     load_dense_encoder,
     load_encoder,
     load_queries,
+    open_index,
 )
-from tests.search.indexes import Indexed
+from tests.search.indexes import Indexed, change_header
 from tests.tiny_clip import write_clip
 
 
@@ -136,3 +148,41 @@ def test_no_model_is_for_captions(indexed: Indexed, model_folder: Path) -> None:
     check_no_model(indexed.bm25, header, "bm25")
     with pytest.raises(ModelError, match=f"was made with bm25, and {model_folder} is "):
         check_no_model(indexed.bm25, header, str(model_folder))
+
+
+@pytest.mark.parametrize(
+    ("kind", "stage"), [("words", ImpactStage), ("dense", DenseStage), ("bm25", BM25Stage)]
+)
+def test_an_index_is_opened_as_the_kind_that_it_is(indexed: Indexed, kind: str, stage: type) -> None:
+    index = getattr(indexed, kind)
+    with closing(open_index(str(index))) as opened:
+        assert type(opened) is stage
+        assert opened.index == index
+        assert opened.metadata.documents == 6
+
+
+def test_options_reach_the_stage(indexed: Indexed, model_folder: Path) -> None:
+    with closing(open_index(indexed.words, str(model_folder), "words", 3)) as stage:
+        assert isinstance(stage, ImpactStage)
+        assert (stage.model, stage.query_topk) == (str(model_folder), 3)
+        assert (stage.metadata.kind, stage.metadata.extra["model"]) == ("impact", str(model_folder))
+        assert stage.encode("two dogs play").nnz <= 3
+    with pytest.raises(ModelError, match="which has no words: use --query-encoder network"):
+        open_index(indexed.dense, query_encoder="words")
+
+
+def test_a_sentence_keeps_24_words_unless_told(indexed: Indexed) -> None:
+    with closing(open_index(indexed.words)) as stage:
+        assert isinstance(stage, ImpactStage)
+        assert stage.query_topk == 24
+
+
+def test_what_is_no_index(indexed: Indexed, tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFound, match="there is no index at"):
+        open_index(tmp_path / "nothing")
+    shutil.copytree(indexed.dense, tmp_path / "later")
+    change_header(tmp_path / "later", kind="later")
+    with pytest.raises(
+        CorruptIndex, match="holds an index of an unknown kind, 'later': build the index again"
+    ):
+        open_index(tmp_path / "later")

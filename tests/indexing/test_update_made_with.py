@@ -13,8 +13,8 @@ from anserini_bridge import IndexLocked, read_header, read_metadata
 from anserini_bridge.storage import WriterLock
 from lexlip.data import Given
 from lexlip.errors import DataError
-from lexlip.indexing.made_with import is_made_so
 from lexlip.indexing.report import Indexed, Updated
+from lexlip.indexing.update import is_made_so
 from tests.search.indexes import change_header
 
 
@@ -155,7 +155,7 @@ def test_captions_that_were_left_out_are_indexed_later(
     again: Callable[..., Indexed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("lexlip.indexing.caption_index.has_anserini", lambda: False)
+        patch.setattr("lexlip.indexing.bm25.has_anserini", lambda: False)
         patch.setattr("lexlip.indexing.update.has_anserini", lambda: False)
         assert again(anew=True).captions_left_out == 6
         assert again().captions_left_out == 6

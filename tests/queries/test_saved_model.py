@@ -1,11 +1,14 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from lexlip.measure.pool import typed_words
+from lexlip.models.compression import expand
 from lexlip.models.lexlip import LexLIP
-from lexlip.queries.query_tokenizer import TypedWords, words_after
+from lexlip.queries.saved_model import SavedWeights, TypedWords, words_after
 from lexlip.queries.text_queries import TextQueries
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.vocabulary import Vocabulary
@@ -114,3 +117,21 @@ def test_pieces_of_a_vocabulary_that_reads_pieces() -> None:
     assert typed.columns("doghouse") == (1, 2)
     assert typed.of("a doghouse") == ([1], 1, True)  # what continues a word is none
     assert typed.missing("doghouse cathouse catdog") == ["catdog"]
+
+
+WORDS = "text_encoder.body.embeddings.word_embeddings.weight"
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_weights_are_those_of_the_file(tmp_path: Path, small: bool) -> None:
+    model = tiny_model()
+    model.save(tmp_path, small=small)
+    plain = expand(load_file(tmp_path / "model.safetensors"))
+    with SavedWeights(tmp_path) as weights:
+        assert weights.shape("text_head.bias") == [len(model.vocabulary)]
+        assert np.array_equal(weights.vector("text_head.bias"), plain["text_head.bias"].astype(np.float32))
+        assert np.array_equal(weights.tensor(WORDS), plain[WORDS])
+        whole, scales = weights.matrix(WORDS)
+    assert whole.dtype == np.int8
+    step = np.abs(plain[WORDS]).max(axis=1) / 127  # each row has its own scale
+    assert (np.abs(whole * scales[:, None] - plain[WORDS]) <= 0.51 * step[:, None] + 1e-6).all()

@@ -1,0 +1,95 @@
+"""Sparse rows: the K heaviest words of each (Section 3.4), their lengths, and how files keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from scipy.sparse import csr_matrix, diags_array
+
+
+def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
+    """Return the K heaviest positive entries of each row of [n, V]; None keeps all of them.
+
+    Ties go to the smaller column, so that the result does not depend on the order of the entries.
+
+    Raises:
+        ValueError: k < 1.
+    """
+    vectors = csr_matrix(vectors, copy=True)
+    vectors.data[vectors.data < 0] = 0
+    vectors.eliminate_zeros()
+    vectors.sort_indices()
+    if k is None:
+        return vectors
+    if k < 1:
+        raise ValueError(f"top-K must be at least 1, not {k}")
+    lengths = np.diff(vectors.indptr)
+    if lengths.max(initial=0) <= k:
+        return vectors
+    order = np.lexsort((vectors.indices, -vectors.data.astype(np.float64), owners(vectors)))  # by row first
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(vectors.indptr[:-1], lengths)
+    kept = rank < k
+    indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, k))])
+    return csr_matrix((vectors.data[kept], vectors.indices[kept], indptr), shape=vectors.shape)
+
+
+def unit_length(vectors: csr_matrix) -> csr_matrix:
+    """Return vectors [n, V] with length 1, float32; rows of zeros stay."""
+    rows = csr_matrix(vectors, dtype=np.float32)
+    norms = np.sqrt(rows.multiply(rows).sum(axis=1)).A1
+    return csr_matrix(diags_array(1 / np.maximum(norms, np.float32(1e-12))) @ rows)
+
+
+def row_of(vector: NDArray[np.float32]) -> csr_matrix:
+    """Return a vector [V] as a row, float32 [1, V], in a fifth of the time that scipy takes."""
+    columns = np.flatnonzero(vector)
+    row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
+    return csr_matrix(row, shape=(1, len(vector)))
+
+
+def owners(rows: csr_matrix) -> NDArray[np.int64]:
+    """Return the row of each stored entry."""
+    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+
+
+def packed(rows: csr_matrix, prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Return the arrays of rows [n, V], under names that begin with `prefix`."""
+    return {
+        f"{prefix}weights": rows.data,
+        f"{prefix}columns": rows.indices.astype(np.int32),
+        f"{prefix}starts": rows.indptr,
+    }
+
+
+def unpacked(arrays: Mapping[str, NDArray[Any]], width: int, dtype: Any, prefix: str = "") -> csr_matrix:
+    """Return the rows of some of such arrays, [n, width].
+
+    Raises:
+        KeyError, ValueError: they are missing, or do not fit together.
+    """
+    weights, columns, starts = (arrays[f"{prefix}{part}"] for part in ("weights", "columns", "starts"))
+    parts = weights.astype(dtype, copy=False), columns.astype(np.int32, copy=False), starts
+    rows = csr_matrix(parts, shape=(len(starts) - 1, width))
+    rows.check_format(full_check=True)
+    return rows
+
+
+@contextmanager
+def part_of_model(file: Path) -> Iterator[dict[str, NDArray[Any]] | None]:
+    """Give the arrays of a file of a model's folder, or None if it has none.
+
+    Raises:
+        OSError, ValueError: it is damaged, or what the `with` block makes of it; names the file.
+    """
+    try:
+        yield load_file(file) if file.is_file() else None
+    except (SafetensorError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"{file.name}: {error}") from error

@@ -23,12 +23,9 @@ WITHOUT = {
     # tested with each engine, by the two commands
     *(f"lexlip/other_engines/{name}.py" for name in ("ask", "engine_contract")),
     "lexlip/cli/export.py",
-    *(f"tools/campaign/{name}.py" for name in ("__main__", "attacks", "contract", "operations", "prepare")),
+    *(f"tools/campaign/{name}.py" for name in ("__main__", "contract", "operations", "prepare")),
     # the attacks, of which a share is tried by test_campaign_short.py
-    *(
-        f"tools/campaign/{name}.py"
-        for name in ("connections", "damage", "disk_errors", "disks_gone", "kills")
-    ),
+    *(f"tools/campaign/{name}.py" for name in ("damage", "disk_errors", "disks_gone", "kills")),
     *(f"tools/campaign/{name}.py" for name in ("races", "strangers", "strangers_files")),
     *(f"tools/campaign/fuzz_{name}.py" for name in "commands json pictures requests sources vectors".split()),
 }

@@ -7,10 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 OF_MODELS = ("from_pretrained", "from_config")
 OTHERS = ("SentenceTransformer", "SparseEncoder", "CrossEncoder", "pipeline", "load_dataset")
-UNPICKLING = {
-    "benchmarks/worker.py",  # speaks to a process that it started
-    "tools/studies/honest_end.py",  # reads what it wrote itself
-}
+UNPICKLING = {"benchmarks/worker.py"}  # speaks to a process that it started
 
 
 @cache

@@ -14,8 +14,7 @@ import click
 from tqdm import tqdm
 
 from . import campaign
-from .attacks import choose
-from .contract import ATTACKS, Try
+from .contract import ATTACKS, Try, choose
 from .prepare import prepare
 
 OUTCOMES = ("held", "failed", "not run")

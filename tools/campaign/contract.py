@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Literal, TypeVar
@@ -73,8 +74,25 @@ class Attack:
         return self.name.partition(".")[0]
 
 
+MODULES = "kills disk_errors disks_gone damage fuzz_pictures fuzz_sources fuzz_json fuzz_vectors".split()
+MODULES += "fuzz_commands fuzz_requests races strangers_files strangers".split()
 ATTACKS: dict[str, Attack] = {}
-"""By name; a module adds its own when it is imported (see `attacks.py`)."""
+"""By name; each of the MODULES adds its own when it is imported, which `choose` does."""
+
+
+def choose(names: Sequence[str]) -> list[Attack]:
+    """Return the attacks with these names, or of these families; all, if there are no names.
+
+    Raises:
+        ValueError: nothing has the name.
+    """
+    for module in MODULES:
+        import_module(f"{__package__}.{module}")
+    attacks = ATTACKS.values()
+    for name in names:
+        if not any(name in (attack.name, attack.family) for attack in attacks):
+            raise ValueError(f"there is no attack {name!r}: give one of {', '.join(ATTACKS)}")
+    return [attack for attack in attacks if not names or {attack.name, attack.family} & set(names)]
 
 
 def attack(name: str, tries: int, short: int, seconds: float = 60, **more: object) -> Callable[[Run], Run]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from functools import cache, partial
@@ -17,10 +16,10 @@ from anserini_bridge import BridgeError, ImpactSearcher, ImpactWriter
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from anserini_bridge.errors import CorruptIndex
 
-from .contract import Broken, NotRun, Place, attack
+from .contract import Broken, Place, attack
 from .documents import SETTINGS, WORDS, read
 from .kills import losses
-from .prepare import KINDS, copy_index, index_of, interrupted, made_once
+from .prepare import index_of, interrupted, made_once
 from .processes import check_end, invoke
 
 Searches = tuple[tuple[str, ...], ...]
@@ -28,27 +27,27 @@ SEARCHES: Searches = (
     ("two red circles",), ("a blue square",), ("three green triangles at the top",), ("yellow",)
 )  # fmt: skip
 OF_WORDS: Searches = (("a blue square", "--captions"), ("yellow", "--caption", "yellow"))
-SHORT = {"impact": 6, "flat": 2, "hnsw": 0, "bm25": 2}  # tries of a short campaign
-DAMAGES = (*["flip"] * 3, "many flips", "zeros", "cut", "empty", "delete", "other", "append", "folder")
+SHORT = {"impact": 7, "flat": 2, "hnsw": 0, "bm25": 3, "shards": 0}  # tries of a short campaign
+DAMAGES = (*["flip"] * 6, "many flips", "zeros", "cut", "empty", "delete", "other", "append", "folder")
 DOCUMENTS = 20_000  # of which Lucene's files are so large that they are checked in blocks
 
 
 @cache
-def _right(index: Path, searches: Searches, more: tuple[object, ...] = ()) -> list[list[Any]]:
+def _right(index: Path, searches: Searches, *model: object) -> list[list[Any]]:
     """Return what an intact index answers."""
     found = []
     for search in searches:
-        ended = invoke("search", *search, "-k", 30, "--index", index, "--json", *more)
+        ended = invoke("search", *search, "-k", 30, "--index", index, "--json", *model)
         check_end(ended, "a search without damage", 0)
         found.append(ended.hits)
     return found
 
 
-def _wrong(index: Path, searches: Searches, right: list[list[Any]], what: str, *more: object) -> str:
+def _wrong(index: Path, searches: Searches, right: list[list[Any]], what: str, *model: object) -> str:
     """Search; return "" if all answers are right, or refused with a sentence, and what is wrong otherwise."""
     wrong = ""
     for search, hits in zip(searches, right, strict=True):
-        ended = invoke("search", *search, "-k", 30, "--index", index, "--json", *more)
+        ended = invoke("search", *search, "-k", 30, "--index", index, "--json", *model)
         check_end(ended, f"{what}: search", 0, 2)
         if ended.code == 0 and ended.hits != hits:
             wrong = f"{search} has other hits than before"
@@ -60,28 +59,29 @@ def _files(folder: Path, least: int = 0) -> list[Path]:
     return sorted(path for path in files if path.stat().st_size >= least)
 
 
-def flip(random: Random, file: Path) -> str:
-    """Flip a bit of a file."""
+def flip(random: Random, file: Path, bits: int = 1) -> str:
+    """Flip bits of a file that is not empty."""
     data = bytearray(file.read_bytes())
-    at = random.randrange(len(data))
-    data[at] ^= 1 << random.randrange(8)
+    for _ in range(bits):
+        at = random.randrange(len(data))
+        data[at] ^= 1 << random.randrange(8)
     file.write_bytes(data)
-    return f"flipped a bit at {at} of {file.name}"
+    return f"flip of a bit at {at} of {file.name}"
 
 
-def damage(random: Random, file: Path, other: Path | None) -> str:
-    """Damage a file; return what was done to it."""
-    kind = random.choice(DAMAGES)
-    data = file.read_bytes()
-    if kind == "other" and other is not None:
+def damage(random: Random, file: Path, other: Path | None = None) -> str:
+    """Damage a file, perhaps by replacing it with another; return what was done to it."""
+    kind, data = random.choice(DAMAGES), file.read_bytes()
+    if kind == "flip" and data:
+        return flip(random, file)
+    if kind == "many flips" and data:
+        flip(random, file, 20)
+    elif kind == "other" and other is not None:
         shutil.copy(other, file)
     elif kind in ("delete", "folder", "other"):
         file.unlink()
         if kind == "folder":
             file.mkdir()
-    elif kind in ("flip", "many flips") and data:
-        for _ in range(1 if kind == "flip" else 20):
-            flip(random, file)
     else:
         at = random.randrange(len(data) + 1)
         zeros = bytes(len(data[at : at + 64]))
@@ -102,6 +102,12 @@ def _verify(index: Path, what: str) -> bool:
     return ended.code == 1
 
 
+@cache
+def _check_intact(index: Path) -> None:
+    if _verify(index, "an intact index"):
+        raise Broken(f"doctor --verify finds damage in an intact index ({index.name})")
+
+
 def _damaged_index(kind: str, random: Random, place: Place) -> None:
     """Damage one file of an index; then search, check, optimize and update it."""
     library, whole = place.folder / "library", index_of(place.prepared, kind)
@@ -110,9 +116,14 @@ def _damaged_index(kind: str, random: Random, place: Place) -> None:
     file = place.in_turn(_files(index))
     others = [*_files(index), *_files(place.prepared / "indexes" / "other" / kind)]
     alike = [path for path in others if path.suffix == file.suffix and path != file]
+    searches = (*SEARCHES, *OF_WORDS) if kind == "impact" else SEARCHES
+    right = _right(whole, searches)
     what = damage(random, file, random.choice(alike) if alike else None)
-    wrong, found = _wrong(index, SEARCHES, _right(whole, SEARCHES), what), _verify(index, what)
-    if wrong and not found:
+    wrong = _wrong(index, searches, right, what)
+    if wrong and what.startswith("flip"):
+        raise Broken(f"{what}: {wrong}, and nothing says why")
+    _check_intact(whole)
+    if not _verify(index, what) and wrong:
         raise Broken(f"{what}: {wrong}, and doctor --verify finds nothing")
     if kind == "impact":
         for command in (["optimize", "--index", index], ["index", library, "--index", index, "--update"]):
@@ -136,32 +147,20 @@ def _change(command: list[object], index: Path, whole: Path, what: str) -> None:
             raise Broken(f"{name} ends with 0 and has written damage anew, with checksums that fit")
 
 
-def _flipped_index(kind: str, random: Random, place: Place) -> None:
-    """Flip a bit of an index, and search it in several ways."""
-    searches = (SEARCHES[0], *OF_WORDS) if kind == "impact" else (SEARCHES[0], SEARCHES[0])
-    index = copy_index(place, kind)
-    what = flip(random, place.in_turn(_files(index, 1)))
-    if wrong := _wrong(index, searches, _right(index_of(place.prepared, kind), searches), what):
-        raise Broken(f"{what}: {wrong}, and nothing says why")
+for _kind, _short in SHORT.items():
+    attack(f"damage.{_kind}", 90 if _kind == "impact" else 60, _short, 90)(partial(_damaged_index, _kind))
 
 
-for _kind in KINDS:
-    _tries = 60 if _kind == "impact" else 30
-    attack(f"damage.{_kind}", _tries, SHORT[_kind], 90)(partial(_damaged_index, _kind))
-for _kind in (*KINDS, "shards"):
-    attack(f"flips.{_kind}", 30, int(_kind in ("impact", "bm25")), 90)(partial(_flipped_index, _kind))
-
-
-def _copy_model(place: Place) -> Path:
-    return Path(shutil.copytree(place.model.resolve(), place.folder / "model"))
-
-
-@attack("damage.model", 24, 0, 90)
+@attack("damage.model", 54, 1, 90)
 def of_model(random: Random, place: Place) -> None:
     """Damage one file of a model; then search with it and index with it."""
-    model, index = _copy_model(place), index_of(place.prepared, "impact")
-    what = damage(random, place.in_turn(_files(model)), None)
-    wrong = _wrong(index, SEARCHES, _right(index, SEARCHES), what, "--model", model)
+    model = Path(shutil.copytree(place.model.resolve(), place.folder / "model"))
+    index = index_of(place.prepared, "impact")
+    right = _right(index, SEARCHES, "--model", place.model.resolve())
+    what = damage(random, place.in_turn(_files(model)))
+    wrong = _wrong(index, SEARCHES, right, what, "--model", model)
+    if wrong and what.startswith("flip"):
+        raise Broken(f"{what}: {wrong}, and nothing says why")
     again = invoke("index", place.prepared / "others", "--index", "new", "--model", model)
     check_end(again, f"{what}: index", 0, 2)
     if wrong and again.code == 0:
@@ -171,18 +170,8 @@ def of_model(random: Random, place: Place) -> None:
             raise Broken(f"{what}: {wrong}, and neither index nor doctor notices")
 
 
-@attack("flips.model", 30, 1, 90)
-def flipped_model(random: Random, place: Place) -> None:
-    """Flip a bit of the model that searches."""
-    model, index = _copy_model(place), index_of(place.prepared, "impact")
-    what = flip(random, place.in_turn(_files(model, 1)))
-    right = _right(index, SEARCHES[:1], ("--model", place.model.resolve()))
-    if wrong := _wrong(index, SEARCHES[:1], right, what, "--model", model):
-        raise Broken(f"{what}: {wrong}, and nothing says why")
-
-
-@attack("flips.checkpoint", 30, 1, 90)
-def flipped_checkpoint(random: Random, place: Place) -> None:
+@attack("damage.checkpoint", 30, 1, 90)
+def of_checkpoint(random: Random, place: Place) -> None:
     """Flip a bit of an interrupted training: it goes on with the same losses, or not at all."""
     run = Path(shutil.copytree(interrupted(place.prepared), "run", symlinks=True))
     what = flip(random, place.in_turn(_files((run / "last").resolve(), 1)))
@@ -193,23 +182,8 @@ def flipped_checkpoint(random: Random, place: Place) -> None:
         raise Broken(f"{what}: after --resume the losses are {found}, not {wanted}")
 
 
-@attack("damage.verify", 30, 2, 90)
-def verified(random: Random, place: Place) -> None:
-    """Flip a bit of the data of an index: `lexlip doctor --verify` finds it, or it does not matter."""
-    if "--verify" not in invoke("doctor", "--help").stdout:
-        raise NotRun("lexlip doctor has no --verify here, which would find it")
-    kind = random.choice(KINDS)
-    index, right = copy_index(place, kind), _right(index_of(place.prepared, kind), SEARCHES)
-    if _verify(index, "an intact index"):
-        raise Broken(f"doctor --verify finds damage in an intact index ({kind})")
-    data = index / json.loads((index / "index.json").read_text())["directory"]
-    what = f"{flip(random, random.choice(_files(data, 1)))} ({kind})"
-    if not _verify(index, what) and _wrong(index, SEARCHES, right, what):
-        raise Broken(f"{what}: a search answers otherwise than before, and doctor --verify finds nothing")
-
-
-@attack("flips.blocks", 30, 0, 90)
-def flipped_block(random: Random, place: Place) -> None:
+@attack("damage.blocks", 30, 0, 90)
+def of_blocks(random: Random, place: Place) -> None:
     """Flip a bit in one of Lucene's large files, which are checked as they are read."""
     whole = made_once(place.prepared / "large", _make_large)
     name, ask = random.choice([("words", _ask_words), ("texts", _ask_texts)])

@@ -1,7 +1,8 @@
-"""Hostile JSON in every file that is read as JSON: nested deep, huge numbers, NaN, halves of characters."""
+"""Hostile JSON in every file that is read as JSON: other values, nested deep, NaN, halves of characters."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -10,8 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from anserini_bridge import BridgeError, read_header
+
 from .contract import Place, attack
-from .mutations import hostile_json
+from .mutations import hostile_json, mutate, mutate_tree
 from .prepare import KINDS, copy_index, index_of, interrupted, pack
 from .processes import check_end, invoke
 
@@ -32,9 +35,14 @@ def files(random: Random, place: Place) -> None:
 def _index(random: Random, place: Place) -> list[Command]:
     index = copy_index(place, random.choice([*KINDS, "shards"]))
     file = random.choice(sorted(index.rglob("*.json")))
-    unseal(index)
-    file.write_bytes(hostile_json(random, json.loads(file.read_text())))
-    return [SEARCH, ["doctor", "--index", "index"], UPDATE]
+    if random.random() < 0.7:
+        unseal(index)
+    tree = json.loads(file.read_text())
+    other = json.dumps(mutate_tree(random, tree)).encode()
+    file.write_bytes(random.choice([hostile_json(random, tree), other, mutate(random, other)]))
+    with contextlib.suppress(BridgeError):
+        read_header(index)
+    return [SEARCH, ["doctor", "--index", "index"], UPDATE, ["optimize", "--index", "index"]]
 
 
 def _captions_in_a_table(random: Random, place: Place) -> list[Command]:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import shutil
 import tarfile
 from contextlib import suppress
 from functools import cache
@@ -16,8 +15,6 @@ from random import Random
 from .contract import Broken, Place, attack
 from .fuzz_pictures import XMP, pictures
 from .mutations import TEXTS, mutate, mutate_tree, perhaps_mutated, text
-from .prepare import pack, with_captions
-from .processes import check_end, invoke, must, shown
 
 
 def check(spec: Path, split: str | None = None) -> None:
@@ -155,93 +152,3 @@ def _add_odd_entry(random: Random, folder: Path) -> None:
         (folder / "a" / "b").symlink_to(folder)
     else:
         path.write_bytes(b"" if kind == 6 else mutate(random, random.choice(pictures())[1]))
-
-
-@attack("fuzz.kinds-of-sources", 27, 3, 90)
-def kinds(random: Random, place: Place) -> None:
-    """Index a source of each kind, with the options that it takes, and update it; others are refused."""
-    photos = sorted((place.prepared / "others").glob("*.jpg"))
-    source, options, number = place.in_turn(_SOURCES)(photos)
-    made = ["index", source, *options, "--index", "index"]
-    what = f"lexlip {shown(made)}"
-    ended = must(*made, "--model", place.model, "--json")
-    again = must(*made, "--update", "--json")
-    for one in (ended, again):
-        check_end(one, what, 0)
-        if json.loads(one.stdout)["photos"] != number:
-            raise Broken(f"{what}: {json.loads(one.stdout)['photos']} photos, not {number}")
-    if json.loads(again.stdout)["added"]:
-        raise Broken(f"{what} --update: photos are added again")
-    found = must("search", "two red circles", "--index", "index", "-k", 99, "--json")
-    hits = json.loads(found.stdout)["hits"]
-    missing = [hit["path"] for hit in hits if source.startswith("photos") and not Path(hit["path"]).is_file()]
-    if not hits or missing:
-        raise Broken(f"{what}: a search has {len(hits)} hits; not there: {missing[:3]}")
-    takes_images = "--images" in options or "table" in source
-    wrong = ["--split", "x"] if takes_images else ["--images", "photos"]
-    check_end(invoke(*made, *wrong, "--anew"), f"{what} {shown(wrong)}", 0, 2)
-
-
-_Given = tuple[str, list[str], int]  # a source, its options, and how many photos it has
-
-
-def _a_folder(photos: list[Path]) -> _Given:
-    shutil.copytree(photos[0].parent, "photos")
-    for place in (Path("photos", ".hidden"), Path("photos", "shots")):
-        place.mkdir()
-        shutil.copy(photos[0], place)
-    return "photos", ["--exclude", "shots/", "--include", ".hidden/"], len(photos) + 1
-
-
-def _a_photo(photos: list[Path]) -> _Given:
-    shutil.copy(photos[0], "photos.jpg")
-    return "photos.jpg", [], 1
-
-
-def _a_tar(photos: list[Path]) -> _Given:
-    pack(Path("a.tar"), with_captions(photos))
-    return "a.tar", [], len(photos)
-
-
-def _tars(photos: list[Path]) -> _Given:
-    for number in range(3):
-        pack(Path(f"a-{number}.tar"), with_captions(photos[3 * number : 3 * number + 3]))
-    return "a-{0..2}.tar", [], 9
-
-
-def _a_folder_of_tars(photos: list[Path]) -> _Given:
-    Path("tars").mkdir()
-    pack(Path("tars/a.tar"), with_captions(photos[:4]))
-    pack(Path("tars/b.tar"), with_captions(photos[4:6]))
-    return "tars", [], 6
-
-
-def _a_table(photos: list[Path], suffix: str = ".tsv", mark: str = "\t") -> _Given:
-    shutil.copytree(photos[0].parent, "photos")
-    lines = [f"{photo.name}{mark}two dogs" for photo in photos]
-    Path(f"table{suffix}").write_text("\n".join([f"image{mark}caption", *lines]) + "\n")
-    return f"table{suffix}", ["--images", "photos"], len(photos)
-
-
-def _a_table_of_commas(photos: list[Path]) -> _Given:
-    return _a_table(photos, ".csv", ",")
-
-
-def _a_split_file(photos: list[Path]) -> _Given:
-    pack(Path("a.tar"), with_captions(photos))
-    images = [
-        {"filename": one.name, "split": ["train", "val"][number % 2], "sentences": [{"raw": "two dogs"}]}
-        for number, one in enumerate(photos)
-    ]
-    Path("table.json").write_text(json.dumps({"dataset": "flickr8k", "images": images}))
-    return "table.json", ["--images", "a.tar", "--split", "val"], len(photos) // 2
-
-
-def _scenes(photos: list[Path]) -> _Given:
-    return "scenes:5:1", [], 5
-
-
-_SOURCES = (
-    *(_a_folder, _a_photo, _a_tar, _tars, _a_folder_of_tars, _a_table, _a_table_of_commas, _a_split_file),
-    _scenes,
-)

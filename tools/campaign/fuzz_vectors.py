@@ -1,9 +1,7 @@
-"""Vectors, ids, vocabularies and metadata that no program should pass."""
+"""Vectors and ids that no program should pass."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import tempfile
 import warnings
 from functools import cache
@@ -14,13 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
-from anserini_bridge import BridgeError, ImpactSearcher, ImpactWriter, read_header
+from anserini_bridge import BridgeError, ImpactSearcher, ImpactWriter
 
 from .contract import Broken, Place, attack
-from .documents import SETTINGS, WORDS, State, check_one_of, read, write_in_segments
-from .mutations import mutate, mutate_tree, text
-from .prepare import KINDS, copy_index
-from .processes import check_end, invoke
+from .documents import SETTINGS, WORDS, State, read, write_in_segments
+from .mutations import text
 
 WIDTH = len(WORDS)
 NUMBERS = (0, 1, -1, 0.5, 3, 1e300, np.nan, np.inf, -np.inf, 2**31 - 1, 2**31, -(2**31), 2.0**53, 1e-300)
@@ -100,20 +96,6 @@ def writers(random: Random, place: Place) -> None:
         raise Broken(f"after {method} the index holds {len(found.ids)} documents, and not what it was given")
 
 
-@attack("fuzz.writers-left", 40, 5, 30)
-def moments(random: Random, place: Place) -> None:
-    """Leave a writer by an exception at some point: the old state stays, and the next writer works."""
-    index, old = place.folder / "index", State.random(random, 30)
-    write_in_segments(index, old)
-    mode: Any = random.choice(["update", "create"])
-    with contextlib.suppress(KeyboardInterrupt), ImpactWriter(index, WORDS, mode=mode, **SETTINGS) as writer:
-        for _ in range(random.randrange(3)):
-            new = State.random(random, 5, random.randrange(10**6))
-            writer.upsert(new.ids, csr_matrix(new.vectors))
-        raise KeyboardInterrupt
-    check_one_of(index, [old], random)
-
-
 @cache
 def _open(prepared: Path) -> tuple[ImpactSearcher, State]:
     """Return an index of the campaign's own, which stays open."""
@@ -167,23 +149,3 @@ def quantized(random: Random, place: Place) -> None:
     sound = np.isfinite(vectors.data).all() and (vectors.data >= 0).all()
     if sound and impacts.nnz and impacts.data.min() < 1:
         raise Broken(f"weights from 0 to {vectors.data.max()} become {impacts.data.min()}")
-
-
-@attack("fuzz.metadata", 120, 15, 60)
-def metadata(random: Random, place: Place) -> None:
-    """Change index.json: it is refused with a sentence, or searched."""
-    kind = random.choice(KINDS)
-    index = copy_index(place, kind)
-    file = index / "index.json"
-    if random.random() < 0.7:
-        file.write_text(json.dumps(mutate_tree(random, json.loads(file.read_text()))))
-    else:
-        file.write_bytes(mutate(random, file.read_bytes()))
-    with contextlib.suppress(BridgeError):
-        read_header(index)
-    commands = [["search", "two red circles"]]
-    if kind == "impact":
-        commands.append(["index", "--update"] if random.random() < 0.3 else ["optimize"])
-    for command in commands:
-        ended = invoke(*command, "--index", index)
-        check_end(ended, f"{kind} with a changed index.json: lexlip {command[0]}", 0, 2)

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,6 @@ from . import tracing
 from .contract import Broken, NotRun, Place, attack
 from .documents import OPERATIONS, Change, change, check_one_of, update_of, write_in_segments
 from .operations import INDEX, Operation
-from .prepare import made_once
 from .processes import LEXLIP, kill, run, serving, spawn, wait_for
 
 WRITER = (sys.executable, "-m", "tools.campaign.documents")
@@ -30,8 +30,9 @@ class Writing:
     """A change of an index by the Python writer, in a process of its own."""
 
     def __init__(self, operation: str, seed: int, place: Place) -> None:
-        self.index = place.folder / "index"
-        self.command = [*WRITER, self.index, operation, seed]
+        self.index = self.watched = place.folder / "index"
+        self.name = f"{operation} {seed}"
+        self.command: list[object] = [*WRITER, self.index, operation, seed]
         self._change, self._place = change(operation, seed), place
         if self._change.old is not None:
             write_in_segments(self.index, self._change.old)
@@ -41,19 +42,10 @@ class Writing:
         return cls(random.choice(OPERATIONS), random.randrange(SEEDS), place)
 
     def calls(self) -> list[tracing.Call]:
-        """Return the calls that touch the index; recorded once in a campaign."""
-        operation, seed = self._change.operation, self.command[-1]
-        kept = self._place.prepared / f"calls-{operation}-{seed}.json"
+        operation, seed = self.name.split()
+        return tracing.calls_of(self.name, self._place, lambda place: Writing(operation, int(seed), place))
 
-        def record(file: Path) -> None:
-            folder = self._place.folder / "recorded"
-            folder.mkdir()
-            other = Writing(operation, int(str(seed)), Place(self._place.prepared, folder))
-            tracing.record(other.command, folder, other.index, file)
-
-        return tracing.recorded(made_once(kept, record))
-
-    def check(self, random: Random) -> None:
+    def check(self, random: Random, what: str) -> None:
         """Check the index after the writer was killed, and the next writer.
 
         Raises:
@@ -63,7 +55,7 @@ class Writing:
         if (self.index / "index.json").exists():
             state = check_one_of(self.index, [one for one in (old, new) if one], random)
         elif old is not None:
-            raise Broken("the index is gone")
+            raise Broken(f"{what}: the index is gone")
         else:
             Change("create", None, new).apply(self.index)
             state = new
@@ -104,15 +96,6 @@ def _tables_of_older_states(data: Path, metadata: dict[str, Any]) -> set[str]:
     return tables if len(tables) > 2 else set()  # that of the state, and that of the state before it
 
 
-def _kill_while_writing(random: Random, place: Place, job: Writing | Operation, longest: float) -> None:
-    """Kill a process between its first sign of life on disk and its end."""
-    watched = job.index if isinstance(job, Writing) else job.library / ".lexlip"
-    process, before = spawn(job.command, place.folder), _changed(watched)
-    wait_for(lambda: _changed(watched) != before, process)
-    time.sleep(random.uniform(0, longest))
-    kill(process)
-
-
 def _changed(folder: Path) -> dict[str, int]:
     """Return when names were last added to each folder, or removed."""
     changed = {}
@@ -122,44 +105,30 @@ def _changed(folder: Path) -> dict[str, int]:
     return changed
 
 
-@attack("kills.writer-at-a-moment", 15, 2)
-def writer_at_a_moment(random: Random, place: Place) -> None:
-    job = Writing.any(random, place)
-    _kill_while_writing(random, place, job, 0.3)
-    job.check(random)
+def _at_a_moment(kind: type[Writing] | type[Operation], longest: float, random: Random, place: Place) -> None:
+    """Kill a process between its first sign of life on disk and its end."""
+    job = kind.any(random, place)
+    process, before = spawn(job.command, place.folder), _changed(job.index)
+    wait_for(lambda: _changed(job.index) != before, process)
+    time.sleep(random.uniform(0, longest))
+    kill(process)
+    _check(job, random, f"{job.name}, killed")
 
 
-@attack("kills.writer-at-a-call", 25, 2, missing=tracing.missing)
-def writer_at_a_call(random: Random, place: Place) -> None:
-    """Kill a writer as it is about to make one of its calls."""
-    job = Writing.any(random, place)
+def _at_a_call(kind: type[Writing] | type[Operation], random: Random, place: Place) -> None:
+    """Kill a process as it is about to make one of its calls."""
+    job = kind.any(random, place)
     call = random.choice(job.calls())
-    _, came = tracing.at(call, "signal=KILL", job.command, place.folder, job.index)
-    try:
-        job.check(random)
-    except Broken as error:
-        raise Broken(f"killed at {call}: {error}") from error
+    _, came = tracing.at(call, "signal=KILL", job.command, place.folder, job.watched)
+    _check(job, random, f"{job.name}, killed at {call}")
     if not came:
         raise NotRun(tracing.NEVER_CAME)
 
 
-@attack("kills.command-at-a-moment", 5, 0, 180)
-def command_at_a_moment(random: Random, place: Place) -> None:
-    """Kill `lexlip index`, `index --update` or `optimize` once it has begun to write."""
-    job = Operation.any(random, place)
-    _kill_while_writing(random, place, job, 0.6)
-    _check_command(job, f"lexlip {job.name}, killed")
-
-
-@attack("kills.command-at-a-call", 8, 0, 180, missing=tracing.missing)
-def command_at_a_call(random: Random, place: Place) -> None:
-    """Kill one of them as it is about to make one of its calls."""
-    job = Operation.any(random, place)
-    call = random.choice(job.calls())
-    _, came = tracing.at(call, "signal=KILL", job.command, place.folder, job.library)
-    _check_command(job, f"lexlip {job.name}, killed at {call}")
-    if not came:
-        raise NotRun(tracing.NEVER_CAME)
+attack("kills.writer-at-a-moment", 15, 2)(partial(_at_a_moment, Writing, 0.3))
+attack("kills.writer-at-a-call", 25, 2, missing=tracing.missing)(partial(_at_a_call, Writing))
+attack("kills.command-at-a-moment", 5, 0, 180)(partial(_at_a_moment, Operation, 0.6))
+attack("kills.command-at-a-call", 8, 0, 180, missing=tracing.missing)(partial(_at_a_call, Operation))
 
 
 @attack("kills.server", 3, 0, 180)
@@ -169,14 +138,17 @@ def server(random: Random, place: Place) -> None:
     with serving([*LEXLIP, "serve", *INDEX, "--watch", "--port", "0"], place.folder):
         job.add_photos()
         time.sleep(random.uniform(0, 8))
-    _check_command(job, "lexlip serve --watch, killed")
+    _check(job, random, "serve --watch, killed")
 
 
-def _check_command(job: Operation, what: str) -> None:
-    job.check_state(what)
-    job.check_again(what)
+def _check(job: Writing | Operation, random: Random, what: str) -> None:
+    if isinstance(job, Writing):
+        job.check(random, what)
+        return
+    job.check_state(f"lexlip {what}")
+    job.check_again(f"lexlip {what}")
     if job.name != "shards":  # its next change clears what is left; there is none if all was done
-        check_leftovers(job.library / ".lexlip", _tables_of_older_states)
+        check_leftovers(job.index, _tables_of_older_states)
 
 
 @attack("kills.training", 3, 1, 240)

@@ -30,23 +30,26 @@ class Operation:
     """A command on a library of the try's own, which is made.
 
     Attributes:
-        library: the folder.
+        library, index: folders; calls that touch the library are watched.
         old: the state of its index before.
         command: to be run in the folder above the library.
     """
 
     def __init__(self, name: str, place: Place, photos_are_added: bool = True) -> None:
-        self.name, self._place, self.library = name, place, place.folder / "library"
+        self.name, self._place = name, place
+        self.library = self.watched = place.folder / "library"
+        self.index = self.library / ".lexlip"
         whole = sharded(place.prepared) if name == "shards" else place.prepared / "library"
         shutil.copytree(whole, self.library)
         if photos_are_added:
             self.add_photos()
         if name in ("bm25", "dense"):  # an index of that kind is replaced
-            shutil.rmtree(self.library / ".lexlip")
+            shutil.rmtree(self.index)
             kind = "flat" if name == "dense" else "bm25"
-            shutil.copytree(index_of(place.prepared, kind), self.library / ".lexlip")
-        model = {"index": "words", "dense": "dense"}.get(name)
-        self.command = [*LEXLIP, *COMMANDS[name], *([place.prepared / model / "best"] if model else [])]
+            shutil.copytree(index_of(place.prepared, kind), self.index)
+        self.command: list[object] = [*LEXLIP, *COMMANDS[name]]
+        if model := {"index": "words", "dense": "dense"}.get(name):
+            self.command.append(place.prepared / model / "best")
         self.old = self.state()
 
     @classmethod
@@ -66,16 +69,7 @@ class Operation:
         return _state_after(self.name, self._place.prepared)
 
     def calls(self) -> list[tracing.Call]:
-        """Return the calls of the command that touch the library; recorded once in a campaign."""
-        kept = self._place.prepared / f"calls-{self.name}.json"
-        return tracing.recorded(made_once(kept, self._record))
-
-    def _record(self, kept: Path) -> None:
-        folder = self._place.prepared / f"tracing-{self.name}-{os.getpid()}"
-        folder.mkdir()
-        other = Operation(self.name, Place(self._place.prepared, folder))
-        tracing.record(other.command, folder, other.library, kept)
-        shutil.rmtree(folder)
+        return tracing.calls_of(self.name, self._place, lambda place: Operation(self.name, place))
 
     def check_state(self, what: str) -> State | str:
         """Return the state, which must be the old or the new one."""

@@ -17,7 +17,7 @@ import os
 import shutil
 import sys
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -166,13 +166,6 @@ def pack(tar: Path, files: Iterable[tuple[str, bytes]]) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             packed.addfile(member, io.BytesIO(data))
-
-
-def with_captions(photos: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of photos for `pack`."""
-    for photo in photos:
-        yield photo.name, photo.read_bytes()
-        yield f"{photo.stem}.txt", photo.with_suffix(".txt").read_bytes()
 
 
 def _make() -> None:

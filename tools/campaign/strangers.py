@@ -7,9 +7,7 @@ import os
 import pickle
 import shutil
 import socket
-import sqlite3
 import threading
-from contextlib import closing
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -28,16 +26,6 @@ CLASSES = {
     "image_processor_type": "AutoImageProcessor",
     "tokenizer_class": "AutoTokenizer",
 }
-ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x"
-PROGRAMS = (
-    f"DROP TABLE roots; CREATE VIEW roots AS {ENDLESS} AS number, '' absolute, '' relative FROM c",
-    f"DROP TABLE photos; CREATE VIEW photos AS {ENDLESS} || '' AS id, 0 root, '' file, '' member FROM c",
-    "CREATE TRIGGER t AFTER INSERT ON photos BEGIN DELETE FROM photos; END",
-    "CREATE VIRTUAL TABLE v USING fts5 (words)",
-    "ALTER TABLE photos ADD COLUMN x AS (hex(zeroblob(500000000)))",
-    "CREATE INDEX x ON photos (hex(zeroblob(9)))",
-    "CREATE TABLE x (y TEXT CHECK (length(randomblob(9)) = 9))",
-)
 
 
 @attack("strangers.models", 60, 2, 120)
@@ -111,19 +99,6 @@ def indexes(random: Random, place: Place) -> None:
     ended = _without_network(*command, "--index", "index")
     if command[0] == "search" and (ended.code != 2 or "--model" not in ended.stderr):
         raise Broken(f"a search with a model that is not here ends with {ended.code}: {ended.stderr[-300:]}")
-
-
-@attack("strangers.tables", 30, 1, 60)
-def tables(random: Random, place: Place) -> None:
-    """Put a program into the table of an index's photos, and use the index: it is refused."""
-    index = copy_index(place, "impact")
-    header = unseal(index)
-    table = index / header["directory"] / header["extra"]["photos"]
-    with closing(sqlite3.connect(table)) as connection:
-        connection.executescript(random.choice(PROGRAMS))
-    command = random.choice([("search", "two red circles"), ("index", "--update")])
-    ended = run([*LEXLIP, *command, "--index", "index"], place.folder, 40)
-    check_end(ended, f"lexlip {shown(command)} with a program in the table of photos", 2)
 
 
 @attack("strangers.address-space", 60, 1, 150)

@@ -1,4 +1,4 @@
-"""Files, links and tables that strangers put among photos, and what a server sends of them."""
+"""Files, links and tables that strangers put in the place of photos, and what a server sends of them."""
 
 from __future__ import annotations
 
@@ -200,42 +200,3 @@ def _forge_thumbnails(index: Path, digests: list[str], secret: Path) -> None:
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(secret)
-
-
-@attack("files.captions", 30, 1, 60)
-def captions(random: Random, place: Place) -> None:
-    """Put links beside photos that lead out: their lines are not indexed, and are named once."""
-    photos = Photos(place, "flat")
-    links = []
-    for name in random.sample(sorted(photos.indexed), 3):
-        beside = photos.folder / random.choice([f"{name[:-4]}.txt", f"{name[:-4]}.xmp", f"{name}.xmp"])
-        beside.unlink(missing_ok=True)
-        beside.symlink_to(_beside(random, photos.outside, beside.suffix))
-        links.append(beside.name)
-    index = place.folder / "captions"
-    done = must("index", photos.folder, "--index", index, "--model", "bm25", "--json")
-    skipped = [skip["id"] for skip in json.loads(done.stdout)["skipped"]]
-    if any(skipped.count(link) != 1 for link in links):
-        raise Broken(f"of the links {links} that lead out {skipped} are named")
-    with _serving(index) as server:
-        for name in photos.indexed:
-            photos.ask(server, name, "")
-
-
-def _beside(random: Random, outside: Path, suffix: str) -> Path:
-    """Return a file outside with the secret, as captions or as XMP, perhaps over a further link."""
-    text = SECRET.decode().strip()
-    if suffix == ".xmp":
-        text = (
-            '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description'
-            ' xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:subject><rdf:Bag>'
-            f"<rdf:li>{text}</rdf:li></rdf:Bag></dc:subject></rdf:Description></rdf:RDF>"
-        )
-    file = outside / f"secret{suffix}"
-    file.write_text(text)
-    if random.random() < 0.5:
-        return file
-    further = outside.parent / f"link{suffix}"
-    further.unlink(missing_ok=True)
-    further.symlink_to(file)
-    return further

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from .contract import Broken
+from .contract import Broken, Place
+from .prepare import made_once
 from .processes import Ended, run
 
 CHANGING = (
@@ -36,6 +38,13 @@ class Call(NamedTuple):
         return f"{self.name} {self.number} of {self.path}"
 
 
+class Job(Protocol):
+    """A command, and the folder that it changes."""
+
+    command: list[object]
+    watched: Path
+
+
 @cache
 def missing() -> str | None:
     """Return why nothing can be traced here, or None."""
@@ -45,8 +54,8 @@ def missing() -> str | None:
     return None if done.returncode == 0 else f"strace may not trace here: {done.stderr.strip()[:200]}"
 
 
-def record(command: Sequence[object], folder: Path, watched: Path, kept: Path) -> None:
-    """Run a command in a folder, and keep its calls that touch what lies in the folder `watched`.
+def record(command: Sequence[object], folder: Path, watched: Path) -> list[Call]:
+    """Run a command in a folder; return its calls that touch what lies in the folder `watched`.
 
     Raises:
         Broken: the command fails, without any attack.
@@ -65,12 +74,20 @@ def record(command: Sequence[object], folder: Path, watched: Path, kept: Path) -
             name, path = found.groups()
             counts[name, path] += 1
             calls.append(Call(name, path, counts[name, path]))
-    kept.write_text(json.dumps(calls))
+    return calls
 
 
-@cache
-def recorded(kept: Path) -> list[Call]:
-    """Return calls that `record` kept, with paths below the folder that was watched."""
+def calls_of(name: str, place: Place, begin: Callable[[Place], Job]) -> list[Call]:
+    """Return the calls of a job, which begins in a place of its own; recorded once in a campaign."""
+
+    def record_once(kept: Path) -> None:
+        folder = place.prepared / f"tracing-{name}-{os.getpid()}"
+        folder.mkdir()
+        job = begin(Place(place.prepared, folder))
+        kept.write_text(json.dumps(record(job.command, folder, job.watched)))
+        shutil.rmtree(folder)
+
+    kept = made_once(place.prepared / f"calls-{name}.json", record_once)
     return [Call(*call) for call in json.loads(kept.read_text())]
 
 

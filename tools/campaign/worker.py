@@ -14,15 +14,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from .contract import Attack, Broken, NotRun, Place, Try, random_of
+from .contract import Attack, Broken, NotRun, Place, Try, choose, random_of
 from .processes import place_of
 
 MOST_MEMORY = 1.7e9  # bytes that a try may add to the largest that the process was: a photo may take 1 GiB
 
 
 def main(prepared: str, folder: str, *tries: str) -> None:
-    from .attacks import choose
-
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed goes to stderr
     for name, first, number in zip(tries[::3], map(int, tries[1::3]), map(int, tries[2::3]), strict=True):

@@ -1,19 +1,18 @@
 """Measure where the hits of a sentence end, and store it in the model's folder.
 
-    python -m tools.studies.honest_end MODEL SOURCE [SOURCE ...] [--on SOURCE ...] [--among SOURCE ...]
+    python -m tools.studies.honest_end MODEL SOURCE [SOURCE ...] [--on SOURCE ...]
+        [--among SOURCE ...] [--dry-run]
 
 Captions of each SOURCE, words of captions, and queries that no photo answers search among collections of
 several sizes. The numbers of lexlip/search/stages/honest_end.py are fitted to what they find and written to
 MODEL's honest_end.json. `--on` names other captioned photos, which are not fitted to, to measure on;
-`--among` names photos that fill up large collections. `--out DIR` gets the table (honest_end.txt) and the
-picture (honest_end.svg), `--vectors DIR` keeps encoded photos for the next time, and `--dry-run` writes no
-honest_end.json. docs/honest_end.md explains all of it.
+`--among` names photos that fill up large collections. `--dry-run` writes no honest_end.json.
+docs/honest_end.md explains all of it, and the figures that are printed.
 """
 
 from __future__ import annotations
 
 import argparse
-import pickle
 import random
 import re
 import sys
@@ -33,15 +32,14 @@ from lexlip.models.model_folder import model_folder
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
-from lexlip.search.stages.honest_end import DEPTH, HEAD, Signs, signs_of
+from lexlip.search.stages.honest_end import DEPTH, HEAD, Calibration, Signs, end_of, signs_of
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.balance import load_balance, quantize_documents, usual_scheme
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 from lexlip.words.vocabulary import is_content_word
 
-from .cut_off_fit import Observation, fit
-from .cut_off_report import draw, table
-from .nonsense import Half, nonsense
+from .honest_end_fit import SENSE, Observation, by_group, fit, kept, shown, silent
+from .nonsense import KINDS, Half, nonsense
 
 TOPK = 32  # words that a document keeps
 SIZES = {20: 25, 100: 5, 1_000: 1, 7_000: 1, 28_549: 1, 100_000: 1, 1_000_000: 1}  # photos, collections
@@ -61,7 +59,7 @@ class Photos:
 
 @dataclass(frozen=True)
 class Query:
-    """A query as an index takes it: int32 [1, V], the length before, and the sentence's own words.
+    """A query as an index takes it: int32 [1, V], and the sentence's own words.
 
     `right` are rows of the source's photos.
     """
@@ -69,18 +67,13 @@ class Query:
     kind: str
     text: str
     row: csr_matrix
-    length: float
     known: list[str]
     unknown: list[str]
     right: frozenset[int] = frozenset()
 
 
-def read(model: str, source: str, vectors: Path | None) -> Photos:
-    """Return the photos of a source, encoded or as they were kept."""
-    file = None if vectors is None else vectors / (re.sub(r"\W+", "-", source).strip("-") + ".pickle")
-    if file is not None and file.is_file():
-        captions, impacts = pickle.loads(file.read_bytes())
-        return Photos(source, captions, impacts)
+def read(model: str, source: str) -> Photos:
+    """Return the photos of a source, encoded."""
     photos = open_source(source)
     of = {item.id: item.captions for item in photos.items}
     ids: list[str] = []
@@ -90,19 +83,13 @@ def read(model: str, source: str, vectors: Path | None) -> Photos:
     for some, encoded in PhotoVectors(encoder, photos, progress=source):
         ids += some
         rows.append(quantize_documents(encoded, TOPK, usual_scheme(encoder.balance), bank))
-    result = Photos(source, [of[id] for id in ids], vstack(rows, format="csr"))
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps((result.captions, result.impacts)))
-    return result
+    return Photos(source, [of[id] for id in ids], vstack(rows, format="csr"))
 
 
 def encode(queries: TextQueries, kind: str, text: str, right: frozenset[int] = frozenset()) -> Query:
     """Return a query as `lexlip search` searches with it."""
-    vector = queries.encode_query(parse_query(text), SENTENCE_TOPK)
-    length = float(np.sqrt((vector.data.astype(float) ** 2).sum()))
-    known, unknown = queries.known(text), queries.unknown(text)
-    return Query(kind, text, quantize(vector), length, known, unknown, right)
+    row = quantize(queries.encode_query(parse_query(text), SENTENCE_TOPK))
+    return Query(kind, text, row, queries.known(text), queries.unknown(text), right)
 
 
 def ask(queries: TextQueries, photos: Photos, rng: random.Random) -> list[Query]:
@@ -206,9 +193,7 @@ def _observed(
         row, first = query.row / UNIT_SCALE, impacts[order[:HEAD]] / UNIT_SCALE
         signs = signs_of(row, first, best[:DEPTH], query.known, query.unknown, len(scores), words)
     among = scores[np.intersect1d(right, order[:DEPTH])]
-    mean, deviation = float(scores.mean()), float(scores.std())
-    fits = np.isin(order[:DEPTH], fitting)
-    return Observation(group, query.kind, query.text, signs, best, among, query.length, mean, deviation, fits)
+    return Observation(group, query.kind, signs, best, among, np.isin(order[:DEPTH], fitting))
 
 
 def collections(
@@ -250,6 +235,26 @@ def measure(
     return observations
 
 
+def table(observations: Sequence[Observation], calibration: Calibration) -> str:
+    """Return the figures of each collection as Markdown."""
+    kinds = ("caption", "keywords", "removed", *KINDS)
+    head = ["photos of", "photos", "first 50 hold", "kept", "kept, keywords", "silent", *KINDS]
+    head += ["shown", "shown, keywords", "removed: silent", "removed: shown"]
+    rows = [head, ["---"] * len(head)]
+    for (source, size), group in by_group(observations).items():
+        of = {kind: [seen for seen in group if seen.kind == kind] for kind in kinds}
+        of["nonsense"] = [seen for seen in group if seen.nonsense]
+        ends = {kind: [end_of(seen.signs, calibration) for seen in some] for kind, some in of.items()}
+        quiet = {kind: f"{100 * silent(some, ends[kind]):.1f}" for kind, some in of.items()}
+        number = {kind: f"{np.median(shown(of[kind], ends[kind])):.0f}" for kind in kinds[:3]}
+        held = np.mean([len(seen.right) > 0 for seen in of["caption"]])
+        cells = [Path(source).name, f"{size:,}", f"{100 * held:.1f}"]
+        cells += [f"{100 * kept(of[kind], ends[kind]):.1f}" for kind in SENSE]
+        cells += [quiet[kind] for kind in ("nonsense", *KINDS)] + [number[kind] for kind in SENSE]
+        rows.append([*cells, quiet["removed"], number["removed"]])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -258,14 +263,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("sources", nargs="+", metavar="SOURCE")
     parser.add_argument("--on", nargs="+", default=[], metavar="SOURCE")
     parser.add_argument("--among", nargs="+", default=[], metavar="SOURCE")
-    parser.add_argument("--vectors", type=Path)
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--dry-run", action="store_true")
     given = parser.parse_args(arguments)
     queries = TextQueries(given.model)
     sources, held_out, among = (
-        [read(given.model, name, given.vectors) for name in names]
-        for names in (given.sources, given.on, given.among)
+        [read(given.model, name) for name in names] for names in (given.sources, given.on, given.among)
     )
     for photos in (*sources, *held_out):
         if not any(photos.captions):
@@ -275,13 +277,10 @@ def main(arguments: Sequence[str]) -> None:
     calibration = replace(fit(fitted_on, queries.identity), scheme=scheme)
     if not given.dry_run:
         calibration.save(model_folder(given.model))
-    tested_on = measure(queries, held_out, [*among, *sources], "test") if held_out else []
-    text = table(fitted_on, tested_on, calibration)
-    print(text)
-    if given.out is not None:
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "honest_end.txt").write_text(text, encoding="utf-8")
-        draw(tested_on or fitted_on, calibration, given.out / "honest_end.svg")
+    print(f"fitted on\n\n{table(fitted_on, calibration)}")
+    if held_out:
+        tested_on = measure(queries, held_out, [*among, *sources], "test")
+        print(f"\nheld out\n\n{table(tested_on, calibration)}")
 
 
 if __name__ == "__main__":

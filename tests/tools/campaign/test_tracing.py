@@ -16,8 +16,7 @@ def watched(tmp_path: Path) -> Path:
 
 def test_calls_that_touch_a_folder_are_found_and_fail_on_demand(tmp_path: Path, watched: Path) -> None:
     command = ["sh", "-c", f"echo a > {watched}/file; echo b >> {watched}/file; echo c > {tmp_path}/other"]
-    tracing.record(command, tmp_path, watched, tmp_path / "calls.json")
-    calls, second = tracing.recorded(tmp_path / "calls.json"), Call("write", "/file", 2)
+    calls, second = tracing.record(command, tmp_path, watched), Call("write", "/file", 2)
     assert {call.path for call in calls} == {"/file"}
     assert second in calls
 

@@ -1,5 +1,6 @@
 import random
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,21 +9,22 @@ import pytest
 from lexlip.data import open_source
 from lexlip.errors import DataError
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.model_checksums import write_checksums
 from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.honest_end import DEPTH, HONEST_END, Signs, end_of, load_calibration
 from lexlip.sparse.balance import usual_scheme
 from tests.search.indexes import index_words
+from tests.tools.studies.test_honest_end_fit import fitted, made
 from tools.studies import honest_end as tool
-from tools.studies.cut_off_fit import kept
-from tools.studies.cut_off_report import silent
+from tools.studies.honest_end_fit import kept, silent
 from tools.studies.nonsense import KINDS
 
 
 def test_what_is_observed_is_what_an_index_finds(model_folder: Path, photos: Path, tmp_path: Path) -> None:
     queries = TextQueries(model_folder)
-    source = tool.read(str(model_folder), str(photos), None)
+    source = tool.read(str(model_folder), str(photos))
     text = source.captions[0][0]
     query = tool.encode(queries, "caption", text, frozenset([0]))
     rows = {row: row for row in range(6)}
@@ -45,7 +47,7 @@ def test_what_is_observed_is_what_an_index_finds(model_folder: Path, photos: Pat
 
 def test_keywords_have_the_photos_whose_captions_hold_them(model_folder: Path, photos: Path) -> None:
     queries = TextQueries(model_folder)
-    source = tool.read(str(model_folder), str(photos), None)
+    source = tool.read(str(model_folder), str(photos))
     asked = tool.ask(queries, source, random.Random(0))
     keywords = [query for query in asked if query.kind == "keywords"]
     assert keywords
@@ -62,29 +64,25 @@ def test_photos_fit_with_half_of_the_words_in_their_captions() -> None:
     assert said.fitting("of the") == []
 
 
-def test_vectors_are_kept(model_folder: Path, photos: Path, tmp_path: Path, monkeypatch) -> None:
-    first = tool.read(str(model_folder), str(photos), tmp_path / "vectors")
-    monkeypatch.setattr(tool, "load_model", None)
-    again = tool.read(str(model_folder), str(photos), tmp_path / "vectors")
-    assert again.captions == first.captions
-    assert (again.impacts != first.impacts).nnz == 0
+def test_a_row_for_each_collection() -> None:
+    head, _, *rows = tool.table(made(), fitted()).splitlines()
+    assert [row.split(" | ")[:2] for row in rows] == [["| here", "100"], ["| here", "1,000"]]
+    silent = dict(zip(head.split(" | "), rows[0].split(" | "), strict=True))["letters"]
+    assert silent == "100.0"
 
 
 @pytest.mark.slow
 def test_a_model_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, out = tmp_path / "model", tmp_path / "out"
-    model.mkdir()
-    for file in (PACKAGED / "mini").iterdir():
-        if file.name != HONEST_END:
-            (model / file.name).symlink_to(file)
-    arguments = [str(model), "scenes:30:1", "--on", "scenes:30:2", "--out", str(out)]
+    model = Path(shutil.copytree(PACKAGED / "mini", tmp_path / "model"))
+    (model / HONEST_END).unlink()
+    write_checksums(model, [])
+    arguments = [str(model), "scenes:30:1", "--on", "scenes:30:2"]
     tool.main([*arguments, "--dry-run"])
     assert not (model / HONEST_END).exists()
     tool.main(arguments)
     assert load_calibration(model, usual_scheme(LexLIP.from_pretrained("mini").balance)) is not None
     assert TextQueries(model).identity == TextQueries("mini").identity
-    assert (out / "honest_end.txt").read_text() in capsys.readouterr().out
-    assert (out / "honest_end.svg").is_file()
+    assert "\nheld out\n\n| photos of |" in capsys.readouterr().out
 
 
 def test_captions_are_needed(model_folder: Path, tmp_path: Path) -> None:
@@ -99,7 +97,7 @@ def test_the_goal_on_photos_that_were_not_fitted_to(shared: Path, monkeypatch) -
     monkeypatch.setattr(tool, "SIZES", {100: 5, 1000: 1})
     calibration = load_calibration(PACKAGED / "mini", usual_scheme(LexLIP.from_pretrained("mini").balance))
     assert calibration is not None
-    photos = tool.read("mini", str(shared / "coco" / "val-0000.tar"), None)
+    photos = tool.read("mini", str(shared / "coco" / "val-0000.tar"))
     assert len(open_source(shared / "coco" / "val-0000.tar")) == len(photos.captions)
     observations = tool.measure(TextQueries("mini"), [photos], [], "test")
     for size in (100, 1000):

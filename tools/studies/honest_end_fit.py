@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -36,25 +37,18 @@ class Observation:
     Attributes:
         group: the source of the right photos, and the number of photos in the collection.
         kind: "caption", "keywords", "removed" (a caption whose photo is not there) or a kind of nonsense.
-        text: the query.
         signs: see `Signs`.
         scores: of up to a thousand hits, best first.
         right: scores of the right photos among the first 50 hits.
-        length: of the query's vector before it was normalised.
-        mean, deviation: of the scores of all photos.
         fits: which of the first 50 hits have half of the query's content words in their captions.
     """
 
     group: tuple[str, int]
     kind: str
-    text: str
     signs: Signs
     scores: Floats = field(repr=False)
     right: Floats
-    length: float
-    mean: float
-    deviation: float
-    fits: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool), repr=False)
+    fits: NDArray[np.bool_] = field(repr=False)
 
     @property
     def sense(self) -> bool:
@@ -82,6 +76,18 @@ def fit(observations: Sequence[Observation], model: str) -> Calibration:
     return replace(calibration, well=_fit_well([seen for seen in used if seen.sense], calibration))
 
 
+def silent(observations: Iterable[Observation], ends: Iterable[float]) -> float:
+    """Return the share of queries above whose end there is no photo."""
+    pairs = list(zip(observations, ends, strict=True))
+    return float(np.mean([seen.signs.best < end for seen, end in pairs])) if pairs else float("nan")
+
+
+def shown(observations: Iterable[Observation], ends: Iterable[float]) -> Floats:
+    """Return the number of hits of each query that are not below its end."""
+    pairs = zip(observations, ends, strict=True)
+    return np.array([np.count_nonzero(seen.scores >= end) for seen, end in pairs])
+
+
 def kept(observations: Iterable[Observation], ends: Iterable[float]) -> float:
     """Return the share of the right photos among the first 50 hits that are not below the end."""
     pairs = [seen.right >= end for seen, end in zip(observations, ends, strict=True)]
@@ -103,9 +109,7 @@ def matrix(observations: Sequence[Observation], signs: Sequence[str]) -> Floats:
 
 def _fit_gate(used: Sequence[Observation]) -> dict[str, float]:
     """Fit the logistic model that tells sense from nonsense; each group and each kind weighs the same."""
-    counts: dict[tuple[tuple[str, int], str], int] = {}
-    for seen in used:
-        counts[seen.group, seen.kind] = counts.get((seen.group, seen.kind), 0) + 1
+    counts = Counter((seen.group, seen.kind) for seen in used)
     kinds = len({seen.kind for seen in used if seen.nonsense})
     share = {"caption": 1.0, "keywords": GATE_KEYWORDS}
     weights = np.array([share.get(seen.kind, 1 / kinds) / counts[seen.group, seen.kind] for seen in used])

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from lexlip.errors import ModelError
 from lexlip.search.stages.honest_end import DEPTH, Calibration, Signs, end_of, well_of
-from tools.studies.cut_off_fit import (
+from tools.studies.honest_end_fit import (
     FITTING,
     FITTING_WORDS,
     GATE_LOSS,
@@ -21,6 +21,8 @@ from tools.studies.cut_off_fit import (
     logistic,
     mean_kept,
     quantile_regression,
+    shown,
+    silent,
 )
 
 
@@ -60,7 +62,7 @@ def observation(group: int, kind: str, best: float, held: float, right: list[flo
     scores = np.sort(np.r_[np.linspace(best, 0.01, 60 - len(right)), right])[::-1]
     fits = np.arange(DEPTH) % 3 < 2  # of the first two thirds of all
     fits[12:] = False
-    return Observation(("here", group), kind, "a dog", signs, scores, np.array(right), 1, 0.1, 0.1, fits)
+    return Observation(("here", group), kind, signs, scores, np.array(right), fits)
 
 
 @cache
@@ -117,6 +119,12 @@ def test_what_fits_well_is_better_than_a_constant_share_of_the_best_score() -> N
     assert shares(words)[0] >= FITTING_WORDS - 0.01
     constant = [shares(captions, share) for share in np.linspace(0.5, 1, 51)]
     assert right >= max(right for fitting, right in constant if fitting >= FITTING) - 0.02
+
+
+def test_silent_and_shown() -> None:
+    seen = [observation(100, "letters", 0.5, 0, []), observation(100, "letters", 0.2, 0, [])]
+    assert silent(seen, [0.5, 0.3]) == 0.5
+    np.testing.assert_array_equal(shown(seen, [0.5, 0.3]), [1, 0])
 
 
 def test_kept_counts_right_photos() -> None:

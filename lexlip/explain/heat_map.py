@@ -84,12 +84,7 @@ def heat_sheet(picture: Image.Image, places: WordPlaces, title: str) -> Drawing:
 
 
 def check_heat(to: str | Path) -> None:
-    """Check that this can be a folder or a PNG file.
-
-    Raises:
-        ConfigError: it is a file of another kind.
-        DataError: the file cannot be written.
-    """
+    """Raise ConfigError or DataError unless this can be a folder, or a PNG file that can be written."""
     to = Path(to)
     if to.suffix.lower() not in ("", ".png") and not to.is_dir():
         raise ConfigError(f"cannot write {to}: give a folder, or a name that ends with .png")
@@ -141,12 +136,9 @@ def _panel(
     room: float,
     size: float,
 ) -> list[Element]:
-    """Return a heat map with a heading above it.
+    """Return a heat map, which is over the picture already, with a heading above it, of some room and size.
 
-    Args:
-        image, places, word: the map over the picture, and what it shows.
-        at: left and top of the heading, width and height of the picture.
-        room, size: the heading's width at most, and its font's size.
+    `at` has left and top of the heading, width and height of the picture.
     """
     x, y, width, height = at
     weight = places.weight(word)

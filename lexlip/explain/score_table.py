@@ -60,15 +60,13 @@ def check_words(index: str | Path) -> None:
 
 
 def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str) -> ScoreTable:
-    """Return the arithmetic of a photo's score.
+    """Return the arithmetic of a photo's score; of two indexes that are fused the first is explained.
 
-    Args:
-        search: in an index of words; of two that are fused the first is explained.
-        query: a sentence, or the vector of a picture, [1, V].
-        photo: its id, or its path as a search prints it.
+    The query is a sentence, or the vector of a picture, [1, V]; the photo is its id, or its path as a search
+    prints it.
 
     Raises:
-        DataError: the index holds no such photo, or is of another kind.
+        DataError: the index holds no such photo, or is not one of words.
         QueryError: a mark in the sentence is wrong.
     """
     with search.now() as (stage, photos):

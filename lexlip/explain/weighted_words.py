@@ -59,11 +59,7 @@ def words_of_query(queries: TextQueries, query: Query) -> WeightedWords:
 
 
 def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:
-    """Return the column of each word.
-
-    Raises:
-        DataError: the vocabulary lacks one.
-    """
+    """Return the column of each word; DataError: the vocabulary lacks one."""
     known = {word: column for column, word in enumerate(vocabulary.words)}
     for word in words:
         if word not in known:

@@ -235,14 +235,11 @@ def export_photos(
     An interrupted run leaves that folder, so that the same call goes on where it was.
 
     Args:
-        source, model: see `lexlip.indexing.api.index`; the model is one of words.
+        source, model, how: see `lexlip.indexing.api.index`; the model is one of words.
         engine, output, name: see `lexlip.other_engines.export.export`.
-        progress: show progress bars.
-        how: further arguments of `lexlip.indexing.api.index`.
 
     Raises:
         ConfigError: the model is not one of words, or the engine takes no such name.
-        FixableError: see these two.
     """
     from lexlip.errors import writing
     from lexlip.models.model_folder import kind_of

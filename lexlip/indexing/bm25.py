@@ -42,15 +42,11 @@ _FOLDER = re.compile(r"captions-([1-9][0-9]*)")
 def index_captions(source: Source, listed: float, index: str | Path, language: str = "en") -> Indexed:
     """Index the photos of a source by their captions.
 
-    Of a photo only the beginning is read, for the facts that it tells; they stay unknown if it cannot be.
-
-    Args:
-        source, listed, index: see `lexlip.indexing.impact.index_photos`.
-        language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`; a search uses the same.
+    Of a photo only the beginning is read, for the facts that it tells; they stay unknown if it cannot be. The
+    language is one of `anserini_bridge.bm25.LANGUAGES`; a search uses the same.
 
     Raises:
         DataError: no photo has a caption, or the folder cannot be written; the old index stays.
-        BridgeError: no Java, the folder is not an index, or another process is writing to it.
     """
     started = time.perf_counter()
     index = Path(index)
@@ -73,17 +69,13 @@ def write_captions(
     language: str = "en",
     write_table: Callable[[Path], dict[str, Any]] | None = None,
 ) -> int:
-    """Write an index of texts, which replaces an old one; return its postings.
+    """Write an index of n documents, which replaces an old one; return its postings.
 
     Args:
         index: the index's folder.
-        ids, texts: of the n documents.
+        ids, texts, language: of the documents.
         extra: what else the index stores.
-        language: see `index_captions`.
         write_table: writes a table of photos to the data folder; returns what to store instead of `extra`.
-
-    Raises:
-        BridgeError: no Java, the folder is not an index, or another process is writing to it.
     """
     with replace_index(index) as folder:
         write_bm25_index(folder / "lucene", ids, texts, language)
@@ -122,10 +114,8 @@ def write_caption_index(
     """Index captions and keywords as a new table of photos has them; one whose texts are the same stays.
 
     Args:
-        folder: the index's data folder.
-        index: the index's folder.
-        extra: what index.json will say, the table's name included.
-        old: what it says now.
+        folder, index: the index's data folder, and its folder.
+        extra, old: what index.json will say, the table's name included, and what it says now.
 
     Returns:
         What index.json will say, with "captions" if there are any, or "captions_left_out".
@@ -141,8 +131,7 @@ def write_caption_index(
 def write_texts(folder: Path, ids: list[str], texts: list[str]) -> dict[str, Any]:
     """Index the captions and keywords of photos, each one text.
 
-    Returns:
-        What index.json will say: "captions", or "captions_left_out"; nothing without texts.
+    Returns "captions" or "captions_left_out" of index.json; nothing without texts.
     """
     if not ids:
         return {}

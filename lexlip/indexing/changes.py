@@ -63,11 +63,8 @@ def find_changes(
     the index's listing began. If a clock was wrong, and that is in the future, all have. No photo is opened.
 
     Args:
-        source: the photos now.
-        held: the ids in the index.
         extra: what the index stores about its source (see `describe_collection`); with "paths", where each
-            photo was, by id; "kept" tells since when photos that were kept have not been listed (see
-            `kept_since`).
+            photo was, by id, and "kept", see `kept_since`.
         stored: what the index knows of photos, by id; older ones know nothing, or not the state.
         damaged: ids of photos that count as changed, as the index cannot be read there.
     """
@@ -112,9 +109,8 @@ def places_above(id: str) -> Iterator[str]:
 def unmounted(mounts: Mapping[str, str], listed: Iterable[str], held: Iterable[str]) -> list[Unlisted]:
     """Return the places where a disk was mounted, and where now is nothing, or an empty folder.
 
-    Args:
-        mounts: see `lexlip.data.mounts.mount_points`, when the index was written.
-        listed, held: ids of the photos now, and of those of the index.
+    `mounts` are those of `mount_points` when the index was written; `listed` and `held` the ids of photos in
+    the source now, and in the index.
     """
     if not mounts:
         return []
@@ -185,12 +181,10 @@ def find_known(source: Source, changes: Changes, table: PhotoTable) -> Known:
 def known_photos(
     earlier: Path, source: Source, numbers: Sequence[int]
 ) -> Iterator[tuple[list[str], csr_matrix, list[tuple[int, Facts]]]]:
-    """Yield those photos of a source whose content an earlier index of it holds.
+    """Yield photos of a source whose content an earlier index of it holds: ids, whole weights [n, V], facts.
 
-    Its model and settings were those of today; only photos with these numbers are looked for.
-
-    Yields:
-        Ids, whole weights [n, V], and facts with the index in the source.
+    The index was made with the model and settings of today. Only photos with these numbers are looked for;
+    facts come with the index in the source.
     """
     with ImpactSearcher(earlier) as searcher, open_photos(earlier, searcher.metadata) as table:
         held = set(searcher.ids())

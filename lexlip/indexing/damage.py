@@ -37,9 +37,7 @@ class Damage:
     """The damaged files of an index.
 
     Attributes:
-        index: its folder.
         header: what `index.json` says; an `IndexMetadata` if it is an index of words.
-        files: the damaged ones.
         unknown: names of files without a checksum, as older versions wrote them.
         megabytes: that were read, in 10^6 bytes.
     """
@@ -110,8 +108,7 @@ class Damage:
     def prepare_repair(self, model: str | None) -> None:
         """Restore the list of words if it is damaged; an update repairs the rest.
 
-        Args:
-            model: where the model is now; None is where it was.
+        `model` is where the model is now; None is where it was.
 
         Raises:
             CorruptIndex: nothing can be kept.
@@ -138,9 +135,7 @@ def look_for_damage(index: str | Path, progress: bool = False) -> Damage:
     A bar shows the progress if it is wanted, and takes more than two seconds.
 
     Raises:
-        CorruptIndex: `index.json` is damaged.
-        IndexNotFound, IndexVersion: see `anserini_bridge.read_header`.
-        NoJava, NoJar, JVMConflict: see `anserini_bridge.start_jvm`.
+        BridgeError: `index.json` is damaged, or there is no index, or no Java.
     """
     index = Path(index)
     while True:

@@ -37,14 +37,8 @@ def index_vectors(
 ) -> Indexed:
     """Index the photos of a source by dense vectors, which are held in memory until all are written.
 
-    Args:
-        model: the encoder.
-        ann: see `lexlip.search.engines.faiss_index.make_faiss`.
-        model_name, source, listed, index, workers, progress: see `lexlip.indexing.impact.index_photos`.
-
-    Raises:
-        DataError: no photo could be read, or the folder cannot be written; the old index stays.
-        BridgeError: the folder is not an index, or another process is writing to it.
+    For `ann` see `lexlip.search.engines.faiss_index.make_faiss`, for the rest and what is raised
+    `lexlip.indexing.impact.index_photos`.
     """
     started = time.perf_counter()
     index = Path(index)
@@ -72,13 +66,7 @@ def save_vectors(
 ) -> None:
     """Write the vectors of all photos to a new data folder of an index, and make it the one that counts.
 
-    Args:
-        index: the index's folder.
-        folder: its new data folder, see `anserini_bridge.replace_index`.
-        vectors: of all photos.
-        model: their encoder.
-        ann: how they are searched.
-        extra: what else the index stores.
+    The folder is that of `anserini_bridge.replace_index`; `extra` is what else the index stores.
     """
     vectors.save(folder)
     metadata = DenseMetadata(

@@ -50,11 +50,8 @@ def index_photos(
     """Index the photos of a source; an index that exists already answers until the new one is complete.
 
     Args:
-        model: the encoder.
-        model_name: by which a search finds the model again.
-        source: the photos.
-        listed: when their listing began, in seconds since 1970; an update encodes what was modified later.
-        index: the index's folder.
+        model, model_name: the encoder, and the name by which a search finds it again.
+        source, listed: the photos, and when their listing began, in seconds since 1970.
         topk_words: words that a photo keeps; None keeps all.
         scheme: see `lexlip.sparse.quantize`; None is "balanced" if the model has a bank, and else "unit".
         pseudo_documents: a .jsonl file to which the documents are also written, for Anserini's
@@ -67,7 +64,6 @@ def index_photos(
 
     Raises:
         DataError: no photo could be read, or the folder cannot be written; the old index stays.
-        BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
     started = time.perf_counter()
     index = Path(index)

@@ -57,12 +57,9 @@ class Journal:
     if it is killed. A photo is kept unless it has changed since it was read, see `find_changes`.
 
     Args:
-        index: the index's folder.
         settings: what the rows depend on; the journal of other settings is dropped.
-        source: the photos.
-        listed: when the listing of the photos began, in seconds since 1970.
-        width: of the rows.
-        dtype: of the rows' weights.
+        source, listed: see `lexlip.indexing.impact.index_photos`.
+        width, dtype: of the rows, and of their weights.
         indices: of the photos to encode, in order; None takes all.
 
     Attributes:

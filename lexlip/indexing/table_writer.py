@@ -37,13 +37,9 @@ class TableWriter:
     The caller holds the index's lock, and names the file in index.json: nobody reads it before.
 
     Args:
-        folder: the index's data folder.
-        index: the index's folder.
+        folder, index: the index's data folder, and its folder.
         source: the photos, as they are listed now.
         old: name of the table whose copy is changed; None starts an empty one.
-
-    Attributes:
-        name: of the file.
     """
 
     def __init__(self, folder: Path, index: Path, source: Source, old: str | None = None) -> None:
@@ -191,10 +187,7 @@ def side_name(source: Source, number: int) -> str:
 
 
 def remove_old_tables(folder: Path, keep: str | None) -> None:
-    """Delete the tables in a data folder that index.json does not name; the caller holds the index's lock.
-
-    On Windows one that a search has open stays until the next time.
-    """
+    """Delete the tables that index.json does not name; on Windows one that is open stays until later."""
     for path in folder.glob("photos-*"):
         if TABLE.fullmatch(path.name) and path.name != keep:
             remove(path)

@@ -78,8 +78,7 @@ def update_photos(
     the next one takes what it had encoded.
 
     Args:
-        source, listed, index, workers: see `lexlip.indexing.impact.index_photos`.
-        progress: show a bar; or see `lexlip.queries.photo_vectors.PhotoPixels`.
+        source, listed, index, workers, progress: see `lexlip.indexing.impact.index_photos`.
         model_name: where the model is now; None is where it was.
         topk_words, scheme: None takes those that the index was made with; others are refused.
         prune: delete photos that are gone, however many they are, or whose place cannot be listed.
@@ -93,7 +92,6 @@ def update_photos(
             cannot be listed.
         ConfigError: the index was made with other settings.
         ModelError: the model that made the index does not exist, or another one is named.
-        BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
     """
     started = time.perf_counter()
     index = Path(index)
@@ -286,10 +284,9 @@ def _is_sealed(index: Path, metadata: IndexMetadata) -> bool:
 
 
 def check_deletions(deleted: int, held: int, index: Path) -> None:
-    """Refuse to delete many of the photos that an index holds at once, as they may only be out of reach.
+    """Raise DataError if an update would delete over a fifth of an index, and at least FEWEST_DELETED photos.
 
-    Raises:
-        DataError: these are more than a fifth, and at least FEWEST_DELETED.
+    They may only be out of reach.
     """
     if deleted >= FEWEST_DELETED and deleted > LARGEST_SHARE * held:
         raise DataError(
@@ -314,14 +311,12 @@ def is_made_so(
     topk_words: int | None,
     scheme: Scheme | None,
 ) -> bool:
-    """Return whether an index is of a kind of words, and was made of these photos, with this model and so.
+    """Return whether an index of words is of this kind, and was made of these photos, with this model and so.
 
     One that cannot be read was not; nor was one of an older version, which cannot tell. Only `index.json` is
     read: whether files are damaged, an update finds out.
 
     Args:
-        index: its folder, which may be missing.
-        kind: "impact" or "sharded".
         given: the photos; where they are counts, not how that is written.
         model, topk_words, scheme: see `lexlip.indexing.api.index`; the model is one of words.
     """

@@ -67,9 +67,6 @@ class BertSession:
     Args:
         architecture: the text encoder's transformers config.
         weights: the saved model's; they are read now.
-
-    Attributes:
-        words: V.
     """
 
     def __init__(self, architecture: dict[str, Any], weights: SavedWeights) -> None:

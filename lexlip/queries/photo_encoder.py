@@ -48,16 +48,12 @@ Pixels = NDArray[np.uint8]  # [B, 3, S, S]
 class PhotoEncoder:
     """Encodes photos as `LexLIP` does, up to rounding, and sentences as `TextQueries` does; see `Encoder`.
 
-    Args:
-        name: packaged name of a model, or its folder.
-        device: "auto" or "cpu".
-
     Attributes:
         numbers: how many the model holds.
 
     Raises:
         ModelError: there is no such model, its photos need torch, or its files are damaged.
-        ConfigError: the device needs torch.
+        ConfigError: the device is neither "auto" nor "cpu".
     """
 
     kind, metric = "lexlip", "cosine"
@@ -108,11 +104,7 @@ class PhotoEncoder:
         return self
 
     def encode_image(self, photos: Pixels | Image.Image | Sequence[Image.Image]) -> csr_matrix:
-        """Return float32 vectors [B, V] of B photos: pictures, or uint8 [B, 3, S, S]; see `LexLIP`.
-
-        Raises:
-            DataError: they are something else.
-        """
+        """Return float32 vectors [B, V] of B photos: pictures, or uint8 [B, 3, S, S]; DataError: others."""
         pixels = self.pixels(photos)
         if not len(pixels):
             return csr_matrix((0, self.dimensions), dtype=np.float32)
@@ -144,11 +136,7 @@ class PhotoEncoder:
         return _weights_of(hidden @ self._weights[_DECODER][chosen].T + self._weights[_BIAS][chosen])
 
     def pixels(self, photos: Pixels | Image.Image | Sequence[Image.Image]) -> Pixels:
-        """Return photos as the graph takes them, uint8 [B, 3, S, S].
-
-        Raises:
-            DataError: they are something else.
-        """
+        """Return photos as the graph takes them, uint8 [B, 3, S, S]; see `encode_image`."""
         image = self.config.image
         if isinstance(photos, np.ndarray):
             if photos.dtype == np.uint8 and photos.shape[1:] == (3, image.size, image.size):
@@ -171,14 +159,10 @@ def _weights_of(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def open_encoder(name: str | Path, device: str = "auto") -> LexLIP | PhotoEncoder:
-    """Return a model of words, ready to encode photos: in ONNX Runtime or in torch.
+    """Return a model of words, ready to encode photos.
 
     If the model's folder has a graph, a CPU takes ONNX Runtime, which encodes half as many photos again as
-    torch in the same time, and starts sooner.
-
-    Args:
-        name: packaged name of a model, or its folder.
-        device: see `lexlip.machine.device.pick_device`.
+    torch in the same time, and starts sooner. For the device see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, its files are damaged, or its photos need torch, which is missing.

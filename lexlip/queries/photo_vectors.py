@@ -51,7 +51,6 @@ class PhotoPixels:
 
     Args:
         config: how an encoder takes photos.
-        source: the photos.
         batch: photos per batch.
         workers: threads that decode; with 0 nothing is read ahead.
         progress: what the progress bar says; None shows none. Or is told after each batch how many photos
@@ -164,15 +163,9 @@ class PhotoPixels:
 
 
 class PhotoVectors(PhotoPixels):
-    """Encodes the photos of a source, on the model's device.
+    """Encodes the photos of a source, on the model's device; a GPU while the vectors before are used.
 
-    A GPU encodes a batch while its predecessor's vectors are used.
-
-    Args:
-        model: the encoder.
-        source: the photos.
-        batch: photos encoded at a time; None is what suits the model's device.
-        how: further arguments of `PhotoPixels`.
+    A batch of None is what suits the model's device; `how` are further arguments of `PhotoPixels`.
     """
 
     def __init__(
@@ -234,14 +227,9 @@ def encode_captions(
     batch: int | None = None,
     progress: str | None = None,
 ) -> csr_matrix:
-    """Return the vectors p of T captions, one or more, float32 [T, V].
+    """Return the vectors p of T captions, one or more, float32 [T, V]; see `DualEncoder.encode_text`.
 
-    Args:
-        model: the encoder.
-        captions: sentences.
-        encoder: see `DualEncoder.encode_text`.
-        batch: captions encoded at a time; None is what suits the model's device.
-        progress: what the progress bar says; None shows none.
+    A batch of None is what suits the model's device; `progress` is what the progress bar says, None: no bar.
     """
     rows = []
     batch = batch or texts_at_a_time(model.device)

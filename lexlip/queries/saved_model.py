@@ -28,11 +28,7 @@ Matrix = tuple[NDArray[np.int8], NDArray[np.float32]]
 
 
 class QueryTokenizer:
-    """Splits sentences into token ids, int64 [L], cut at max_tokens.
-
-    Args:
-        folder: the model's.
-        max_tokens: of a sentence, [CLS] and [SEP] included.
+    """Splits sentences into token ids, int64 [L], of at most max_tokens with [CLS] and [SEP].
 
     Attributes:
         core: the tokenizer.
@@ -82,15 +78,10 @@ def words_after(text: str, offsets: Iterable[tuple[int, int]]) -> str:
 
 
 class TypedWords:
-    """Finds the words of a vocabulary in texts.
+    """Finds the words of a vocabulary in texts, given the `unknown` token of the tokenizer, if it has one.
 
     Of a word that the vocabulary does not have, a piece may be one: "gi" of "giraffe". A model may have
     learned what it stands for.
-
-    Args:
-        vocabulary: the V words.
-        tokenizer: splits words.
-        unknown: id of the token for what the tokenizer does not know; None if there is none.
     """
 
     def __init__(self, vocabulary: Vocabulary, tokenizer: Tokenizer, unknown: int | None) -> None:

@@ -24,12 +24,9 @@ if TYPE_CHECKING:
 class TextQueries:
     """Encodes sentences, one at a time, as `LexLIP.encode_text` does.
 
-    With "words" the vectors are the same. With "network" they differ by rounding, since a BERT multiplies
-    integers here (see `lexlip.queries.onnx_bert`); a text encoder of another type runs in torch.
-
-    Args:
-        name: name of a packaged model, or a folder.
-        encoder: "network" runs the text encoder; "words" only looks up one learned weight for each word.
+    With the encoder "words", which only looks up one learned weight for each word, the vectors are the same.
+    With "network" they differ by rounding, since a BERT multiplies integers here (see
+    `lexlip.queries.onnx_bert`); a text encoder of another type runs in torch.
 
     Raises:
         ModelError: there is no such model, it has no words, or its files are damaged.

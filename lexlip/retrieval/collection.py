@@ -62,11 +62,7 @@ class _Quantization(TypedDict):
 
 
 def check_stored(index: Path, header: IndexHeader) -> None:
-    """Check the form of what an index of photos stores; older ones lack some of it.
-
-    Raises:
-        CorruptIndex: it has another form.
-    """
+    """Raise CorruptIndex if what an index of photos stores has another form; older ones lack some of it."""
     try:
         check_form(header.extra, _Extra, "extra")
         if "root" in header.extra:
@@ -81,12 +77,7 @@ def check_stored(index: Path, header: IndexHeader) -> None:
 
 
 def describe_collection(source: Source, index: Path, listed: float) -> dict[str, Any]:
-    """Return what an index stores about its source.
-
-    Args:
-        source: the photos.
-        index: the index's folder.
-        listed: when the listing of the photos began, in seconds since 1970.
+    """Return what an index stores about its source, whose listing began at `listed`, in seconds since 1970.
 
     Returns:
         "listed", "source" (what the user gave), and "given", see `store_given`. If ids are paths below one
@@ -139,11 +130,7 @@ def place_now(absolute: str, relative: str, index: Path) -> str:
 
 
 def given_again(extra: dict[str, Any], index: Path) -> Given:
-    """Return what an index was made of, given what `describe_collection` returned.
-
-    Raises:
-        DataError: the index is too old to tell.
-    """
+    """Return what an index was made of, given what it stores; DataError: it is too old to tell."""
     if "given" in extra:
         stored = extra["given"]
         images = stored["images"]

@@ -100,15 +100,10 @@ def _check_date(name: str, value: str | None) -> None:
 
 
 def group_alike(photos: Sequence[tuple[str, str, int | None]]) -> list[list[str]]:
-    """Put near-duplicates together.
+    """Put near-duplicates together, in the order of the first of each group.
 
-    A photo joins the first group whose first photo has the same digest, or nearly the same fingerprint.
-
-    Args:
-        photos: id, digest ("" is unknown) and fingerprint of each, best first.
-
-    Returns:
-        The ids, in groups in the order of their first photos.
+    A photo joins the first group whose first photo has the same digest, or nearly the same fingerprint. Of
+    each photo, best first, come its id, its digest ("" is unknown) and its fingerprint.
     """
     prints = np.zeros(len(photos), dtype=np.uint64)  # of the groups' first photos
     usable = np.zeros(len(photos), dtype=bool)

@@ -100,9 +100,7 @@ class Listed(NamedTuple):
 
 
 def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
-    """Open the table of photos that an index has, given what the index says about itself.
-
-    If an update has deleted that table since then, the table of now is opened.
+    """Open the table of photos that an index has; the table of now, if an update has deleted that one since.
 
     Raises:
         CorruptIndex: the table is missing or damaged, or `extra` is.
@@ -128,14 +126,9 @@ def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
 class PhotoTable:
     """The photos of an index as one commit has them; several threads may use it.
 
-    Args:
-        index: the index's folder.
-        file: the table.
-        wanted: the table's checksum; None is unknown.
-
     Raises:
         sqlite3.Error: the file is missing or damaged.
-        CorruptIndex: another version of this program wrote it, or it is damaged.
+        CorruptIndex: another version of this program wrote it, or it has another checksum than is wanted.
     """
 
     def __init__(self, index: Path, file: Path, wanted: str | None = None) -> None:
@@ -250,10 +243,7 @@ class PhotoTable:
     def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
         """Return the bytes of a photo to be sent to others, as they were indexed, see `read_as_indexed`.
 
-        Args:
-            id: of the photo.
-            folders: real paths of those whose photos the user named to be sent.
-            tables: see `lexlip.retrieval.seal.sealed_tables`.
+        The folders are real paths of those that the user named; for `tables` see `sealed_tables`.
         """
         return self.send_sealed(id, folders, tables.get(self.file.name, ""))
 

@@ -45,9 +45,7 @@ _SEALED = ("given", "source", "root", "relative")  # of `extra`; see `describe_c
 def seal(extra: Mapping[str, Any], tables: Mapping[str, str]) -> dict[str, Any]:
     """Return what an index says about its source, sealed; not sealed if this user can have no key.
 
-    Args:
-        extra: what it says.
-        tables: checksums of its tables of photos, by name; of an index in shards by the shards' folders.
+    `tables` are the checksums of its tables of photos, by name; of an index in shards by the shards' folders.
     """
     try:
         code = _code(_key(make=True), extra, tables)

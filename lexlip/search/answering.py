@@ -286,10 +286,8 @@ def page_of(
 
     Args:
         state, asked, how: where, what and how was searched.
-        found: all hits up to this page, and one more if there is one.
-        k: hits of a page.
+        found, ends: all hits up to this page, and one more if there is one; and where they end.
         ms: milliseconds that finding them took.
-        ends: where the hits end.
         rerank: reorders them first.
     """
     cursor = first_of_page(state, asked, how)

@@ -199,12 +199,9 @@ def _append(found: Sequence[str], points: np.ndarray, ids: list[str], scores: li
 
 
 def fuse(first: np.ndarray, odds: np.ndarray, fusion: Fusion = "none", weight: float = 0.5) -> np.ndarray:
-    """Return the scores that a query's k candidates are ordered by, float [k].
+    """Return the scores that a query's k candidates are ordered by, of scores and log-odds, all float [k].
 
-    Args:
-        first, odds: scores of the first stage, and log-odds of the reranker, float [k].
-        fusion: how they are combined.
-        weight: of the first in a sum; the odds have the rest.
+    The weight is that of the first in a sum; the odds have the rest.
     """
     if fusion == "none":
         return np.asarray(odds, np.float64)
@@ -231,12 +228,8 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 def fuse_two(first: Results, second: Results, k: int, how: Hybrid = "rrf", weight: float = 0.5) -> Results:
     """Fuse what two engines found for the same queries; return the k best documents of each.
 
-    Args:
-        first, second: what they found.
-        k: documents of each query.
-        how: "rrf" is by the sum of 1 / (60 + rank) (Cormack et al., 2009); "weighted" by that of scores, each
-            engine's scaled to 0 ... 1 over what it found.
-        weight: of the first engine's scores; the second's have the rest.
+    "rrf" is by the sum of 1 / (60 + rank) (Cormack et al., 2009); "weighted" by that of scores, each engine's
+    scaled to 0 ... 1 over what it found. The weight is that of the first engine; the second has the rest.
     """
     if how == "rrf":
         shares = [[1 / (RANK + 1 + np.arange(len(row))) for row in scores] for _, scores in (first, second)]

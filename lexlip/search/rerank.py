@@ -28,7 +28,6 @@ class Reranker:
         model: name or folder of a model that compares pairs (`ce` or `joint`).
         k: hits that it looks at; the others stay behind them.
         fusion, weight: see `lexlip.search.hybrid.fuse`.
-        device: see `lexlip.machine.device.pick_device`.
 
     Raises:
         ModelError: there is no such model, or it does not compare pairs.

@@ -237,8 +237,7 @@ def save_balance(folder: Path, balance: Balance) -> None:
 def load_balance(folder: Path, width: int) -> Balance | None:
     """Return the banks in a model's folder, of queries of `width` words; None if it has none.
 
-    Raises:
-        OSError, ValueError: the file is damaged.
+    OSError or ValueError: the file is damaged.
     """
     with part_of_model(folder / FILE) as tensors:
         if tensors is None:

@@ -101,8 +101,7 @@ def save_keywords(folder: Path, keywords: csr_matrix) -> None:
 def load_keywords(folder: Path, width: int) -> csr_matrix | None:
     """Return the query of each of `width` words in a model's folder, float32 [V, V]; None if it has none.
 
-    Raises:
-        OSError, ValueError: the file is damaged.
+    OSError or ValueError: the file is damaged.
     """
     with part_of_model(folder / FILE) as tensors:
         if tensors is None:

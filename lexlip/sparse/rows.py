@@ -70,11 +70,7 @@ def packed(rows: csr_matrix, prefix: str = "") -> dict[str, NDArray[Any]]:
 
 
 def unpacked(arrays: Mapping[str, NDArray[Any]], width: int, dtype: Any, prefix: str = "") -> csr_matrix:
-    """Return the rows of some of such arrays, [n, width].
-
-    Raises:
-        KeyError, ValueError: they are missing, or do not fit together.
-    """
+    """Return the rows of some of such arrays, [n, width]; KeyError, ValueError: they do not fit together."""
     weights, columns, starts = (arrays[f"{prefix}{part}"] for part in ("weights", "columns", "starts"))
     parts = weights.astype(dtype, copy=False), columns.astype(np.int32, copy=False), starts
     rows = csr_matrix(parts, shape=(len(starts) - 1, width))

@@ -83,8 +83,7 @@ def save_likely(folder: Path, likely: LikelyWords) -> None:
 def load_likely(folder: Path, width: int) -> LikelyWords | None:
     """Return the regressions in a model's folder, of `width` words; None if it has none.
 
-    Raises:
-        OSError, ValueError: the file is damaged.
+    OSError or ValueError: the file is damaged.
     """
     with part_of_model(folder / FILE) as tensors:
         if tensors is None:

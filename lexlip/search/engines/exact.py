@@ -31,7 +31,6 @@ class ExactEngine:
 
     Args:
         rows: queries scored at a time; their scores, [rows, n], are held.
-        metric: the score of a document and a query.
         keep_lengths: cosines are times the lengths of documents, which were balanced.
     """
 
@@ -91,10 +90,8 @@ def engine_for(
 ) -> tuple[EngineName, EngineOf]:
     """Return the name of the engine for a model's vectors, and what makes one.
 
-    Args:
-        model: whose vectors they are.
-        name: None is Lucene for words, and Faiss's exact search for dense vectors.
-        scheme: see `lexlip.sparse.quantize`; documents of "balanced" come balanced.
+    The name None is Lucene for words, and Faiss's exact search for dense vectors. For the scheme see
+    `lexlip.sparse.quantize`; documents of "balanced" come balanced.
 
     Raises:
         ModelError: the engine cannot search such vectors.

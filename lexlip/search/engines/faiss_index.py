@@ -35,7 +35,6 @@ class FaissIndex:
     Args:
         vectors, ids: see `make_faiss`, and what it holds already.
         metric: "cosine" compares unit vectors, "dot" vectors as they are.
-        threads: while searching.
         batch: queries that are searched at a time. One is what a single user waits for; a flat index
             multiplies several as matrices, which is many times faster.
     """
@@ -72,11 +71,7 @@ class FaissIndex:
 
     @classmethod
     def load(cls, folder: Path, metric: Metric = "cosine", threads: int = 1, batch: int = 1) -> Self:
-        """Load what `save` wrote.
-
-        Raises:
-            CorruptIndex: a file is missing or damaged.
-        """
+        """Load what `save` wrote; CorruptIndex: a file is missing or damaged."""
         try:
             check_files(folder)
             ids: list[str] = read_json(folder / IDS)
@@ -108,11 +103,7 @@ class FaissIndex:
         return ids, scores
 
     def vector(self, id: str) -> csr_matrix:
-        """Return the vector of a document, [1, D].
-
-        Raises:
-            UnknownId: there is no such document.
-        """
+        """Return the vector of a document, [1, D]; UnknownId: there is none."""
         try:
             number = self.ids.index(id)
         except ValueError:

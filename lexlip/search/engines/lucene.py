@@ -57,9 +57,7 @@ def impact_writer(
 ) -> ImpactWriter:
     """Return a writer of a new index for vectors that `quantize` made whole; see `ImpactWriter`.
 
-    Args:
-        topk_words: words that a document keeps, for the record; None: all.
-        encoder: identity of the model.
+    Of `topk_words` and the encoder's identity the index keeps a record.
     """
     return ImpactWriter(
         folder,
@@ -85,9 +83,7 @@ def write_impacts(
 
     Args:
         cuts: by the index's folder what a document keeps of its vector.
-        words: the V words.
         documents: ids and float vectors [n, V], batch by batch.
-        scheme, memory_mb: see `impact_writer`.
         progress: counts documents.
     """
     with ExitStack() as stack:

@@ -51,11 +51,7 @@ class ShardedMetadata(IndexMetadata):
 
 
 def read_sharded(index: Path) -> ShardedMetadata:
-    """Read `index.json` of a sharded index.
-
-    Raises:
-        BridgeError: see `read_metadata_as`.
-    """
+    """Read `index.json` of a sharded index; BridgeError: see `read_metadata_as`."""
     metadata = read_metadata_as(ShardedMetadata, index)
     check_stored(index, metadata)
     for entry in metadata.shards:
@@ -65,11 +61,7 @@ def read_sharded(index: Path) -> ShardedMetadata:
 
 
 def read_index_of_words(index: Path) -> IndexMetadata:
-    """Read `index.json` of an index of words, whole or in shards.
-
-    Raises:
-        BridgeError: see `read_metadata_as`.
-    """
+    """Read `index.json` of an index of words, whole or in shards; BridgeError: see `read_metadata_as`."""
     return read_sharded(index) if read_header(index).kind == "sharded" else read_metadata(index)
 
 
@@ -99,12 +91,10 @@ def wrong_files(folder: Path, files: Mapping[str, str]) -> list[str]:
 class OpenShard:
     """A shard that answers; everything that goes in and comes out can be sent to another machine.
 
-    Args:
-        folder: the shard's.
-        version: the checksum of the shard's own `index.json`.
+    `version` is the checksum of the shard's own `index.json`.
 
     Raises:
-        CorruptIndex, BridgeError: it is another shard than the one that was indexed, or cannot be opened.
+        BridgeError: it is another shard than the one that was indexed, or cannot be opened.
     """
 
     def __init__(self, folder: Path, version: str) -> None:

@@ -43,20 +43,14 @@ class Shards(Protocol):
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
         """Call `OpenShard.ask` in some shards at once; return what each call returned, in this order.
 
-        Args:
-            method: the first argument.
-            arguments: the others, by the number of the shard.
-
-        Raises:
-            BridgeError: a shard does not answer, or says so.
+        The arguments are by the number of the shard. BridgeError: a shard does not answer, or says so.
         """
         ...
 
     def at(self, metadata: ShardedMetadata) -> Shards:
         """Open the shards of another state of the index; those of this one stay open until they are closed.
 
-        Raises:
-            DataError, BridgeError: one cannot be opened; then nothing has changed.
+        DataError or BridgeError: one cannot be opened; then nothing has changed.
         """
         ...
 
@@ -146,12 +140,10 @@ class AllowedInShards:
 
 
 class ShardedSearcher(Renewed[_State]):
-    """Searches all shards as `ImpactSearcher` searches an index; see there.
+    """Searches all shards as `ImpactSearcher` searches an index; see there. The shards are closed with it.
 
-    Args:
-        index, metadata: the folder of the sharded index, and what it says about itself.
-        vocabulary: the words that the shards must have; others raise VocabularyMismatch.
-        shards: its shards, which are closed with it.
+    Raises:
+        VocabularyMismatch: the shards have other words.
     """
 
     def __init__(

@@ -45,11 +45,7 @@ class DenseMetadata(IndexHeader):
 
 
 def load_vectors(index: Path, metadata: DenseMetadata) -> FaissIndex:
-    """Return the vectors of a dense index.
-
-    Raises:
-        BridgeError: they cannot be read.
-    """
+    """Return the vectors of a dense index; BridgeError: they cannot be read."""
     with ThreadPoolExecutor(1) as thread:  # which compares the vectors while they are loaded
         checked = thread.submit(check_file, index, metadata, VECTORS)
         check_file(index, metadata, IDS)

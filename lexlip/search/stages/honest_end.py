@@ -176,8 +176,7 @@ class Calibration:
 def load_calibration(folder: Path, scheme: Scheme) -> Calibration | None:
     """Return what was measured for the model in a folder with an index's quantisation; None if nothing was.
 
-    Raises:
-        ModelError: the folder's files are damaged.
+    ModelError: the folder's files are damaged.
     """
     file = folder / HONEST_END
     if not file.is_file():
@@ -255,13 +254,9 @@ def signs_of(
     number: int,
     vocabulary: Sequence[str],
 ) -> Signs:
-    """Return the signs of a query by vectors with the weights that an index has; see `ends`.
+    """Return the signs of a query [1, V] and the five best hits, [m, V], with the weights that an index has.
 
-    Args:
-        query, photos: [1, V], and of the five best hits, [m, V].
-        scores, known, unknown: see `ends`.
-        number: of photos that were searched.
-        vocabulary: the V words.
+    See `ends`; `number` is that of the photos that were searched.
     """
     terms, *shared = (
         {vocabulary[column]: float(weight) for column, weight in zip(row.indices, row.data, strict=True)}

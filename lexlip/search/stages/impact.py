@@ -231,14 +231,8 @@ def suggest(
 ) -> list[int]:
     """Return the columns of words that hits share and other photos lack, the most telling first.
 
-    A word counts by its mean weight in the hits times the logarithm of how rare it is, as in tf-idf.
-
-    Args:
-        hits: weights of the photos that were found, [n, V].
-        frequencies: in how many photos of the index each word is, [V].
-        documents: in the index.
-        known: columns that the query has already.
-        number: of words.
+    A word counts by its mean weight in the hits, [n, V], times the logarithm of how rare it is, as in tf-idf.
+    `frequencies`, [V], say in how many of the documents each word is; `known` columns are left out.
     """
     held = hits.getnnz(axis=0)
     mean = np.asarray(hits.sum(axis=0)).ravel() / max(1, hits.shape[0])

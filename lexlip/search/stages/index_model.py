@@ -61,10 +61,7 @@ def load_encoder(
 ) -> LexLIP | PhotoEncoder:
     """Load the model that encodes photos, as queries or for an index of words.
 
-    Args:
-        index, metadata: the index's folder, and what it says about itself.
-        model: name or folder of the model; None is the one that the index names.
-        device: see `lexlip.machine.device.pick_device`.
+    The model is a name or a folder; None is the one that the index, which `metadata` is of, names.
 
     Raises:
         ModelError: the model does not exist, or did not make the index.

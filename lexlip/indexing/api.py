@@ -15,6 +15,7 @@ from lexlip.machine.device import check_device
 from lexlip.registry import BM25, MODELS
 
 if TYPE_CHECKING:
+    from lexlip.data import Given
     from lexlip.indexing.report import Indexed, Updated
     from lexlip.other_engines.export import Exported
     from lexlip.queries.photo_vectors import Progress
@@ -94,7 +95,7 @@ def index(
         read_header,
     )
     from anserini_bridge.storage import check_writable
-    from lexlip.data import Given, open_library
+    from lexlip.data import open_library
     from lexlip.errors import writing_index
     from lexlip.indexing.update import is_made_so
     from lexlip.machine.output_files import check_output
@@ -108,8 +109,7 @@ def index(
         check_writable(Path(index))
     if pseudo_documents is not None:
         check_output(pseudo_documents)
-    where = None if images is None else str(images)
-    given = Given(names_of(source), where, split, names_of(exclude), names_of(include))
+    given = _given(source, images, split, exclude, include)
     same = words and not anew and pseudo_documents is None
     if same and is_made_so(Path(index), "impact", given, model, topk, quantization):
         moved = lasting_name(str(model)) != read_header(index).extra.get("model")
@@ -172,29 +172,23 @@ def update(
     `progress` and `typed` are those of `lexlip.indexing.update.update_photos`; a source that is given is
     typed.
     """
-    from anserini_bridge import IndexNotFound, find_jar, find_java, read_header
+    from anserini_bridge import find_jar, find_java
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
-    from lexlip.errors import DataError, writing_index
-    from lexlip.indexing.update import update_photos
-    from lexlip.retrieval.collection import check_stored, given_again
+    from lexlip.errors import writing_index
+    from lexlip.indexing.update import header_to_update, update_photos
+    from lexlip.retrieval.collection import given_again
 
     _check_settings(None if topk == "all" else topk, workers, quantization)
     find_java(), find_jar()
-    try:
-        header = read_header(index)
-    except IndexNotFound:
-        raise DataError(f"there is no index {index} to update: index once without --update") from None
-    check_stored(Path(index), header)
+    header = header_to_update(Path(index))
     with writing_index(index):
         check_writable(Path(index), header.directory)
-    extra = header.extra
-    where = None if images is None else str(images)
-    given = Given(names_of(source), where, split, names_of(exclude), names_of(include))
+    given = _given(source, images, split, exclude, include)
     named = bool(given.sources)
-    if not given.sources or "given" in extra:
-        before = given_again(extra, Path(index))
-        named = named and (where is not None or before.images is None)
+    if not given.sources or "given" in header.extra:
+        before = given_again(header.extra, Path(index))
+        named = named and (images is not None or before.images is None)
         given = Given(
             given.sources or before.sources,
             given.images or before.images,
@@ -276,6 +270,15 @@ def _check_settings(
         raise ConfigError(f"quantization is {quantization!r}: give one of {', '.join(SCHEMES)}")
     if ann not in ("flat", "hnsw"):
         raise ConfigError(f"ann is {ann!r}: give flat or hnsw")
+
+
+def _given(
+    source: Names, images: str | Path | None, split: str | None, exclude: Names, include: Names
+) -> Given:
+    from lexlip.data import Given
+
+    where = None if images is None else str(images)
+    return Given(names_of(source), where, split, names_of(exclude), names_of(include))
 
 
 def names_of(source: Names) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 from anserini_bridge import (
     ImpactSearcher,
     ImpactWriter,
+    IndexHeader,
     IndexLocked,
     IndexMetadata,
     IndexNotFound,
@@ -304,12 +305,7 @@ def _clear(index: Path, journal: Journal) -> None:
 
 
 def is_made_so(
-    index: Path,
-    kind: str,
-    given: Given,
-    model: str | Path,
-    topk_words: int | None,
-    scheme: Scheme | None,
+    index: Path, kind: str, given: Given, model: str | Path, topk_words: int | None, scheme: Scheme | None
 ) -> bool:
     """Return whether an index of words is of this kind, and was made of these photos, with this model and so.
 
@@ -339,12 +335,19 @@ def is_made_so(
     return settings == (before.split, before.exclude, before.include, *made_with)
 
 
-def made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Scheme | None) -> IndexMetadata:
-    """Return what an index of words says about itself, if it was made with these settings; None is any."""
+def header_to_update(index: Path) -> IndexHeader:
+    """Return what an index of any kind says about itself; DataError: there is none."""
     try:
         header = read_header(index)
     except IndexNotFound:
         raise DataError(f"there is no index {index} to update: index once without --update") from None
+    check_stored(index, header)
+    return header
+
+
+def made_with(index: Path, topk_words: int | Literal["all"] | None, scheme: Scheme | None) -> IndexMetadata:
+    """Return what an index of words says about itself, if it was made with these settings; None is any."""
+    header = header_to_update(index)
     if header.kind == "sharded":
         raise ConfigError(f"{index} is in shards: update it with `lexlip index --update`")
     if header.kind != IndexMetadata.kind:

@@ -66,7 +66,7 @@ def test_the_index_is_opened_as_a_search_opens_it(
         return open_index(index, *options)
 
     lexlip("index", "photos", "--model", model)
-    for module in ("open_index", "photo_search"):
+    for module in ("stages.index_model", "photo_search"):
         monkeypatch.setattr(f"lexlip.search.{module}.open_index", note)
     assert findings(lexlip("doctor"))["index"][1].startswith(".lexlip: 6 photos, made with ")
     lexlip("search", "dog")

@@ -16,26 +16,16 @@ HOSTILE = "</text><script>alert(1)</script>\"'&amp;\n\0\x1b\udcff]]>"
 
 def drawing(text: str = "Hund") -> Drawing:
     half = Image.new("RGBA", (10, 20), "#0000ff")
-    return Drawing(
-        200,
-        100,
-        [
-            Box(10, 10, 30, 20, "#ff0000"),
-            Picture(50, 10, 20, 40, half, "blue"),
-            Text(10, 80, 20, text, note=text),
-        ],
-    )
+    box, picture = Box(10, 10, 30, 20, "#ff0000"), Picture(50, 10, 20, 40, half, "blue")
+    return Drawing(200, 100, [box, picture, Text(10, 80, 20, text, note=text)])
 
 
 def test_a_png_has_everything_in_its_place() -> None:
     pixels = np.array(Image.open(io.BytesIO(drawing().to_png())))
     assert pixels.shape == (200, 400, 3)
-    for colour, (left, top, right, bottom) in {
-        (255, 0, 0): (20, 20, 80, 60),
-        (0, 0, 255): (100, 20, 140, 100),
-    }.items():
+    for colour, place in {(255, 0, 0): (20, 20, 80, 60), (0, 0, 255): (100, 20, 140, 100)}.items():
         ys, xs = np.nonzero((pixels == colour).all(axis=-1))
-        assert (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1) == (left, top, right, bottom)
+        assert (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1) == place
     ys, xs = np.nonzero((pixels[110:] < 128).all(axis=-1))
     assert xs.min() >= 20
     assert xs.max() < 20 + 2 * width_of("Hund", 20)
@@ -60,9 +50,8 @@ def test_an_svg_says_the_same() -> None:
 def test_no_text_becomes_code() -> None:
     hostile = drawing(HOSTILE)
     root = ElementTree.fromstring(hostile.to_svg().encode())
-    assert {element.tag.removeprefix(SVG) for element in root.iter()} == {
-        *("svg", "rect", "text", "image", "title")
-    }
+    tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+    assert tags == {"svg", "rect", "text", "image", "title"}
     assert hostile.to_png()
     assert printable("a\nb\0c\udcffdÄ犬") == "a b c dÄ犬"
 

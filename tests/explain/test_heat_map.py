@@ -108,9 +108,8 @@ def test_files(tmp_path: Path) -> None:
     files = write_heat(tmp_path / "new" / "heat", picture, where, "title")
     assert [file.name for file in files] == ["1-dog.png", "2-__s____x.png", "3-Hündin.png"]
     before = [file.read_bytes() for file in files]
-    assert [
-        file.read_bytes() for file in write_heat(tmp_path / "new/heat", picture, where, "title")
-    ] == before
+    again = write_heat(tmp_path / "new/heat", picture, where, "title")
+    assert [file.read_bytes() for file in again] == before
     (one,) = write_heat(tmp_path / "all.png", picture, where, "title")
     with Image.open(one) as sheet, Image.open(files[0]) as single:
         assert (sheet.format, single.format) == ("PNG", "PNG")

@@ -119,9 +119,8 @@ def test_words_are_in_the_order_asked() -> None:
 def test_modes_are_those_of_encoding() -> None:
     model, picture = tiny_model(), noise((40, 40)).convert("L")
     where = places(model, picture, model.vocabulary.words)
-    np.testing.assert_allclose(
-        where.values.max(axis=1), model.encode_image([picture]).toarray()[0], atol=1e-5
-    )
+    vector = model.encode_image([picture]).toarray()[0]
+    np.testing.assert_allclose(where.values.max(axis=1), vector, atol=1e-5)
 
 
 # ---- where a cell is in the picture ----
@@ -161,9 +160,7 @@ def test_mini_finds_a_flag_where_it_is() -> None:
     seen = words_of_picture(model, astronaut)
     where = places(model, astronaut, list(seen.weights))
     assert (where.rows, where.columns, where.box) == (8, 8, (0, 0, 1, 1))
-    assert [where.weight(word) for word in where.words] == pytest.approx(
-        list(seen.weights.values()), abs=1e-5
-    )
+    assert where.weights.tolist() == pytest.approx(list(seen.weights.values()), abs=1e-5)
     winner = where.winner("flag")
     assert winner is not None
     assert winner[1] == 0

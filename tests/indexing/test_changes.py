@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from anserini_bridge import IndexHeader
 from lexlip.data import Scenes, Source, Unlisted, files, open_source
 from lexlip.data.facts import decode_with_facts
 from lexlip.indexing.changes import Changes, find_changes, find_known, kept_since
-from lexlip.indexing.table_writer import TableWriter, side_name
-from lexlip.retrieval.photo_table import Listed, PhotoTable, open_photos
+from lexlip.indexing.table_writer import side_name
+from lexlip.retrieval.photo_table import Listed, PhotoTable
 from tests.conftest import write_photos
 from tests.data.pictures import write, write_tar
+from tests.retrieval.test_photo_table import table as table_of
 
 IDS = [f"{number}.jpg" for number in range(6)]
 
@@ -159,11 +159,8 @@ def test_an_older_photo_that_was_moved_here_has_changed(photos: Path, later: flo
 
 def test_photos_below_what_cannot_be_listed_may_be_there(photos: Path, later: float) -> None:
     source = open_source(photos)
-    source.unlisted = [
-        Unlisted("share", "gone"),
-        Unlisted("a.tar", "truncated"),
-        Unlisted("x.jpg", "loop", 1),
-    ]
+    places = (("share", "gone"), ("a.tar", "truncated"), ("x.jpg", "loop", 1))
+    source.unlisted = [Unlisted(*place) for place in places]
     held = ["share/deep/b.jpg", "share2/c.jpg", "a.tar/d.jpg", "x.jpg", "z.jpg", *IDS]
     found = find_changes(source, held, {"listed": later})
     assert found.kept == ["a.tar/d.jpg", "share/deep/b.jpg", "x.jpg"]
@@ -176,25 +173,14 @@ def test_what_changed_while_its_place_could_not_be_listed_has_changed(photos: Pa
     """The index was written in between, when only the rest was listed."""
     extra: dict[str, Any] = {"listed": later, "kept": {"3.jpg": later - 120, "share": 5.0}}
     assert find_changes(open_source(photos), IDS, extra).changed == [3]
-    assert kept_since(["share/deep", "3.jpg", "new", ""], extra) == {
-        "share/deep": 5.0,
-        "3.jpg": later - 120,
-        "new": later,
-        "": 5.0,
-    }
+    since = {"share/deep": 5.0, "3.jpg": later - 120, "new": later, "": 5.0}
+    assert kept_since(since, extra) == since
 
 
 @pytest.fixture
 def table(photos: Path, tmp_path: Path) -> PhotoTable:
-    folder = tmp_path / "index" / "data-1"
-    folder.mkdir(parents=True)
     source = open_source(photos)
-    with TableWriter(folder, folder.parent, source) as writer:
-        writer.add((number, decode_with_facts(source.read(number))[1]) for number in range(6))
-    extra = {"photos": writer.name}
-    return open_photos(
-        folder.parent, IndexHeader(kind="impact", directory="data-1", documents=6, encoder="e", extra=extra)
-    )
+    return table_of(source, tmp_path / "index", [decode_with_facts(source.read(n))[1] for n in range(6)])
 
 
 def found(
@@ -207,12 +193,8 @@ def found(
     for number, (id, facts) in known.items():
         (before,) = table.get([id])
         assert before is not None
-        assert (facts.size, facts.digest, facts.fingerprint) == (
-            before.size,
-            before.digest,
-            before.fingerprint,
-        )
-        assert facts.width == before.width
+        for name in ("size", "digest", "fingerprint", "width"):
+            assert getattr(facts, name) == getattr(before, name)
         assert facts.state == source.state(number)
         assert replace(facts, state="") == decode_with_facts(source.read(number))[1]
     return {source.items[number].id: id for number, (id, _) in known.items()}

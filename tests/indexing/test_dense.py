@@ -72,9 +72,3 @@ def test_without_a_photo_that_can_be_read_the_old_index_stays(
             index(model, photos, folder)
     assert open_vectors(tmp_path / "index")[1].ids == IDS
     assert not (tmp_path / "new").exists()
-
-
-def test_a_folder_that_cannot_be_written(model: Dense, photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot write the index .*file/index: Not a directory"):
-        index(model, photos, tmp_path / "file" / "index")

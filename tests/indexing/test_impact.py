@@ -9,13 +9,15 @@ from anserini_bridge import ImpactSearcher, folder_megabytes, read_metadata
 from lexlip.data import Skipped, open_source
 from lexlip.data.images import READER
 from lexlip.errors import ConfigError, DataError
+from lexlip.indexing.bm25 import index_captions
+from lexlip.indexing.dense import index_vectors
 from lexlip.indexing.impact import impacts, index_photos
 from lexlip.indexing.report import Indexed
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.sparse.quantize import Scheme, quantize
 from lexlip.sparse.rows import topk
-from tests.tiny import balanced, tiny_balanced, tiny_model
+from tests.tiny import balanced, tiny_balanced, tiny_dense, tiny_model
 
 IDS = [f"{number}.jpg" for number in range(6)]
 
@@ -118,9 +120,16 @@ def test_without_a_photo_that_can_be_read_nothing_is_written(
 
 
 def test_a_folder_that_cannot_be_written(model: LexLIP, photos: Path, tmp_path: Path) -> None:
+    """Of an index of any kind."""
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot write the index .*file/index: Not a directory"):
-        index(model, photos, tmp_path / "file" / "index")
+    source, folder = open_source(photos), tmp_path / "file" / "index"
+    for write in (
+        lambda: index(model, photos, folder),
+        lambda: index_vectors(tiny_dense(), "my model", source, 12.5, folder, workers=0),
+        lambda: index_captions(source, 12.5, folder),
+    ):
+        with pytest.raises(DataError, match=r"cannot write the index .*file/index: Not a directory"):
+            write()
 
 
 def test_batches_of_whole_weights(model: LexLIP, photos: Path) -> None:

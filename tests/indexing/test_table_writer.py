@@ -1,14 +1,15 @@
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from anserini_bridge import IndexHeader
 from lexlip.data import open_source
 from lexlip.data.facts import Facts
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
+from tests.retrieval.test_photo_table import header
 
 
 @pytest.fixture
@@ -19,9 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def opened(folder: Path, name: str) -> PhotoTable:
-    extra = {"photos": name}
-    header = IndexHeader(kind="impact", directory=folder.name, documents=0, encoder="e", extra=extra)
-    return open_photos(folder.parent, header)
+    return open_photos(folder.parent, header(name))
 
 
 def test_an_update_is_a_new_file_and_the_old_one_stays(photos: Path, folder: Path) -> None:
@@ -86,6 +85,5 @@ def test_fingerprints_are_kept_whole(photos: Path, folder: Path) -> None:
     with opened(folder, writer.name) as table:
         found = table.get([f"{number}.jpg" for number in range(6)])
         assert [photo and photo.fingerprint for photo in found] == values
-    with sqlite3.connect(folder / writer.name) as connection:
+    with closing(sqlite3.connect(folder / writer.name)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()

@@ -64,6 +64,12 @@ def state(index: Path) -> dict[Path, tuple[int, bytes]]:
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
+def set_ahead(*paths: Path) -> None:
+    """Let files be written in two minutes, however short a time a test takes."""
+    for path in paths:
+        os.utime(path, (time.time() + 120,) * 2)
+
+
 def new_photo(path: Path, seed: int) -> None:
     Scenes(1, seed=seed).image(0).save(path)
 
@@ -71,11 +77,9 @@ def new_photo(path: Path, seed: int) -> None:
 def test_the_index_is_as_one_made_anew(index: Path, model: Path, photos: Path, tmp_path: Path) -> None:
     new_photo(photos / "new.jpg", 7)
     new_photo(photos / "1.jpg", 8)
-    future = time.time() + 120
-    os.utime(photos / "1.jpg", (future, future))
     (photos / "2.jpg").unlink()
     (photos / "3.jpg").write_text("no photo")
-    os.utime(photos / "3.jpg", (future, future))
+    set_ahead(photos / "1.jpg", photos / "3.jpg")
     done = update(photos, index)
     assert counts(done) == (1, 1, 2, 3)
     assert [skip.id for skip in done.skipped] == [".", "3.jpg"]  # 2.txt has no photo any more
@@ -119,10 +123,8 @@ def test_the_clock_may_be_wrong_when_an_index_is_made(
     new_photo(photos / "1.jpg", 8)
     done = update(photos, folder)
     assert counts(done) == (0, 1, 0, 5)
-    assert (round(done.listed_ahead / 86_400), update(photos, folder).listed_ahead) == (
-        max(0, wrong // 86_400),
-        0,
-    )
+    assert round(done.listed_ahead / 86_400) == max(0, wrong // 86_400)
+    assert update(photos, folder).listed_ahead == 0
 
 
 def test_an_index_of_an_older_version_learns_states(index: Path, photos: Path) -> None:
@@ -336,8 +338,7 @@ def test_an_xmp_file_that_comes_changes_and_goes(index: Path, photos: Path) -> N
     assert keywords() == ("sea", "holidays 2019")
     assert counts(update(photos, index)) == (0, 0, 0, 6)
     (photos / "1.xmp").write_bytes(xmp().replace(b"sea", b"lake"))
-    future = time.time() + 120
-    os.utime(photos / "1.xmp", (future, future))
+    set_ahead(photos / "1.xmp")
     assert counts(update(photos, index)) == (0, 1, 0, 5)
     assert keywords() == ("lake", "holidays 2019")
     (photos / "1.xmp").unlink()
@@ -372,10 +373,9 @@ def test_more_than_that_needs_prune(index: Path, photos: Path) -> None:
 
 def test_photos_that_cannot_be_read_any_more_count_too(index: Path, photos: Path) -> None:
     before = read_metadata(index)
-    future = time.time() + 120
     for number in range(5):
         (photos / f"{number}.jpg").write_bytes(b"")
-        os.utime(photos / f"{number}.jpg", (future, future))
+        set_ahead(photos / f"{number}.jpg")
     with pytest.raises(DataError, match="give --prune to delete them"):
         update(photos, index)
     assert read_metadata(index) == before
@@ -443,8 +443,7 @@ def test_what_changed_in_it_meanwhile_is_encoded_later(
 ) -> None:
     locked.add("share")
     new_photo(photos / "share" / "1.jpg", 9)
-    future = time.time() + 90
-    os.utime(photos / "share" / "1.jpg", (future, future))
+    set_ahead(photos / "share" / "1.jpg")
     new_photo(photos / "new.jpg", 7)
     assert update_photos(open_source(photos), time.time() + 300, shared_index, workers=0).kept == 3
     locked.clear()
@@ -521,8 +520,7 @@ def test_photos_that_vanish_while_the_update_runs_stay(
 def test_a_photo_that_cannot_be_opened_now_stays(
     index: Path, photos: Path, locked: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    future = time.time() + 90
-    os.utime(photos / "1.jpg", (future, future))
+    set_ahead(photos / "1.jpg")
     new_photo(photos / "new.jpg", 7)
     locked.update({"1.jpg", "new.jpg"})
     before = state(index)
@@ -605,10 +603,8 @@ def test_a_new_index_remembers_them_too(
 def test_a_table_of_an_older_version_remembers_none(index: Path, photos: Path) -> None:
     metadata = read_metadata(index)
     file = index / metadata.directory / metadata.extra["photos"]
-    connection = sqlite3.connect(file)
-    connection.execute("DROP TABLE unreadable")
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TABLE unreadable")
     change_header(index, files=None)
     (photos / "bad.jpg").write_text("no photo")
     assert counts(update(photos, index)) == (0, 0, 0, 6)

@@ -91,12 +91,7 @@ def test_a_wrong_mark_is_refused_with_its_place(text: str, message: str) -> None
 def test_a_negation_leaves_words_out() -> None:
     query = parse_query("snow^2 and no dog -cat", ["+sled"])
     assert query == Query(
-        "snow^2 and no dog -cat",
-        "snow",
-        {"snow": 2},
-        {"sled": 1},
-        ("cat", "dog"),
-        {"and no dog": ("dog",)},
+        "snow^2 and no dog -cat", "snow", {"snow": 2}, {"sled": 1}, ("cat", "dog"), {"and no dog": ("dog",)}
     )
     assert query.with_negations({"and no dog": ("dog", "dogs")}).without == ("cat", "dog", "dogs")
     assert query.with_negations({}).without == ("cat",)
@@ -177,24 +172,15 @@ def test_in_quotes_a_negation_is_text() -> None:
     assert read_negations('5" pipe without snow') == ('5" pipe', {"without snow": ("snow",)})
 
 
-@pytest.mark.parametrize(
-    ("singular", "plural"),
-    [
-        ("dog", "dogs"),
-        ("person", "people"),
-        ("child", "children"),
-        ("bus", "buses"),
-        ("glass", "glasses"),
-        ("beach", "beaches"),
-        ("box", "boxes"),
-        ("city", "cities"),
-        ("boy", "boys"),
-        ("house", "houses"),
-        ("pie", "pies"),
-        ("horse", "horses"),
-    ],
+NUMBERS = (
+    "dog dogs, person people, child children, bus buses, glass glasses, beach beaches, box boxes, city cities"
+    ", boy boys, house houses, pie pies, horse horses"
 )
-def test_both_numbers_of_a_noun(singular: str, plural: str) -> None:
+
+
+@pytest.mark.parametrize("numbers", NUMBERS.split(", "))
+def test_both_numbers_of_a_noun(numbers: str) -> None:
+    singular, plural = numbers.split()
     assert plural in forms(singular)
     assert singular in forms(plural)
 
@@ -228,22 +214,15 @@ def test_distances_are_those_of_the_plain_formula() -> None:
         assert edit_distances(word, words) == pytest.approx([plain_distance(word, other) for other in words])
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("dgos", ["dogs"]),
-        ("Snwo", ["snow"]),
-        ("dig", ["dog"]),
-        ("bycicle", ["bicycle"]),
-        ("ellephent", ["elephant"]),
-        ("sno", ["snow"]),
-        ("shnow", ["show", "snow"]),
-        ("dg", []),
-        ("xyzzy", []),
-        ("hund", []),
-    ],
+TYPED = (
+    "dgos dogs, Snwo snow, dig dog, bycicle bicycle, ellephent elephant, sno snow, shnow show snow, dg, xyzzy"
+    ", hund"
 )
-def test_letters_that_changed_places_are_first_then_the_most_frequent(typed: str, meant: list[str]) -> None:
+
+
+@pytest.mark.parametrize("case", TYPED.split(", "))
+def test_letters_that_changed_places_are_first_then_the_most_frequent(case: str) -> None:
+    typed, *meant = case.split()
     assert nearest_words(typed, COUNTS, 3) == meant
 
 

@@ -75,13 +75,7 @@ def test_groups_are_as_a_plain_loop_has_them() -> None:
 
 
 def test_photos_of_which_little_is_known() -> None:
-    photos = [
-        ("a", "", None),
-        ("b", "same", None),
-        ("c", "", 7),
-        ("d", "same", 7),
-        ("e", "", None),
-        ("f", "", 7),
-    ]
+    digests, prints = ["", "same", "", "same", "", ""], [None, None, 7, 7, None, 7]
+    photos = list(zip("abcdef", digests, prints, strict=True))
     assert group_alike(photos) == [["a"], ["b", "d"], ["c", "f"], ["e"]]
     assert group_alike([]) == []

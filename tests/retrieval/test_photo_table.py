@@ -328,9 +328,7 @@ def test_a_caption_that_is_damaged(photos: Path, tmp_path: Path, damage: str) ->
             connection.execute(f"UPDATE photos SET captions = CAST({damage} AS TEXT) WHERE id = '0.jpg'")
             connection.commit()
         for read in (lambda: made.get(["0.jpg"]), made.listed):
-            with pytest.raises(
-                CorruptIndex, match=r"photos-1.sqlite cannot be read .*: build the index again"
-            ):
+            with pytest.raises(CorruptIndex, match=r"photos-1.sqlite cannot be read .*: build the index"):
                 read()
         assert made.get(["1.jpg"])[0] is not None
 
@@ -376,8 +374,7 @@ def test_an_older_index_leads_to_its_own_photos_only(tmp_path: Path) -> None:
         {"paths": {"a.jpg": f"{tmp_path}/photos/a.jpg"}},
     ]
     for extra in extras:
-        metadata = IndexHeader(kind="impact", directory="data-1", documents=1, encoder="e", extra=extra)
-        with open_photos(tmp_path / "index", metadata) as photos:
+        with open_photos(tmp_path / "index", header(None, **extra)) as photos:
             assert photos.read("a.jpg") == b"a"
             for id in ("../secret.jpg", f"{tmp_path}/secret.jpg", "photos/../../secret.jpg"):
                 assert photos.get([id]) == [None]

@@ -118,13 +118,7 @@ def test_forms_of_a_word_are_one_chip(tmp_path: Path) -> None:
     write_word_sheet(tmp_path / "sheet.html", [PhotoWords("red.png", str(red), words, ["sits"], ())])
     page = Page((tmp_path / "sheet.html").read_text(encoding="utf-8"))
     assert len(_with_class(page, "forms")) == 4
-    assert [a["title"] for _, a in _with_class(page, "word")] == [
-        "0.3000",
-        "0.4000",
-        "0.2000",
-        "0.1000",
-        "0.1000",
-    ]
+    assert [float(a["title"]) for _, a in _with_class(page, "word")] == [0.3, 0.4, 0.2, 0.1, 0.1]
     assert [a["class"] for _, a in _with_class(page, "word")] == ["word", "word held", *["word"] * 3]
 
 

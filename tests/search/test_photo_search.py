@@ -108,8 +108,8 @@ def test_several_sentences_in_two_indexes_are_answered_as_one_by_one(indexed: In
 
 def test_k_and_the_words_that_a_query_keeps(indexed: Indexed) -> None:
     with PhotoSearch(indexed.words, query_topk=None) as search:
-        whole, few = search.text(ALL), search.text(ALL, k=2)
-    assert [hit.id for hit in few.hits] == [hit.id for hit in whole.hits][:2]
+        whole = search.text(ALL)
+        assert search.text(ALL, k=2).hits == whole.hits[:2]
     with PhotoSearch(indexed.words, query_topk=2) as search:
         assert list(search.text(ALL).terms) == list(whole.terms)[:2]
     with PhotoSearch(indexed.words, query_encoder="words") as search:
@@ -155,22 +155,13 @@ def test_pictures_that_cannot_be_read(indexed: Indexed, tmp_path: Path) -> None:
 
 
 def test_what_a_picture_cannot_search(indexed: Indexed, cross_encoder: Path) -> None:
-    picture = indexed.photos / "0.jpg"
-    with (
-        PhotoSearch(indexed.bm25) as search,
-        pytest.raises(ModelError, match=r"holds captions \(BM25\), which a picture cannot search"),
+    for opened, says in (
+        (PhotoSearch(indexed.bm25), rf"{indexed.bm25} holds captions \(BM25\), which a picture cannot"),
+        (PhotoSearch(indexed.words, also=indexed.dense), "a picture searches one index: leave out --also"),
+        (PhotoSearch(indexed.words, rerank=Reranker(cross_encoder)), "with photos: leave out --rerank"),
     ):
-        search.image(picture)
-    with (
-        PhotoSearch(indexed.words, also=indexed.dense) as search,
-        pytest.raises(ModelError, match="a picture searches one index: leave out --also"),
-    ):
-        search.image(picture)
-    with (
-        PhotoSearch(indexed.words, rerank=Reranker(cross_encoder)) as search,
-        pytest.raises(ModelError, match="compares sentences with photos: leave out --rerank"),
-    ):
-        search.image(picture)
+        with opened as search, pytest.raises(ModelError, match=says):
+            search.image(indexed.photos / "0.jpg")
 
 
 # ---- opening and closing ----
@@ -190,12 +181,9 @@ def test_it_is_closed_at_the_end_of_the_block_whatever_happens(indexed: Indexed,
 
 
 def test_both_of_two_indexes_are_closed(indexed: Indexed) -> None:
-    search = PhotoSearch(indexed.words, also=indexed.bm25)
-    assert is_open(indexed.words)
-    assert is_open(indexed.bm25)
-    search.close()
-    assert not is_open(indexed.words)
-    assert not is_open(indexed.bm25)
+    with PhotoSearch(indexed.words, also=indexed.bm25):
+        assert all(map(is_open, (indexed.words, indexed.bm25)))
+    assert not any(map(is_open, (indexed.words, indexed.bm25)))
 
 
 @pytest.mark.parametrize("what", ["vectors", "model"])
@@ -243,15 +231,6 @@ def test_a_program_that_ends_without_closing_ends_quietly(
 # ---- an index that changes ----
 
 
-def reindex(kind: str, photos: Path, index: Path, model: Path, dense_model: Path) -> None:
-    if kind == "words":
-        update_photos(open_source(photos), LISTED, index, workers=0)
-    elif kind == "dense":
-        index_dense(dense_model, photos, index)
-    else:
-        index_bm25(photos, index)
-
-
 @pytest.mark.parametrize("kind", ["words", "dense", "bm25", "words and dense"])
 def test_a_refreshed_search_sees_a_new_photo(
     photos: Path, tmp_path: Path, model_folder: Path, indexed: Indexed, kind: str
@@ -268,7 +247,10 @@ def test_a_refreshed_search_sees_a_new_photo(
         assert not search.refresh()
         Scenes(1, seed=7).image(0).save(photos / "new.jpg")
         (photos / "new.txt").write_text(ALL)
-        reindex(second or first, photos, indexes[-1], model_folder, indexed.dense_model)
+        if kind == "words":
+            update_photos(open_source(photos), LISTED, indexes[0], workers=0)
+        else:
+            make[second or first](indexes[-1])
         assert "new.jpg" not in {hit.id for hit in search.text(ALL).hits}
         assert search.refresh()
         found = search.text(ALL).hits
@@ -405,10 +387,9 @@ def test_halves_of_characters_are_refused(indexed: Indexed) -> None:
         for query in ("\ud800", "two dogs \ud800", "dog +\ud800", "dog \ud800^2"):
             with pytest.raises(DataError, match="half a character"):
                 photos.text(query)
-        with pytest.raises(DataError, match="half a character"):
-            photos.words({"\ud800": 1.0})
-        with pytest.raises(DataError, match="half a character"):
-            photos.text("dog", filters=Filters(folder="\ud800"))
+        for ask in (lambda: photos.words({"\ud800": 1.0}), lambda: Filters(folder="\ud800")):
+            with pytest.raises(DataError, match="half a character"):
+                ask()
         for ask in (photos.similar, photos.photo, photos.photo_words):
             with pytest.raises(UnknownId):
                 ask("\ud800")

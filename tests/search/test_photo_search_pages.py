@@ -251,9 +251,7 @@ def test_indexes_without_words_refuse_marks(indexed: Indexed) -> None:
     for index in (indexed.dense, indexed.bm25):
         with PhotoSearch(index) as search:
             for query in ("two +dogs", "two -dogs", "two dogs^2"):
-                with pytest.raises(
-                    QueryError, match=r"\(dogs\) is for an index of words, and .* was made with"
-                ):
+                with pytest.raises(QueryError, match=r"\(dogs\) is for an index of words, and .* was made"):
                     search.text(query)
             answer = search.text("two dogs", suggest=3)
             assert (answer.suggestions, answer.terms, search.photo_words("0.jpg")) == ([], {}, {})

@@ -20,16 +20,8 @@ QUERY = "two dogs play in the snow"
 @pytest.fixture(scope="module")
 def hits(indexed: Indexed) -> list[Hit]:
     """What a first stage might find: all six photos."""
-    return [
-        Hit(
-            number + 1,
-            f"{number}.jpg",
-            str(indexed.photos / f"{number}.jpg"),
-            0.9 - number / 10,
-            {"dog": 1.0},
-        )
-        for number in range(6)
-    ]
+    paths = [indexed.photos / f"{number}.jpg" for number in range(6)]
+    return [Hit(n + 1, path.name, str(path), 0.9 - n / 10, {"dog": 1.0}) for n, path in enumerate(paths)]
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +73,8 @@ def test_photos_that_cannot_be_read_are_last_of_the_candidates(
     hits: list[Hit], cross_encoder: Path, probabilities: dict[str, float], tmp_path: Path
 ) -> None:
     (tmp_path / "text.jpg").write_text("text")
-    bad = [
-        replace(hits[0], path=str(tmp_path / "gone.jpg")),
-        replace(hits[2], path=str(tmp_path / "text.jpg")),
-    ]
+    names = {0: "gone.jpg", 2: "text.jpg"}
+    bad = [replace(hits[row], path=str(tmp_path / name)) for row, name in names.items()]
     found = Reranker(cross_encoder, k=5)(QUERY, [bad[0], hits[1], bad[1], *hits[3:]])
     readable = sorted(("1.jpg", "3.jpg", "4.jpg"), key=lambda id: -probabilities[id])
     assert [hit.id for hit in found] == [*readable, "0.jpg", "2.jpg", "5.jpg"]

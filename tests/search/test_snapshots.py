@@ -159,11 +159,7 @@ def test_an_index_that_is_replaced_between_two_looks(
     """Its table, its captions or its vectors are of another state than what was read before."""
     monkeypatch.setattr("lexlip.search.photo_search.check_same_photos", lambda *args: None)
     write, folders, index = writer_of(kind, indexed, model_folder), states(tmp_path), tmp_path / "index"
-    for look in (
-        (first_stage, "open_photos"),
-        (FaissIndex, "load"),
-        (Bm25Searcher, "__init__"),
-    ):
+    for look in ((first_stage, "open_photos"), (FaissIndex, "load"), (Bm25Searcher, "__init__")):
         write(folders[0], index)
         with monkeypatch.context() as patch:
             if not opened:

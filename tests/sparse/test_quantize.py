@@ -5,6 +5,7 @@ from scipy.sparse import csr_matrix, random_array
 from lexlip.errors import ConfigError, DataError
 from lexlip.sparse.quantize import SCHEMES, quantize, scale_of
 from tests.reference.ranking import exact_paper, naive_unit
+from tests.search.engines.vectors import unit
 
 
 def random_vectors(rows: int, terms: int, width: int = 300, seed: int = 0) -> csr_matrix:
@@ -50,9 +51,8 @@ def test_unit_is_the_rounded_unit_vector() -> None:
 
 def test_balanced_keeps_lengths() -> None:
     rows = random_vectors(40, 12)
-    np.testing.assert_array_equal(
-        quantize(rows, "balanced").toarray(), np.rint(1000 * rows.toarray().astype(np.float64))
-    )
+    expected = np.rint(1000 * rows.toarray().astype(np.float64))
+    np.testing.assert_array_equal(quantize(rows, "balanced").toarray(), expected)
 
 
 def test_unit_is_blind_to_length() -> None:
@@ -81,10 +81,6 @@ def test_unknown_scheme() -> None:
 
 def ranking_kept(documents: csr_matrix, queries: csr_matrix, k: int = 10) -> float:
     """Share of the k best by cosine that are among the k best by impacts, averaged over the queries."""
-
-    def unit(vectors: csr_matrix) -> np.ndarray:
-        dense = vectors.toarray().astype(np.float64)
-        return dense / np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
 
     exact = unit(queries) @ unit(documents).T
     whole = (quantize(queries).astype(np.int64) @ quantize(documents).astype(np.int64).T).toarray()

@@ -31,11 +31,8 @@ def test_the_order_of_entries_does_not_matter() -> None:
     shuffled = csr_matrix(
         (sorted_entries.data[::-1].copy(), sorted_entries.indices[::-1].copy(), sorted_entries.indptr)
     )
-    assert (
-        topk(shuffled, 2).toarray().tolist()
-        == topk(sorted_entries, 2).toarray().tolist()
-        == [[0, 2, 2, 0, 0]]
-    )
+    for entries in (shuffled, sorted_entries):
+        assert topk(entries, 2).toarray().tolist() == [[0, 2, 2, 0, 0]]
 
 
 def test_none_keeps_every_positive_entry() -> None:
@@ -78,8 +75,6 @@ def test_rows_come_back_from_a_file(tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_together_names_the_file(change: dict[str, np.ndarray], tmp_path: Path) -> None:
     save_file({**packed(ROWS), **change}, tmp_path / "rows.safetensors")
-    with (
-        pytest.raises(ValueError, match=r"^rows\.safetensors: "),
-        part_of_model(tmp_path / "rows.safetensors") as arrays,
-    ):
+    read = part_of_model(tmp_path / "rows.safetensors")
+    with pytest.raises(ValueError, match=r"^rows\.safetensors: "), read as arrays:
         unpacked(arrays or {}, 3, np.float32)

@@ -36,20 +36,16 @@ def test_chances_by_the_formula(likely: LikelyWords) -> None:
             odds += sum(sum(x * likely.inputs[:, r]) * likely.outputs[r, word] for r in range(SUMS))
             wanted = 1 / (1 + math.exp(-odds)) if row[word] else 0
             assert chances[word] == pytest.approx(wanted, rel=1e-4)
-    np.testing.assert_allclose(
-        likely.chances(rows * 7.0).toarray(), found, rtol=1e-5
-    )  # whatever their length
+    longer = likely.chances(rows * 7.0).toarray()
+    np.testing.assert_allclose(longer, found, rtol=1e-5)
 
 
 def test_columns_in_any_order(likely: LikelyWords) -> None:
-    [sorted_row] = [vectors()[:1]]
-    turned = csr_matrix(
-        (sorted_row.data[::-1].copy(), sorted_row.indices[::-1].copy(), sorted_row.indptr), shape=(1, WIDTH)
-    )
-    np.testing.assert_allclose(
-        likely.chances(turned).toarray(), likely.chances(sorted_row).toarray(), rtol=1e-4
-    )
-    assert as_shown(turned, likely) == as_shown(sorted_row, likely)
+    row = vectors()[:1]
+    turned = csr_matrix((row.data[::-1].copy(), row.indices[::-1].copy(), row.indptr), shape=(1, WIDTH))
+    found, expected = (likely.chances(one).toarray() for one in (turned, row))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert as_shown(turned, likely) == as_shown(row, likely)
 
 
 def test_the_likeliest_are_shown_first_with_their_weights(likely: LikelyWords) -> None:

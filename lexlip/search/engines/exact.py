@@ -74,19 +74,14 @@ class ExactEngine:
 
 @contextmanager
 def exact_engine(
-    ids: Sequence[str],
-    vectors: csr_matrix,
-    metric: Metric = "cosine",
-    keep_lengths: bool = False,
+    ids: Sequence[str], vectors: csr_matrix, metric: Metric = "cosine", keep_lengths: bool = False
 ) -> Iterator[ExactEngine]:
     """Give an ExactEngine for a `with` block, as every `EngineOf` does."""
     yield ExactEngine(ids, vectors, metric=metric, keep_lengths=keep_lengths)
 
 
 def engine_for(
-    model: Encoder,
-    name: EngineName | None = None,
-    scheme: Scheme = "unit",
+    model: Encoder, name: EngineName | None = None, scheme: Scheme = "unit"
 ) -> tuple[EngineName, EngineOf]:
     """Return the name of the engine for a model's vectors, and what makes one.
 

@@ -100,11 +100,7 @@ def write_impacts(
 
 @contextmanager
 def temporary_lucene_engine(
-    ids: Sequence[str],
-    vectors: csr_matrix,
-    words: Sequence[str],
-    scheme: Scheme = "unit",
-    threads: int = 1,
+    ids: Sequence[str], vectors: csr_matrix, words: Sequence[str], scheme: Scheme = "unit", threads: int = 1
 ) -> Iterator[LuceneEngine]:
     """Give a LuceneEngine of n documents, float [n, V] cut to their top-K, that exists for a `with` block."""
     with tempfile.TemporaryDirectory(prefix="lexlip-") as folder:

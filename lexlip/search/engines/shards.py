@@ -234,9 +234,7 @@ class ShardedSearcher(Renewed[_State]):
 
     def numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
         numbers = np.full(len(ids), -1, dtype=np.int64)
-        routes = self.routes.split(ids)
-        found = self.shards.ask("numbers", {n: ([ids[p] for p in places],) for n, places in routes.items()})
-        for (shard, places), within in zip(routes.items(), found, strict=True):
+        for shard, places, within in self.holders("numbers", ids):
             numbers[places] = np.where(within < 0, -1, within + self._starts[shard])
         return numbers
 
@@ -253,24 +251,34 @@ class ShardedSearcher(Renewed[_State]):
         """Ask all shards the same."""
         return self.shards.ask(method, dict.fromkeys(range(len(self.metadata.shards)), arguments))
 
+    def holders(self, method: str, ids: Sequence[str], *before: Any) -> list[tuple[int, list[int], Any]]:
+        """Ask each shard about those photos that it holds.
+
+        Returns:
+            The shards' numbers, where in `ids` their photos are, and what they answer; ids of no shard are
+            left out.
+        """
+        routes = self.routes.split(ids)
+        given = {number: (*before, [ids[p] for p in places]) for number, places in routes.items()}
+        answers = self.shards.ask(method, given)
+        return [(*route, answer) for route, answer in zip(routes.items(), answers, strict=True)]
+
     def _rows(self, method: str, ids: Sequence[str], *before: Any) -> csr_matrix:
         """Return a row for each of n photos, [n, V] of int64, from the shards that hold them."""
-        routes = self.routes.split(ids)
-        if sum(map(len, routes.values())) < len(ids):
-            unknown = next(id for id in ids if self.routes(id) is None)
+        if (unknown := next((id for id in ids if self.routes(id) is None), None)) is not None:
             raise UnknownId(f"the index at {self.path} holds no document with the id {unknown!r}")
         if not ids:
             return csr_matrix((0, len(self.vocabulary)), dtype=np.int64)
-        given = {number: (*before, [ids[p] for p in places]) for number, places in routes.items()}
-        rows = vstack(self.shards.ask(method, given), format="csr")
-        return csr_matrix(rows[np.argsort(np.concatenate(list(routes.values())))])
+        found = self.holders(method, ids, *before)
+        rows = vstack([rows for _, _, rows in found], format="csr")
+        return csr_matrix(rows[np.argsort(np.concatenate([places for _, places, _ in found]))])
 
 
 class ShardedPhotos(PhotoTable):
     """The tables of all shards as one; see `PhotoTable`. The shards stay open when this is closed."""
 
     def __init__(self, searcher: ShardedSearcher) -> None:
-        self._searcher, self._ask, self._routes = searcher, searcher.shards.ask, searcher.routes
+        self._searcher = searcher
 
     def close(self) -> None:
         pass
@@ -307,17 +315,19 @@ class ShardedPhotos(PhotoTable):
         }
 
     def read(self, id: str) -> bytes:
-        (data,) = self._ask("read", {self._number(id): (id,)})
-        return bytes(data)
+        return self._of_shard("read", self._number(id), id)
 
     def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
         number = self._number(id)
         table = tables.get(self._searcher.metadata.shards[number]["folder"], "")
-        (data,) = self._ask("send_sealed", {number: (id, tuple(folders), table)})
+        return self._of_shard("send_sealed", number, id, tuple(folders), table)
+
+    def _of_shard(self, method: str, number: int, *arguments: Any) -> bytes:
+        (data,) = self._searcher.shards.ask(method, {number: arguments})
         return bytes(data)
 
     def _number(self, id: str) -> int:
-        number = self._routes(id)
+        number = self._searcher.routes(id)
         if number is None:
             raise UnreadableImage("not in the index", id)
         return number
@@ -329,9 +339,7 @@ class ShardedPhotos(PhotoTable):
     def _each(self, method: str, ids: Sequence[str]) -> list[Any]:
         """Return a value for each photo; None for those that no shard holds."""
         values: list[Any] = [None] * len(ids)
-        routes = self._routes.split(ids)
-        answers = self._ask(method, {n: ([ids[p] for p in places],) for n, places in routes.items()})
-        for places, found in zip(routes.values(), answers, strict=True):
+        for _, places, found in self._searcher.holders(method, ids):
             for place, value in zip(places, found, strict=True):
                 values[place] = value
         return values

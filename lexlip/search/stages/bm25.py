@@ -89,20 +89,10 @@ class _CaptionSearch(ReopenedStage[Header, Bm25Searcher]):
 class BM25Stage(_CaptionSearch[BM25Metadata]):
     """Searches an index of captions; see `FirstStage`.
 
-    Args:
-        index: the index's folder.
-        model: None, or "bm25".
-        query_encoder, query_topk, device: not used, as sentences are searched as they are.
+    The model is None or "bm25"; what else `open_index` gives is for models, and not used.
     """
 
-    def __init__(
-        self,
-        index: Path,
-        model: str | None = None,
-        query_encoder: str = "network",
-        query_topk: int | None = None,
-        device: str = "auto",
-    ) -> None:
+    def __init__(self, index: Path, model: str | None = None, *_: object) -> None:
         check_no_model(index, read_metadata_as(BM25Metadata, index), model)
         super().__init__(index)
 

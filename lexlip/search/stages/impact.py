@@ -197,17 +197,9 @@ class ShardedStage(ImpactStage):
 
     searcher: ShardedSearcher
 
-    def __init__(
-        self,
-        index: Path,
-        model: str | None = None,
-        query_encoder: QueryEncoder = "network",
-        query_topk: int | None = SENTENCE_TOPK,
-        device: str = "auto",
-        shards: Shards | None = None,
-    ) -> None:
+    def __init__(self, index: Path, *how: Any, shards: Shards | None = None, **more: Any) -> None:
         self._shards = shards
-        super().__init__(index, model, query_encoder, query_topk, device)
+        super().__init__(index, *how, **more)
 
     def _read_metadata(self) -> IndexMetadata:
         from lexlip.search.engines.shard import read_sharded

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import CorruptIndex
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.engines.faiss_index import FaissIndex, faiss_engine, make_faiss
+from tests.search.engines.vectors import unit
 
 N, D = 300, 12
 IDS = [f"{number}.jpg" for number in range(N)]
@@ -37,12 +38,9 @@ def engine() -> FaissIndex:
 
 def brute_force(metric: str) -> np.ndarray:
     """[queries, documents]"""
-    documents, queries = DOCUMENTS.toarray(), QUERIES.toarray()
     if metric == "cosine":
-        documents, queries = (
-            rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (documents, queries)
-        )
-    return queries @ documents.T
+        return unit(QUERIES) @ unit(DOCUMENTS).T
+    return QUERIES.toarray() @ DOCUMENTS.toarray().T
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot"])

@@ -9,7 +9,6 @@ from anserini_bridge import BridgeError
 from lexlip.data import Scenes, open_source
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.indexing.update import update_photos
-from lexlip.queries.query_language import QueryError
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.bm25 import BM25Stage, CaptionsStage
 from tests.conftest import write_photos
@@ -41,11 +40,6 @@ def test_hits_say_which_words_of_the_query_they_have(stage: BM25Stage) -> None:
     assert [one["dogs"] for one in words] == pytest.approx(scores.tolist(), abs=1e-3)
     assert stage.terms("a dogs") == {}
     assert (stage.unknown("a quokka"), stage.unread("a dog " * 100)) == ([], "")
-
-
-def test_no_picture_can_search(stage: BM25Stage, indexed: Indexed) -> None:
-    with pytest.raises(ModelError, match=f"the index {indexed.bm25} holds captions"):
-        _ = stage.encoder
 
 
 def test_it_moves_to_a_new_index_when_told_and_closes_the_old_one(photos: Path, tmp_path: Path) -> None:
@@ -97,18 +91,9 @@ def test_it_has_no_model(indexed: Indexed, model_folder: Path) -> None:
         BM25Stage(indexed.bm25, str(model_folder))
 
 
-def test_only_allowed_photos_are_found(stage: BM25Stage) -> None:
-    query = " ".join(CAPTIONS)
-    (every,), (scores,) = stage.search([query], 6)
-    for some in ([every[-1]], every[::2], [], [*every, "unknown"]):
-        (ids,), (points,) = stage.search([query], 2, stage.allow(some))
-        expected = [(id, score) for id, score in zip(every, scores, strict=True) if id in some][:2]
-        assert list(zip(ids, points, strict=True)) == expected
-    assert stage.allow(None) is None
-    with pytest.raises(QueryError, match="leaving out dog is for an index of words"):
-        stage.allow(None, ["dog"])
+def test_no_photo_is_like_another(stage: BM25Stage) -> None:
     with pytest.raises(ModelError, match="cannot search for similar photos"):
-        stage.like(every[0])
+        stage.like("0.jpg")
 
 
 # ---- captions beside words ----

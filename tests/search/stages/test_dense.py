@@ -8,8 +8,6 @@ from anserini_bridge import BridgeError, CorruptIndex, UnknownId
 from lexlip.data import decode
 from lexlip.errors import ModelError
 from lexlip.models.dense import Dense
-from lexlip.queries.query_language import QueryError
-from lexlip.search.engines.faiss_index import Ann
 from lexlip.search.stages.dense import DenseStage
 from tests.search.indexes import Indexed, index_dense, open_vectors
 from tests.tiny import CAPTIONS, tiny_dense
@@ -92,21 +90,6 @@ def test_what_cannot_be_opened(indexed: Indexed, tmp_path: Path) -> None:
     next((tmp_path / "index").glob("data-*/ids.json")).unlink()
     with pytest.raises(CorruptIndex, match="is damaged"):
         DenseStage(tmp_path / "index")
-
-
-@pytest.mark.parametrize("ann", ["flat", "hnsw"])
-def test_only_allowed_photos_are_found(indexed: Indexed, tmp_path: Path, ann: Ann) -> None:
-    stage = DenseStage(index_dense(indexed.dense_model, indexed.photos, tmp_path / "index", ann=ann))
-    query = stage.encode(CAPTIONS[0])
-    (every,), (scores,) = stage.search([query], 6)
-    for some in ([every[-1]], every[::2], [], [*every, "unknown"]):
-        (ids,), (points,) = stage.search([query], 2, stage.allow(some))
-        expected = [(id, score) for id, score in zip(every, scores, strict=True) if id in some][:2]
-        assert ids == [id for id, _ in expected]
-        assert points.tolist() == pytest.approx([score for _, score in expected])
-    assert stage.allow(None) is None
-    with pytest.raises(QueryError, match="leaving out dog is for an index of words"):
-        stage.allow(None, ["dog"])
 
 
 def test_a_photo_finds_itself_and_those_like_it(stage: DenseStage) -> None:

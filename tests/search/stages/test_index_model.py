@@ -2,6 +2,7 @@ import json
 import shutil
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from anserini_bridge import (
 )
 from lexlip.errors import ModelError
 from lexlip.models.model_checksums import write_checksums
+from lexlip.queries.query_language import QueryError
 from lexlip.search.stages.bm25 import BM25Stage
 from lexlip.search.stages.dense import DenseStage
 from lexlip.search.stages.impact import ImpactStage
@@ -26,7 +28,8 @@ from lexlip.search.stages.index_model import (
     load_queries,
     open_index,
 )
-from tests.search.indexes import Indexed, change_header
+from tests.search.indexes import Indexed, change_header, index_dense
+from tests.tiny import CAPTIONS
 from tests.tiny_clip import write_clip
 
 
@@ -60,12 +63,10 @@ def test_another_model(indexed: Indexed, words: IndexMetadata, model_folder: Pat
         f"the index {indexed.words} was made with {identity(model_folder)}, and {other_model} is"
         f" {identity(other_model)}: give the model that made it (--model), or index again"
     )
-    with pytest.raises(ModelError) as caught:
-        load_encoder(indexed.words, words, str(other_model))
-    assert str(caught.value) == says
-    with pytest.raises(ModelError) as caught:
-        load_queries(indexed.words, words, str(other_model), "network")
-    assert str(caught.value) == says
+    for load in (load_encoder, partial(load_queries, encoder="network")):
+        with pytest.raises(ModelError) as caught:
+            load(indexed.words, words, str(other_model))
+        assert str(caught.value) == says
     with pytest.raises(ModelError, match="not with bm25"):
         load_encoder(indexed.words, words, "bm25")
 
@@ -156,9 +157,7 @@ def test_no_model_is_for_captions(indexed: Indexed, model_folder: Path) -> None:
 def test_an_index_is_opened_as_the_kind_that_it_is(indexed: Indexed, kind: str, stage: type) -> None:
     index = getattr(indexed, kind)
     with closing(open_index(str(index))) as opened:
-        assert type(opened) is stage
-        assert opened.index == index
-        assert opened.metadata.documents == 6
+        assert (type(opened), opened.index, opened.metadata.documents) == (stage, index, 6)
 
 
 def test_options_reach_the_stage(indexed: Indexed, model_folder: Path) -> None:
@@ -169,12 +168,9 @@ def test_options_reach_the_stage(indexed: Indexed, model_folder: Path) -> None:
         assert stage.encode("two dogs play").nnz <= 3
     with pytest.raises(ModelError, match="which has no words: use --query-encoder network"):
         open_index(indexed.dense, query_encoder="words")
-
-
-def test_a_sentence_keeps_24_words_unless_told(indexed: Indexed) -> None:
     with closing(open_index(indexed.words)) as stage:
         assert isinstance(stage, ImpactStage)
-        assert stage.query_topk == 24
+        assert stage.query_topk == 24  # unless told
 
 
 def test_what_is_no_index(indexed: Indexed, tmp_path: Path) -> None:
@@ -182,7 +178,24 @@ def test_what_is_no_index(indexed: Indexed, tmp_path: Path) -> None:
         open_index(tmp_path / "nothing")
     shutil.copytree(indexed.dense, tmp_path / "later")
     change_header(tmp_path / "later", kind="later")
-    with pytest.raises(
-        CorruptIndex, match="holds an index of an unknown kind, 'later': build the index again"
-    ):
+    with pytest.raises(CorruptIndex, match="index of an unknown kind, 'later': build the index again"):
         open_index(tmp_path / "later")
+
+
+@pytest.mark.parametrize("kind", ["dense", "hnsw", "bm25"])
+def test_without_words_only_allowed_photos_are_found(indexed: Indexed, tmp_path: Path, kind: str) -> None:
+    if kind == "hnsw":
+        index = index_dense(indexed.dense_model, indexed.photos, tmp_path / "index", ann="hnsw")
+    else:
+        index = getattr(indexed, kind)
+    with closing(open_index(index)) as stage:
+        query = stage.encode(" ".join(CAPTIONS))
+        (every,), (scores,) = stage.search([query], 6)
+        for some in ([every[-1]], every[::2], [], [*every, "unknown"]):
+            (ids,), (points,) = stage.search([query], 2, stage.allow(some))
+            expected = [(id, score) for id, score in zip(every, scores, strict=True) if id in some][:2]
+            assert ids == [id for id, _ in expected]
+            assert list(points) == pytest.approx([score for _, score in expected])
+        assert stage.allow(None) is None
+        with pytest.raises(QueryError, match="leaving out dog is for an index of words"):
+            stage.allow(None, ["dog"])

@@ -91,50 +91,51 @@ def test_an_interrupted_index_goes_on_and_is_as_one_that_was_not(
     assert index(model, photos, tmp_path / "index").resumed == 0
 
 
-def test_what_changed_meanwhile_is_encoded_again(
-    model: LexLIP, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def interrupted(model: LexLIP, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An index that is not complete: two batches are encoded."""
     interrupt(lambda: index(model, photos, tmp_path / "index"), model, monkeypatch)
+    return tmp_path / "index"
+
+
+def check_against_a_whole_one(model: LexLIP, photos: Path, folder: Path) -> None:
+    index(model, photos, folder.with_name("whole"))
+    assert content(folder) == content(folder.with_name("whole"))
+
+
+def test_what_changed_meanwhile_is_encoded_again(model: LexLIP, photos: Path, interrupted: Path) -> None:
     (photos / "0.jpg").unlink()
     (photos / "1.jpg").write_bytes((photos / "69.jpg").read_bytes())
     later = listed_now(photos) + 100
     os.utime(photos / "1.jpg", (later, later))
     (photos / "2.jpg").rename(photos / "a new name.jpg")
-    done = index(model, photos, tmp_path / "index")
+    done = index(model, photos, interrupted)
     assert (done.photos, done.resumed) == (PHOTOS - 1, 64 - 3)
-    index(model, photos, tmp_path / "whole")
-    assert content(tmp_path / "index") == content(tmp_path / "whole")
+    check_against_a_whole_one(model, photos, interrupted)
 
 
+@pytest.mark.parametrize("other", ["settings", "photos"])
 def test_other_settings_and_other_photos_begin_anew(
-    model: LexLIP, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: LexLIP, photos: Path, interrupted: Path, other: str
 ) -> None:
-    interrupt(lambda: index(model, photos, tmp_path / "index"), model, monkeypatch)
-    write_photos(tmp_path / "others", PHOTOS)
-    assert index(model, photos, tmp_path / "index", topk=5).resumed == 0
-    interrupt(lambda: index(model, photos, tmp_path / "index"), model, monkeypatch)
-    assert index(model, tmp_path / "others", tmp_path / "index").resumed == 0
+    if other == "photos":
+        photos = write_photos(photos.with_name("others"), PHOTOS)
+    assert index(model, photos, interrupted, topk=5 if other == "settings" else 8).resumed == 0
 
 
 @pytest.mark.parametrize("damage", ["file", "half a file", "row"])
 def test_what_is_damaged_is_encoded_again(
-    model: LexLIP, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+    model: LexLIP, photos: Path, interrupted: Path, damage: str
 ) -> None:
-    interrupt(lambda: index(model, photos, tmp_path / "index"), model, monkeypatch)
-    file = tmp_path / "index" / "unfinished" / "encoded.sqlite"
+    file = interrupted / "unfinished" / "encoded.sqlite"
     if damage == "file":
         file.write_bytes(b"no database" + file.read_bytes()[11:])
-    elif damage == "half a file":
-        with closing(sqlite3.connect(file)) as connection:
-            connection.execute("DELETE FROM made")
-            connection.commit()
     else:
-        with closing(sqlite3.connect(file)) as connection:
-            connection.execute("UPDATE photos SET weights = zeroblob(32) WHERE id = '3.jpg'")
-            connection.commit()
-    assert index(model, photos, tmp_path / "index").resumed == (63 if damage == "row" else 0)
-    index(model, photos, tmp_path / "whole")
-    assert content(tmp_path / "index") == content(tmp_path / "whole")
+        row = "UPDATE photos SET weights = zeroblob(32) WHERE id = '3.jpg'"
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute(row if damage == "row" else "DELETE FROM made")
+    assert index(model, photos, interrupted).resumed == (63 if damage == "row" else 0)
+    check_against_a_whole_one(model, photos, interrupted)
 
 
 @pytest.mark.parametrize("pages", [2, 8])  # of SQLite, of which its tables take four

@@ -43,7 +43,7 @@ class Shape:
 
     The shape "mini" was fitted to an earlier packaged model's vectors of 28,549 photos (Flickr8k, COCO,
     Visual Genome and others), which use 1,695 terms, and of 5,000 captions: the values were varied until
-    real and synthetic vectors had the same statistics (`vector_statistics` prints both). The
+    real and synthetic vectors had the same statistics. The
     default extrapolates it to the 30,522 terms of BERT's whole vocabulary: it keeps the weights, and nearly
     the cosines of the best documents, and touches fewer postings.
     """

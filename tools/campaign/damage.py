@@ -19,7 +19,7 @@ from anserini_bridge.errors import CorruptIndex
 from .contract import Broken, Place, attack
 from .documents import SETTINGS, WORDS, read
 from .kills import losses
-from .prepare import index_of, interrupted, made_once
+from .prepare import copy_index, index_of, interrupted, made_once
 from .processes import check_end, invoke
 
 Searches = tuple[tuple[str, ...], ...]
@@ -27,7 +27,7 @@ SEARCHES: Searches = (
     ("two red circles",), ("a blue square",), ("three green triangles at the top",), ("yellow",)
 )  # fmt: skip
 OF_WORDS: Searches = (("a blue square", "--captions"), ("yellow", "--caption", "yellow"))
-SHORT = {"impact": 7, "flat": 2, "hnsw": 0, "bm25": 3, "shards": 0}  # tries of a short campaign
+SHORT = {"impact": 7, "flat": 2, "hnsw": 0, "bm25": 3}  # tries of a short campaign
 DAMAGES = (*["flip"] * 6, "many flips", "zeros", "cut", "empty", "delete", "other", "append", "folder")
 DOCUMENTS = 20_000  # of which Lucene's files are so large that they are checked in blocks
 
@@ -149,6 +149,16 @@ def _change(command: list[object], index: Path, whole: Path, what: str) -> None:
 
 for _kind, _short in SHORT.items():
     attack(f"damage.{_kind}", 90 if _kind == "impact" else 60, _short, 90)(partial(_damaged_index, _kind))
+
+
+@attack("damage.shards", 30, 0, 180)
+def of_shards(random: Random, place: Place) -> None:
+    """Flip a bit of an index in shards, and search it."""
+    index = copy_index(place, "shards")
+    what = flip(random, place.in_turn(_files(index, 1)))
+    right = _right(index_of(place.prepared, "shards"), SEARCHES[:1])
+    if wrong := _wrong(index, SEARCHES[:1], right, what):
+        raise Broken(f"{what}: {wrong}, and nothing says why")
 
 
 @attack("damage.model", 54, 1, 90)

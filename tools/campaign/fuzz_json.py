@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import sqlite3
@@ -11,12 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from anserini_bridge import BridgeError, read_header
+from anserini_bridge import read_header
 
 from .contract import Place, attack
 from .mutations import hostile_json, mutate, mutate_tree
 from .prepare import KINDS, copy_index, index_of, interrupted, pack
-from .processes import check_end, invoke
+from .processes import check_end, invoke, refusals
 
 Command = list[object]
 SEARCH: Command = ["search", "two red circles", "--index", "index"]
@@ -40,7 +39,7 @@ def _index(random: Random, place: Place) -> list[Command]:
     tree = json.loads(file.read_text())
     other = json.dumps(mutate_tree(random, tree)).encode()
     file.write_bytes(random.choice([hostile_json(random, tree), other, mutate(random, other)]))
-    with contextlib.suppress(BridgeError):
+    with refusals():
         read_header(index)
     return [SEARCH, ["doctor", "--index", "index"], UPDATE, ["optimize", "--index", "index"]]
 

@@ -15,34 +15,25 @@ from random import Random
 from .contract import Broken, Place, attack
 from .fuzz_pictures import XMP, pictures
 from .mutations import TEXTS, mutate, mutate_tree, perhaps_mutated, text
+from .processes import refusals
 
 
 def check(spec: Path, split: str | None = None) -> None:
     """List a source and read all of it: errors are for users, and what comes can be stored."""
-    from lexlip.data import UnreadableImage, open_source
-    from lexlip.errors import LexLIPError
+    from lexlip.data import open_source
 
-    try:
+    with refusals():
         source = open_source(spec, split=split)
-    except LexLIPError as error:
-        _check_reason(str(error))
-        return
-    for number, item in enumerate(source.items):
-        if any("\n" in caption or not caption.strip() for caption in item.captions):
-            raise Broken(f"{item.id!r} has the captions {item.captions}")
-        try:
-            source.photo(number, 32)
-            source.header(number)
-        except UnreadableImage as error:
-            _check_reason(error.reason)
-    source.captioned()
-    for skip in source.skipped:
-        _check_reason(skip.reason)
-
-
-def _check_reason(reason: str) -> None:
-    if not reason or "Traceback" in reason:
-        raise Broken(f"the reason is {reason!r}")
+        for number, item in enumerate(source.items):
+            if any("\n" in caption or not caption.strip() for caption in item.captions):
+                raise Broken(f"{item.id!r} has the captions {item.captions}")
+            with refusals():
+                source.photo(number, 32)
+                source.header(number)
+        source.captioned()
+        for skip in source.skipped:
+            if not skip.reason or "Traceback" in skip.reason:
+                raise Broken(f"the reason is {skip.reason!r}")
 
 
 @cache

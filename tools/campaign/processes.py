@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from anserini_bridge.errors import FixableError
+
 from .contract import Broken, T
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +119,21 @@ def check_end(ended: Ended, what: str, *codes: int) -> None:
         raise Broken(f"{what} ends with exit code {ended.code}: {ended.stderr.strip()[-300:]}")
     if ended.code == 2 and not re.search(r"^Error: \S", ended.stderr, re.MULTILINE):
         raise Broken(f"{what} ends with exit code 2 and no sentence: {ended.stderr.strip()[-300:]!r}")
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Let errors for users pass.
+
+    Raises:
+        Broken: the message, or the reason why a photo cannot be read, is not one line.
+    """
+    try:
+        yield
+    except FixableError as error:
+        said = str(getattr(error, "reason", error))
+        if not said or "\n" in said:
+            raise Broken(f"the error says {said!r}") from error
 
 
 def spawn(command: Sequence[object], folder: Path, name: str = "output") -> subprocess.Popen[bytes]:

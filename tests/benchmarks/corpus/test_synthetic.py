@@ -105,6 +105,29 @@ def test_terms_of_a_topic_occur_together() -> None:
     assert ((photos[:200] @ photos.T) >= 5).nnz > 3 * ((apart[:200] @ apart.T) >= 5).nnz
 
 
+def test_a_fitted_shape_is_about_as_hard_to_search_as_the_real_vectors_were() -> None:
+    """Of 28,549 photos, 300 captions and ten hits; a block is 64 documents in the order of their terms."""
+    vectors = SyntheticVectors(SHAPES["mini"])
+    photos, queries = documents(vectors, 28_549, 32), vectors.queries(300, 12)
+    scores, shared = (queries @ photos.T).toarray(), (queries.sign() @ photos.sign().T).toarray()
+    tenth = -np.partition(-scores, 9, axis=1)[:, 9]
+    bounds = queries @ photos.max(axis=0).toarray().ravel()
+    terms, less = (np.split(of, photos.indptr[1:-1]) for of in (photos.indices, -photos.data))
+    heaviest = [
+        of_one[np.argsort(its, kind="stable")[:3]].tolist() for of_one, its in zip(terms, less, strict=True)
+    ]
+    ordered = photos[sorted(range(len(heaviest)), key=heaviest.__getitem__)]
+    starts = range(0, ordered.shape[0], 64)
+    blocks = vstack([csr_matrix(ordered[start : start + 64].max(axis=0)) for start in starts], format="csr")
+    touched = shared.sum() / shared.size  # postings of a query's terms, of all documents
+    assert touched == pytest.approx(1.36, rel=0.2)
+    assert (shared >= 3).mean() == pytest.approx(0.198, rel=0.2)
+    assert (tenth / bounds).mean() == pytest.approx(0.41, rel=0.2)
+    assert tenth.mean() / 1e6 == pytest.approx(0.559, rel=0.2)
+    reach = (queries @ blocks.T).toarray() >= np.maximum(tenth, 1)[:, None]
+    assert reach.mean() == pytest.approx(0.423, rel=0.2)
+
+
 def test_a_vocabulary_that_is_too_small() -> None:
     with pytest.raises(ValueError, match="a vocabulary of 50 terms is too small"):
         SyntheticVectors(replace(SMALL, vocabulary=50))

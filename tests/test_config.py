@@ -42,22 +42,10 @@ def test_the_warm_up_is_a_share(warmup: float) -> None:
     [
         ("be", {"matching": 1.0}, "matching is for pairs .*, and model.kind=be has none; set it to 0"),
         ("ce", {"contrastive": 1.0}, "objective.contrastive is for vectors of photos and of captions"),
-        (
-            "dense",
-            {"triplet": 1.0, "smrm": 1.0},
-            "smrm is for vectors that are added to token states",
-        ),
+        ("dense", {"triplet": 1.0, "smrm": 1.0}, "smrm is for vectors that are added to token states"),
         ("be", {"triplet": 1.0, "alternate": True}, "alternate has one loss only to train; set it to false"),
-        (
-            "dense",
-            {"contrastive": 1.0, "composed_negatives": True},
-            "that every token contributes to",
-        ),
-        (
-            "lightningdot",
-            {"contrastive": 1.0, "queue": 8},
-            "queue is for vectors compared by their cosine",
-        ),
+        ("dense", {"contrastive": 1.0, "composed_negatives": True}, "that every token contributes to"),
+        ("lightningdot", {"contrastive": 1.0, "queue": 8}, "queue is for vectors compared by their cosine"),
     ],
 )
 def test_objectives_that_a_kind_cannot_have(kind: str, objective: dict[str, Any], message: str) -> None:
@@ -68,8 +56,4 @@ def test_objectives_that_a_kind_cannot_have(kind: str, objective: dict[str, Any]
 def test_composed_negatives_need_their_batch_whole() -> None:
     objective = ObjectiveConfig(**NONE | {"contrastive": 1.0, "composed_negatives": True})
     with pytest.raises(ConfigError, match=r"leave optim\.micro_batch out"):
-        Config(
-            model=ModelConfig(kind="vldeformer"),
-            objective=objective,
-            optim=OptimConfig(micro_batch=8),
-        )
+        Config(model=ModelConfig(kind="vldeformer"), objective=objective, optim=OptimConfig(micro_batch=8))

@@ -143,19 +143,8 @@ def test_what_a_lean_installation_can_do(tmp_path: Path) -> None:
         ["doctor", "--index", index, "--verify"],
     ]
     refused = {
-        "torch: pip install 'lexlip[train]'": [
-            "index",
-            str(PHOTOS),
-            "--anew",
-            "--device",
-            "cuda",
-            "--index",
-            index,
-        ],
-        "Anserini: pip install 'lexlip[anserini]'": [
-            *("index", str(PHOTOS), "--model", "bm25"),
-            *("--index", str(tmp_path / "captions")),
-        ],
+        "torch: pip install 'lexlip[train]'": [*commands[0], "--anew", "--device", "cuda"],
+        "Anserini: pip install 'lexlip[anserini]'": [*commands[0][:3], index + "-bm25", "--model", "bm25"],
         "matplotlib: pip install 'lexlip[draw]'": ["explain", cat, "--cloud", str(tmp_path / "cloud.svg")],
     }
     code = f"{hide('')}{RUN}print(json.dumps([run(*line) for line in json.loads(sys.argv[1])]))"

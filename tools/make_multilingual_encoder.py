@@ -37,11 +37,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def read_captions(names: Sequence[str]) -> list[str]:
-    """Return the captions of tables and of photos.
-
-    Raises:
-        DataError: they cannot be read, or there are none.
-    """
+    """Return the captions of tables and of photos; DataError: they cannot be read, or there are none."""
     captions: list[str] = []
     for name in names:
         if Path(name).suffix.lower() in SUFFIXES:
@@ -96,11 +92,7 @@ def word_vectors(old: PreTrainedTokenizerBase, vectors: Tensor, new: PreTrainedT
 
 
 def make(minilm: str, folder: Path, names: Sequence[str]) -> None:
-    """Write the encoder.
-
-    Raises:
-        LexLIPError: MINILM is no BERT with WordPiece, or the captions cannot be read.
-    """
+    """Write the encoder; LexLIPError: MINILM is no BERT with WordPiece, or the captions cannot be read."""
     old, tokenizer = read_tokenizer(minilm), learn_tokenizer(read_captions(names))
     model = TextEncoder(TextEncoderConfig(name=minilm), old).body
     if model.config.model_type != "bert" or "[UNK]" not in old.get_vocab():

@@ -13,7 +13,6 @@ import io
 import json
 import tarfile
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,16 +23,14 @@ from typing import IO, Any, NamedTuple
 import click
 from tqdm import tqdm
 
-from checksums import checksum, read_checksums, verify_checksums, write_checksums
-from lexlip.cli.exit_codes import UserError, interruptible
+from downloads import DAMAGE, checksum, preparing, read_checksums, reading, verify_checksums, write_checksums
 from lexlip.data.caption_tables import split_name
 from lexlip.data.tar_headers import members
 from lexlip.data.texts import clean_captions
-from lexlip.errors import DataError, LexLIPError
+from lexlip.errors import DataError
 
 CAPTIONS = "caption_datasets.zip"  # as downloaded, with the split files of all data sets
 SUMS = "SHA256SUMS"
-DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
 
 
 class DataSet(NamedTuple):
@@ -105,7 +102,7 @@ def prepare(name: str, downloads: Path, output: Path, checksums: Path | None, pe
                     if photo is not None:
                         writers[photo.split].add(photo, read)
                         bar.update()
-            except DAMAGE as error:
+            except (gzip.BadGzipFile, *DAMAGE) as error:
                 if archive.suffix != ".zip":  # the CRC comes last: the tars written so far count no more
                     sums.clear()
                 raise DataError(f"{archive} is damaged: {error}; download it again") from error
@@ -130,7 +127,7 @@ def _download(path: Path, page: str) -> Path:
 
 def _read_split_file(path: Path, name: str) -> dict[str, Photo]:
     """Return the photos of Karpathy's split file, by file name; the file may be in a zip."""
-    try:
+    with reading(path, "does not hold a split file of Karpathy's"):
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
                 inside = next((n for n in archive.namelist() if PurePosixPath(n).name == name), None)
@@ -140,10 +137,6 @@ def _read_split_file(path: Path, name: str) -> dict[str, Photo]:
         else:
             content = path.read_bytes()
         photos = [_photo(image) for image in json.loads(content)["images"]]
-    except (OSError, *DAMAGE) as error:
-        raise DataError(f"{path} cannot be read: {error}; download it again") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path} does not hold a split file of Karpathy's: {error!r}") from error
     return {photo.filename: photo for photo in photos}
 
 
@@ -275,13 +268,8 @@ def _extract(tar: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
 @click.option("--checksums", type=click.Path(path_type=Path), help="Verify the downloads with these sums.")
 @click.option("--per-tar", type=click.IntRange(1), default=5000, show_default=True, help="Photos in a tar.")
 def main(data_set: str, downloads: Path, output: Path, checksums: Path | None, per_tar: int) -> None:
-    try:
-        with interruptible("the same command goes on with the next tar"):
-            counts = prepare(data_set, downloads, output, checksums, per_tar)
-    except LexLIPError as error:
-        raise UserError(str(error)) from error
-    except OSError as error:
-        raise UserError(f"{error.filename or output}: {error.strerror or error}") from error
+    with preparing(output, "the same command goes on with the next tar"):
+        counts = prepare(data_set, downloads, output, checksums, per_tar)
     for split, count in counts.items():
         click.echo(f"{split}: {count:,} photos in {output}/{split}-*.tar")
 

@@ -19,7 +19,6 @@ import shutil
 import subprocess
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,14 +26,12 @@ from typing import NamedTuple
 import click
 from tqdm import tqdm
 
-from checksums import checksum, read_checksums, verify_checksums, write_checksums
-from lexlip.cli.exit_codes import UserError, interruptible
-from lexlip.errors import DataError, LexLIPError
+from downloads import checksum, preparing, read_checksums, reading, verify_checksums, write_checksums
+from lexlip.errors import DataError
 
 PHOTOS = {"cc3m": 3_318_333, "cc12m": 12_423_374, "sbu": 1_000_000}  # in the complete official lists
 SUMS = "SHA256SUMS"
 PER_TAR = 10_000
-DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError)
 
 
 class Row(NamedTuple):
@@ -85,7 +82,7 @@ def read_rows(name: str, path: Path) -> Iterator[Row]:
     Raises:
         DataError: the list is damaged, or not the official one.
     """
-    try:
+    with reading(path, f"is not the list of {name}"):
         if name == "sbu":
             yield from _sbu(path)
             return
@@ -96,10 +93,6 @@ def read_rows(name: str, path: Path) -> Iterator[Row]:
                 else:
                     url, _, caption = line.partition("\t")
                 yield _row(url, caption)
-    except DAMAGE as error:
-        raise DataError(f"{path} cannot be read: {error}; download it again") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path} is not the list of {name}: {error!r}") from error
 
 
 def _row(url: str, caption: str) -> Row:
@@ -243,13 +236,8 @@ def main(
     processes: int,
     threads: int,
 ) -> None:
-    try:
-        with interruptible("the same command goes on where it was"):
-            prepare(data_set, addresses, output, checksums, size, processes, threads)
-    except LexLIPError as error:
-        raise UserError(str(error)) from error
-    except OSError as error:
-        raise UserError(f"{error.filename or output}: {error.strerror or error}") from error
+    with preparing(output, "the same command goes on where it was"):
+        prepare(data_set, addresses, output, checksums, size, processes, threads)
 
 
 if __name__ == "__main__":

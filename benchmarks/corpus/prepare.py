@@ -140,11 +140,7 @@ def _encoded(
 
 
 def _drawn(texts: Sequence[str], number: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:
-    """Return so many texts and the others, both in random order.
-
-    Raises:
-        ConfigError: there are too few.
-    """
+    """Return so many texts and the others, both in random order; ConfigError: there are too few."""
     if len(texts) <= number:
         raise ConfigError(
             f"there are {len(texts):,} captions, and --queries takes {number:,} of them: give fewer queries"

@@ -125,11 +125,7 @@ def _change(random: Random, photo: Path, other: Path) -> None:
 
 
 def _as_anew(place: Place, what: str) -> None:
-    """Check that after one more update the index is as one that is made anew.
-
-    Raises:
-        Broken: it is not.
-    """
+    """Check that after one more update the index is as one that is made anew."""
     must(*UPDATE, after=what)
     must("index", "library", "--index", "anew", "--model", place.model, after=what)
     updated, anew = Path("library/.lexlip"), Path("anew")

@@ -64,11 +64,7 @@ class Server:
         body: bytes = b"",
         seconds: float = SECONDS,
     ) -> tuple[int, dict[bytes, bytes], bytes]:
-        """Return status, headers and body of an answer.
-
-        Raises:
-            TimeoutError: none comes.
-        """
+        """Return status, headers and body of an answer; TimeoutError: none comes."""
         asked = self._ask(method, path, query, headers or [HOST], body)
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(asked, seconds), self.loop).result()
 

@@ -60,11 +60,7 @@ def ids_of(random: Random, number: int) -> Any:
 
 
 def _dense(vectors: Any) -> Any:
-    """Return vectors that the product has taken as an array.
-
-    Raises:
-        Broken: it should not have taken them.
-    """
+    """Return vectors that the product has taken as an array; Broken: it should not have taken them."""
     try:
         dense = csr_matrix(vectors)
         dense.check_format(full_check=True)

@@ -66,11 +66,7 @@ class Writing:
 
 
 def check_leftovers(index: Path, unneeded: Unneeded) -> None:
-    """Check that an index holds what it needs and nothing else, after the command that follows a kill.
-
-    Raises:
-        Broken: there is more.
-    """
+    """Check that an index holds what it needs and nothing else, after the command that follows a kill."""
     metadata = json.loads((index / "index.json").read_text())
     data = index / metadata["directory"]
     more = {path.name for path in index.iterdir()} - {data.name, "index.json", "writer.lock", "thumbnails"}

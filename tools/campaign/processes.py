@@ -54,11 +54,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(arguments: Sequence[object], folder: Path, seconds: float = SECONDS) -> Ended:
-    """Run a command in a folder until it ends.
-
-    Raises:
-        Broken: it hangs.
-    """
+    """Run a command in a folder until it ends; Broken: it hangs."""
     try:
         done = subprocess.run(
             list(map(str, arguments)),
@@ -76,11 +72,7 @@ def run(arguments: Sequence[object], folder: Path, seconds: float = SECONDS) -> 
 
 
 def invoke(*arguments: object) -> Ended:
-    """Run `lexlip` in this process, which is quick.
-
-    Raises:
-        Broken: an error came through that is not for users.
-    """
+    """Run `lexlip` in this process, which is quick; Broken: an error came through that is not for users."""
     from click.testing import CliRunner
 
     from lexlip.cli import main
@@ -94,11 +86,7 @@ def invoke(*arguments: object) -> Ended:
 
 
 def must(*arguments: object, after: str = "") -> Ended:
-    """Run `lexlip` in this process, which must work.
-
-    Raises:
-        Broken: it does not; the message says `after` what.
-    """
+    """Run `lexlip` in this process; Broken, which says `after` what: it does not work."""
     ended = invoke(*arguments)
     if ended.code:
         what = f"{after and f'after {after} '}lexlip {shown(arguments)}"
@@ -107,11 +95,7 @@ def must(*arguments: object, after: str = "") -> Ended:
 
 
 def check_end(ended: Ended, what: str, *codes: int) -> None:
-    """Check that a command has ended with one of some exit codes, and if with 2, with a sentence.
-
-    Raises:
-        Broken: it has not.
-    """
+    """Check that a command has ended with one of some exit codes, and if with 2, with a sentence."""
     if found := _STACK.search(ended.stderr + ended.stdout):
         last = ended.stderr.strip().splitlines()[-1:] or [found[0]]
         raise Broken(f"{what} shows a stack ({found[0].strip()}; exit code {ended.code}): {last[0][:300]}")
@@ -173,11 +157,7 @@ def wait_for(ready: Callable[[], T], process: subprocess.Popen[bytes], seconds: 
 
 
 def address_of(process: subprocess.Popen[bytes], folder: Path, name: str = "output") -> str:
-    """Wait until a server answers, and return its address.
-
-    Raises:
-        Broken: it does not start.
-    """
+    """Wait until a server answers, and return its address; Broken: it does not start."""
     ready = wait_for(lambda: re.search(r"(http://\S+)/ \(Ctrl-C ends", printed(folder, name)), process)
     if not ready:
         kill(process)

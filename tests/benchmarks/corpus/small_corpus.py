@@ -4,10 +4,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest.mock import patch
 
+from scipy.sparse import csr_matrix
+
 from benchmarks.corpus.corpus import Corpus, write_dense, write_documents, write_queries
 from benchmarks.corpus.synthetic import Shape, SyntheticVectors
 
 SMALL = Shape(vocabulary=500, terms=(30, 8), query_terms=(20, 6), topics=20, candidates=200)
+
+
+def same(one: csr_matrix, other: csr_matrix) -> bool:
+    return one.shape == other.shape and (one != other).nnz == 0
 
 
 def small_blocks() -> AbstractContextManager[object]:

@@ -15,17 +15,13 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.rows import topk
-from tests.benchmarks.corpus.small_corpus import SMALL
+from tests.benchmarks.corpus.small_corpus import SMALL, same
 
 
 @pytest.fixture(autouse=True)
 def small_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(synthetic.SHAPES, "mini", SMALL)
     monkeypatch.setattr(synthetic, "BLOCK", 512)
-
-
-def same(one: csr_matrix, other: csr_matrix) -> bool:
-    return one.shape == other.shape and (one != other).nnz == 0
 
 
 def test_synthetic_vectors(tmp_path: Path) -> None:

@@ -8,16 +8,11 @@ from benchmarks.corpus import synthetic as module
 from benchmarks.corpus.synthetic import BLOCK, DENSE, SHAPES, Shape, SyntheticVectors
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.rows import topk
-
-SMALL = Shape(vocabulary=500, terms=(30, 8), query_terms=(20, 6), topics=20, candidates=200)
+from tests.benchmarks.corpus.small_corpus import SMALL, same
 
 
 def documents(vectors: SyntheticVectors, number: int, kept: int | None = 8, chunk: int = 10**6) -> csr_matrix:
     return vstack(list(vectors.documents(number, kept, chunk)), format="csr")
-
-
-def same(one: csr_matrix, other: csr_matrix) -> bool:
-    return one.shape == other.shape and (one != other).nnz == 0
 
 
 @pytest.fixture

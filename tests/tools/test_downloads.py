@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checksums import checksum, verify_checksums, write_checksums
+from downloads import checksum, verify_checksums, write_checksums
 from lexlip.errors import DataError
 
 

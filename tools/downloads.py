@@ -1,17 +1,24 @@
-"""Checksums of files, as md5sum and sha256sum write and check them."""
+"""Downloads: their checksums, as md5sum and sha256sum write them, and sentences for what is wrong."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from lexlip.errors import DataError
+from lexlip.cli.exit_codes import UserError, interruptible
+from lexlip.errors import DataError, LexLIPError
+
+DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError)
 
 _LINE = re.compile(r"\\?([0-9a-fA-F]+) [ *](.+)")
 _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}  # by hexadecimal digits
@@ -34,11 +41,7 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
 
 
 def read_checksums(path: Path) -> dict[str, str]:
-    """Return the checksums in a file, by file name without folders.
-
-    Raises:
-        DataError: it is not such a file.
-    """
+    """Return the checksums in a file, by file name without folders; DataError: it is not such a file."""
     sums = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -54,11 +57,7 @@ def read_checksums(path: Path) -> dict[str, str]:
 
 
 def verify_checksums(files: Iterable[Path], path: Path) -> None:
-    """Compare files with the checksums in the file `path`.
-
-    Raises:
-        DataError: a checksum differs, or is missing.
-    """
+    """Compare files with the checksums in the file `path`; DataError: a checksum differs, or is missing."""
     sums = read_checksums(path)
     for file in files:
         expected = sums.get(file.name)
@@ -85,3 +84,26 @@ def write_checksums(path: Path, sums: Mapping[str, str]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text("".join(f"{sums[name]}  {name}\n" for name in sorted(sums)), encoding="utf-8")
     temporary.replace(path)
+
+
+@contextmanager
+def reading(path: Path, wrong: str) -> Iterator[None]:
+    """Say in a sentence that a download is damaged, or `wrong`: not what it should be."""
+    try:
+        yield
+    except (OSError, *DAMAGE) as error:
+        raise DataError(f"{path} cannot be read: {error}; download it again") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path} {wrong}: {error!r}") from error
+
+
+@contextmanager
+def preparing(output: Path, way_on: str) -> Iterator[None]:
+    """End with a sentence on what a user can fix, and on Ctrl-C with one that says how to go on."""
+    try:
+        with interruptible(way_on):
+            yield
+    except LexLIPError as error:
+        raise UserError(str(error)) from error
+    except OSError as error:
+        raise UserError(f"{error.filename or output}: {error.strerror or error}") from error

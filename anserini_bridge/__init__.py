@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         VocabularyMismatch,
     )
     from anserini_bridge.integrity import Damaged, find_damage
-    from anserini_bridge.jvm import start_jvm
+    from anserini_bridge.jvm import JavaHome, find_anserini, find_jar, find_java, lucene_version, start_jvm
     from anserini_bridge.metadata import (
         FORMAT_VERSION,
         IndexHeader,
@@ -43,10 +43,9 @@ if TYPE_CHECKING:
         with_checksums,
         write_metadata,
     )
-    from anserini_bridge.pseudo_documents import write_json_vectors
-    from anserini_bridge.runtime import JavaHome, find_anserini, find_jar, find_java, lucene_version
     from anserini_bridge.searcher import AllowedDocuments, ImpactSearcher
     from anserini_bridge.storage import folder_megabytes
+    from anserini_bridge.vectors import write_json_vectors
     from anserini_bridge.writer import ImpactWriter, update_index
 
 __all__ = [
@@ -92,27 +91,17 @@ __all__ = [
     "write_metadata",
 ]
 
-_NAMES = {
-    "errors": "BadVectors BridgeError CorruptIndex FixableError IndexLocked IndexMismatch IndexNotFound"
-    " IndexVersion JVMConflict NoJar NoJava UnknownId VocabularyMismatch",
-    "integrity": "Damaged find_damage",
-    "jvm": "start_jvm",
-    "metadata": "FORMAT_VERSION IndexHeader IndexMetadata check_file check_same_vocabulary read_header"
-    " read_metadata read_metadata_as replace_index restore_words vocabulary_hash with_checksums"
-    " write_metadata",
-    "pseudo_documents": "write_json_vectors",
-    "runtime": "JavaHome find_anserini find_jar find_java lucene_version",
-    "searcher": "AllowedDocuments ImpactSearcher",
-    "storage": "folder_megabytes",
-    "writer": "ImpactWriter update_index",
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+# the lightest first: errors alone load no scipy
+_MODULES = ("errors", "storage", "jvm", "metadata", "integrity", "vectors", "searcher", "writer")
 
 
 def __getattr__(name: str) -> object:
-    """Load what is exported when it is asked for: errors alone load no scipy."""
-    if name in _MODULES:
-        return getattr(import_module(f"anserini_bridge.{_MODULES[name]}"), name)
+    """Load what is exported when it is asked for, from the first of the modules that has it."""
+    if name in __all__:
+        for module in _MODULES:
+            loaded = import_module(f"anserini_bridge.{module}")
+            if hasattr(loaded, name):
+                return getattr(loaded, name)
     raise AttributeError(f"module 'anserini_bridge' has no attribute '{name}'")
 
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from anserini_bridge.errors import BadVectors, BridgeError, IndexNotFound
 from anserini_bridge.integrity import damaged_in_lucene
-from anserini_bridge.jvm import java_class, java_errors, one_at_a_time
-from anserini_bridge.runtime import find_anserini
+from anserini_bridge.jvm import find_anserini, java_class, java_errors, one_at_a_time
 from anserini_bridge.storage import check_data
 
 LANGUAGES = ("en", "de", "fr", "cs")

@@ -35,12 +35,8 @@ _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 def check_file(path: str | Path, largest: int | None = None) -> None:
     """Check that there is a regular file, or a link to one, before it is opened: a pipe would block.
 
-    Args:
-        path: of the file.
-        largest: its bytes at most; None is any number.
-
     Raises:
-        OSError: there is none, it is something else, or it is larger.
+        OSError: there is none, it is something else, or it has more than `largest` bytes.
     """
     status = os.stat(path)  # noqa: PTH116
     if not stat.S_ISREG(status.st_mode):
@@ -51,11 +47,7 @@ def check_file(path: str | Path, largest: int | None = None) -> None:
 
 
 def check_files(folder: str | Path) -> None:
-    """Check that everything in a folder is a regular file, or a folder.
-
-    Raises:
-        OSError: the folder cannot be read, or something in it is another thing, or leads nowhere.
-    """
+    """Check that everything in a folder is a regular file, or a folder; OSError if it is not."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if not entry.is_dir():
@@ -63,30 +55,18 @@ def check_files(folder: str | Path) -> None:
 
 
 def read_file(path: str | Path, largest: int = LARGEST) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises:
-        OSError: see `check_file`, or it cannot be read.
-    """
+    """Return the bytes of a regular file; see `check_file`."""
     check_file(path, largest)
     return Path(path).read_bytes()
 
 
 def read_json(path: str | Path, largest: int = LARGEST) -> Any:
-    """Return what a JSON file holds.
-
-    Raises:
-        OSError: see `read_file`.
-        ValueError: see `parse_json`.
-    """
+    """Return what a JSON file holds; see `read_file` and `parse_json`."""
     return parse_json(read_file(path, largest))
 
 
 def parse_json(data: str | bytes) -> Any:
-    """Return what JSON holds, in any thread, whatever the JSON is.
-
-    Args:
-        data: a text, or its bytes in UTF-8.
+    """Return what JSON holds, given as a text or in UTF-8, in any thread, whatever the JSON is.
 
     Raises:
         ValueError: it is not UTF-8, not JSON, or nested more than `DEEPEST` deep.

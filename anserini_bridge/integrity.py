@@ -16,18 +16,11 @@ _LOCK = "write.lock"  # Lucene's, which is empty
 
 
 class Damaged(NamedTuple):
-    """A file of an index that is not as it was written.
-
-    Attributes:
-        file: its path.
-        reason: what is wrong with it.
-        segment: name of the Lucene segment whose documents cannot be read without it; "" if it is of no
-            segment.
-    """
+    """A file of an index that is not as it was written."""
 
     file: Path
     reason: str
-    segment: str = ""
+    segment: str = ""  # the Lucene segment whose documents cannot be read without it, if it is of one
 
     def __str__(self) -> str:
         return f"{self.file} is damaged: {self.reason}"
@@ -84,16 +77,9 @@ def _damaged_files(folder: Path, header: IndexHeader, done: Callable[[int], obje
 def damaged_in_lucene(
     folder: Path, commit: str = "", done: Callable[[int], object] = lambda size: None
 ) -> list[Damaged]:
-    """Check the files of a commit; if it cannot be read, all files of the folder, to name the culprit.
+    """Check the files of a commit of Lucene's; if it cannot be read, all of its folder, to name the culprit.
 
-    Args:
-        folder: Lucene's.
-        commit: "" is the newest.
-        done: is told the bytes of each file that was read.
-
-    Raises:
-        IndexVersion: Lucene cannot read such an index here.
-        NoJava, NoJar, JVMConflict: see `start_jvm`.
+    For `commit` and `done`, and what is raised, see `find_damage`.
     """
     try:
         return list(_check(folder, _files(folder, commit), done))

@@ -119,8 +119,7 @@ class ImpactSearcher:
         So that several calls, such as `search` and then `contributions`, answer from the same documents.
         """
         opened = self._opened
-        with java_errors(self.path):
-            java = _java().hold(opened.java)
+        java = self._ask(opened, "hold")
         held = copy.copy(self)
         held._opened = self._counted(_Folder(self.path, java), opened.metadata, opened.words)
         try:
@@ -195,7 +194,7 @@ class ImpactSearcher:
         if not 0 < alpha <= 1:
             raise BadVectors(f"alpha is {alpha!r}: give a number above 0 and at most 1")
         if isinstance(allowed, np.ndarray):
-            allowed = self._allow(allowed, for_many=False)
+            allowed = self.allow(allowed, for_many=False)
         if allowed is not None and allowed.state != self.state:
             raise BadVectors("the allowed documents are of another state of the index: prepare them again")
         chosen = None if allowed is None else allowed.java
@@ -224,21 +223,20 @@ class ImpactSearcher:
                 ask(b"".join(pack_matrix(part)), part.shape[0])
         return ids, scores
 
-    def allow(self, allowed: NDArray[np.bool_]) -> AllowedDocuments:
-        """Prepare documents that may be found for many searches of this state.
+    def allow(self, allowed: NDArray[np.bool_], for_many: bool = True) -> AllowedDocuments:
+        """Prepare documents that may be found for searches of this state.
 
-        If at most three quarters of all documents are allowed, these get postings of their own, in memory:
-        those of a word when a query first has it, which takes up to some milliseconds among a million.
+        For many searches, if at most three quarters of all documents are allowed, these get postings of their
+        own, in memory: those of a word when a query first has it, which takes up to some milliseconds among a
+        million.
 
         Args:
             allowed: bool [D], by the documents' numbers; see `search`.
+            for_many: False prepares them for a single search.
 
         Raises:
             BadVectors: it is of another type or length.
         """
-        return self._allow(allowed, for_many=True)
-
-    def _allow(self, allowed: NDArray[np.bool_], for_many: bool) -> AllowedDocuments:
         opened = self._opened
         if allowed.dtype != np.bool_ or allowed.shape != (opened.size,):
             raise BadVectors(
@@ -246,8 +244,7 @@ class ImpactSearcher:
                 " has in this state"
             )
         bits = np.packbits(allowed, bitorder="little").tobytes()
-        with java_errors(self.path):
-            java = _java().allow(opened.java, bits, for_many)
+        java = self._ask(opened, "allow", bits, for_many)
         return AllowedDocuments(self.state, int(np.count_nonzero(allowed)), java)
 
     def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
@@ -284,32 +281,23 @@ class ImpactSearcher:
 
     def numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """Return the number of each of n documents in this state, int64 [n]; -1 if it holds no such id."""
-        opened = self._opened
-        with java_errors(self.path):
-            numbers = _java().find(opened.java, *pack_strings(ids))
+        numbers = self._ask(self._opened, "find", *pack_strings(ids))
         return np.array(numbers, dtype=np.int64).reshape(len(ids))
 
     def holding(self, columns: Sequence[int] | NDArray[Any]) -> NDArray[np.bool_]:
         """Return which documents have at least one of some words, bool [D]."""
         opened = self._opened
-        with java_errors(self.path):
-            terms = pack_ints(np.asarray(columns, dtype=np.int64))
-            bits = _java().holding(opened.java, terms).tostring()
-        return np.unpackbits(np.frombuffer(bits, np.uint8), count=opened.size, bitorder="little").astype(
-            np.bool_
-        )
+        bits = self._ask(opened, "holding", pack_ints(np.asarray(columns, dtype=np.int64))).tostring()
+        every = np.unpackbits(np.frombuffer(bits, np.uint8), count=opened.size, bitorder="little")
+        return every.astype(np.bool_)
 
     def frequencies(self) -> NDArray[np.int64]:
         """Return in how many documents each word is, [V], with deleted ones until Lucene merges them away."""
-        opened = self._opened
-        with java_errors(self.path):
-            return np.frombuffer(_java().frequencies(opened.java).tostring(), "<i4").astype(np.int64)
+        return np.frombuffer(self._ask(self._opened, "frequencies").tostring(), "<i4").astype(np.int64)
 
     def ids(self) -> list[str]:
         """Return the ids of all documents that are not deleted, in no particular order."""
-        opened = self._opened
-        with java_errors(self.path):
-            answer = _java().ids(opened.java).tostring()
+        answer = self._ask(self._opened, "ids").tostring()
         (count,) = struct.unpack_from("<i", answer)
         return unpack_strings(answer[4 + 4 * count :], struct.unpack_from(f"<{count}i", answer, 4))
 
@@ -327,8 +315,7 @@ class ImpactSearcher:
         if (metadata.directory, metadata.created) != (opened.metadata.directory, opened.metadata.created):
             self._opened = self._open(metadata)
             return True
-        with java_errors(self.path):
-            newer = _java().refresh(opened.java, metadata.commit.encode())
+        newer = self._ask(opened, "refresh", metadata.commit.encode())
         if newer:
             self._opened = self._counted(opened.folder, metadata, opened.words)
         return bool(newer)
@@ -357,14 +344,17 @@ class ImpactSearcher:
 
     def _counted(self, folder: _Folder, metadata: IndexMetadata, words: tuple[str, ...]) -> _Opened:
         """Return a state of the index, with its own counts in the metadata."""
-        with java_errors(self.path):
-            documents, postings, size = _java().counts(folder.java)
+        documents, postings, size = self._ask(folder, "counts")
         return _Opened(folder, replace(metadata, documents=documents, postings=postings), size, words)
+
+    def _ask(self, opened: _Opened | _Folder, method: str, *arguments: object) -> Any:
+        """Return what a static method of Java's class says of a searcher."""
+        with java_errors(self.path):
+            return getattr(_java(), method)(opened.java, *arguments)
 
     def _weights(self, opened: _Opened, ids: Sequence[str], columns: NDArray[Any]) -> csr_matrix:
         """Return the weights of some words in some documents, [len(ids), V]."""
-        with java_errors(self.path):
-            answer = _java().weights(opened.java, *pack_strings(ids), pack_ints(columns)).tostring()
+        answer = self._ask(opened, "weights", *pack_strings(ids), pack_ints(columns)).tostring()
         numbers = np.frombuffer(answer, "<i4")
         documents, triples = numbers[: len(ids)], numbers[len(ids) :].reshape(-1, 3)
         if (documents < 0).any():

@@ -119,14 +119,11 @@ def replace_folder(temporary: Path, folder: Path) -> None:
 
 
 def replace_link(link: Path, target: Path) -> None:
-    """Point a link to another folder, durably, and at once where the system can.
+    """Point a link, there or not, to a folder, durably, and at once where the system can.
 
-    Windows replaces no link to a folder, so there is none for a moment. Without its developer mode it makes
-    no symbolic link either, but a junction, which is lost when the folders are moved.
-
-    Args:
-        link: the link, there or not.
-        target: the folder, as seen from that of the link.
+    The target is as seen from the link's folder. Windows replaces no link to a folder, so there is none for
+    a moment. Without its developer mode it makes no symbolic link either, but a junction, which is lost when
+    the folders are moved.
     """
     temporary = link.with_name(f".{link.name}")
     temporary.unlink(missing_ok=True)
@@ -175,14 +172,9 @@ def unreadable(file: str | Path, error: OSError) -> BridgeError:
 
 
 def check_writable(path: Path, *folders: str) -> None:
-    """Check that an index can be written, before the work.
+    """Check that an index can be written, and some of its folders, before the work; OSError if not.
 
-    Args:
-        path: the index; if there is none yet, the folder above it counts.
-        folders: those of the index that are changed too.
-
-    Raises:
-        OSError: it cannot.
+    If there is no index yet, the folder above it counts.
     """
     while not path.exists():
         path = path.parent
@@ -192,11 +184,7 @@ def check_writable(path: Path, *folders: str) -> None:
 
 
 def check_data(path: Path, folder: str = ".") -> None:
-    """Check the files of an index, before something else opens them: a pipe would block it.
-
-    Args:
-        path: the index.
-        folder: the one of its folders that they are in.
+    """Check the files in a folder of an index, before something else opens them: a pipe would block it.
 
     Raises:
         CorruptIndex: the folder is missing, or holds something else than files and folders.
@@ -283,10 +271,7 @@ def _is_ours(file: Path) -> bool:
 def remove_leftovers(path: Path, keep: str | None, *more: str) -> None:
     """Delete files of interrupted writers: half-written files, and every data folder except those to keep.
 
-    Args:
-        path: the index, whose lock the caller holds.
-        keep: name of the data folder to keep, if any.
-        more: names of further ones.
+    The caller holds the lock of the index.
     """
     for folder in _data_folders(path).values():
         if folder.name not in (keep, *more):

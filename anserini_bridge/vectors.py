@@ -1,10 +1,12 @@
-"""Checks ids, words and sparse vectors, and packs them for Java."""
+"""Checks ids, words and sparse vectors; packs them for Java, and exports them for other tools."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from anserini_bridge.errors import BadVectors
+from anserini_bridge.storage import atomic_write
 
 MAX_WEIGHT = 2**31 - 1  # also of the sum of a document's weights: Lucene counts its length in an int
 MAX_STRING_BYTES = 32_766  # Lucene's limit for a term
@@ -245,3 +248,36 @@ def unpack_strings(block: bytes, ends: Sequence[int]) -> list[str]:
     if len(text) == len(block):  # ASCII: a byte is a character
         return [text[start:end] for start, end in pairwise(limits)]
     return [block[start:end].decode() for start, end in pairwise(limits)]
+
+
+def json_vector(id: str, columns: Sequence[int], weights: Sequence[int], words: Sequence[str]) -> str:
+    """Return a document's line `{"id": ..., "contents": "", "vector": {word: weight}}`."""
+    vector = {words[column]: weight for column, weight in zip(columns, weights, strict=True)}
+    return json.dumps({"id": id, "contents": "", "vector": vector}, ensure_ascii=False) + "\n"
+
+
+def write_json_vectors(
+    path: str | Path, ids: Sequence[str], vectors: csr_matrix, vocabulary: Sequence[str]
+) -> None:
+    """Write a line for each document; see `json_vector`.
+
+    Stock Anserini (`IndexCollection -collection JsonVectorCollection -impact -pretokenized`) reads a folder
+    of such files whose names end in .jsonl; it splits words at white space.
+
+    Args:
+        path: the file, which appears under this name when it is complete.
+        ids: n distinct ids.
+        vectors: [n, V], whole weights >= 0.
+        vocabulary: the V words.
+
+    Raises:
+        BadVectors: ids, vectors or vocabulary are invalid.
+    """
+    words = check_vocabulary(vocabulary)
+    vectors = check_vectors(vectors, len(words))
+    ids = check_ids(ids, vectors.shape[0])
+    ends = vectors.indptr.tolist()
+    with atomic_write(Path(path)) as file:
+        for row, name in enumerate(ids):
+            part = slice(ends[row], ends[row + 1])
+            file.write(json_vector(name, vectors.indices[part].tolist(), vectors.data[part].tolist(), words))

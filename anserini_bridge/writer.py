@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
 from anserini_bridge.integrity import LUCENE_FOLDER, find_damage
-from anserini_bridge.jvm import java_class, java_errors
+from anserini_bridge.jvm import java_class, java_errors, lucene_version
 from anserini_bridge.memory_limits import memory_left
 from anserini_bridge.metadata import (
     IndexMetadata,
@@ -27,7 +27,6 @@ from anserini_bridge.metadata import (
     write_metadata,
     write_words,
 )
-from anserini_bridge.runtime import lucene_version
 from anserini_bridge.storage import WriterLock, check_data, check_writable, remove_leftovers
 from anserini_bridge.vectors import (
     check_document_lengths,

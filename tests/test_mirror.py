@@ -15,9 +15,7 @@ WITHOUT = {
     ),  # by name
     "lexlip/objectives/compared.py",  # tested with each loss
     "lexlip/data/isolated_process.py",  # tested with what it answers
-    "lexlip/server/bodies.py",  # tested with each call
-    "lexlip/server/served_index.py",
-    *(f"lexlip/cluster/{name}.py" for name in ("replica", "shard_indexer", "shard_queue")),  # run in actors
+    *(f"lexlip/cluster/{name}.py" for name in ("shard_indexer", "shard_queue")),  # run in actors
     # tested where a cluster makes and asks shards
     *("lexlip/search/engines/shard.py", "lexlip/search/engines/shards.py"),
     # tested with each engine, by the two commands

@@ -33,7 +33,7 @@ del os.posix_fallocate
 import lexlip, lexlip.cli
 from lexlip.cli import main
 from click.testing import CliRunner
-import anserini_bridge.runtime, anserini_bridge.storage  # Java is called as it is here
+import anserini_bridge.jvm, anserini_bridge.storage  # Java is called as it is here
 
 anserini_bridge.storage.WINDOWS = os.environ["SYSTEM"] == "windows"
 lexlip.index("photos", "index", model="model")

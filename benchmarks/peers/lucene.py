@@ -58,7 +58,7 @@ class LexLIP(Library):
 
     def versions(self) -> dict[str, str]:
         from anserini_bridge import find_java
-        from anserini_bridge.runtime import lucene_version
+        from anserini_bridge.jvm import lucene_version
 
         return {"lucene": lucene_version(), "java": str(find_java().version)}
 
@@ -120,7 +120,7 @@ class Pyserini(_Stock):
         return [int(id) for id, _ in hits]
 
     def versions(self) -> dict[str, str]:
-        from anserini_bridge.runtime import lucene_version
+        from anserini_bridge.jvm import lucene_version
 
         return {**super().versions(), "lucene": lucene_version()}
 

@@ -29,16 +29,15 @@ def show_versions(context: click.Context, _: click.Parameter, asked: bool) -> No
     """Print the versions of LexLIP and of what it stands on; this imports no torch and starts no Java."""
     if not asked or context.resilient_parsing:
         return
-    from anserini_bridge import runtime
-    from anserini_bridge.errors import NoJar, NoJava
+    from anserini_bridge import NoJar, NoJava, find_java, lucene_version
 
     click.echo(f"lexlip, version {version('lexlip')}")
     try:
-        click.echo(f"Lucene {runtime.lucene_version()}")
+        click.echo(f"Lucene {lucene_version()}")
     except NoJar as error:
         click.echo(f"Lucene is missing: {error}")
     try:
-        java = runtime.find_java()
+        java = find_java()
         click.echo(f"Java {java.version}, from {java.origin}")
     except NoJava as error:
         click.echo(f"Java is missing: {error}")

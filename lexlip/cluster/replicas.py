@@ -1,29 +1,37 @@
 """The shards of an index on a cluster: a group of replicas for each, which take over from one another.
 
-Ray starts an actor again, on another machine if need be, when its process or its machine has died. Until it
-is back, the other replicas of the group answer; a call that was lost is asked again, as calls change nothing.
+A replica is an actor with a JVM of its own. Ray starts it again, on another machine if need be, when its
+process or its machine has died. Until it is back, the other replicas of the group answer; a call that was
+lost is asked again, as calls change nothing.
 
-Another state of the index is opened by all replicas of all shards beside the state that is searched; only
-then is it searched. If one of them cannot, the old state stays everywhere.
+A shard never changes; the shard of a tar that has changed is another version. All replicas of all shards open
+the versions of another state of the index beside those that are searched; only then is it searched. If one of
+them cannot, the old state stays everywhere. Every call says which version it is for, so no answer mixes two
+states, whatever dies meanwhile.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import os
+import shutil
+import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from anserini_bridge import BridgeError
-from lexlip.cluster.replica import FileGiver, NotOpen, Replica, ShardPlace
+from anserini_bridge import BridgeError, start_jvm
+from anserini_bridge.jvm import SMALL_GARBAGE
+from anserini_bridge.storage import METADATA_FILE, replace_folder
 from lexlip.cluster.session import cause_of
-from lexlip.errors import ConfigError, FixableError
+from lexlip.errors import ConfigError, DataError, FixableError, writing
 from lexlip.search.answering import digest
-from lexlip.search.engines.shard import ShardedMetadata, files_of, version_of
+from lexlip.search.engines.shard import OpenShard, ShardedMetadata, files_of, version_of, wrong_files
 
 START = 300.0  # seconds that replicas have to open a state of the index, copies included
 TRY = 10.0  # seconds after which another replica is asked
@@ -31,6 +39,124 @@ PATIENCE = 30.0  # seconds after which a call fails, if no replica of the shard 
 REST = 1.0  # seconds for which a replica that failed is asked last
 PAUSE = 0.1  # seconds between two rounds through a group, or two looks at a cluster
 FREED = 10.0  # seconds in which a cluster has the processors back of those that ended
+PIECE = 1 << 26  # bytes of a file that are sent at a time
+
+
+class ShardPlace(NamedTuple):
+    """Where a shard lies."""
+
+    folder: str
+    files: dict[str, str]  # checksums, by path in the folder
+    version: str  # tells it from every other shard and every other state of it
+    of_index: str  # stands for the index, so that two indexes' copies are kept apart
+
+
+class FileGiver:
+    """An actor on the machine where the server runs: it reads the files of shards for the replicas."""
+
+    def read(self, file: str, start: int) -> bytes:
+        """Return up to PIECE bytes of a file, or raise DataError."""
+        with _reading(file), Path(file).open("rb") as opened:
+            opened.seek(start)
+            return opened.read(PIECE)
+
+
+class NotOpen(NamedTuple):
+    """The answer of a replica that does not have a version open, as it was started anew."""
+
+    version: str
+
+
+class Replica:
+    """An actor of Ray that answers for a shard, one call at a time, while it may open another version.
+
+    Args:
+        giver: a `FileGiver` from which shards are copied to this machine's disk, into
+            $XDG_CACHE_HOME/lexlip/served; None opens them where they lie.
+    """
+
+    def __init__(self, giver: Any = None) -> None:
+        self._giver = giver
+        self._open: dict[str, OpenShard] = {}
+        start_jvm(SMALL_GARBAGE)
+
+    def open(self, place: ShardPlace) -> tuple[str, int]:
+        """Open a version, if it is not open yet; return the machine and the process."""
+        import ray
+
+        if place.version not in self._open:
+            folder = Path(place.folder) if self._giver is None else copied(place, self._giver)
+            with _reading(folder):
+                if not (folder / METADATA_FILE).is_file():
+                    raise DataError(
+                        f"{socket.gethostname()} does not see {folder}: put the index where all machines see"
+                        " it, or give --copy"
+                    )
+                self._open[place.version] = OpenShard(folder, place.files[METADATA_FILE])
+        return ray.get_runtime_context().get_node_id(), os.getpid()
+
+    def keep(self, versions: Collection[str]) -> None:
+        """Close all other versions."""
+        for version in self._open.keys() - set(versions):
+            self._open.pop(version).close()
+
+    def call(self, version: str, method: str, *arguments: Any) -> Any:
+        """Return what `OpenShard.ask` returns, or the error for the user that it raised."""
+        shard = self._open.get(version)
+        if shard is None:
+            return NotOpen(version)
+        try:
+            return shard.ask(method, *arguments)
+        except FixableError as error:
+            return error
+
+
+@contextmanager
+def _reading(what: str | Path) -> Iterator[None]:
+    """Turn an error of the operating system into one sentence, which names this machine."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{socket.gethostname()} cannot read {what}: {error.strerror or error}") from error
+
+
+def copied(place: ShardPlace, giver: Any) -> Path:
+    """Return the folder of this machine's own copy of a shard, which is made or renewed if it must be.
+
+    Raises:
+        DataError: it cannot be written here, or not be read where it lies; nothing of it is left here.
+        BridgeError: what arrived is not what was indexed.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexlip" / "served"
+    folder = home / place.of_index / place.version
+    if not wrong_files(folder, place.files):
+        return folder
+    temporary = folder.with_name(f"{folder.name}.{os.getpid()}")  # another replica may copy it too
+    shutil.rmtree(temporary, ignore_errors=True)
+    elsewhere = "; XDG_CACHE_HOME, set where Ray is started, names another place"
+    try:
+        with writing(f"{folder} on {socket.gethostname()}", elsewhere):
+            for name in place.files:
+                _copy(giver, f"{place.folder}/{name}", temporary / name)
+            if wrong := wrong_files(temporary, place.files):
+                raise BridgeError(
+                    f"{place.folder}/{wrong[0]} is not as it was indexed:"
+                    " `lexlip index --update --repair` mends the index"
+                )
+            if wrong_files(folder, place.files):
+                replace_folder(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def _copy(giver: Any, file: str, to: Path) -> None:
+    import ray
+
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with to.open("wb") as written:
+        while piece := ray.get(giver.read.remote(file, written.tell())):
+            written.write(piece)
 
 
 class ShardUnavailable(BridgeError):
@@ -138,7 +264,7 @@ class _Groups:
             for group, place in shards:
                 group.versions[place.version] += 1
         try:
-            open_all([(member, place) for group, place in shards for member in group.members])
+            open_all(shards)
         except BaseException:
             self.release(shards)
             raise
@@ -193,14 +319,8 @@ class ReplicaGroups:
         return ReplicaGroups(self._groups.index, metadata, groups=self._groups)
 
     def members(self, seconds: float = START) -> list[list[tuple[str, int]]]:
-        """Return the machine and the process of every replica of each shard, once all have it open.
-
-        Raises:
-            DataError, BridgeError: one cannot open its shard.
-        """
-        found = iter(
-            open_all([(member, place) for group, place in self._shards for member in group.members], seconds)
-        )
+        """Return the machine and the process of every replica of each shard, once all have it open."""
+        found = iter(open_all(self._shards, seconds))
         return [[next(found) for _ in group.members] for group, _ in self._shards]
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Any]:
@@ -254,15 +374,12 @@ class ReplicaGroups:
             member, answer = self._send(shard, turn, method, given)
 
 
-def open_all(asked: Sequence[tuple[_Member, ShardPlace]], seconds: float = START) -> list[tuple[str, int]]:
-    """Let replicas open shards; return their machines and processes, once all have.
-
-    Raises:
-        DataError, BridgeError: one cannot.
-    """
+def open_all(shards: Sequence[tuple[_Group, ShardPlace]], seconds: float = START) -> list[tuple[str, int]]:
+    """Let replicas open shards; return their machines and processes, once all have; raise what one says."""
     import ray
     from ray.exceptions import GetTimeoutError, RayError
 
+    asked = [(member, place) for group, place in shards for member in group.members]
     deadline = time.monotonic() + seconds
     found: dict[int, tuple[str, int]] = {}
     why = "not in time"
@@ -278,9 +395,9 @@ def open_all(asked: Sequence[tuple[_Member, ShardPlace]], seconds: float = START
                     raise cause from None
                 why = str(error).strip().partition("\n")[0]
                 asked[number][0].rest(error)
-        if len(found) < len(asked) and time.monotonic() > deadline:
-            raise ShardUnavailable(f"a replica did not start ({why}): see `ray status`")
         if len(found) < len(asked):
+            if time.monotonic() > deadline:
+                raise ShardUnavailable(f"a replica did not start ({why}): see `ray status`")
             time.sleep(PAUSE)
     return [found[number] for number in range(len(asked))]
 

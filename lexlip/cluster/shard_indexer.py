@@ -29,39 +29,26 @@ _NOT_SENT = (LOCK_FILE, "write.lock", RECORD)  # ours and Lucene's lock, which a
 
 
 class ShardWork(NamedTuple):
-    """A shard to be made; paths are absolute.
-
-    Attributes:
-        root: the folder that ids are relative to.
-        size: bytes of the tar.
-        earlier: folder of the shard that the tar had before it changed, whose photos are known; "": none.
-        whole: refuse a tar of which a part cannot be listed.
-    """
+    """A shard to be made; paths are absolute."""
 
     tar: str
-    root: str
-    size: int
+    root: str  # the folder that ids are relative to
+    size: int  # bytes of the tar
     folder: str
-    earlier: str = ""
-    whole: bool = False
+    earlier: str = ""  # folder of the shard that the tar had before it changed, whose photos are known
+    whole: bool = False  # refuse a tar of which a part cannot be listed
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardRecord:
-    """What was made; the shard's folder holds it as RECORD, once everything else there is complete.
+    """What was made; the shard's folder holds it as RECORD, once everything else there is complete."""
 
-    Attributes:
-        documents, postings: in the index; without photos there is none.
-        skipped, unlisted: see `lexlip.indexing.report.Indexed`.
-        files: checksums, by path in the shard's folder.
-        added, changed, deleted, moved: photos, compared with the earlier shard if there is one.
-    """
-
-    documents: int = 0
+    documents: int = 0  # in the index; without photos there is none
     postings: int = 0
-    skipped: list[list[str]]
+    skipped: list[list[str]]  # see `lexlip.indexing.report.Indexed`, as `unlisted`
     unlisted: list[list[Any]]
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # checksums, by path in the shard's folder
+    # photos, compared with the earlier shard if there is one
     added: int = 0
     changed: int = 0
     deleted: int = 0
@@ -100,13 +87,7 @@ class ShardSettings(NamedTuple):
 
 
 class ShardIndexer:
-    """An actor of Ray; its methods run in threads.
-
-    Args:
-        settings: how shards are made.
-        threads: that encode; None: a GPU does, or all cores.
-        tell: is told how many photos are done, of how many that are listed.
-    """
+    """An actor of Ray; its methods run in threads, of which so many encode: None is a GPU, or all cores."""
 
     def __init__(
         self, settings: ShardSettings, threads: int | None = None, tell: Progress | None = None
@@ -118,11 +99,7 @@ class ShardIndexer:
         self._done = 0
 
     def open(self) -> None:
-        """Load the model, which every other call but `done` needs.
-
-        Raises:
-            ModelError: this machine has no such model, or another one of that name.
-        """
+        """Load the model, which every other call but `done` needs."""
         from lexlip.models.model_checksums import check_model
         from lexlip.queries.photo_encoder import open_encoder
 
@@ -141,12 +118,7 @@ class ShardIndexer:
         return self._done
 
     def index(self, work: ShardWork) -> ShardRecord:
-        """Make a shard.
-
-        Raises:
-            DataError: this machine does not see the tar, or cannot read it or list all that it must.
-            CorruptIndex: the earlier shard is damaged.
-        """
+        """Make a shard; the error names this machine if it does not see the tar as it is elsewhere."""
         from lexlip.data.source import Given
         from lexlip.data.webdataset import WebDatasetSource
         from lexlip.indexing.impact import index_photos

@@ -16,23 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anserini_bridge import (
-    BridgeError,
-    folder_megabytes,
-    read_header,
-    read_metadata,
-    write_metadata,
-)
-from anserini_bridge.runtime import has_anserini
+from anserini_bridge import BridgeError, folder_megabytes, read_header, read_metadata, write_metadata
+from anserini_bridge.jvm import has_anserini
 from anserini_bridge.storage import UNFINISHED, WriterLock, check_writable, next_data_folder, remove_leftovers
 from lexlip.cluster.session import connected
-from lexlip.cluster.shard_indexer import (
-    ShardIndexer,
-    ShardRecord,
-    ShardSettings,
-    ShardWork,
-    read_record,
-)
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardRecord, ShardSettings, ShardWork, read_record
 from lexlip.cluster.shard_queue import ShardQueue
 from lexlip.data import Given, Skipped, Unlisted
 from lexlip.data.files import path_of, state_of
@@ -85,8 +73,8 @@ def index_shards(
         What was done. Tars that could not be indexed are among `unlisted`; the next run tries them again.
 
     Raises:
-        ConfigError: there is no such cluster.
-        ModelError: there is no such model, or it is not one of words.
+        ConfigError: there is no such cluster, or the model is not one of words.
+        ModelError: there is no such model.
         DataError: there are no tars, none could be indexed, or the folder cannot be written.
         BridgeError: the folder is not an index (see anserini_bridge.errors).
     """
@@ -100,17 +88,13 @@ def index_shards(
     keep_checkpoint(model)
     name, index = lasting_name(str(model)), Path(index).absolute()
     tars, _ = find_tars(str(source))
-    root, unfinished = folder_of(tars), index / UNFINISHED
+    root = folder_of(tars)
     with writing_index(index):
         check_writable(index)
         with WriterLock(index):
             names = names_of(tars, identity, topk, scheme)
             before = take_over(index, names, set(names.values()) if anew else ())
-            works = {
-                tar: ShardWork(f"{root}/{tar}", root, Path(root, tar).stat().st_size, f"{unfinished}/{name}")
-                for tar, name in names.items()
-                if tar not in before
-            }
+            works = works_of(index, root, {tar: name for tar, name in names.items() if tar not in before})
             settings = ShardSettings(name, identity, device, topk, scheme, workers)
             failed = make_shards(works, settings, address, len(tars), progress)
             extra = {"model": name, **describe_tars((str(source),), tars, listed, index)}
@@ -120,6 +104,22 @@ def index_shards(
         seconds=time.perf_counter() - started,
         resumed=sum(record.documents for record in before.values()),
     )
+
+
+def works_of(
+    index: Path,
+    root: str,
+    names: Mapping[str, str],
+    earlier: Mapping[str, str] | None = None,
+    whole: bool = False,
+) -> dict[str, ShardWork]:
+    """Return the work on shards in UNFINISHED, by the tar's path below a root; see `ShardWork`."""
+    works = {}
+    for tar, name in names.items():
+        place, before = Path(root, tar), (earlier or {}).get(tar, "")
+        folder = str(index / UNFINISHED / name)
+        works[tar] = ShardWork(f"{root}/{tar}", root, place.stat().st_size, folder, before, whole)
+    return works
 
 
 def report(
@@ -199,11 +199,7 @@ def megabytes_of(index: Path) -> float:
 
 
 def find_tars(source: str) -> tuple[list[Path], list[Unlisted]]:
-    """Return the tars that a user names, absolute paths, and the folders that could not be listed.
-
-    Raises:
-        DataError: there are no tars.
-    """
+    """Return the tars that a user names, absolute paths, and the folders that could not be listed."""
     path = path_of(source)
     if path.is_file() and path.suffix.lower() == ".tar":
         return [path.absolute()], []
@@ -237,13 +233,14 @@ def take_over(index: Path, names: Mapping[str, str], damaged: Container[str] = (
     unfinished = index / UNFINISHED
     if unfinished.exists() and not _of_shards(unfinished):
         shutil.rmtree(unfinished)  # of an index of one machine
-    now = [index / name for name in _data_folder(index)]  # before the former one, whose shards may be damaged
-    found: dict[str, ShardRecord] = {}
+    present, found = _present(index), dict[str, ShardRecord]()
+    # that in use before the former one, whose shards may be damaged
+    folders = [unfinished, *([index / present.directory] if present else []), *index.glob("data-*")]
     for tar, name in names.items():
         if name in damaged:
             shutil.rmtree(unfinished / name, ignore_errors=True)
             continue
-        for folder in (unfinished, *now, *index.glob("data-*")):
+        for folder in folders:
             record = read_record(folder / name)
             if record is None:
                 continue
@@ -279,25 +276,21 @@ def _tables_of_tars(folder: Path, shards: Sequence[ShardEntry], root: str) -> di
     return sums
 
 
-def _as_before(index: Path, metadata: ShardedMetadata, captions: bool) -> bool:
+def _as_before(now: ShardedMetadata | None, metadata: ShardedMetadata, captions: bool) -> bool:
     """Return whether the index is already as it is to be; with captions, if any can be indexed."""
-    try:
-        now = read_sharded(index)
-    except BridgeError:
-        return False
-    if captions and has_anserini() and "captions" not in now.extra:
+    if now is None or (captions and has_anserini() and "captions" not in now.extra):
         return False
     where = ("model", "given", "root", "seal")
     same = all(now.extra.get(name) == metadata.extra.get(name) for name in where)
     return same and (now.shards, now.files) == (metadata.shards, metadata.files)
 
 
-def _data_folder(index: Path) -> list[str]:
-    """Return the name of the data folder in use, if there is an index in shards."""
+def _present(index: Path) -> ShardedMetadata | None:
+    """Return what the index in shards says of itself; None: there is none."""
     try:
-        return [read_sharded(index).directory]
+        return read_sharded(index)
     except BridgeError:
-        return []
+        return None
 
 
 def _of_shards(unfinished: Path) -> bool:
@@ -369,16 +362,16 @@ def commit(
         shards=shards,
     )
     ids, texts = _captions([unfinished / shard["folder"] for shard in shards])
-    if not anew and _as_before(index, metadata, bool(ids)):  # servers may have it open
+    before = _present(index)
+    if not anew and _as_before(before, metadata, bool(ids)):  # servers may have it open
         shutil.rmtree(unfinished, ignore_errors=True)
         return records
-    before = _data_folder(index)
     (index / data).mkdir()
     for tar, name in names.items():
         if tar not in failed:
             (unfinished / name).replace(index / data / name)
     write_metadata(index, replace(metadata, extra={**extra, **write_texts(index / data, ids, texts)}))
-    remove_leftovers(index, data, *before)
+    remove_leftovers(index, data, *([before.directory] if before else []))
     if not failed:
         shutil.rmtree(unfinished)
     return records

@@ -22,15 +22,8 @@ class ShardQueue:
     """Shards that wait for actors.
 
     An actor takes one processor; or one GPU, if the cluster has any and the device is not "cpu". There are as
-    many as the cluster has, or as there are shards; those for which nothing is free yet start once it is.
-
-    Args:
-        settings: how shards are made.
-        total: shards of the whole index, for the progress bar.
-        progress: show one.
-
-    Raises:
-        DataError: the cluster has no processor.
+    many as the cluster has, or as there are shards; those for which nothing is free yet start once it is. The
+    progress bar counts the shards of the whole index.
     """
 
     def __init__(self, settings: ShardSettings, total: int, progress: bool) -> None:
@@ -51,8 +44,7 @@ class ShardQueue:
     def run(self, works: Sequence[ShardWork]) -> dict[int, str]:
         """Make all shards, which stay in any case; return why by the number of those that failed.
 
-        Raises:
-            DataError, ModelError: no actor starts, as the cluster has nothing free; or none has the model.
+        It is an error if no actor starts, as the cluster has nothing free, or if none has the model.
         """
         actors = _Actors(self._start, min(self._room, len(works)), self._of)
         try:
@@ -141,7 +133,7 @@ class _Actors:
         return self.ready.keys() | self._loading.keys()
 
     def answered(self, answer: Any) -> None:
-        """Take one of the answers that were owed; raise DataError or ModelError if no actor can start."""
+        """Take one of the answers that were owed; it is an error if no actor can start."""
         import ray
         from ray.exceptions import RayError
 

@@ -25,7 +25,7 @@ from anserini_bridge import (
 )
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.storage import METADATA_FILE, UNFINISHED, WriterLock, check_writable
-from lexlip.cluster.shard_indexer import ShardSettings, ShardWork, checksums, read_record, write_record
+from lexlip.cluster.shard_indexer import ShardSettings, checksums, read_record, write_record
 from lexlip.cluster.shard_indexing import (
     commit,
     describe_tars,
@@ -35,6 +35,7 @@ from lexlip.cluster.shard_indexing import (
     names_of,
     report,
     take_over,
+    works_of,
 )
 from lexlip.data import Given
 from lexlip.data.webdataset import folder_of
@@ -201,18 +202,8 @@ def update_shards(
             names = dict(sorted((names | away).items())) if away else names
             complete = take_over(index, names, damaged)
             earlier = {tar: str(data / old) for tar, old in folders.items() if old not in damaged}
-            works = {
-                tar: ShardWork(
-                    tar=f"{root}/{tar}",
-                    root=root,
-                    size=Path(root, tar).stat().st_size,
-                    folder=str(index / UNFINISHED / shard),
-                    earlier=earlier.get(tar, ""),
-                    whole=not prune,
-                )
-                for tar, shard in names.items()
-                if tar not in complete
-            }
+            new = {tar: shard for tar, shard in names.items() if tar not in complete}
+            works = works_of(index, root, new, earlier, whole=not prune)
             settings = ShardSettings(name, metadata.encoder, device, *made_with[1:], workers)
             failed = make_shards(works, settings, address, len(names), progress)
             stay = {} if prune else {tar: folders[tar] for tar in failed if tar in folders}
@@ -220,8 +211,8 @@ def update_shards(
             names |= stay
             lost = {tar: reason for tar, reason in failed.items() if tar not in stay}
             there = names.keys() - lost.keys()
-            new = [names[tar] for tar in there if not (data / names[tar]).is_dir()]
-            made = [record for shard in new if (record := read_record(index / UNFINISHED / shard))]
+            others = [names[tar] for tar in there if not (data / names[tar]).is_dir()]
+            made = [record for shard in others if (record := read_record(index / UNFINISHED / shard))]
             deleted = sum(record.deleted for record in made)
             deleted += sum(documents[tar] for tar in folders.keys() - there)
             if not prune:

@@ -20,7 +20,7 @@ from typing import Any
 
 from anserini_bridge import replace_index, with_checksums, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
-from anserini_bridge.runtime import has_anserini
+from anserini_bridge.jvm import has_anserini
 from lexlip.data import Skipped, Source
 from lexlip.data.facts import Facts
 from lexlip.data.source import no_captions

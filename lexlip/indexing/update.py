@@ -25,7 +25,7 @@ from anserini_bridge import (
     read_metadata,
     update_index,
 )
-from anserini_bridge.runtime import has_anserini
+from anserini_bridge.jvm import has_anserini
 from anserini_bridge.storage import UNFINISHED, WriterLock, remove_leftovers
 from lexlip.data import Given, Source
 from lexlip.data.facts import Facts

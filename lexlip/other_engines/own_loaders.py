@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anserini_bridge.pseudo_documents import json_vector
+from anserini_bridge.vectors import json_vector
 from lexlip.errors import DataError
 from lexlip.other_engines.engine_contract import FIELD, STOP, Document, Made, OtherEngine
 

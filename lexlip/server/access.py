@@ -8,7 +8,7 @@ import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
@@ -24,33 +24,17 @@ STATES = 3  # of the index before the newest, whose cursors still work
 
 @dataclass(frozen=True)
 class Limits:
-    """Each is an option of `lexlip serve`, and shows in `/api/status`.
+    """Each is an option of `lexlip serve`, and shows in `/api/status`."""
 
-    Attributes:
-        k: hits of one answer.
-        query: characters of a query, with what adjusts it and its filters.
-        upload_bytes: of a picture that searches; other bodies may have a hundredth of it.
-        upload_pixels: of such a picture.
-        seconds: for a body to arrive, and for a picture to be decoded and encoded.
-        requests: searches at once, running and waiting; pictures are limited apart.
-        rate: requests in a second by one client, on average; 0 is unlimited.
-        thumbnail_bytes: of all thumbnails on disk.
-        idle: seconds after which the process with the image model ends.
-    """
-
-    k: int = 1000
-    query: int = 1000
-    upload_bytes: int = 30_000_000
-    upload_pixels: int = 100_000_000
-    seconds: float = 30.0
-    requests: int = 64
-    rate: float = 0.0
-    thumbnail_bytes: int = 1_000_000_000
-    idle: float = 300.0
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the limits by name."""
-        return asdict(self)
+    k: int = 1000  # hits of one answer
+    query: int = 1000  # characters of a query, with what adjusts it and its filters
+    upload_bytes: int = 30_000_000  # of a picture that searches; other bodies may have a hundredth of it
+    upload_pixels: int = 100_000_000  # of such a picture
+    seconds: float = 30.0  # for a body to arrive, and for a picture to be decoded and encoded
+    requests: int = 64  # searches at once, running and waiting; pictures are limited apart
+    rate: float = 0.0  # requests in a second by one client, on average; 0 is unlimited
+    thumbnail_bytes: int = 1_000_000_000  # of all thumbnails on disk
+    idle: float = 300.0  # seconds after which the process with the image model ends
 
 
 class Access:
@@ -86,20 +70,13 @@ class Access:
         Args:
             host: the header.
             address: at which the connection came in.
-
-        Raises:
-            Problem: 400.
         """
         name = _name(host)
         if name not in self.names and name != address:
             raise Problem(400, "this server does not answer to that name: start it with --allow-host NAME")
 
     def check_origin(self, method: str, headers: Mapping[str, str]) -> None:
-        """Refuse what a page of another site makes a browser send.
-
-        Raises:
-            Problem: 403.
-        """
+        """Refuse what a page of another site makes a browser send."""
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
@@ -124,19 +101,11 @@ class Access:
         return self._digest is not None and _same(_digest(given), self._digest)
 
     def cookie(self, secure: bool) -> str:
-        """Return the cookie that shows the token from now on.
-
-        Args:
-            secure: whether the page came over HTTPS.
-        """
+        """Return the cookie that shows the token from now on; `secure` if the page came over HTTPS."""
         return f"{self._cookie}={self._digest}; Path=/; HttpOnly; SameSite=Strict" + "; Secure" * secure
 
     def check_rate(self, client: str) -> None:
-        """Count a request of a client; up to four seconds' worth may come at once.
-
-        Raises:
-            Problem: 429.
-        """
+        """Count a request of a client, and refuse too many; up to four seconds' worth may come at once."""
         if not self._rate:
             return
         now, most = time.monotonic(), max(1.0, 4 * self._rate)

@@ -15,19 +15,21 @@ from lexlip.server.bodies import (
     Page,
     PhotoBody,
     PlacesBody,
+    Room,
     Search,
     Sentence,
     StatusBody,
     TellingWordsBody,
     Update,
     WordsBody,
+    kind_of_body,
     problems,
+    read_body,
+    read_json,
 )
 from lexlip.server.photo_files import Sent
 from lexlip.server.problems import Problem
-from lexlip.server.request_body import Room, kind_of_body, read_body, read_json
-from lexlip.server.served_index import ServedIndex
-from lexlip.server.threads import Gate
+from lexlip.server.served_index import Gate, ServedIndex
 
 SMALL = 100  # a body of JSON may have so many times fewer bytes than a picture
 UPLOADS = 4  # pictures at once, and as many that are on their way
@@ -55,20 +57,25 @@ def _sends(kind: str, what: str, again: bool = True) -> dict[int | str, dict[str
 _BYTES = {"type": "string", "format": "binary"}
 
 
+def _answers(model: Any, *more: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the JSON that a call answers with, and the further problems that it may have."""
+    return {200: {"model": model}, **(problems(*more) if more else {})}
+
+
 def search_calls(served: ServedIndex) -> APIRouter:
     """Return the calls, to be included below /api."""
     calls = APIRouter(tags=["search"], responses=problems(410))
     limits = served.limits
     uploads, room = Gate("uploads", UPLOADS), Room(UPLOADS * limits.upload_bytes)
 
-    @calls.get("/search", summary="Find photos by a sentence", responses={200: {"model": AnswerBody}})
+    @calls.get("/search", summary="Find photos by a sentence", responses=_answers(AnswerBody))
     async def search(asked: Annotated[Sentence, Query()]) -> Response:
         return await served.reply(served.by_sentence, asked.q, asked.adjust, asked)
 
     @calls.post(
         "/search",
         summary="Find photos by a sentence, by words, by a photo of the index, or by a picture",
-        responses={200: {"model": AnswerBody}, **problems(408, 410, 413, 415, 504)},
+        responses=_answers(AnswerBody, 408, 410, 413, 415, 504),
         openapi_extra=_reads({"application/json": Search.model_json_schema(), "image/*": _BYTES}),
     )
     async def post(request: Request, page: Annotated[Page, Query()]) -> Response:
@@ -85,9 +92,7 @@ def search_calls(served: ServedIndex) -> APIRouter:
             return await served.reply(served.by_photo, asked.like, asked)
         return await served.reply(served.by_sentence, asked.q or "", asked.adjust, asked)
 
-    @calls.get(
-        "/explain/{key}", summary="The arithmetic of a photo's score", responses={200: {"model": ExplainBody}}
-    )
+    @calls.get("/explain/{key}", summary="The arithmetic of a photo's score", responses=_answers(ExplainBody))
     async def explain(
         key: Annotated[str, Path()],
         q: Annotated[str, Query(min_length=1, examples=["a dog in the snow"])],
@@ -98,7 +103,7 @@ def search_calls(served: ServedIndex) -> APIRouter:
     @calls.get(
         "/words",
         summary="Words of the vocabulary: by their beginning, or by how near they are in spelling",
-        responses={200: {"model": WordsBody}},
+        responses=_answers(WordsBody),
     )
     async def words(
         prefix: Annotated[str, Query(max_length=100)] = "",
@@ -110,12 +115,12 @@ def search_calls(served: ServedIndex) -> APIRouter:
     @calls.get(
         "/telling",
         summary="Words that tell what this collection is of, each with a photo",
-        responses={200: {"model": TellingWordsBody}},
+        responses=_answers(TellingWordsBody),
     )
     async def telling(limit: Annotated[int, Query(ge=1, le=100)] = 12) -> Response:
         return await served.reply(served.telling, limit)
 
-    @calls.get("/facets", summary="What can be filtered by", responses={200: {"model": FacetsBody}})
+    @calls.get("/facets", summary="What can be filtered by", responses=_answers(FacetsBody))
     async def facets() -> Response:
         return await served.reply(served.facets)
 
@@ -126,39 +131,26 @@ def photo_calls(served: ServedIndex) -> APIRouter:
     """Return the calls, to be included below /api."""
     calls = APIRouter(prefix="/photos/{key}", tags=["photos"], responses=problems(410))
 
-    @calls.get("", summary="What is known about a photo", responses={200: {"model": PhotoBody}})
+    @calls.get("", summary="What is known about a photo", responses=_answers(PhotoBody))
     async def photo(key: Key) -> Response:
         return await served.reply(served.photo, key)
 
-    @calls.get(
-        "/thumbnail",
-        summary="A small copy",
-        response_class=Response,
-        responses=_sends("image/webp", "The thumbnail"),
-    )
+    thumbnails = _sends("image/webp", "The thumbnail")
+
+    @calls.get("/thumbnail", summary="A small copy", response_class=Response, responses=thumbnails)
     async def thumbnail(
-        request: Request,
-        key: Key,
-        width: Annotated[Literal["320", "960"], Query()] = "320",
-        v: Version = "",
+        request: Request, key: Key, width: Annotated[Literal["320", "960"], Query()] = "320", v: Version = ""
     ) -> Response:
-        sent = await served.run_picture(served.thumbnail, key, int(width), _known(request))
+        sent = await served.seeing.run(served.thumbnail, key, int(width), _known(request))
         return _answer(sent, _kept(v, sent.version, FOREVER))
 
-    @calls.get(
-        "/original",
-        summary="The photo's file",
-        response_class=Response,
-        responses=_sends("image/*", "The file's bytes"),
-    )
-    async def original(request: Request, key: Key) -> Response:
-        return _answer(await served.run_picture(served.original, key, _known(request)), "private, no-cache")
+    files = _sends("image/*", "The file's bytes")
 
-    @calls.get(
-        "/places",
-        summary="Where words are in a photo",
-        responses={200: {"model": PlacesBody}, **problems(410, 504)},
-    )
+    @calls.get("/original", summary="The photo's file", response_class=Response, responses=files)
+    async def original(request: Request, key: Key) -> Response:
+        return _answer(await served.seeing.run(served.original, key, _known(request)), "private, no-cache")
+
+    @calls.get("/places", summary="Where words are in a photo", responses=_answers(PlacesBody, 410, 504))
     async def places(
         key: Key, words: Annotated[str, Query(max_length=5000, description="Separated by commas.")] = ""
     ) -> Response:
@@ -174,16 +166,11 @@ def photo_calls(served: ServedIndex) -> APIRouter:
         },
     )
     async def heat(
-        key: Key,
-        word: Annotated[str, Query(min_length=1, max_length=100)],
-        v: Version = "",
+        key: Key, word: Annotated[str, Query(min_length=1, max_length=100)], v: Version = ""
     ) -> Response:
-        version, data = await served.run_slowly(served.heat, key, word)
-        return Response(
-            data,
-            media_type="image/png",
-            headers={"Cache-Control": _kept(v, version, AN_HOUR)},
-        )
+        version, data = await served.waiting.run(served.heat, key, word)
+        kept = _kept(v, version, AN_HOUR)
+        return Response(data, media_type="image/png", headers={"Cache-Control": kept})
 
     return calls
 
@@ -193,7 +180,7 @@ def index_calls(served: ServedIndex) -> APIRouter:
     calls = APIRouter(tags=["index"], responses=problems())
     room = Room(100 * UPDATE)
 
-    @calls.get("/status", summary="The index, and its last update", responses={200: {"model": StatusBody}})
+    @calls.get("/status", summary="The index, and its last update", responses=_answers(StatusBody))
     async def status() -> Response:
         return JSONResponse(served.status())
 
@@ -209,9 +196,7 @@ def index_calls(served: ServedIndex) -> APIRouter:
         served.start_update(asked.prune)
         return JSONResponse(served.status(), 202)
 
-    @calls.get(
-        "/health", summary="Whether a search would be answered", responses={200: {"model": HealthBody}}
-    )
+    @calls.get("/health", summary="Whether a search would be answered", responses=_answers(HealthBody))
     async def health() -> Response:
         return JSONResponse({"status": "ok"})
 

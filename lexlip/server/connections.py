@@ -81,11 +81,7 @@ class _Server(uvicorn.Server):
 
 
 class Connections(ServerState):
-    """All connections of a server.
-
-    Args:
-        most: that may be open.
-    """
+    """All connections of a server, of which at most so many may be open."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +25,18 @@ AGAIN = 10.0  # seconds after which a folder that could not be watched is tried 
 
 @dataclass(frozen=True)
 class UpdateStatus:
-    """What `/api/status` says about the last update.
-
-    Attributes:
-        running: whether it runs still.
-        done, total: photos that were encoded, and that are to be.
-        message: how the last one ended, in one sentence.
-    """
+    """What `/api/status` says about the last update: photos that were encoded, of how many; how it ended."""
 
     running: bool = False
     done: int = 0
     total: int = 0
     message: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it by name."""
-        return asdict(self)
-
 
 class Follower:
     """Runs one update at a time; whoever asks meanwhile gets another one afterwards.
 
     Args:
-        index: the index's folder.
         update: updates the index, in another process; takes whether photos may vanish, and what reports how
             many are done, of how many. Returns how it ended.
         refresh: moves the search to the newest state of the index.
@@ -78,11 +67,9 @@ class Follower:
         self._begin(self._look())
 
     def watch(self, places: Callable[[], Iterable[Path]], ignored: Callable[[Path], bool]) -> None:
-        """Begin to watch files and folders, and to update when they change.
+        """Begin to watch places, asked for again after each failure, and to update when they change.
 
-        Args:
-            places: to watch; asked again after each failure.
-            ignored: whether a change at a path is none of the photos'.
+        Changes at paths that are `ignored` are none of the photos'.
         """
         given = asyncio.get_running_loop(), places, ignored
         threading.Thread(target=self._watch, args=given, daemon=True).start()
@@ -191,20 +178,12 @@ class Follower:
 
 
 def _identities(places: Iterable[Path]) -> list[tuple[int, int]]:
-    """Return which files and folders these are.
-
-    Raises:
-        OSError: one is gone.
-    """
+    """Return which files and folders these are; OSError if one is gone."""
     return [(status.st_dev, status.st_ino) for status in (place.stat() for place in places)]
 
 
 def watched_places(index: Path, extra: dict[str, Any]) -> list[Path]:
-    """Return the folders in which something may happen to the photos of an index.
-
-    Raises:
-        DataError: the index is too old to say which photos these are.
-    """
+    """Return the folders in which something may happen to the photos of an index."""
     given = given_again(extra, index)
     names = (*given.sources, *(() if given.images is None else (given.images,)))
     return list(dict.fromkeys(map(_folder, names)))

@@ -35,12 +35,9 @@ class KnownWords:
         self._kept: dict[Any, tuple[str, Any]] = {}
 
     def find(self, prefix: str, near: str, limit: int) -> list[dict[str, Any]]:
-        """Return words with the number of photos that hold them.
+        """Return words that begin so, with the number of photos that hold them, the most frequent first.
 
-        Args:
-            prefix: how they begin; the most frequent are first.
-            near: what they are spelled like, if it is not empty; the nearest are first.
-            limit: how many.
+        With `near`, those that are spelled most like it come first.
         """
         counts = self._counts()
         if near:
@@ -100,12 +97,9 @@ class KnownWords:
         return self._for_state("counts", {}, ImpactStage.counts)
 
     def _for_state(self, name: Any, nothing: T, make: Callable[[ImpactStage], T]) -> T:
-        """Return what was made before, unless the index has a newer state.
+        """Return what was made under this name before, unless the index has a newer state.
 
-        Args:
-            name: of what is made.
-            nothing: what it is where the index has no words.
-            make: makes it of the index of words, which may be fused with another one.
+        It is made of the index of words, which may be fused with another one; without words it is `nothing`.
         """
         with self._search.now() as (stage, _):
             state = str(stage.state)

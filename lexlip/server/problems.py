@@ -29,13 +29,7 @@ _STATUS = {
 
 
 class Problem(Exception):
-    """A request that is not answered.
-
-    Args:
-        status: of HTTP.
-        detail: one sentence for the user.
-        headers: further headers of the answer.
-    """
+    """A request that is not answered, with the status of HTTP and one sentence for the user."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -89,8 +83,6 @@ def _sentence(error: Mapping[str, Any]) -> str:
 
 
 def _http_sentence(error: HTTPException) -> str:
-    if error.status_code == 404:
-        return "there is nothing at this address: /docs lists what there is"
-    if error.status_code == 405:
-        return "this address has no such method: /docs lists what there is"
-    return str(error.detail)
+    of_address = {404: "there is nothing at this address", 405: "this address has no such method"}
+    what = of_address.get(error.status_code)
+    return f"{what}: /docs lists what there is" if what else str(error.detail)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge import find_jar, find_java, read_header, start_jvm
+from anserini_bridge.jvm import SMALL_GARBAGE
 from lexlip.errors import ConfigError
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.seal import why_not_sent
@@ -22,16 +23,9 @@ if TYPE_CHECKING:
     from lexlip.search.photo_search import PhotoSearch
     from lexlip.server.served_index import ServedIndex
 
-SMALL_GARBAGE = "-XX:MaxNewSize=64m"  # Java collects its garbage early, instead of growing for hours
-
 
 class OnCluster(NamedTuple):
-    """How the shards of an index are searched on a Ray cluster.
-
-    Attributes:
-        address: see `lexlip.cluster.session.connected`.
-        replicas, copy: see `lexlip.cluster.replicas.ReplicaGroups`.
-    """
+    """How the shards of an index are searched on a Ray cluster: see `connected`, and `ReplicaGroups`."""
 
     address: str
     replicas: int
@@ -52,24 +46,15 @@ def serve_index(
     folders: Sequence[str] = (),
     say: Callable[[str], None] = print,
 ) -> None:
-    """Serve an index until SIGTERM or Ctrl-C.
+    """Serve an index until SIGTERM or Ctrl-C, which raises KeyboardInterrupt after all has ended.
 
     Args:
-        index: its folder.
-        host, port: where to listen; port 0 is any that is free.
-        access: who may ask.
-        limits: and for how much.
-        model, device: see `lexlip.search.stages.index_model.open_index`.
+        index, model, device, captions: see `PhotoSearch`.
+        port: 0 is any that is free.
         watch: update the index when photos change.
-        captions: see `PhotoSearch`.
         cluster: where the index's shards are searched; None: in this process.
         folders: see `ServedIndex`.
         say: is told the address, once the server answers.
-
-    Raises:
-        ConfigError: it cannot listen there, or cannot update the index.
-        ModelError, BridgeError, DataError: the index cannot be opened.
-        KeyboardInterrupt: Ctrl-C, after all has ended.
     """
     header = read_header(index)
     if watch and header.kind not in WITH_WORDS:
@@ -136,7 +121,7 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
     from lexlip.search.photo_search import PhotoSearch
 
     if read_header(index).kind != "dense" or captions:
-        start_jvm([SMALL_GARBAGE])
+        start_jvm(SMALL_GARBAGE)
     search = PhotoSearch(index, model, device=device, keep_states=STATES, captions=captions)
     search.text("a photo", 50, suggest=SUGGESTED)
     return search
@@ -156,7 +141,7 @@ def open_cluster_search(
     try:
         stage: Any = ShardedStage(index, model, device=device, shards=shards)
         if captions:
-            start_jvm([SMALL_GARBAGE])
+            start_jvm(SMALL_GARBAGE)
             stage = HybridStage(stage, CaptionsStage(index))
         search = PhotoSearch.of(stage, keep_states=1)  # as many as the index's folder still has
         search.text("a photo", 50, suggest=SUGGESTED)
@@ -167,11 +152,7 @@ def open_cluster_search(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket at an address; callers wait in its queue until the server is ready.
-
-    Raises:
-        ConfigError: the address is taken, or none of this machine's.
-    """
+    """Return a socket at an address; callers wait in its queue until the server is ready."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=2048)

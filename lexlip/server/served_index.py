@@ -1,11 +1,14 @@
-"""The open index, as the calls of the API ask it."""
+"""The open index, as the calls of the API ask it, in threads: the event loop never waits."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -28,12 +31,9 @@ from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import STATES, SUGGESTED, Limits
 from lexlip.server.follower import Follower, is_ignored, watched_places
 from lexlip.server.known_words import KnownWords
-from lexlip.server.model_process import ModelProcess
-from lexlip.server.model_tasks import make_tasks
-from lexlip.server.photo_files import Sent, file_kind, not_sent, read_photo
-from lexlip.server.problems import Problem
-from lexlip.server.threads import Threads
-from lexlip.server.thumbnails import FOLDER, Thumbnails, name_of
+from lexlip.server.model_process import ModelProcess, make_tasks
+from lexlip.server.photo_files import FOLDER, Sent, Thumbnails, file_kind, name_of, not_sent, read_photo
+from lexlip.server.problems import Problem, busy
 
 if TYPE_CHECKING:
     from lexlip.server.bodies import Page
@@ -45,18 +45,47 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Gate:
+    """Lets so many in at once, on the event loop, and names what they do to those that it refuses."""
+
+    def __init__(self, what: str, most: int) -> None:
+        self.what, self.most, self.inside = what, most, 0
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Hold one of the places."""
+        if self.inside >= self.most:
+            raise busy(self.what)
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+
+
+class Threads:
+    """A fixed number of threads; at most so many calls run or wait."""
+
+    def __init__(self, what: str, number: int, most: int) -> None:
+        self._pool = ThreadPoolExecutor(number, f"lexlip {what}")
+        self._gate = Gate(what, most)
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in one of the threads; refuse it if too many wait."""
+        with self._gate.enter():
+            return await asyncio.wrap_future(self._pool.submit(function, *args, **kwargs))
+
+    def close(self) -> None:
+        """Leave out what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
 class ServedIndex:
     """An index with the threads, the process and the thumbnails that answer for it.
 
     Args:
-        index: its folder.
-        model, device: see `lexlip.search.stages.index_model.open_index`.
-        limits: what callers may ask for.
-        search: an open search in the index; None opens one.
+        index, model, device: see `PhotoSearch`, of which `search` may be one that is open.
         folders: whose photos are sent also if this user has not made the index, see `folders_to_send`.
-
-    Raises:
-        ModelError, BridgeError, DataError: see `PhotoSearch`.
     """
 
     def __init__(
@@ -77,14 +106,14 @@ class ServedIndex:
         self.known = KnownWords(self.search)
         self.follower = Follower(index, self._update, self._refresh)
         self._searching = Threads("searches", 2 * cores(), self.limits.requests)
-        self._seeing = Threads("pictures", cores(), 4 * self.limits.requests)
-        self._waiting = Threads("the image model", 4, 16)
+        self.seeing = Threads("pictures", cores(), 4 * self.limits.requests)
+        self.waiting = Threads("the image model", 4, 16)
         self._updating = Threads("updates", 1, 2)
 
     def close(self) -> None:
         """End the process, and close the index."""
         self.model.close()
-        for threads in (self._searching, self._seeing, self._waiting, self._updating):
+        for threads in (self._searching, self.seeing, self.waiting, self._updating):
             threads.close()
         self.search.close()
 
@@ -96,15 +125,7 @@ class ServedIndex:
 
     async def reply_slowly(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Response:
         """Do the same for a function that needs the image model."""
-        return await self._waiting.run(_json, partial(function, *args, **kwargs))
-
-    async def run_slowly(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a function returns that needs the image model."""
-        return await self._waiting.run(function, *args, **kwargs)
-
-    async def run_picture(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a function returns that reads a photo."""
-        return await self._seeing.run(function, *args, **kwargs)
+        return await self.waiting.run(_json, partial(function, *args, **kwargs))
 
     def follow(self, watch: bool) -> None:
         """Begin to follow the index, and its photos too if these are watched."""
@@ -124,11 +145,7 @@ class ServedIndex:
         await self._updating.run(self.search.refresh)
 
     def start_update(self, prune: bool) -> None:
-        """Begin an update of the index.
-
-        Raises:
-            Problem: 409, the index cannot be updated.
-        """
+        """Begin an update of the index, if it can be updated."""
         self._check_updatable()
         self.follower.start(prune)
 
@@ -152,8 +169,8 @@ class ServedIndex:
             "model": metadata.encoder,
             "snapshot": hashlib.sha256(str(state).encode()).hexdigest()[:16],
             "words": metadata.kind in WITH_WORDS,
-            "update": self.follower.status.to_dict(),
-            "limits": self.limits.to_dict(),
+            "update": asdict(self.follower.status),
+            "limits": asdict(self.limits),
         }
 
     # ---- searches, in threads ----
@@ -271,12 +288,7 @@ class ServedIndex:
 
     @contextmanager
     def _sending(self, key: str) -> Iterator[tuple[Photo, Callable[[], bytes]]]:
-        """Give the photo that a key names, if the index holds it, and what reads its file.
-
-        Raises:
-            Problem: 404; or 410, see `read_photo`.
-            NoSuchPhoto: see `PhotoSearch.photo`.
-        """
+        """Give the photo that a key names, if the index holds it, and what reads its file."""
         with ExitStack() as stack:
             try:
                 photo, read = stack.enter_context(self.search.sending(_id_of(key), self.folders))

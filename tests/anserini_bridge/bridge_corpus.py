@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, random_array
 
+from anserini_bridge import ImpactSearcher, ImpactWriter
 from anserini_bridge.storage import fields_checksum
+
+Answers = list[tuple[list[str], list[int]]]
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, Any] = {
@@ -20,10 +23,32 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+ABC = ["a", "b", "c"]
+A = csr_matrix([[1, 0, 0]])
+"""A query, or a document, of the first of these words."""
+
+DYING = """
+import os, sys
+from scipy.sparse import csr_matrix
+from anserini_bridge import update_index, writer
+write = writer.write_metadata
+def write_and_die(path, metadata):
+    if sys.argv[2] == "after":
+        write(path, metadata)
+    os._exit(9)
+writer.write_metadata = write_and_die
+"""
+"""Begins a program that dies before or after it writes `index.json`."""
+
+
 class Corpus(NamedTuple):
     ids: list[str]
     vectors: csr_matrix  # [N, V]
     words: list[str]
+
+
+def names(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.iterdir())
 
 
 def literal(path: Path) -> str:
@@ -45,9 +70,24 @@ def change_metadata(index: Path, remove: Sequence[str] = (), **fields: Any) -> N
     (index / "index.json").write_text(json.dumps({**changed, "checksum": fields_checksum(changed)}))
 
 
-def brute_force(
-    queries: csr_matrix, vectors: csr_matrix, ids: Sequence[str], k: int
-) -> list[tuple[list[str], list[int]]]:
+def written(path: Path, words: Sequence[str], ids: Sequence[str], vectors: csr_matrix, **how: Any) -> Path:
+    """Write an index of documents, or add them to one (mode="update")."""
+    with ImpactWriter(path, words, **{**SETTINGS, **how}) as writer:
+        writer.add(ids, vectors)
+    return path
+
+
+def listed(found: tuple[list[list[str]], list[Any]]) -> Answers:
+    """What a search found, as `brute_force` says it."""
+    return [(ids, scores.tolist()) for ids, scores in zip(*found, strict=True)]
+
+
+def search(path: Path, queries: csr_matrix, k: int = 10, **how: Any) -> Answers:
+    with ImpactSearcher(path) as searcher:
+        return listed(searcher.search(queries, k, **how))
+
+
+def brute_force(queries: csr_matrix, vectors: csr_matrix, ids: Sequence[str], k: int) -> Answers:
     """Return the k best of each query, by score and then by insertion order; a hit shares a word."""
     scores = (queries.astype(np.int64) @ vectors.astype(np.int64).T).toarray()
     answers = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bridge_corpus import ROOT, SETTINGS, Corpus, random_vectors
+from bridge_corpus import ROOT, SETTINGS, Corpus, random_vectors, written
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import ImpactWriter
@@ -36,10 +36,8 @@ def index(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """An index of three documents over the words a, b, c, which a test may change."""
-    path = tmp_path / "small"
-    with ImpactWriter(path, ["a", "b", "c"], **SETTINGS) as writer:
-        writer.add(["x", "y", "z"], csr_matrix([[3, 0, 1], [0, 2, 0], [1, 1, 1]]))
-    return path
+    rows = csr_matrix([[3, 0, 1], [0, 2, 0], [1, 1, 1]])
+    return written(tmp_path / "small", ["a", "b", "c"], ["x", "y", "z"], rows)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from anserini_bridge.runtime import has_anserini
+from anserini_bridge.jvm import has_anserini
 from anserini_bridge.storage import WINDOWS
 
 needs_anserini = pytest.mark.skipif(

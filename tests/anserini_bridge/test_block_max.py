@@ -4,14 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bridge_corpus import SETTINGS, brute_force, random_vectors
+from bridge_corpus import SETTINGS, brute_force, listed, random_vectors, search, written
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import BadVectors, ImpactSearcher, ImpactWriter
+from anserini_bridge import BadVectors, ImpactSearcher, ImpactWriter, update_index
 from anserini_bridge.jvm import java_class
 
 WORDS = [f"w{i}" for i in range(300)]
-Answers = list[tuple[list[str], list[int]]]
 
 
 def clustered_vectors(rows: int, seed: int, top: int = 900) -> csr_matrix:
@@ -21,12 +20,6 @@ def clustered_vectors(rows: int, seed: int, top: int = 900) -> csr_matrix:
     chance = topics[rng.integers(0, 30, rows)]
     weights = np.ceil(rng.random((rows, 300)) * top) * (rng.random((rows, 300)) < chance)
     return csr_matrix(weights.astype(np.int64))
-
-
-def search(path: Path, queries: csr_matrix, k: int) -> Answers:
-    with ImpactSearcher(path) as searcher:
-        ids, scores = searcher.search(queries, k, threads=2)
-    return [(names, row.tolist()) for names, row in zip(ids, scores, strict=True)]
 
 
 def segments(index: Path) -> set[str]:
@@ -64,7 +57,7 @@ def test_clusters_and_segments(tmp_path: Path, queries: csr_matrix, reorder: boo
     check_index(tmp_path / "i")
     assert len(segments(tmp_path / "i")) == 1 if memory_mb == 512 else len(segments(tmp_path / "i")) > 1
     for k in (1, 10, 300, 5_000):
-        assert search(tmp_path / "i", queries, k) == brute_force(queries, vectors, ids, k)
+        assert search(tmp_path / "i", queries, k, threads=2) == brute_force(queries, vectors, ids, k)
 
 
 @pytest.mark.parametrize("largest", [1_023, 1_024, 20_000])  # three weights of at most 1,023 fill an int
@@ -80,16 +73,13 @@ def test_words_of_most_documents(tmp_path: Path, largest: int) -> None:
     words = np.hstack([rng.integers(0, 300, (40, 8)), rng.random((40, 292)) < 0.03])
     queries = csr_matrix(words * (rng.random((40, 300)) < 0.7))
     ids = [f"{i:04d}" for i in range(9_000)]
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS, reorder=False) as writer:
-        writer.add(ids, vectors)
+    index = written(tmp_path / "i", WORDS, ids, vectors, reorder=False)
     for k in (1, 10, 1_000):
-        assert search(tmp_path / "i", queries, k) == brute_force(queries, vectors, ids, k)
+        assert search(index, queries, k) == brute_force(queries, vectors, ids, k)
     allowed = rng.random(9_000) < 0.02
     some = np.flatnonzero(allowed)
-    with ImpactSearcher(tmp_path / "i") as searcher:
-        found, scores = searcher.search(queries, 10, allowed=allowed)
-    answers = [(names, row.tolist()) for names, row in zip(found, scores, strict=True)]
-    assert answers == brute_force(queries, vectors[some], [ids[i] for i in some], 10)
+    expected = brute_force(queries, vectors[some], [ids[i] for i in some], 10)
+    assert search(index, queries, 10, allowed=allowed) == expected
 
 
 def test_updates_and_optimize_keep_the_answers(tmp_path: Path, queries: csr_matrix) -> None:
@@ -109,7 +99,7 @@ def test_updates_and_optimize_keep_the_answers(tmp_path: Path, queries: csr_matr
         put(writer, [f"a{next(new)}" for _ in range(5_000)], upsert=False)
     with ImpactSearcher(tmp_path / "i") as searcher:
         for session in range(5):
-            with ImpactWriter(tmp_path / "i", WORDS, mode="update", **SETTINGS) as writer:
+            with update_index(tmp_path / "i") as writer:
                 put(writer, [f"b{next(new)}" for _ in range(300)], upsert=False)
                 for _ in range(2):
                     put(writer, [str(n) for n in rng.choice(list(held), 200, replace=False)], upsert=True)
@@ -122,9 +112,7 @@ def test_updates_and_optimize_keep_the_answers(tmp_path: Path, queries: csr_matr
             assert len(segments(tmp_path / "i")) <= 2  # joined
             assert searcher.refresh()
             vectors, ids = vstack(list(held.values())).tocsr(), list(held)
-            found, scores = searcher.search(queries, 50)
-            answers = [(names, row.tolist()) for names, row in zip(found, scores, strict=True)]
-            assert answers == brute_force(queries, vectors, ids, 50)
+            assert listed(searcher.search(queries, 50)) == brute_force(queries, vectors, ids, 50)
             assert (searcher.vectors(ids[:50]) != vectors[:50]).nnz == 0
     check_index(tmp_path / "i")
     with ImpactSearcher(tmp_path / "i") as searcher:
@@ -136,13 +124,11 @@ def test_small_updates_are_written_anew_together(tmp_path: Path, queries: csr_ma
     """The large segment is left alone until the others have a thirty-second of its documents."""
     vectors = clustered_vectors(4_000, seed=11, top=3)
     rows, ids = list(vectors[:3_000]), [str(number) for number in range(3_000)]
-    index = tmp_path / "i"
-    with ImpactWriter(index, WORDS, **SETTINGS) as writer:
-        writer.add(ids, vectors[:3_000])
+    index = written(tmp_path / "i", WORDS, ids, vectors[:3_000])
     large = segments(index)
     for session in range(25):
         more = slice(3_000 + 20 * session, 3_020 + 20 * session)
-        with ImpactWriter(index, WORDS, mode="update", **SETTINGS) as writer:
+        with update_index(index) as writer:
             writer.add([f"new{number}" for number in range(more.start, more.stop)], vectors[more])
             writer.delete(ids[:10])
         ids, rows = [*ids[10:], *(f"new{n}" for n in range(more.start, more.stop))], rows[10:]
@@ -159,15 +145,14 @@ def test_small_updates_are_written_anew_together(tmp_path: Path, queries: csr_ma
 def test_optimize_of_an_index_that_does_not_fit_into_the_memory(tmp_path: Path, queries: csr_matrix) -> None:
     vectors = clustered_vectors(8_000, seed=9)
     ids = [f"{i:05d}" for i in range(8_000)]
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
-        writer.add(ids, vectors)
-    with ImpactWriter(tmp_path / "i", WORDS, mode="update", memory_mb=1, **SETTINGS) as writer:
+    index = written(tmp_path / "i", WORDS, ids, vectors)
+    with update_index(index, memory_mb=1) as writer:
         writer.delete(ids[:10])
         writer.optimize()
         writer.add(["new"], vectors[:1])
-    check_index(tmp_path / "i")
+    check_index(index)
     held = vstack([vectors[10:], vectors[:1]]).tocsr()
-    assert search(tmp_path / "i", queries, 20) == brute_force(queries, held, [*ids[10:], "new"], 20)
+    assert search(index, queries, 20) == brute_force(queries, held, [*ids[10:], "new"], 20)
 
 
 def test_weights_on_both_sides_of_what_is_packed(tmp_path: Path) -> None:
@@ -178,25 +163,22 @@ def test_weights_on_both_sides_of_what_is_packed(tmp_path: Path) -> None:
     huge.data[::7] = 2**24
     vectors = csr_matrix(np.hstack([vectors[:, :200].toarray(), huge.toarray()]))
     ids = [f"{i:05d}" for i in range(6_000)]
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
-        writer.add(ids, vectors)
+    index = written(tmp_path / "i", WORDS, ids, vectors)
     below = csr_matrix(
         np.hstack([clustered_vectors(10, seed=11, top=30)[:, :200].toarray(), np.zeros((10, 100))])
     )
     both = clustered_vectors(10, seed=12, top=30)
     large = clustered_vectors(10, seed=13, top=2**30)
     for queries in (below.astype(np.int64), both, large):
-        assert search(tmp_path / "i", queries, 25) == brute_force(queries, vectors, ids, 25)
+        assert search(index, queries, 25) == brute_force(queries, vectors, ids, 25)
 
 
 def test_alpha_misses_little_and_scores_exactly(tmp_path: Path, queries: csr_matrix) -> None:
     vectors = clustered_vectors(20_000, seed=7)
     ids = [f"{i:05d}" for i in range(20_000)]
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
-        writer.add(ids, vectors)
     scores_of = (queries @ vectors.T).toarray()
     best = -np.sort(-scores_of)[:, :10]
-    with ImpactSearcher(tmp_path / "i") as searcher:
+    with ImpactSearcher(written(tmp_path / "i", WORDS, ids, vectors)) as searcher:
         assert searcher.search(queries, 10)[0] == searcher.search(queries, 10, alpha=1)[0]
         recalls = []
         for alpha in (0.9, 0.7, 0.3):

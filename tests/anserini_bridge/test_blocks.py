@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bridge_corpus import SETTINGS
+from bridge_corpus import listed, written
 from scipy.sparse import csr_matrix
 from skips import needs_anserini
 
-from anserini_bridge import CorruptIndex, ImpactSearcher, ImpactWriter, update_index
+from anserini_bridge import CorruptIndex, ImpactSearcher, update_index
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 
 DOCUMENTS, WIDTH = 6_000, 20
@@ -29,16 +29,13 @@ def ids() -> list[str]:
 def words(tmp_path_factory: pytest.TempPathFactory, ids: list[str]) -> Path:
     rng = np.random.default_rng(0)
     rows = csr_matrix(rng.integers(1, 99, (DOCUMENTS, WIDTH)))
-    index = tmp_path_factory.mktemp("words") / "index"
-    with ImpactWriter(index, WORDS, **SETTINGS) as writer:
-        writer.add(ids, rows)
-    return index
+    return written(tmp_path_factory.mktemp("words") / "index", WORDS, ids, rows)
 
 
 def ask_words(index: Path) -> Any:
     with ImpactSearcher(index) as searcher:
-        found, scores = searcher.search(csr_matrix(np.eye(WIDTH, dtype=np.int64)), 100)
-        return found, [one.tolist() for one in scores], searcher.numbers(found[0]).tolist()
+        found = searcher.search(csr_matrix(np.eye(WIDTH, dtype=np.int64)), 100)
+        return listed(found), searcher.numbers(found[0][0]).tolist()
 
 
 def check_flips(folder: Path, ask: Callable[[], Any]) -> set[str]:
@@ -71,8 +68,7 @@ def test_flipped_bits_of_an_index_of_texts(tmp_path: Path, ids: list[str]) -> No
 
     def ask() -> Any:
         with Bm25Searcher(tmp_path / "texts") as searcher:
-            found, scores = searcher.search([*WORDS, "all"], 100)
-            return found, [one.tolist() for one in scores]
+            return listed(searcher.search([*WORDS, "all"], 100))
 
     assert ".fdt" in check_flips(tmp_path / "texts", ask)
 

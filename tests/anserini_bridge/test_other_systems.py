@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from skips import pretends_windows
 
-from anserini_bridge import runtime, storage
+from anserini_bridge import jvm, storage
 from anserini_bridge.errors import IndexLocked
 from anserini_bridge.storage import WriterLock, atomic_write, replace_folder, replace_link, sync
 
@@ -23,7 +23,7 @@ pytestmark = pretends_windows
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders cannot be opened, and files only be made durable by who may write them."""
     monkeypatch.setattr(storage, "WINDOWS", True)
-    monkeypatch.setattr(runtime, "WINDOWS", True)
+    monkeypatch.setattr(jvm, "WINDOWS", True)
     opened: dict[int, int] = {}
     plain_open, plain_sync = os.open, os.fsync
 
@@ -190,6 +190,6 @@ def test_java_is_found_by_its_name_there(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java.exe").touch()
     (tmp_path / "release").write_text('JAVA_VERSION="25.0.1"\n')
-    assert runtime._java_version(tmp_path) is None
-    monkeypatch.setattr(runtime, "WINDOWS", True)
-    assert runtime._java_version(tmp_path) == 25
+    assert jvm._java_version(tmp_path) is None
+    monkeypatch.setattr(jvm, "WINDOWS", True)
+    assert jvm._java_version(tmp_path) == 25

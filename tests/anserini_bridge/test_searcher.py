@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 from bridge_corpus import (
+    ABC,
     DO_NOT_FIT,
     REPLACED,
     SETTINGS,
+    A,
     Corpus,
     brute_force,
+    listed,
     literal,
     of_arrays,
     random_vectors,
+    search,
+    written,
 )
 from scipy.sparse import csr_matrix
 
@@ -37,17 +42,15 @@ def test_search_equals_brute_force_with_ties_in_insertion_order(
 ) -> None:
     queries = random_vectors(rows=30, width=200, density=0.05, top=3, seed=1)
     with ImpactSearcher(index) as searcher:
-        ids, scores = searcher.search(queries, k=k, threads=threads)
-    expected = brute_force(queries, corpus.vectors, corpus.ids, k)
-    assert [(i, s.tolist()) for i, s in zip(ids, scores, strict=True)] == expected
-    assert all(s.dtype == np.int64 for s in scores)
+        found = searcher.search(queries, k=k, threads=threads)
+    assert listed(found) == brute_force(queries, corpus.vectors, corpus.ids, k)
+    assert all(scores.dtype == np.int64 for scores in found[1])
 
 
 def test_one_query_and_the_default_k(index: Path, corpus: Corpus) -> None:
     query = random_vectors(rows=1, width=200, density=0.1, top=5, seed=2)
     with ImpactSearcher(index, corpus.words) as searcher:
-        ids, scores = searcher.search(query)
-    assert [(ids[0], scores[0].tolist())] == brute_force(query, corpus.vectors, corpus.ids, 10)
+        assert listed(searcher.search(query)) == brute_force(query, corpus.vectors, corpus.ids, 10)
 
 
 def test_empty_rows_have_no_hits(index: Path) -> None:
@@ -64,29 +67,24 @@ def test_more_hits_than_one_call_returns(
 ) -> None:
     monkeypatch.setattr("anserini_bridge.searcher._MAX_HITS", 25)
     queries = random_vectors(rows=7, width=200, density=0.05, top=3, seed=3)
-    with ImpactSearcher(index) as searcher:
-        ids, _ = searcher.search(queries, k=10)
-    assert ids == [names for names, _ in brute_force(queries, corpus.vectors, corpus.ids, 10)]
+    assert search(index, queries) == brute_force(queries, corpus.vectors, corpus.ids, 10)
 
 
 def test_scores_are_exact_beyond_what_float32_holds(tmp_path: Path) -> None:
     top = 2**31 - 1
     vectors = csr_matrix(np.array([[2**24, 1, 0], [2**24, 0, 0], [0, 2**24 + 1, 0], [0, 0, top]]))
-    with ImpactWriter(tmp_path / "i", ["a", "b", "c"], **SETTINGS) as writer:
-        writer.add(["d0", "d1", "d2", "d3"], vectors)
-    with ImpactSearcher(tmp_path / "i") as searcher:
-        ids, scores = searcher.search(csr_matrix([[1, 1, 0], [0, 0, top]]))
-        assert ids == [["d0", "d2", "d1"], ["d3"]]
-        assert [row.tolist() for row in scores] == [[2**24 + 1, 2**24 + 1, 2**24], [top * top]]
+    with ImpactSearcher(written(tmp_path / "i", ABC, ["d0", "d1", "d2", "d3"], vectors)) as searcher:
+        found = listed(searcher.search(csr_matrix([[1, 1, 0], [0, 0, top]])))
+        assert found[0] == (["d0", "d2", "d1"], [2**24 + 1, 2**24 + 1, 2**24])
+        assert found[1] == (["d3"], [top * top])
         assert searcher.contributions(csr_matrix([[0, 0, top]]), ["d3"])[0, 2] == top * top
 
 
 def test_odd_words_and_ids(tmp_path: Path) -> None:
     words = ["|", "##ing", "a b", "naïve", "日本", "🐈", "\u2028", "\x1f", "\r", " "]
     ids = [f"photos/{word}" for word in words]
-    with ImpactWriter(tmp_path / "índex 🐈", words, **SETTINGS) as writer:
-        writer.add(ids, csr_matrix(np.eye(len(words), dtype=int) * 5))
-    with ImpactSearcher(tmp_path / "índex 🐈", words) as searcher:
+    index = written(tmp_path / "índex 🐈", words, ids, csr_matrix(np.eye(len(words), dtype=int) * 5))
+    with ImpactSearcher(index, words) as searcher:
         assert searcher.search(csr_matrix(np.eye(len(words), dtype=int)))[0] == [[name] for name in ids]
         assert searcher.vocabulary == tuple(words)
 
@@ -118,17 +116,15 @@ def test_metadata_and_length(index: Path, corpus: Corpus) -> None:
 
 
 def test_refresh_sees_an_update_and_a_rebuild(small: Path) -> None:
-    query = csr_matrix([[1, 0, 0]])
     with ImpactSearcher(small) as searcher:
         assert not searcher.refresh()
-        with ImpactWriter(small, ["a", "b", "c"], mode="update", **SETTINGS) as writer:
+        with update_index(small) as writer:
             writer.delete(["z"])
-        assert searcher.search(query)[0] == [["x", "z"]]
+        assert searcher.search(A)[0] == [["x", "z"]]
         assert searcher.refresh()
-        assert (searcher.search(query)[0], len(searcher)) == ([["x"]], 2)
-        with ImpactWriter(small, ["a", "d"], **SETTINGS) as writer:
-            writer.add(["new"], csr_matrix([[1, 1]]))
-        assert searcher.search(query)[0] == [["x"]]  # its files are deleted, and still open
+        assert (searcher.search(A)[0], len(searcher)) == ([["x"]], 2)
+        written(small, ["a", "d"], ["new"], csr_matrix([[1, 1]]))
+        assert searcher.search(A)[0] == [["x"]]  # its files are deleted, and still open
         assert searcher.refresh()
         assert searcher.search(csr_matrix([[1, 0]]))[0] == [["new"]]
         assert searcher.vocabulary == ("a", "d")
@@ -136,39 +132,37 @@ def test_refresh_sees_an_update_and_a_rebuild(small: Path) -> None:
 
 
 def test_what_is_held_stays_the_same(small: Path) -> None:
-    query = csr_matrix([[1, 0, 0]])
     with ImpactSearcher(small) as searcher:
         with searcher.hold() as held, searcher.hold() as also:
-            with ImpactWriter(small, ["a", "b", "c"], mode="update", **SETTINGS) as writer:
+            with update_index(small) as writer:
                 writer.delete(["z"])
             assert searcher.refresh()
-            assert searcher.search(query)[0] == [["x"]]
-            assert held.search(query)[0] == [["x", "z"]]
-            assert held.contributions(query, ["x", "z"]).shape == (2, 3)
+            assert searcher.search(A)[0] == [["x"]]
+            assert held.search(A)[0] == [["x", "z"]]
+            assert held.contributions(A, ["x", "z"]).shape == (2, 3)
             assert (len(held), len(searcher)) == (3, 2)
             with pytest.raises(UnknownId):
-                searcher.contributions(query, ["z"])
-            with ImpactWriter(small, ["a", "d"], **SETTINGS) as writer:
-                writer.add(["new"], csr_matrix([[1, 1]]))
+                searcher.contributions(A, ["z"])
+            written(small, ["a", "d"], ["new"], csr_matrix([[1, 1]]))
             assert searcher.refresh()
             searcher.close()
-            assert held.search(query)[0] == also.search(query)[0] == [["x", "z"]]
+            assert held.search(A)[0] == also.search(A)[0] == [["x", "z"]]
         with pytest.raises(BridgeError, match="closed"):
-            held.search(query)
+            held.search(A)
         with pytest.raises(BridgeError, match="closed"), searcher.hold():
             pass
 
 
 def test_one_answer_comes_from_one_state(small: Path) -> None:
     """`search` and then `contributions`, while another thread refreshes and documents come and go."""
-    query, stop = csr_matrix([[1, 0, 0]]), threading.Event()
+    stop = threading.Event()
 
     def answer() -> int:
         count = 0
         while not stop.is_set():
             with searcher.hold() as held:
-                ids, scores = held.search(query)
-                sums = held.contributions(query, ids[0]).sum(axis=1)
+                ids, scores = held.search(A)
+                sums = held.contributions(A, ids[0]).sum(axis=1)
             assert np.asarray(sums).ravel().tolist() == scores[0].tolist()
             count += 1
         return count
@@ -193,20 +187,18 @@ def test_a_call_reaches_its_own_index_when_another_thread_calls_between(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """The other thread's call comes after the method was looked up and before it is called."""
-    with ImpactWriter(tmp_path / "other", ["a", "b", "c"], **SETTINGS) as writer:
-        writer.add(["other"], csr_matrix([[7, 7, 7]]))
+    other_index = written(tmp_path / "other", ABC, ["other"], csr_matrix([[7, 7, 7]]))
 
     def answer(searcher: ImpactSearcher) -> str:
-        query = csr_matrix([[1, 0, 0]])
         calls: dict[str, Callable[[], object]] = {
-            "search": lambda: searcher.search(query),
+            "search": lambda: searcher.search(A),
             "numbers": lambda: searcher.numbers(["x", "z"]),
             "holding": lambda: searcher.holding([0]),
             "vectors": lambda: searcher.vectors(["x"]).toarray(),
         }
         return repr(calls[call]())
 
-    with ImpactSearcher(small) as searcher, ImpactSearcher(tmp_path / "other") as other:
+    with ImpactSearcher(small) as searcher, ImpactSearcher(other_index) as other:
         expected = answer(searcher)
         for name in ("pack_queries", "pack_matrix", "pack_strings", "pack_ints"):
             monkeypatch.setattr(f"anserini_bridge.searcher.{name}", between(name, other))
@@ -222,7 +214,7 @@ def between(name: str, other: ImpactSearcher) -> Callable[..., object]:
         nonlocal busy
         if not busy:
             busy = True
-            other.search(csr_matrix([[1, 0, 0]]))
+            other.search(A)
             other.numbers(["other"])
             other.holding([0])
             other.vectors(["other"])
@@ -233,66 +225,58 @@ def between(name: str, other: ImpactSearcher) -> Callable[..., object]:
 
 
 def test_threads_search_their_own_indexes(tmp_path: Path) -> None:
-    def search(number: int) -> None:
-        path, query = tmp_path / str(number), csr_matrix([[1, 1, 1]])
-        with ImpactWriter(path, ["a", "b", "c"], **SETTINGS) as writer:
-            writer.add([f"{number}"], csr_matrix([[number + 1, 0, 0]]))
+    def ask(number: int) -> None:
+        path = written(tmp_path / str(number), ABC, [f"{number}"], csr_matrix([[number + 1, 0, 0]]))
         for _ in range(200):
-            with ImpactSearcher(path) as searcher:
-                ids, scores = searcher.search(query)
-            assert (ids, scores[0].tolist()) == ([[f"{number}"]], [number + 1])
+            assert search(path, csr_matrix([[1, 1, 1]])) == [([f"{number}"], [number + 1])]
 
     with ThreadPoolExecutor(4) as pool:
-        for one in [pool.submit(search, number) for number in range(4)]:
+        for one in [pool.submit(ask, number) for number in range(4)]:
             one.result()
 
 
 def test_refresh_refuses_another_vocabulary_and_keeps_the_old_index(small: Path) -> None:
     with ImpactSearcher(small, ["a", "b", "c"]) as searcher:
-        with ImpactWriter(small, ["a", "d"], **SETTINGS) as writer:
-            writer.add(["new"], csr_matrix([[1, 1]]))
+        written(small, ["a", "d"], ["new"], csr_matrix([[1, 1]]))
         with pytest.raises(VocabularyMismatch):
             searcher.refresh()
-        assert searcher.search(csr_matrix([[1, 0, 0]]))[0] == [["x", "z"]]
+        assert searcher.search(A)[0] == [["x", "z"]]
 
 
 def test_searches_run_while_the_index_is_refreshed(small: Path) -> None:
-    query = csr_matrix([[1, 0, 0]])
     with ImpactSearcher(small) as searcher, ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(searcher.search, query) for _ in range(100)]
+        running = [pool.submit(searcher.search, A) for _ in range(100)]
         for number in range(3):
-            with ImpactWriter(small, ["a", "b", "c"], mode="update", **SETTINGS) as writer:
+            with update_index(small) as writer:
                 writer.upsert([f"n{number}"], csr_matrix([[9, 0, 0]]))
-            running += [pool.submit(searcher.search, query) for _ in range(100)]
+            running += [pool.submit(searcher.search, A) for _ in range(100)]
             searcher.refresh()
         assert {tuple(one.result()[0][0][-2:]) for one in running} == {("x", "z")}
-        assert searcher.search(query)[0] == [["n0", "n1", "n2", "x", "z"]]
+        assert searcher.search(A)[0] == [["n0", "n1", "n2", "x", "z"]]
 
 
 def test_threads_search_and_refresh_while_the_index_is_replaced(small: Path) -> None:
-    query = csr_matrix([[1, 0, 0]])
     with ImpactSearcher(small) as searcher:
         ends = threading.Event()
 
-        def search() -> set[tuple[str, ...]]:
+        def ask() -> set[tuple[str, ...]]:
             found = set()
             while not ends.is_set():
                 searcher.refresh()
-                found.add(tuple(searcher.search(query)[0][0]))
+                found.add(tuple(searcher.search(A)[0][0]))
                 with searcher.hold() as held:
                     assert len(held.ids()) == len(held)
             return found
 
         with ThreadPoolExecutor(4) as pool:
-            running = [pool.submit(search) for _ in range(4)]
+            running = [pool.submit(ask) for _ in range(4)]
             for number in range(20):
-                with ImpactWriter(small, ["a", "b", "c"], **SETTINGS) as writer:
-                    writer.add([f"n{number}"], csr_matrix([[9, 0, 0]]))
+                written(small, ABC, [f"n{number}"], csr_matrix([[9, 0, 0]]))
             ends.set()
         for one in running:
             assert one.result() <= {("x", "z"), *((f"n{number}",) for number in range(20))}
         searcher.refresh()
-        assert searcher.search(query)[0] == [["n19"]]
+        assert searcher.search(A)[0] == [["n19"]]
 
 
 def test_a_hold_ends_while_a_slow_refresh_runs(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,22 +287,21 @@ def test_a_hold_ends_while_a_slow_refresh_runs(small: Path, monkeypatch: pytest.
         ends.wait(30)
         return "a", "b", "c"
 
-    def search(searcher: ImpactSearcher) -> list[list[str]]:
+    def ask(searcher: ImpactSearcher) -> list[list[str]]:
         with searcher.hold() as held:
-            return held.search(csr_matrix([[1, 0, 0]]))[0]
+            return held.search(A)[0]
 
     with ImpactSearcher(small) as searcher, ThreadPoolExecutor(2) as pool:
-        with ImpactWriter(small, ["a", "b", "c"], **SETTINGS) as writer:
-            writer.add(["new"], csr_matrix([[9, 0, 0]]))
+        written(small, ABC, ["new"], csr_matrix([[9, 0, 0]]))
         monkeypatch.setattr("anserini_bridge.searcher.read_words", read_slowly)
         refreshing = pool.submit(searcher.refresh)
         begun.wait(30)
         try:
-            assert pool.submit(search, searcher).result(10) == [["x", "z"]]
+            assert pool.submit(ask, searcher).result(10) == [["x", "z"]]
         finally:
             ends.set()
         assert refreshing.result()
-        assert search(searcher) == [["new"]]
+        assert ask(searcher) == [["new"]]
 
 
 def test_ids_are_those_of_the_documents_that_are_not_deleted(small: Path) -> None:
@@ -346,10 +329,10 @@ def test_wrong_vocabulary_names_both(small: Path) -> None:
 @pytest.fixture(scope="module")
 def four_words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImpactSearcher]:
     """A document for each of four words."""
-    path = tmp_path_factory.mktemp("four") / "i"
-    with ImpactWriter(path, ["a", "b", "c", "d"], **SETTINGS) as writer:
-        writer.add(["a", "b", "c", "d"], csr_matrix(np.eye(4, dtype=np.int32)))
-    with ImpactSearcher(path) as searcher:
+    rows = csr_matrix(np.eye(4, dtype=np.int32))
+    with ImpactSearcher(
+        written(tmp_path_factory.mktemp("four") / "i", [*"abcd"], [*"abcd"], rows)
+    ) as searcher:
         yield searcher
 
 
@@ -379,21 +362,17 @@ def test_queries_that_are_put_right(
     four_words: ImpactSearcher, changed: dict[str, Any], wanted: list[list[int]]
 ) -> None:
     for arrays in (changed, int32(changed)):
-        ids, scores = four_words.search(of_arrays(**arrays))
-        found = [
-            [dict(zip(names, row.tolist(), strict=True)).get(word, 0) for word in "abcd"]
-            for names, row in zip(ids, scores, strict=True)
-        ]
-        assert found == wanted
+        found = [dict(zip(*answer, strict=True)) for answer in listed(four_words.search(of_arrays(**arrays)))]
+        assert [[scores.get(word, 0) for word in "abcd"] for scores in found] == wanted
 
 
 def test_bad_requests(small: Path) -> None:
     with ImpactSearcher(small) as searcher:
         for k in (0, -1, 1.5):
             with pytest.raises(BadVectors, match=f"k is {k}: give a whole number of at least 1"):
-                searcher.search(csr_matrix([[1, 0, 0]]), k=k)  # type: ignore[arg-type]
+                searcher.search(A, k=k)  # type: ignore[arg-type]
         with pytest.raises(BadVectors, match="threads is 0"):
-            searcher.search(csr_matrix([[1, 0, 0]]), threads=0)
+            searcher.search(A, threads=0)
         with pytest.raises(BadVectors, match="have 2 columns, and the vocabulary 3 words"):
             searcher.search(csr_matrix([[1, 0]]))
         with pytest.raises(BadVectors, match=r"weight 0\.5 in row 0, column 1"):
@@ -402,11 +381,11 @@ def test_bad_requests(small: Path) -> None:
             searcher.contributions(csr_matrix([[1, 0, 0], [1, 0, 0]]), ["x"])
         message = f"index at {literal(small)} holds no document with the id 'nobody': give"
         with pytest.raises(UnknownId, match=message):
-            searcher.contributions(csr_matrix([[1, 0, 0]]), ["x", "nobody"])
+            searcher.contributions(A, ["x", "nobody"])
 
 
 def test_a_closed_searcher_says_so(small: Path) -> None:
     searcher = ImpactSearcher(small)
     searcher.close()
     with pytest.raises(BridgeError, match=f"^the index at {literal(small)} was closed: open it again$"):
-        searcher.search(csr_matrix([[1, 0, 0]]))
+        searcher.search(A)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bridge_corpus import SETTINGS, brute_force, random_vectors
+from bridge_corpus import brute_force, listed, random_vectors, written
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, load_npz, save_npz
 
-from anserini_bridge import BadVectors, ImpactSearcher, ImpactWriter, update_index
+from anserini_bridge import BadVectors, ImpactSearcher, update_index
 
 FULL = """
 import json, sys
@@ -42,8 +42,7 @@ def updated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Documents of which every seventh was deleted."""
     path = tmp_path_factory.mktemp("allowed") / "i"
     vectors = random_vectors(ROWS, 200, 0.05, 6, seed=3)
-    with ImpactWriter(path, WORDS, **SETTINGS, memory_mb=request.param) as writer:
-        writer.add([f"{row}" for row in range(ROWS)], vectors)
+    written(path, WORDS, [f"{row}" for row in range(ROWS)], vectors, memory_mb=request.param)
     with update_index(path) as writer:
         writer.delete([f"{row}" for row in range(0, ROWS, 7)])
     return path
@@ -71,8 +70,8 @@ def test_search_among_allowed_documents(updated: Path, share: float, top: int, k
             for each in (allowed, searcher.allow(allowed))
         ]
     expected = brute_force(queries, vectors[rows], [f"{row}" for row in rows], k)
-    for ids, scores in answers:
-        assert [(i, s.tolist()) for i, s in zip(ids, scores, strict=True)] == expected
+    for found in answers:
+        assert listed(found) == expected
 
 
 def test_a_prepared_set_finds_the_same_in_its_own_state_only(updated: Path, tmp_path: Path) -> None:
@@ -83,12 +82,8 @@ def test_a_prepared_set_finds_the_same_in_its_own_state_only(updated: Path, tmp_
         mask = np.random.default_rng(5).random(searcher.size) < 0.1
         prepared = searcher.allow(mask)
         for k in (1, 10):
-            wanted, found = (
-                searcher.search(queries, k, allowed=mask),
-                searcher.search(queries, k, allowed=prepared),
-            )
-            assert found[0] == wanted[0]
-            assert all(map(np.array_equal, found[1], wanted[1]))
+            wanted = searcher.search(queries, k, allowed=mask)
+            assert listed(searcher.search(queries, k, allowed=prepared)) == listed(wanted)
         with searcher.hold() as held:
             with update_index(path) as writer:
                 writer.delete(["1"])
@@ -101,8 +96,7 @@ def test_a_prepared_set_finds_the_same_in_its_own_state_only(updated: Path, tmp_
 def test_answers_stay_when_the_memory_of_postings_is_full(tmp_path: Path) -> None:
     """Java has room for the postings of some words only, and drops them again and again."""
     vectors = random_vectors(30_000, 100, 0.5, 6, seed=6)
-    with ImpactWriter(tmp_path / "i", WORDS[:100], **SETTINGS) as writer:
-        writer.add([f"{row}" for row in range(30_000)], vectors)
+    written(tmp_path / "i", WORDS[:100], [f"{row}" for row in range(30_000)], vectors)
     np.save(tmp_path / "masks.npy", np.random.default_rng(7).random((3, 30_000)) < [[0.7], [0.5], [0.02]])
     save_npz(tmp_path / "queries.npz", random_vectors(20, 100, 0.3, 5, seed=8))
     ran = subprocess.run(

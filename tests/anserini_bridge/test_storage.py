@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bridge_corpus import literal
+from bridge_corpus import literal, names
 from skips import needs_folder_sync, needs_unlink_of_open
 
 from anserini_bridge import IndexLocked, IndexNotFound, folder_megabytes
@@ -16,10 +16,6 @@ from anserini_bridge.storage import (
     replace_folder,
     replace_link,
 )
-
-
-def names(path: Path) -> list[str]:
-    return sorted(entry.name for entry in path.iterdir())
 
 
 def write(path: Path, text: str, fails: bool = False) -> None:

@@ -1,5 +1,7 @@
+import json
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from bridge_corpus import DO_NOT_FIT, REPLACED, of_arrays, random_vectors
 from scipy.sparse import csc_matrix, csr_array, csr_matrix
 
-from anserini_bridge import BadVectors
+from anserini_bridge import BadVectors, write_json_vectors
 from anserini_bridge.vectors import (
     check_document_lengths,
     check_ids,
@@ -188,3 +190,34 @@ def test_what_scipy_believes_of_replaced_arrays_does_not_count(
     assert all(map(np.array_equal, before, (given.data, given.indices, given.indptr)))
     ones = csr_matrix(np.eye(3, dtype=np.int32))
     assert check_vectors(ones, 3) is ones
+
+
+def test_the_export_line_by_line(tmp_path: Path) -> None:
+    words = ["|", "##ing", "日本", '"']
+    write_json_vectors(tmp_path / "a.jsonl", ["x", "ü"], csr_matrix([[0, 2, 1, 3], [0, 0, 0, 0]]), words)
+    lines = (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": "x", "contents": "", "vector": {"##ing": 2, "日本": 1, '"': 3}},
+        {"id": "ü", "contents": "", "vector": {}},
+    ]
+
+
+def test_no_documents(tmp_path: Path) -> None:
+    write_json_vectors(tmp_path / "a.jsonl", [], csr_matrix((0, 2), dtype=int), ["a", "b"])
+    assert (tmp_path / "a.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("ids", "words", "weight", "message"),
+    [
+        (["x"], ["a", "b"], 1, "there are 1 ids for 2 vectors: give one id per row"),
+        (["x", "y"], ["a", "a"], 1, "the word 'a' occurs twice in the vocabulary"),
+        (["x", "y"], ["a", "b"], 0.5, r"the weight 0\.5 in row 0, column 0 is not a whole number"),
+    ],
+)
+def test_a_bad_export_leaves_no_file(
+    tmp_path: Path, ids: list[str], words: list[str], weight: float, message: str
+) -> None:
+    with pytest.raises(BadVectors, match=f"^{message}"):
+        write_json_vectors(tmp_path / "a.jsonl", ids, csr_matrix(np.eye(2) * weight), words)
+    assert list(tmp_path.iterdir()) == []

@@ -1,14 +1,15 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from bridge_corpus import ROOT, SETTINGS, Corpus, literal
-from scipy.sparse import csr_array, csr_matrix
+from bridge_corpus import ABC, ROOT, SETTINGS, A, Corpus, literal, search, written
+from scipy.sparse import csr_matrix
 from skips import needs_limits
 
 from anserini_bridge import (
@@ -23,18 +24,15 @@ from anserini_bridge import (
     read_metadata,
 )
 
-WORDS = ["a", "b", "c"]
-A = csr_matrix([[1, 0, 0]])
-
 
 def hits(path: Path, query: csr_matrix = A) -> dict[str, int]:
-    with ImpactSearcher(path, WORDS) as searcher:
+    with ImpactSearcher(path, ABC) as searcher:
         ids, scores = searcher.search(query)
     return dict(zip(ids[0], scores[0].tolist(), strict=True))
 
 
 def update(path: Path, **changes: Any) -> ImpactWriter:
-    return ImpactWriter(path, WORDS, mode="update", **{**SETTINGS, **changes})
+    return ImpactWriter(path, ABC, mode="update", **{**SETTINGS, **changes})
 
 
 def test_upsert_and_delete(small: Path) -> None:
@@ -67,42 +65,29 @@ def test_an_update_keeps_the_metadata_and_may_replace_extra(small: Path) -> None
     assert (after.documents, after.extra) == (2, {"photos": 3})
 
 
-def test_whole_floats_zeros_repeated_positions_and_sparse_arrays_are_accepted(tmp_path: Path) -> None:
-    repeated = csr_matrix((np.array([1.0, 2.0, 0.0]), np.array([0, 0, 2]), np.array([0, 3])), shape=(1, 3))
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
-        writer.add(["f"], repeated)
-        writer.add(["a"], csr_array([[2, 0, 0]], dtype=np.uint8))
-    assert hits(tmp_path / "i") == {"f": 3, "a": 2}
-    assert repeated.nnz == 3  # the caller's matrix stays as it was
-    assert read_metadata(tmp_path / "i").postings == 2
-
-
 def test_an_empty_index_answers(tmp_path: Path) -> None:
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS):
+    with ImpactWriter(tmp_path / "i", ABC, **SETTINGS):
         pass
     assert hits(tmp_path / "i") == {}
 
 
 def test_many_small_batches_keep_the_order(tmp_path: Path) -> None:
     """Small buffers make many segments, which merges must not shuffle."""
-    ids = [f"{number}" for number in range(4_000)]
-    with ImpactWriter(tmp_path / "i", WORDS, memory_mb=0.1, **SETTINGS) as writer:
+    ids, index = [f"{number}" for number in range(4_000)], tmp_path / "i"
+    with ImpactWriter(index, ABC, memory_mb=0.1, **SETTINGS) as writer:
         for start in range(0, 4_000, 100):
             writer.add(ids[start : start + 100], csr_matrix(np.ones((100, 3), dtype=int)))
     for start in range(0, 200, 20):
-        with update(tmp_path / "i") as writer:
+        with update(index) as writer:
             writer.add([f"u{start + i}" for i in range(20)], csr_matrix(np.ones((20, 3), dtype=int)))
-    with ImpactSearcher(tmp_path / "i") as searcher:
-        found, _ = searcher.search(A, k=5_000)
-    assert found[0] == ids + [f"u{number}" for number in range(200)]
+    assert search(index, A, k=5_000)[0][0] == ids + [f"u{number}" for number in range(200)]
 
 
 def test_slices_of_a_large_batch(tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anserini_bridge.vectors._SLICE_POSTINGS", 6_400)
-    with ImpactWriter(tmp_path / "i", corpus.words, **SETTINGS) as writer:
-        writer.add(corpus.ids[:450], corpus.vectors[:450])
-    with ImpactSearcher(tmp_path / "i") as searcher:
-        assert (searcher.vectors(corpus.ids[:450]) != corpus.vectors[:450]).nnz == 0
+    ids, vectors = corpus.ids[:450], corpus.vectors[:450]
+    with ImpactSearcher(written(tmp_path / "i", corpus.words, ids, vectors)) as searcher:
+        assert (searcher.vectors(ids) != vectors).nnz == 0
 
 
 def test_weights_are_kept_whatever_their_size(tmp_path: Path) -> None:
@@ -118,10 +103,7 @@ def test_weights_are_kept_whatever_their_size(tmp_path: Path) -> None:
         (weights.ravel(), (np.arange(2_000) // 2, columns.ravel() % len(words))), (1_000, len(words))
     )
     ids = [str(row) for row in range(1_000)]
-    path = tmp_path / "index"
-    with ImpactWriter(path, words, **SETTINGS) as writer:
-        writer.add(ids, vectors)
-    with ImpactSearcher(path) as searcher:
+    with ImpactSearcher(written(tmp_path / "index", words, ids, vectors)) as searcher:
         assert (searcher.vectors(ids) != vectors).nnz == 0
 
 
@@ -139,20 +121,20 @@ def test_an_exception_undoes_an_update(small: Path) -> None:
 
 def test_an_exception_undoes_a_rebuild(small: Path) -> None:
     before = hits(small)
-    with pytest.raises(BadVectors), ImpactWriter(small, WORDS, **SETTINGS) as writer:
-        writer.add(["one", "two"], A)
+    with pytest.raises(BadVectors):
+        written(small, ABC, ["one", "two"], A)
     assert hits(small) == before
     assert sorted(entry.name for entry in small.iterdir()) == ["data-1", "index.json", "writer.lock"]
 
 
 def test_a_first_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "new"
-    with pytest.raises(BadVectors), ImpactWriter(path, WORDS, **SETTINGS) as writer:
-        writer.add([""], A)
+    with pytest.raises(BadVectors):
+        written(path, ABC, [""], A)
     assert not path.exists()
     path.mkdir()
-    with pytest.raises(BadVectors), ImpactWriter(path, WORDS, **SETTINGS) as writer:
-        writer.add([""], A)
+    with pytest.raises(BadVectors):
+        written(path, ABC, [""], A)
     assert list(path.iterdir()) == []
 
 
@@ -168,18 +150,25 @@ with ImpactWriter(path, ["a", "b", "c"], mode=mode, memory_mb=0.5, **settings) a
 """
 
 
-@pytest.mark.parametrize("mode", ["create", "update"])
-def test_a_killed_writer_leaves_the_old_index(small: Path, mode: str) -> None:
-    before = hits(small)
-    arguments = [sys.executable, "-c", KILLED, str(small), mode, repr(SETTINGS)]
+@contextmanager
+def killed(path: Path, mode: str) -> Iterator[None]:
+    """A process that has written and not committed yet; it is killed after the block."""
+    arguments = [sys.executable, "-c", KILLED, str(path), mode, repr(SETTINGS)]
     with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        yield
+        process.kill()
+
+
+@pytest.mark.parametrize("mode", ["create", "update"])
+def test_a_killed_writer_leaves_the_old_index(small: Path, mode: str) -> None:
+    before = hits(small)
+    with killed(small, mode):
         assert hits(small) == before
         message = f"^another process is writing to the index at {literal(small)}: wait"
         with pytest.raises(IndexLocked, match=message):
             update(small).__enter__()
-        process.kill()
     assert hits(small) == before
     assert (small / "data-2").exists() == (mode == "create")
     with update(small) as writer:
@@ -190,16 +179,11 @@ def test_a_killed_writer_leaves_the_old_index(small: Path, mode: str) -> None:
 
 def test_a_killed_first_build_is_no_index_and_can_be_repeated(tmp_path: Path) -> None:
     path = tmp_path / "new"
-    arguments = [sys.executable, "-c", KILLED, str(path), "create", repr(SETTINGS)]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.kill()
+    with killed(path, "create"):
+        pass
     with pytest.raises(IndexNotFound):
         hits(path)
-    with ImpactWriter(path, WORDS, **SETTINGS) as writer:
-        writer.add(["x"], A)
-    assert hits(path) == {"x": 1}
+    assert hits(written(path, ABC, ["x"], A)) == {"x": 1}
     assert len(list(path.glob("data-*"))) == 1
 
 
@@ -207,7 +191,7 @@ def test_a_second_writer_is_refused(small: Path) -> None:
     with update(small) as first:
         with pytest.raises(IndexLocked), update(small):
             pass
-        with pytest.raises(IndexLocked), ImpactWriter(small, WORDS, **SETTINGS):
+        with pytest.raises(IndexLocked), ImpactWriter(small, ABC, **SETTINGS):
             pass
         first.delete(["x"])
     assert hits(small) == {"z": 1}
@@ -215,27 +199,24 @@ def test_a_second_writer_is_refused(small: Path) -> None:
 
 def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(IndexNotFound, match="holds other files"), ImpactWriter(tmp_path, WORDS, **SETTINGS):
+    with pytest.raises(IndexNotFound, match="holds other files"), ImpactWriter(tmp_path, ABC, **SETTINGS):
         pass
     with pytest.raises(IndexNotFound, match="is a file"):
-        ImpactWriter(tmp_path / "notes.txt", WORDS, **SETTINGS).__enter__()
+        ImpactWriter(tmp_path / "notes.txt", ABC, **SETTINGS).__enter__()
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_a_rebuild_leaves_files_that_are_not_the_indexs(small: Path) -> None:
     (small / "data-set").mkdir()
     (small / "notes.txt").write_text("mine")
-    with ImpactWriter(small, WORDS, **SETTINGS) as writer:
-        writer.add(["x"], A)
+    written(small, ABC, ["x"], A)
     names = sorted(entry.name for entry in small.iterdir())
     assert names == ["data-2", "data-set", "index.json", "notes.txt", "writer.lock"]
 
 
 def test_a_rebuild_replaces_an_index_that_cannot_be_read(small: Path) -> None:
     (small / "index.json").write_text("garbage")
-    with ImpactWriter(small, WORDS, **SETTINGS) as writer:
-        writer.add(["x"], A)
-    assert hits(small) == {"x": 1}
+    assert hits(written(small, ABC, ["x"], A)) == {"x": 1}
     assert [entry.name for entry in small.glob("data-*")] == ["data-2"]
 
 
@@ -277,7 +258,7 @@ def test_ids_must_be_new_to_add(small: Path) -> None:
     ],
 )
 def test_a_bad_batch_adds_nothing(tmp_path: Path, ids: list[str], vectors: csr_matrix, message: str) -> None:
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
+    with ImpactWriter(tmp_path / "i", ABC, **SETTINGS) as writer:
         with pytest.raises(BadVectors, match=f"^{message}"):
             writer.add(ids, vectors)
         writer.add(["good"], A)
@@ -291,15 +272,15 @@ def test_a_bad_vocabulary(tmp_path: Path) -> None:
 
 def test_bad_settings_fail_before_the_build(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"""^mode is 'append': give "create" or "update"$"""):
-        ImpactWriter(tmp_path / "i", WORDS, mode="append", **SETTINGS)  # type: ignore[arg-type]
+        ImpactWriter(tmp_path / "i", ABC, mode="append", **SETTINGS)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="not JSON serializable"):
-        ImpactWriter(tmp_path / "i", WORDS, extra={"path": tmp_path}, **SETTINGS)
+        ImpactWriter(tmp_path / "i", ABC, extra={"path": tmp_path}, **SETTINGS)
 
 
 def test_a_writer_must_be_opened(tmp_path: Path) -> None:
     message = f"^the index at {literal(tmp_path / 'i')} is not open for writing: use `with ImpactWriter"
     with pytest.raises(BridgeError, match=message):
-        ImpactWriter(tmp_path / "i", WORDS, **SETTINGS).add(["x"], A)
+        ImpactWriter(tmp_path / "i", ABC, **SETTINGS).add(["x"], A)
 
 
 def test_the_layout_on_disk(small: Path) -> None:

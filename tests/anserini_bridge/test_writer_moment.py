@@ -5,32 +5,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bridge_corpus import SETTINGS, change_metadata
+from bridge_corpus import ABC, DYING, A, change_metadata, written
 from scipy.sparse import csr_matrix
 
-from anserini_bridge import ImpactSearcher, ImpactWriter, read_metadata, update_index
+from anserini_bridge import ImpactSearcher, read_metadata, update_index
 
-WORDS = ["a", "b", "c"]
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
-_UPDATE_AND_DIE = """
-import os, sys
-from scipy.sparse import csr_matrix
-from anserini_bridge import update_index, writer
-from anserini_bridge.storage import METADATA_FILE
-die_before = sys.argv[2] == "before"
-write = writer.write_metadata
-def write_and_die(path, metadata):
-    if not die_before:
-        write(path, metadata)
-    os._exit(9)
-writer.write_metadata = write_and_die
+_UPDATE_AND_DIE = (
+    DYING
+    + """
 with update_index(sys.argv[1], extra={"paths": "new"}) as writing:
     writing.upsert(["new", "x"], csr_matrix([[9, 0, 0], [8, 0, 0]]))
     writing.delete(["y"])
     if "optimize" in sys.argv:
         writing.optimize()
 """
+)
 
 
 def commits(index: Path) -> list[str]:
@@ -43,30 +34,21 @@ def contents(index: Path) -> tuple[set[str], dict[str, object]]:
 
 
 @pytest.mark.parametrize("optimize", ["", "optimize"])
-def test_killed_before_the_commit_is_named_nothing_has_changed(
-    small: Path, run_python: RunPython, optimize: str
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_before_the_commit_is_named_nothing_has_changed_and_after_it_all(
+    small: Path, run_python: RunPython, when: str, optimize: str
 ) -> None:
     before = read_metadata(small)
-    assert run_python(_UPDATE_AND_DIE, small, "before", optimize).returncode == 9
-    assert len(commits(small)) == 2  # Lucene's newest is not the one that is searched
-    assert read_metadata(small) == before
-    assert contents(small) == ({"x", "y", "z"}, {})
-
-
-@pytest.mark.parametrize("optimize", ["", "optimize"])
-def test_killed_after_it_is_named_all_has_changed(small: Path, run_python: RunPython, optimize: str) -> None:
-    assert run_python(_UPDATE_AND_DIE, small, "after", optimize).returncode == 9
-    assert contents(small) == ({"x", "z", "new"}, {"paths": "new"})
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_the_next_writer_starts_from_the_named_commit_and_removes_others(
-    small: Path, run_python: RunPython, when: str
-) -> None:
-    run_python(_UPDATE_AND_DIE, small, when)
+    assert run_python(_UPDATE_AND_DIE, small, when, optimize).returncode == 9
+    if when == "before":
+        assert len(commits(small)) == 2  # Lucene's newest is not the one that is searched
+        assert read_metadata(small) == before
+        assert contents(small) == ({"x", "y", "z"}, {})
+    else:
+        assert contents(small) == ({"x", "z", "new"}, {"paths": "new"})
     expected, _ = contents(small)
-    with update_index(small) as writer:
-        writer.add(["later"], csr_matrix([[1, 0, 0]]))
+    with update_index(small) as writer:  # which starts from the named commit, and removes others
+        writer.add(["later"], A)
     assert contents(small)[0] == expected | {"later"}
     assert commits(small) == [read_metadata(small).commit]
 
@@ -90,7 +72,7 @@ def test_a_commit_whose_name_cannot_be_written_is_undone(
 def test_only_the_named_commit_stays(small: Path) -> None:
     for number in range(3):
         with update_index(small) as writer:
-            writer.upsert([f"{number}"], csr_matrix([[1, 0, 0]]))
+            writer.upsert([f"{number}"], A)
         assert commits(small) == [read_metadata(small).commit]
     with update_index(small) as writer:
         writer.optimize()
@@ -105,10 +87,10 @@ def test_an_open_searcher_survives_the_removal_of_its_commit(small: Path) -> Non
         with update_index(small, extra={"a": 1}) as writer:
             writer.delete(["x", "y", "z"])
             writer.add(["w"], csr_matrix([[5, 0, 0]]))
-        assert searcher.search(csr_matrix([[1, 0, 0]]))[0] == [["x", "z"]]
+        assert searcher.search(A)[0] == [["x", "z"]]
         assert (searcher.state, searcher.metadata.extra) == (state, {})
         assert searcher.refresh()
-        assert searcher.search(csr_matrix([[1, 0, 0]]))[0] == [["w"]]
+        assert searcher.search(A)[0] == [["w"]]
         assert searcher.state != state
         assert searcher.metadata.extra == {"a": 1}
         assert not searcher.refresh()
@@ -149,9 +131,8 @@ def test_an_index_that_names_no_commit_is_read_and_updated(small: Path) -> None:
 
 
 def test_a_new_index_names_its_commit(tmp_path: Path) -> None:
-    with ImpactWriter(tmp_path / "i", WORDS, **SETTINGS) as writer:
-        writer.add(["x"], csr_matrix([[1, 0, 0]]))
-    assert [read_metadata(tmp_path / "i").commit] == commits(tmp_path / "i")
+    index = written(tmp_path / "i", ABC, ["x"], A)
+    assert [read_metadata(index).commit] == commits(index)
 
 
 def test_the_callers_own_files_and_metadata_come_with_the_documents(small: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anserini_bridge import runtime
+from anserini_bridge import jvm
 from lexlip.search.stages.index_model import open_index
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import ROOT
@@ -77,8 +77,8 @@ def test_the_index_is_opened_as_a_search_opens_it(
 NO_SYSTEM_JAVA = """
 import json, sys
 from click.testing import CliRunner
-from anserini_bridge import runtime
-runtime._SYSTEM_FOLDERS = ()
+from anserini_bridge import jvm
+jvm._SYSTEM_FOLDERS = ()
 from lexlip.cli import main
 done = [CliRunner().invoke(main, arguments) for arguments in json.loads(sys.argv[1])]
 print(json.dumps([(one.exit_code, one.stdout, one.stderr) for one in done]))
@@ -120,8 +120,8 @@ def test_without_pyserini(
         "find_spec",
         lambda name, *more: None if name == "pyserini" else find_spec(name, *more),
     )
-    runtime.find_jar.cache_clear()
-    runtime.lucene_version.cache_clear()
+    jvm.find_jar.cache_clear()
+    jvm.lucene_version.cache_clear()
     try:
         says = error(lexlip("index", "photos", "--model", "bm25", code=2))
         assert says.endswith("this needs Anserini: pip install 'lexlip[anserini]'")
@@ -133,8 +133,8 @@ def test_without_pyserini(
         says = error(lexlip("search", "dog", "--index", "lean", "--captions", code=2))
         assert says.endswith("Anserini was missing: pip install 'lexlip[anserini]', and index again")
     finally:
-        runtime.find_jar.cache_clear()
-        runtime.lucene_version.cache_clear()
+        jvm.find_jar.cache_clear()
+        jvm.lucene_version.cache_clear()
 
 
 def test_a_damaged_model(lexlip: Run, model_folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from anserini_bridge import find_java, lucene_version, runtime
+from anserini_bridge import find_java, jvm, lucene_version
 from anserini_bridge.errors import NoJar, NoJava
 from lexlip import cli
 from lexlip.cli import main
@@ -56,8 +56,8 @@ def test_what_is_missing_is_said(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -
     def fail(error: Exception) -> Any:
         raise error
 
-    monkeypatch.setattr(runtime, "lucene_version", lambda: fail(NoJar("no jar here")))
-    monkeypatch.setattr(runtime, "find_java", lambda: fail(NoJava("none found")))
+    monkeypatch.setattr(jvm, "lucene_version", lambda: fail(NoJar("no jar here")))
+    monkeypatch.setattr(jvm, "find_java", lambda: fail(NoJava("none found")))
     monkeypatch.setattr(
         cli, "version", lambda name: "1" if name == "lexlip" else fail(PackageNotFoundError())
     )

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from lexlip.cluster.replica import FileGiver, ShardPlace, copied
-from lexlip.cluster.replicas import ReplicaGroups, ShardUnavailable
+from lexlip.cluster.replicas import FileGiver, ReplicaGroups, ShardPlace, ShardUnavailable, copied
 from lexlip.cluster.session import cause_of, connected
 from lexlip.cluster.shard_updating import update_shards
 from lexlip.errors import ConfigError, FixableError

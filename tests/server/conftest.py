@@ -56,7 +56,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Ind
 @pytest.fixture(scope="session")
 def server(library: Indexed) -> Iterator[Serving]:
     """A server of the index of words, for tests that change nothing."""
-    with serving(library.words) as running:
+    with serving(library.words, own_process=True) as running:
         yield running
 
 

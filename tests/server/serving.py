@@ -15,6 +15,7 @@ import httpx2
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
 from lexlip.server.connections import make_server
+from lexlip.server.model_process import make_tasks
 from lexlip.server.running import listen
 from lexlip.server.served_index import ServedIndex
 
@@ -56,6 +57,38 @@ class Serving:
         return str(self.get("/status")["update"]["message"])
 
 
+class ModelHere:
+    """Runs the tasks of a server's model in this process, as one of their own takes seconds to start."""
+
+    pid = None
+
+    def __init__(self, index: Path, limits: Limits) -> None:
+        self._tasks = make_tasks(str(index), None, "cpu", limits.upload_pixels)
+
+    def call(self, task: str, *arguments: Any, seconds: float | None = None, progress: Any = print) -> Any:
+        return self._tasks[task](*arguments, progress=progress)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+@contextmanager
+def running(application: Any, port: int = 0) -> Iterator[str]:
+    """Give the address of a server that runs in a thread for the block."""
+    listening = listen("127.0.0.1", port)
+    server = make_server(application)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        if thread.is_alive():
+            faulthandler.dump_traceback(sys.__stderr__)
+        assert not thread.is_alive(), "the server does not end: stderr says where each thread is"
+
+
 @contextmanager
 def serving(
     index: Path,
@@ -64,26 +97,20 @@ def serving(
     names: tuple[str, ...] = (),
     rate: float = 0,
     watch: bool = False,
-    headers: dict[str, str] | None = None,
     port: int = 0,
+    own_process: bool = False,
 ) -> Iterator[Serving]:
-    """Serve an index for the block."""
-    served = ServedIndex(index, limits=limits or Limits())
-    listening = listen("127.0.0.1", port)
+    """Serve an index for the block; the image model has a process of its own only on request."""
+    limits = limits or Limits()
+    served = ServedIndex(index, limits=limits)
+    if not own_process:
+        served.model = ModelHere(index, limits)  # type: ignore[assignment]
     application = make_application(served, Access(token=token, names=names, rate=rate), watch)
-    server = make_server(application)
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    try:
-        with httpx2.Client(base_url=address, timeout=120, headers=headers) as client:
-            yield Serving(served, client)
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        if thread.is_alive():
-            faulthandler.dump_traceback(sys.__stderr__)
-        assert not thread.is_alive(), "the server does not end: stderr says where each thread is"
+    with (
+        running(application, port) as address,
+        httpx2.Client(base_url=address, timeout=120) as client,
+    ):
+        yield Serving(served, client)
 
 
 def until(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from lexlip.errors import DataError
 
 
-def make_tasks(name: str) -> dict[str, Callable[..., Any]]:
+def make_some_tasks(name: str) -> dict[str, Callable[..., Any]]:
     def greet(who: str, progress: Callable[[Any], None]) -> str:
         return f"{name} greets {who}"
 

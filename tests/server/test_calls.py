@@ -1,3 +1,5 @@
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,19 @@ def without_times(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name != "ms"}
 
 
-@pytest.mark.parametrize("query", ["two dogs in snow", "dog^2 -cat snow", "+bike a man", "zebra"])
-def test_a_search_answers_what_the_command_line_prints(server: Serving, library: Indexed, query: str) -> None:
+@pytest.fixture(scope="module")
+def photos(library: Indexed) -> Iterator[PhotoSearch]:
+    """The index of words, as the command line searches it."""
     with PhotoSearch(library.words) as photos:
-        expected = photos.text(query, 7, suggest=8).to_dict()
+        yield photos
+
+
+@pytest.mark.parametrize("query", ["two dogs in snow", "dog^2 -cat snow", "+bike a man", "zebra"])
+def test_a_search_answers_what_the_command_line_prints(
+    server: Serving, photos: PhotoSearch, query: str
+) -> None:
     answer = server.search(query, k=7)
-    assert without_times(answer) == without_times(expected)
+    assert without_times(answer) == without_times(photos.text(query, 7, suggest=8).to_dict())
     assert [hit["key"] for hit in answer["hits"]] == [key_of(hit["id"]) for hit in answer["hits"]]
 
 
@@ -32,9 +41,8 @@ def test_a_typed_word_is_among_the_heaviest(server: Serving, word: str) -> None:
     assert {"white", word} <= {*list(server.search(f"white {word}")["terms"])[:3]}
 
 
-def test_marks_may_come_apart_from_the_sentence(server: Serving, library: Indexed) -> None:
-    with PhotoSearch(library.words) as photos:
-        expected = photos.text(parse_query("two dogs in snow", ["dog^2", "-cat"]), 5, suggest=8).to_dict()
+def test_marks_may_come_apart_from_the_sentence(server: Serving, photos: PhotoSearch) -> None:
+    expected = photos.text(parse_query("two dogs in snow", ["dog^2", "-cat"]), 5, suggest=8).to_dict()
     apart = server.search("two dogs in snow", adjust=["dog^2", "-cat"], k=5)
     assert apart["without"] == ["cat"]
     assert without_times(apart) == without_times(expected)
@@ -44,13 +52,11 @@ def test_pages_hold_every_hit_once(server: Serving) -> None:
     whole = [hit["id"] for hit in server.search("dog snow man cat boat", k=1000)["hits"]]
     assert len(whole) > 6
     pages: list[str] = []
-    cursor = None
-    while True:
-        page = server.search("dog snow man cat boat", k=4, **({"cursor": cursor} if cursor else {}))
+    page: dict[str, Any] = {"cursor": ""}
+    while page["cursor"] is not None:
+        given = {"cursor": page["cursor"]} if pages else {}
+        page = server.search("dog snow man cat boat", k=4, **given)
         pages += [hit["id"] for hit in page["hits"]]
-        cursor = page["cursor"]
-        if cursor is None:
-            break
     assert pages == whole
 
 
@@ -66,19 +72,16 @@ def test_filters_leave_out_photos(server: Serving) -> None:
     assert min(hit["score"] for hit in above) == lowest
 
 
-def test_words_with_weights_search(server: Serving, library: Indexed) -> None:
-    with PhotoSearch(library.words) as photos:
-        expected = photos.words({"dog": 1.4, "snow": 0.5}, 5, ["cat"], suggest=8).to_dict()
+def test_words_with_weights_search(server: Serving, photos: PhotoSearch) -> None:
+    expected = photos.words({"dog": 1.4, "snow": 0.5}, 5, ["cat"], suggest=8).to_dict()
     answer = server.post("/search", json={"terms": {"dog": 1.4, "snow": 0.5}, "without": ["cat"], "k": 5})
     assert without_times(answer) == without_times(expected)
 
 
-def test_a_photo_of_the_index_searches_without_a_model(server: Serving, library: Indexed) -> None:
-    with PhotoSearch(library.words) as photos:
-        expected = photos.similar("0.jpg", 5, suggest=8).to_dict()
+def test_a_photo_of_the_index_searches(server: Serving, photos: PhotoSearch) -> None:
     answer = server.post("/search", json={"like": key_of("0.jpg"), "k": 5})
-    assert without_times(answer) == without_times(expected)
-    assert server.served.model.pid is None or answer["hits"]
+    assert without_times(answer) == without_times(photos.similar("0.jpg", 5, suggest=8).to_dict())
+    assert answer["hits"]
 
 
 def test_json_says_the_same_as_the_address(server: Serving) -> None:
@@ -208,12 +211,9 @@ def test_a_score_is_explained(server: Serving) -> None:
     assert "dog" not in [row["word"] for row in adjusted["rows"]]
 
 
-def test_words_are_found_by_their_beginning_and_their_spelling(server: Serving, library: Indexed) -> None:
-    counts: dict[str, int] = {}
-    with PhotoSearch(library.words) as photos:
-        for hit in photos.text(" ".join(CAPTIONS), 1000).hits:
-            for word in photos.photo_words(hit.id):
-                counts[word] = counts.get(word, 0) + 1
+def test_words_are_found_by_their_beginning_and_their_spelling(server: Serving, photos: PhotoSearch) -> None:
+    hits = photos.text(" ".join(CAPTIONS), 1000).hits
+    counts = Counter(word for hit in hits for word in photos.photo_words(hit.id))
     found = server.get("/words", params={"limit": 1000})["words"]
     assert {word["word"]: word["photos"] for word in found} == counts
     assert [word["photos"] for word in found] == sorted(counts.values(), reverse=True)

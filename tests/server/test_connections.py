@@ -1,17 +1,15 @@
 import asyncio
 import errno
-import http.client
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
+import httpx2
 import pytest
 
 from lexlip.server import connections
 from lexlip.server.connections import Connections, make_server
-from lexlip.server.running import listen
+from tests.server.serving import running
 
 HEAD = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n"
 LARGE = 30_000_000  # bytes, more than the system holds for a client
@@ -31,23 +29,8 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.body", "body": body})
 
 
-@contextmanager
-def running() -> Iterator[int]:
-    """Give the port of a server."""
-    listening = listen("127.0.0.1", 0)
-    server = make_server(application)  # type: ignore[arg-type]
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
-    try:
-        yield listening.getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        assert not thread.is_alive()
-
-
-def connect(port: int, sent: bytes = b"") -> socket.socket:
-    client = socket.create_connection(("127.0.0.1", port), timeout=30)
+def connect(address: str, sent: bytes = b"") -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=30)
     client.sendall(sent)
     return client
 
@@ -64,12 +47,8 @@ def received(client: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def ask(port: int) -> int:
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    client.request("GET", "/")
-    status = client.getresponse().status
-    client.close()
-    return status
+def ask(address: str) -> int:
+    return httpx2.get(address, timeout=30).status_code
 
 
 @pytest.mark.parametrize(
@@ -85,8 +64,8 @@ def ask(port: int) -> int:
 )
 def test_who_says_no_more_is_hung_up_on(sent: bytes, answers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD", 0.1)
-    with running() as port:
-        assert received(connect(port, sent)).count(b"HTTP/1.1 200") == answers
+    with running(application) as address:
+        assert received(connect(address, sent)).count(b"HTTP/1.1 200") == answers
 
 
 def test_who_takes_no_answer_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,31 +74,31 @@ def test_who_takes_no_answer_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> N
     gone = threading.Event()
     leave = Connections.leave
     monkeypatch.setattr(Connections, "leave", lambda *them: (leave(*them), gone.set()))
-    with running() as port:
-        client = connect(port, HEAD % b"large" + b"\r\n")
+    with running(application) as address:
+        client = connect(address, HEAD % b"large" + b"\r\n")
         assert gone.wait(30)
         assert len(received(client)) < LARGE
 
 
 def test_who_takes_an_answer_gets_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD", 0.01)
-    with running() as port:
-        assert len(received(connect(port, HEAD % b"large" + b"Connection: close\r\n\r\n"))) > LARGE
+    with running(application) as address:
+        assert len(received(connect(address, HEAD % b"large" + b"Connection: close\r\n\r\n"))) > LARGE
 
 
 def test_where_there_are_too_many_the_first_that_waits_goes(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connections, "MOST", 6)  # three of one client
-    with running() as port:
-        waiting = [connect(port) for _ in range(3)]
+    with running(application) as address:
+        waiting = [connect(address) for _ in range(3)]
         for first in waiting.copy():
-            waiting.append(connect(port, HEAD % b"" + b"\r\n"))
+            waiting.append(connect(address, HEAD % b"" + b"\r\n"))
             assert waiting[-1].recv(1 << 16).startswith(b"HTTP/1.1 200")
             assert received(first) == b""
-        at_work = [connect(port, HEAD % b"wait" + b"Connection: close\r\n\r\n") for _ in range(3)]
+        at_work = [connect(address, HEAD % b"wait" + b"Connection: close\r\n\r\n") for _ in range(3)]
         assert all(THREE_WAIT.acquire(timeout=30) for _ in range(3))
-        refused = received(connect(port))
+        refused = received(connect(address))
         FOURTH_CAME.set()
         assert refused.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
         assert b"\r\nContent-Type: application/problem+json\r\n" in refused
@@ -127,7 +106,7 @@ def test_where_there_are_too_many_the_first_that_waits_goes(
         assert all(received(client).startswith(b"HTTP/1.1 200") for client in at_work)
         for client in waiting[3:]:
             client.close()
-        assert ask(port) == 200
+        assert ask(address) == 200
     said = "more than 3 connections of 127.0.0.1: those that say nothing are closed\n"
     assert capfd.readouterr().err == said
 
@@ -158,8 +137,8 @@ def test_one_client_leaves_room_for_others() -> None:
 
 def test_a_body_is_not_read_on_after_its_answer() -> None:
     chunk = b"%x\r\n%s\r\n" % (1 << 16, bytes(1 << 16))
-    with running() as port:
-        client = connect(port, HEAD % b"" + b"Transfer-Encoding: chunked\r\n\r\n")
+    with running(application) as address:
+        client = connect(address, HEAD % b"" + b"Transfer-Encoding: chunked\r\n\r\n")
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             client.sendall(1000 * chunk)
         assert received(client).startswith(b"HTTP/1.1 200")
@@ -168,13 +147,13 @@ def test_a_body_is_not_read_on_after_its_answer() -> None:
 @pytest.mark.parametrize("answered", [True, False])
 def test_what_is_no_http_is_no_fault(answered: bool, capfd: pytest.CaptureFixture[str]) -> None:
     head, wrong = HEAD % b"" + b"Transfer-Encoding: chunked\r\n\r\n", b"zz\r\n"
-    with running() as port:
-        client = connect(port, head if answered else head + wrong)
+    with running(application) as address:
+        client = connect(address, head if answered else head + wrong)
         if answered:
             assert client.recv(1 << 16).startswith(b"HTTP/1.1 200")
             client.sendall(wrong)
         assert received(client).count(b"HTTP/1.1") == (not answered)
-        assert ask(port) == 200
+        assert ask(address) == 200
     assert capfd.readouterr().err == ""
 
 

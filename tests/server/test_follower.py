@@ -36,16 +36,24 @@ class Updates:
         self.refreshed += 1
 
 
-def run(index: Path, test: Callable[[Follower, Updates], Awaitable[None]]) -> None:
-    async def main() -> None:
-        updates = Updates()
-        follower = Follower(index, updates.update, updates.refresh)
-        try:
-            await asyncio.wait_for(test(follower, updates), 30)
-        finally:
-            await follower.close()
+def followed(test: Callable[[Follower, Updates], Awaitable[None]]) -> Callable[..., None]:
+    """Run a test on an event loop, with a follower of an index in a folder of its own."""
 
-    asyncio.run(main())
+    def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "LOOK", 0.05)
+        monkeypatch.setattr(module, "AGAIN", 0.1)
+
+        async def main() -> None:
+            updates = Updates()
+            follower = Follower(tmp_path, updates.update, updates.refresh)
+            try:
+                await asyncio.wait_for(test(follower, updates), 30)
+            finally:
+                await follower.close()
+
+        asyncio.run(main())
+
+    return run
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -53,133 +61,118 @@ async def until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_an_update_runs_and_the_search_moves_on(tmp_path: Path) -> None:
-    async def test(follower: Follower, updates: Updates) -> None:
-        follower.start()
-        assert follower.status.running
-        await until(lambda: updates.begun)
-        updates.progress((3, 7))
-        await until(lambda: follower.status.done)
-        assert follower.status == UpdateStatus(True, 3, 7)
-        await updates.end.put("7 added")
-        await until(lambda: not follower.status.running)
-        assert follower.status == UpdateStatus(False, 3, 7, "7 added")
-        assert updates.refreshed == 1
-
-    run(tmp_path, test)
+def commit(index: Path) -> None:
+    (index / "new").write_text("two")
+    os.replace(index / "new", index / "index.json")  # noqa: PTH105
 
 
-def test_who_asks_meanwhile_gets_one_more_update(tmp_path: Path) -> None:
-    async def test(follower: Follower, updates: Updates) -> None:
-        follower.start()
-        await until(lambda: updates.begun)
-        follower.start(prune=True)
-        follower.start()
-        for message in ("first", "second"):
-            await updates.end.put(message)
-        await until(lambda: not follower.status.running)
-        assert updates.begun == [False, True]
-        assert follower.status.message == "second"
+@followed
+async def test_an_update_runs_and_the_search_moves_on(follower: Follower, updates: Updates) -> None:
+    follower.start()
+    assert follower.status.running
+    await until(lambda: updates.begun)
+    updates.progress((3, 7))
+    await until(lambda: follower.status.done)
+    assert follower.status == UpdateStatus(True, 3, 7)
+    await updates.end.put("7 added")
+    await until(lambda: not follower.status.running)
+    assert follower.status == UpdateStatus(False, 3, 7, "7 added")
+    assert updates.refreshed == 1
 
-    run(tmp_path, test)
+
+@followed
+async def test_who_asks_meanwhile_gets_one_more_update(follower: Follower, updates: Updates) -> None:
+    follower.start()
+    await until(lambda: updates.begun)
+    follower.start(prune=True)
+    follower.start()
+    for message in ("first", "second"):
+        await updates.end.put(message)
+    await until(lambda: not follower.status.running)
+    assert updates.begun == [False, True]
+    assert follower.status.message == "second"
 
 
-@pytest.mark.parametrize("error", [DataError("the folder is gone"), RuntimeError("ZeroDivisionError: no")])
-def test_an_update_that_fails_says_why(tmp_path: Path, error: Exception) -> None:
-    async def test(follower: Follower, updates: Updates) -> None:
+@followed
+async def test_an_update_that_fails_says_why(follower: Follower, updates: Updates) -> None:
+    for error in (DataError("the folder is gone"), RuntimeError("ZeroDivisionError: no")):
         follower.start()
         await updates.end.put(error)
         await until(lambda: not follower.status.running)
         assert str(error) in follower.status.message
-        follower.start()
-        await updates.end.put("fine")
-        await until(lambda: follower.status.message == "fine")
-
-    run(tmp_path, test)
+    follower.start()
+    await updates.end.put("fine")
+    await until(lambda: follower.status.message == "fine")
 
 
-def test_a_commit_of_another_process_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK", 0.05)
-    (tmp_path / "index.json").write_text("one")
-
-    async def test(follower: Follower, updates: Updates) -> None:
-        follower.follow()
-        await asyncio.sleep(0.2)
-        assert updates.refreshed == 0
-        (tmp_path / "new").write_text("two")
-        os.replace(tmp_path / "new", tmp_path / "index.json")  # noqa: PTH105
-        await until(lambda: updates.refreshed)
-        await asyncio.sleep(0.2)
-        assert updates.refreshed == 1
-
-    run(tmp_path, test)
+@followed
+async def test_a_commit_of_another_process_is_seen(follower: Follower, updates: Updates) -> None:
+    (follower.index / "index.json").write_text("one")
+    follower.follow()
+    await asyncio.sleep(0.2)
+    assert updates.refreshed == 0
+    commit(follower.index)
+    await until(lambda: updates.refreshed)
+    await asyncio.sleep(0.2)
+    assert updates.refreshed == 1
 
 
-def test_a_state_that_cannot_be_shown_yet_is_said_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@followed
+async def test_a_state_that_cannot_be_shown_yet_is_said_and_tried_again(
+    follower: Follower, updates: Updates
 ) -> None:
-    monkeypatch.setattr(module, "LOOK", 0.05)
-    (tmp_path / "index.json").write_text("one")
+    (follower.index / "index.json").write_text("one")
+    fine = updates.refresh
 
-    async def test(follower: Follower, updates: Updates) -> None:
-        fine = updates.refresh
+    async def fail() -> None:
+        raise DataError("a replica did not start")
 
-        async def fail() -> None:
-            raise DataError("a replica did not start")
-
-        follower._refresh = fail
-        follower.follow()
-        await asyncio.sleep(0.2)
-        assert follower.status.message == ""
-        (tmp_path / "new").write_text("two")
-        os.replace(tmp_path / "new", tmp_path / "index.json")  # noqa: PTH105
-        await until(lambda: "not shown yet: a replica did not start" in follower.status.message)
-        follower._refresh = fine
-        await until(lambda: "is shown now" in follower.status.message)
-        assert updates.refreshed == 1
-
-    run(tmp_path, test)
+    follower._refresh = fail
+    follower.follow()
+    await asyncio.sleep(0.2)
+    assert follower.status.message == ""
+    commit(follower.index)
+    await until(lambda: "not shown yet: a replica did not start" in follower.status.message)
+    follower._refresh = fine
+    await until(lambda: "is shown now" in follower.status.message)
+    assert updates.refreshed == 1
 
 
-def test_changes_of_photos_begin_updates_and_others_do_not(tmp_path: Path) -> None:
-    photos, index = tmp_path / "photos", tmp_path / "photos" / "index"
+@followed
+async def test_changes_of_photos_begin_updates_and_others_do_not(
+    follower: Follower, updates: Updates
+) -> None:
+    photos = follower.index / "photos"
+    index = photos / "index"
     index.mkdir(parents=True)
-
-    async def test(follower: Follower, updates: Updates) -> None:
-        follower.watch(lambda: [photos], lambda path: path.is_relative_to(index))
-        await until(lambda: updates.begun)  # what changed before it watched
-        await updates.end.put("")
-        await until(lambda: not follower.status.running)
-        (index / "segment").write_text("of ours")
-        await asyncio.sleep(1.5)
-        assert len(updates.begun) == 1
-        for number in range(20):  # one update for all
-            (photos / f"{number}.jpg").write_text("new")
-            await asyncio.sleep(0.02)
-        await until(lambda: len(updates.begun) == 2)
-        await updates.end.put("")
-        await asyncio.sleep(1.5)
-        assert len(updates.begun) == 2
-
-    run(tmp_path, test)
+    follower.watch(lambda: [photos], lambda path: path.is_relative_to(index))
+    await until(lambda: updates.begun)  # what changed before it watched
+    await updates.end.put("")
+    await until(lambda: not follower.status.running)
+    (index / "segment").write_text("of ours")
+    await asyncio.sleep(1.5)
+    assert len(updates.begun) == 1
+    for number in range(20):  # one update for all
+        (photos / f"{number}.jpg").write_text("new")
+        await asyncio.sleep(0.02)
+    await until(lambda: len(updates.begun) == 2)
+    await updates.end.put("")
+    await asyncio.sleep(1.5)
+    assert len(updates.begun) == 2
 
 
-def test_a_folder_that_comes_back_is_watched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AGAIN", 0.1)
-    photos = tmp_path / "photos"
-
-    async def test(follower: Follower, updates: Updates) -> None:
-        follower.watch(lambda: [photos], lambda path: False)
-        await until(lambda: "cannot be watched" in follower.status.message)
-        photos.mkdir()
-        await until(lambda: updates.begun)
-        await updates.end.put("")
-        photos.rename(tmp_path / "elsewhere")
-        await until(lambda: "cannot be watched" in follower.status.message)
-        photos.mkdir()
-        await until(lambda: len(updates.begun) == 2)
-
-    run(tmp_path, test)
+@followed
+async def test_a_folder_that_comes_back_is_watched_again(follower: Follower, updates: Updates) -> None:
+    photos = follower.index / "photos"
+    follower.watch(lambda: [photos], lambda path: False)
+    await until(lambda: "cannot be watched" in follower.status.message)
+    photos.mkdir()
+    await until(lambda: updates.begun)
+    await updates.end.put("")
+    photos.rename(follower.index / "elsewhere")
+    await until(lambda: "cannot be watched" in follower.status.message)
+    photos.mkdir()
+    await until(lambda: len(updates.begun) == 2)
 
 
 def test_a_source_is_found_where_it_is_now(tmp_path: Path, model_folder: Path) -> None:

@@ -1,25 +1,45 @@
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lexlip.data import decode
 from lexlip.errors import DataError
-from lexlip.server.model_process import ModelProcess
+from lexlip.models.lexlip import LexLIP
+from lexlip.server.model_process import ModelProcess, make_tasks
 from lexlip.server.problems import Problem
+from tests.search.indexes import Indexed
 from tests.server.serving import until
-from tests.server.some_tasks import make_tasks
+from tests.server.some_tasks import make_some_tasks
 
 
-@pytest.fixture
+@contextmanager
+def started(idle: float = 60) -> Iterator[ModelProcess]:
+    process = ModelProcess(make_some_tasks, ("It",), idle)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+@pytest.fixture(scope="module")
 def process() -> Iterator[ModelProcess]:
-    process = ModelProcess(make_tasks, ("It",), idle=60)
-    yield process
-    process.close()
+    """One for all tests: the next call starts it again if a test has ended it."""
+    with started() as process:
+        yield process
+
+
+def refused(process: ModelProcess, *call: Any, **how: Any) -> int:
+    """The status with which a call is refused."""
+    with pytest.raises(Problem) as error:
+        process.call(*call, **how)
+    return error.value.status
 
 
 def alive(pid: int) -> bool:
@@ -30,13 +50,10 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_a_task_runs_in_a_process_that_starts_with_the_first_call(process: ModelProcess) -> None:
+def test_a_process_starts_with_the_first_call_and_without_what_is_heavy(process: ModelProcess) -> None:
     assert process.pid is None
     assert process.call("greet", "you") == "It greets you"
     assert process.call("pid") == process.pid != os.getpid()
-
-
-def test_it_starts_without_what_is_heavy(process: ModelProcess) -> None:
     assert not {"torch", "jnius", "transformers"} & set(process.call("modules"))
 
 
@@ -78,63 +95,41 @@ def test_nobody_waits_for_answers_that_nobody_can_take(process: ModelProcess) ->
     def fail(value: object) -> None:
         raise SystemExit  # ends the thread that listens
 
-    with pytest.raises(Problem) as error:
-        process.call("count", 5, progress=fail)
-    assert error.value.status == 503
+    assert refused(process, "count", 5, progress=fail) == 503
     assert process.call("greet", "you") == "It greets you"
 
 
 def test_a_crash_ends_the_calls_that_run_and_the_next_starts_anew(process: ModelProcess) -> None:
     before = process.call("pid")
-    with pytest.raises(Problem) as error:
-        process.call("crash")
-    assert error.value.status == 503
+    assert refused(process, "crash") == 503
     assert process.call("pid") != before
 
 
 def test_what_takes_too_long_is_ended(process: ModelProcess) -> None:
     before = process.call("pid")
-    with pytest.raises(Problem) as error:
-        process.call("wait", 600, seconds=0.2)
-    assert error.value.status == 504
+    assert refused(process, "wait", 600, seconds=0.2) == 504
     until(lambda: not alive(before))
     assert process.call("pid") != before
 
 
-def test_it_ends_when_idle_and_comes_back() -> None:
-    process = ModelProcess(make_tasks, ("It",), idle=0.3)
-    before = process.call("pid")
-    until(lambda: process.pid is None and not alive(before))
-    assert process.call("greet", "you") == "It greets you"
-    process.close()
-
-
-def test_it_is_not_idle_while_a_task_runs() -> None:
-    process = ModelProcess(make_tasks, ("It",), idle=0.2)
-    before = process.call("pid")
-    assert process.call("wait", 1) == before
-    process.close()
+def test_it_ends_when_idle_and_not_while_a_task_runs() -> None:
+    with started(idle=0.3) as process:
+        before = process.call("pid")
+        assert process.call("wait", 1) == before
+        until(lambda: process.pid is None and not alive(before))
+        assert process.call("greet", "you") == "It greets you"
 
 
 def test_closing_ends_what_runs() -> None:
-    process = ModelProcess(make_tasks, ("It",), idle=60)
-    pid = process.call("pid")
-    problems: list[Problem] = []
-
-    def wait() -> None:
-        with pytest.raises(Problem) as error:
-            process.call("wait", 600)
-        problems.append(error.value)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    time.sleep(0.3)
-    process.close()
-    thread.join(10)
-    assert [problem.status for problem in problems] == [503]
-    assert not alive(pid)
-    with pytest.raises(Problem, match="stopping"):
-        process.call("pid")
+    with started() as process, ThreadPoolExecutor(1) as threads:
+        pid = process.call("pid")
+        waiting = threads.submit(refused, process, "wait", 600)
+        time.sleep(0.3)
+        process.close()
+        assert waiting.result(10) == 503
+        assert not alive(pid)
+        with pytest.raises(Problem, match="stopping"):
+            process.call("pid")
 
 
 def test_ctrl_c_is_for_the_server(process: ModelProcess) -> None:
@@ -143,17 +138,33 @@ def test_ctrl_c_is_for_the_server(process: ModelProcess) -> None:
     assert process.call("pid") == pid
 
 
-def test_it_ends_with_a_server_that_is_killed(tmp_path: Path, run_python: object) -> None:
+def test_it_ends_with_a_server_that_is_killed(tmp_path: Path, run_python: Any) -> None:
     code = tmp_path / "server.py"
     code.write_text(
         "import os\n"
         "from lexlip.server.model_process import ModelProcess\n"
-        "from tests.server.some_tasks import make_tasks\n"
+        "from tests.server.some_tasks import make_some_tasks\n"
         "if __name__ == '__main__':\n"
-        "    process = ModelProcess(make_tasks, ('It',), idle=60)\n"
+        "    process = ModelProcess(make_some_tasks, ('It',), idle=60)\n"
         "    print(process.call('pid'), flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"
     )
-    done = run_python(code)  # type: ignore[operator]
+    done = run_python(code)
     assert done.returncode == -9
     until(lambda: not alive(int(done.stdout)))
+
+
+def test_a_picture_becomes_what_the_model_makes_of_it(library: Indexed, model_folder: Path) -> None:
+    model = LexLIP.from_pretrained(model_folder).fold_batch_norms()
+    data = (library.photos / "1.jpg").read_bytes()
+    expected = model.encode_image([decode(data, 32)])
+    given = make_tasks(str(library.words), None, "cpu", 10**9)["encode"](data, progress=print)
+    assert (given != expected).nnz == 0
+
+
+def test_too_many_pixels_are_refused_before_they_are_decoded(library: Indexed) -> None:
+    data = (library.photos / "large.jpg").read_bytes()
+    tasks = make_tasks("no index is needed to say so", None, "cpu", 1_079_999)
+    with pytest.raises(Problem, match="1,080,000 pixels") as error:
+        tasks["encode"](data, progress=print)
+    assert error.value.status == 413

@@ -86,7 +86,7 @@ def _serving(index: Path, folders: tuple[str, ...] = ()) -> Iterator[Server]:
 @attack("files.swaps", 30, 1, 90)
 def swaps(random: Random, place: Place) -> None:
     """Swap photos for files and links, and take that back: what is sent and kept is what was indexed."""
-    from lexlip.server.thumbnails import make_thumbnail
+    from lexlip.server.photo_files import make_thumbnail
 
     photos = Photos(place, random.choice(["impact", "flat", "bm25"]))
     names, ended = list(photos.indexed), threading.Event()
@@ -193,7 +193,7 @@ def _forge_seal(random: Random, extra: dict[str, Any], table: Path) -> None:
 
 
 def _forge_thumbnails(index: Path, digests: list[str], secret: Path) -> None:
-    from lexlip.server.thumbnails import name_of
+    from lexlip.server.photo_files import name_of
 
     for digest in digests:
         link = index / "thumbnails" / name_of(digest, 320)[:2] / f"{name_of(digest, 320)}.webp"

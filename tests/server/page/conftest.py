@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from tests.server.page.stand_in import Collection, drawn_photos, serving
+from tests.server.page.stand_in import Collection, StandIn, drawn_photos, standing_in
 
 HEIGHTS = {360: 740, 768: 1024, 1440: 900}
 """Of a phone, a tablet and a desktop, by width, in CSS pixels."""
@@ -60,8 +60,13 @@ def collection() -> Collection:
     return Collection(drawn_photos(100))
 
 
+@pytest.fixture(scope="package")
+def stand_in() -> Iterator[StandIn]:
+    with standing_in() as stand_in:
+        yield stand_in
+
+
 @pytest.fixture
-def site(collection: Collection) -> Iterator[str]:
+def site(stand_in: StandIn, collection: Collection) -> str:
     """The page's address, with a hundred photos behind it."""
-    with serving(collection) as address:
-        yield address
+    return stand_in.show(collection)

@@ -1,4 +1,4 @@
-"""A stand-in for `lexlip serve`: the same calls and answers, by brute force over photos that are drawn.
+"""A stand-in for the index of `lexlip serve`: the same answers, by brute force over photos that are drawn.
 
 It shows what a real index reaches only with hours of work or bad luck: 28,000 hits, a server that is slow,
 stopped, or updating its index, names of files that attack.
@@ -6,29 +6,28 @@ stopped, or updating its index, names of files that attack.
 
 from __future__ import annotations
 
-import json
-import mimetypes
-import socket
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import cache, cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from PIL import Image, ImageDraw
 
-import lexlip
 from lexlip.queries.query_language import read_negations
 from lexlip.retrieval.answer import id_of, key_of
+from lexlip.server.access import Access, Limits
+from lexlip.server.application import make_application
+from lexlip.server.bodies import Page
+from lexlip.server.follower import Follower
+from lexlip.server.photo_files import Sent
+from lexlip.server.problems import Problem, busy
+from lexlip.server.served_index import ServedIndex, Threads
+from tests.server.serving import running
 
-PAGE = Path(lexlip.__file__).parent / "server" / "page"
-CSP = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:"
 SMALL_WORDS = set("a an the in on of with and at to is are two".split())
 
 
@@ -43,24 +42,28 @@ class Photo:
     captions: list[str] = field(default_factory=list)
     keywords: list[str] = field(default_factory=list)
 
-    def picture(self, width: int) -> Image.Image:
+    def picture(self, width: int) -> bytes:
         """Two colours and a disc, the same for the same id."""
         ratio = self.width / self.height if self.width and self.height else 4 / 3
-        size = (width, max(1, round(width / ratio)))
-        hue = sum(map(ord, self.id)) * 47 % 360
-        image = Image.new("RGB", size, f"hsl({hue}, 30%, 72%)")
-        draw = ImageDraw.Draw(image)
-        draw.rectangle((0, size[1] * 0.6, *size), fill=f"hsl({hue}, 35%, 38%)")
-        draw.ellipse(
-            (size[0] * 0.6, size[1] * 0.2, size[0] * 0.8, size[1] * 0.6), fill=f"hsl({hue}, 60%, 88%)"
-        )
-        return image
+        return drawn(width, max(1, round(width / ratio)), sum(map(ord, self.id)) * 47 % 360)
+
+
+@cache
+def drawn(width: int, height: int, hue: int) -> bytes:
+    image = Image.new("RGB", (width, height), f"hsl({hue}, 30%, 72%)")
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((0, height * 0.6, width, height), fill=f"hsl({hue}, 35%, 38%)")
+    disc = (width * 0.6, height * 0.2, width * 0.8, height * 0.6)
+    draw.ellipse(disc, fill=f"hsl({hue}, 60%, 88%)")
+    body = BytesIO()
+    image.save(body, "WEBP", method=0)
+    return body.getvalue()
 
 
 @dataclass
 class Collection:
     photos: list[Photo]
-    words: bool = True
+    knows_words: bool = True
     """Whether answers have words: not for dense vectors."""
     cut: float | None = None
     """Scores below it are beyond the honest end."""
@@ -97,6 +100,30 @@ class Collection:
 
     def frequencies(self) -> dict[str, int]:
         return {word: len(found) for word, found in self.postings.items()}
+
+    def by_sentence(self, text: str, adjust: list[str], page: Page) -> dict[str, Any]:
+        return self.ask(page)
+
+    def by_words(self, terms: dict[str, float], without: list[str], page: Page) -> dict[str, Any]:
+        return self.ask(page)
+
+    def by_photo(self, key: str, page: Page) -> dict[str, Any]:
+        return self.ask(page)
+
+    def by_picture(self, data: bytes, page: Page) -> dict[str, Any]:
+        """Two words, which the width and the height of the picture choose."""
+        width, height = Image.open(BytesIO(data)).size
+        words = list(self.postings)
+        return self.ask(page, terms={words[width % len(words)]: 0.8, words[height % len(words)]: 0.5})
+
+    def ask(self, page: Page, **words: Any) -> dict[str, Any]:
+        time.sleep(self.delay)
+        if page.k > self.limit:
+            raise Problem(422, "k is too large")
+        if self.busy:
+            self.busy -= 1
+            raise busy("searches")
+        return self.search({**page.model_dump(exclude_none=True), **words})
 
     def query(
         self, q: str, adjust: list[str], terms: dict[str, float] | None = None
@@ -141,15 +168,15 @@ class Collection:
                     often[word] = often.get(word, 0) + 1
         return {
             "query": given.get("q", ""),
-            "terms": terms if self.words else {},
+            "terms": terms if self.knows_words else {},
             "hits": [self.hit(start + place + 1, *hit) for place, hit in enumerate(page)],
             "ms": {"search": 1.0},
-            "unknown": unknown if self.words else [],
+            "unknown": unknown if self.knows_words else [],
             "without": without,
             "cursor": str(start + k) if start + k < len(found) else None,
             "well": self.well,
             "cut": self.cut,
-            "suggestions": sorted(often, key=lambda word: -often[word])[:6] if self.words else [],
+            "suggestions": sorted(often, key=lambda word: -often[word])[:6] if self.knows_words else [],
             "negations": negations,
             "meant": {word: [one["word"] for one in self.near(word)[:3]] for word in unknown},
             "foreign": self.foreign,
@@ -195,41 +222,47 @@ class Collection:
 
     def hit(self, rank: int, score: float, place: int, words: dict[str, float]) -> dict[str, Any]:
         photo = self.photos[place]
-        shares = words if self.words else {}
+        shares = words if self.knows_words else {}
         return {
             **{"rank": rank, "id": photo.id, "path": f"/photos/{photo.id}", "score": score, "words": shares},
             **{"probability": None, "key": key_of(photo.id), "width": photo.width, "height": photo.height},
             **{"taken": photo.taken, "version": "1", "duplicates": []},
         }
 
+    def named(self, key: str) -> Photo:
+        if id_of(key) not in self.by_id:
+            raise Problem(404, "there is nothing here")
+        return self.by_id[id_of(key)]
+
     def photo(self, key: str) -> dict[str, Any]:
-        photo = self.by_id[id_of(key)]
+        photo = self.named(key)
         return {
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
             **{"captions": photo.captions, "keywords": photo.keywords, "version": "1"},
-            "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.words else {},
+            "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.knows_words else {},
         }
 
     def explain(self, key: str, q: str, adjust: list[str]) -> dict[str, Any]:
-        photo, terms = self.by_id[id_of(key)], self.query(q, adjust)[0]
+        photo, terms = self.named(key), self.query(q, adjust)[0]
         rows = [
-            {
-                "word": word,
-                "query": terms[word],
-                "photo": photo.words[word],
-                "product": terms[word] * photo.words[word],
-            }
-            for word in terms
-            if word in photo.words
+            {"word": word, "query": weight, "photo": there, "product": weight * there}
+            for word, weight in terms.items()
+            if (there := photo.words.get(word))
         ]
         rows.sort(key=lambda row: -row["product"])
         return {"score": sum(row["product"] for row in rows), "rows": rows}
 
-    def places(self, key: str, words: list[str]) -> dict[str, Any]:
+    def thumbnail(self, key: str, width: int, known: str) -> Sent:
+        return Sent("1", key, self.named(key).picture(64 if width == 320 else width), "image/webp")
+
+    def original(self, key: str, known: str) -> Sent:
+        return self.thumbnail(key, 1200, known)
+
+    def places(self, key: str, words: str = "") -> dict[str, Any]:
         """Each word is strongest at a place of its own."""
         rows = columns = 7
-        names = list(dict.fromkeys([*self.by_id[id_of(key)].words, *filter(None, words)]))
+        names = list(dict.fromkeys([*self.named(key).words, *filter(None, words.split(","))]))
         grid = {}
         for word in names:
             x, y = sum(map(ord, word)) % columns, len(word) % rows
@@ -240,7 +273,7 @@ class Collection:
             ]
         return {"rows": rows, "columns": columns, "box": [0.0, 0.0, 1.0, 1.0], "words": grid}
 
-    def vocabulary(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
+    def words(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
         counts = self.frequencies()
         if near:
             return {"words": self.near(near)[:limit]}
@@ -279,13 +312,9 @@ class Collection:
 
     def status(self) -> dict[str, Any]:
         return {
-            **{
-                "index": ".lexlip",
-                "documents": len(self.photos),
-                "kind": "impact" if self.words else "dense",
-            },
-            **{"model": "mini", "snapshot": self.snapshot, "words": self.words, "update": self.update},
-            "limits": {"k": self.limit},
+            **{"index": ".lexlip", "documents": len(self.photos), "model": "mini", "words": self.knows_words},
+            **{"kind": "impact" if self.knows_words else "dense", "snapshot": self.snapshot},
+            **{"update": self.update, "limits": {"k": self.limit}},
         }
 
 
@@ -312,135 +341,44 @@ def drawn_photos(number: int, *words: str) -> list[Photo]:
     ]
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    collection: Collection
+class StandIn:
+    """A served index that answers as one collection after another."""
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    limits = Limits()
+    reply, reply_slowly = ServedIndex.reply, ServedIndex.reply_slowly
 
-    def reply(self, status: int, kind: str, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {
-            **{"Content-Type": kind, "Content-Length": str(len(body)), "Content-Security-Policy": CSP},
-            **{"X-Content-Type-Options": "nosniff", **headers},
-        }.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
+    def __init__(self) -> None:
+        self.collection, self.address = Collection([]), ""
+        self.follower: Any = Follower(Path(), self.reply, self.reply)
+        self._searching = self.seeing = self.waiting = Threads("calls", 32, 1000)
 
-    def json(self, value: object, status: int = 200, **headers: str) -> None:
-        kind = "application/json" if status == 200 else "application/problem+json"
-        self.reply(status, kind, json.dumps(value).encode(), **headers)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.collection, name)
 
-    def problem(self, status: int, detail: str, **headers: str) -> None:
-        self.json(
-            {"type": "about:blank", "title": "error", "status": status, "detail": detail}, status, **headers
-        )
+    def show(self, collection: Collection) -> str:
+        """Return the page's address, with these photos behind it."""
+        self.collection = collection
+        return self.address
 
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        lists = parse_qs(url.query)
-        given = {name: values[0] for name, values in lists.items()}
-        adjust = lists.get("adjust", [])
-        collection = self.collection
-        collection.asked.append(f"GET {self.path}")
-        parts = url.path.strip("/").split("/")
-        if parts[0] != "api":
-            return self.file(url.path)
-        match parts[1:]:
-            case ["search"]:
-                self.search({**given, "adjust": adjust})
-            case ["photos", key] if id_of(key) in collection.by_id:
-                self.json(collection.photo(key))
-            case ["photos", key, "thumbnail" | "original" as what] if id_of(key) in collection.by_id:
-                width = int(given.get("width", 1200))
-                body = BytesIO()
-                collection.by_id[id_of(key)].picture(width if what == "original" or width > 320 else 64).save(
-                    body, "WEBP", method=0
-                )
-                self.reply(
-                    200, "image/webp", body.getvalue(), Cache_Control="private, max-age=31536000, immutable"
-                )
-            case ["photos", key, "places"] if id_of(key) in collection.by_id:
-                self.json(collection.places(key, given.get("words", "").split(",")))
-            case ["explain", key]:
-                self.json(collection.explain(key, given.get("q", ""), adjust))
-            case ["words"]:
-                names = given.get("prefix", ""), given.get("near", "")
-                self.json(collection.vocabulary(*names, int(given.get("limit", 10))))
-            case ["telling"]:
-                self.json(collection.telling(int(given.get("limit", 10))))
-            case ["facets"]:
-                self.json(collection.facets())
-            case ["status"]:
-                self.json(collection.status())
-            case ["health"]:
-                self.json({"status": "ok"})
-            case _:
-                self.problem(404, "there is nothing here")
+    def follow(self, watch: bool) -> None:
+        """There is nothing to follow."""
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        url = urlsplit(self.path)
-        self.collection.asked.append(f"POST {self.path}")
-        if self.headers["Content-Type"] == "application/json":
-            return self.search(json.loads(body))
-        given = {name: values[0] for name, values in parse_qs(url.query).items()}
-        width, height = Image.open(BytesIO(body)).size
-        words = list(self.collection.postings)
-        terms = {words[width % len(words)]: 0.8, words[height % len(words)]: 0.5}
-        self.search({**given, "terms": terms})
-
-    def search(self, given: dict[str, Any]) -> None:
-        time.sleep(self.collection.delay)
-        if int(given.get("k", 50)) > self.collection.limit or given.get("q", "-") == "":
-            return self.problem(422, "k is too large, or the query is empty")
-        if self.collection.busy:
-            self.collection.busy -= 1
-            return self.problem(
-                503, "the server is busy with searches: try again in a second", Retry_After="1"
-            )
-        self.json(self.collection.search(given))
-
-    def file(self, path: str) -> None:
-        file = PAGE / (path.strip("/") or "index.html")
-        if not file.is_file() or ".." in path:
-            return self.problem(404, "there is nothing here")
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        self.reply(200, kind, file.read_bytes(), Cache_Control="no-cache")
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    connections: set[socket.socket]
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self.connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self.connections.discard(request)
-        super().shutdown_request(request)
-
-    request_queue_size = 64
-
-    def handle_error(self, *_: object) -> None:
-        """A browser that goes away in the middle of an answer is nothing to report."""
+    def close(self) -> None:
+        self._searching.close()
 
 
 @contextmanager
-def serving(collection: Collection, port: int = 0) -> Iterator[str]:
-    """Serve a collection; gives the page's address."""
-    handler = type("Handler", (Handler,), {"collection": collection})
-    server = Server(("127.0.0.1", port), handler)
-    server.connections = set()
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-        for connection in list(server.connections):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+def standing_in(port: int = 0) -> Iterator[StandIn]:
+    """Serve collections for the block, and note in each what is asked."""
+    stand_in = StandIn()
+    application = make_application(stand_in, Access())
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            asked = f"{scope['method']} {scope['path']}?{scope['query_string'].decode()}"
+            stand_in.collection.asked.append(asked)
+        await application(scope, receive, send)
+
+    with running(noting, port) as address:
+        stand_in.address = f"{address}/"
+        yield stand_in

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.server.page.conftest import HEIGHTS
+from tests.server.page.conftest import HEIGHTS, Visit
 from tests.server.page.stand_in import Collection, key_of
 from tests.server.page.test_search import asked, ids, until
-
-Visit = Callable[..., Page]
 
 
 def brightness(page: Page, side: int = 7) -> list[list[float]]:
@@ -135,7 +132,7 @@ def test_a_word_shows_where_it_is(visit: Visit, site: str, collection: Collectio
     page = visit(f"{site}?q=dog&photo={key}")
     page.locator(".cloud button", has_text="snow").hover()
     expect(page.locator(".heat")).to_have_class("heat on")
-    found, given = brightness(page), collection.places(key, [])["words"]["snow"]
+    found, given = brightness(page), collection.places(key)["words"]["snow"]
     flat = [value for row in found for value in row]
     assert max(range(49), key=flat.__getitem__) == max(range(49), key=given.__getitem__)
     assert min(flat) < 80 < 200 < max(flat)
@@ -160,7 +157,7 @@ def test_the_picture_names_the_words_at_a_place(visit: Visit, site: str, collect
     )  # the image model sleeps until it is needed
     box = page.locator("figure").bounding_box()
     assert box
-    weights, places = collection.photos[0].words, collection.places(key, [])["words"]
+    weights, places = collection.photos[0].words, collection.places(key)["words"]
     row, column = 4, 6
     page.mouse.move(box["x"] + 50, box["y"] + 50)
     until(page, lambda: any("/places" in call for call in collection.asked))

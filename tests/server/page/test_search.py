@@ -14,10 +14,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
-from tests.server.page.conftest import HEIGHTS
-from tests.server.page.stand_in import PAGE, Collection, key_of
-
-Visit = Callable[..., Page]
+from lexlip.server.application import PAGE
+from tests.server.page.conftest import HEIGHTS, Visit
+from tests.server.page.stand_in import Collection, key_of
 
 DROP = """([kind, data, event]) => {
     const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
@@ -48,10 +47,10 @@ def ids(collection: Collection, **given: object) -> list[str]:
 
 def until(page: Page, is_so: Callable[[], object]) -> None:
     """Wait for something; the page itself may not evaluate strings."""
-    for _ in range(400):
+    for _ in range(1000):
         if is_so():
             return
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(20)
     raise AssertionError("it did not come")
 
 
@@ -174,14 +173,8 @@ def test_the_first_visit_shows_telling_words(visit: Visit, site: str, collection
 def test_a_shared_address_opened_anew_shows_the_same(visit: Visit, site: str, collection: Collection) -> None:
     address = "?q=dog+snow&folder=garden&after=2015&adjust=-sled&adjust=play%5E2&sort=date"
     page = visit(site + address)
-    given = {
-        "q": "dog snow",
-        "folder": "garden",
-        "after": "2015",
-        "adjust": ["-sled", "play^2"],
-        "sort": "date",
-    }
-    expect_hits(page, ids(collection, **given))
+    page_of: dict[str, object] = {"q": "dog snow", "folder": "garden", "after": "2015", "sort": "date"}
+    expect_hits(page, ids(collection, adjust=["-sled", "play^2"], **page_of))
     expect(page.get_by_role("searchbox")).to_have_value("dog snow")
     expect(page.locator("[data-filter=dates]")).to_have_text("since 2015")
     expect(page.get_by_label("folder")).to_have_value("garden")

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
+from lexlip.server.bodies import Room, read_body
 from lexlip.server.problems import Problem
-from lexlip.server.request_body import Room, read_body
 
 
 def request(*parts: bytes, ends: bool = True) -> Request:

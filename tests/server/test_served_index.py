@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from lexlip.server.problems import Problem
-from lexlip.server.threads import Gate, Threads
+from lexlip.server.served_index import Gate, Threads
 
 
 def test_so_many_run_so_many_wait_and_the_rest_is_refused() -> None:

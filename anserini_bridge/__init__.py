@@ -92,7 +92,7 @@ __all__ = [
 ]
 
 # the lightest first: errors alone load no scipy
-_MODULES = ("errors", "storage", "jvm", "metadata", "integrity", "vectors", "searcher", "writer")
+_MODULES = ("errors", "storage", "metadata", "jvm", "integrity", "vectors", "searcher", "writer")
 
 
 def __getattr__(name: str) -> object:

@@ -44,9 +44,7 @@ _DAMAGE = (
     "IndexNotFoundException",
     "NoSuchFileException",
 )
-SMALL_GARBAGE = (
-    "-XX:MaxNewSize=64m",
-)  # for servers: Java collects its garbage early, else it grows for hours
+SMALL_GARBAGE = ("-XX:MaxNewSize=64m",)  # collected early by a server, instead of growing for hours
 _JAVA_ITSELF = 400e6  # bytes of address space that Java takes without its heap, with few options (350 MB)
 _SMALLEST_HEAP, _LARGEST_HEAP = 64 << 20, 8 << 30
 one_at_a_time = threading.RLock()

@@ -16,7 +16,6 @@ from anserini_bridge import (
     CorruptIndex,
     IndexLocked,
     IndexVersion,
-    JVMConflict,
     NoJar,
     NoJava,
     find_anserini,
@@ -111,12 +110,6 @@ def test_java_starts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     start_jvm()
     monkeypatch.setattr(jvm, "_start", lambda: pytest.fail("started again"))
     start_jvm()
-
-
-def test_the_process_of_java_is_named_after_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jvm, "_owner", 1)
-    with pytest.raises(JVMConflict, match=f"^process {os.getpid()} was forked from process 1, where Java"):
-        start_jvm()
 
 
 def test_a_java_machine_that_has_the_classes_is_used(run_python: Callable[..., Any]) -> None:

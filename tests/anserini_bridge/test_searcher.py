@@ -41,16 +41,11 @@ def test_search_equals_brute_force_with_ties_in_insertion_order(
     index: Path, corpus: Corpus, k: int, threads: int
 ) -> None:
     queries = random_vectors(rows=30, width=200, density=0.05, top=3, seed=1)
-    with ImpactSearcher(index) as searcher:
+    with ImpactSearcher(index, corpus.words) as searcher:
         found = searcher.search(queries, k=k, threads=threads)
+        assert listed(searcher.search(queries[:1])) == listed(searcher.search(queries[:1], k=10))
     assert listed(found) == brute_force(queries, corpus.vectors, corpus.ids, k)
     assert all(scores.dtype == np.int64 for scores in found[1])
-
-
-def test_one_query_and_the_default_k(index: Path, corpus: Corpus) -> None:
-    query = random_vectors(rows=1, width=200, density=0.1, top=5, seed=2)
-    with ImpactSearcher(index, corpus.words) as searcher:
-        assert listed(searcher.search(query)) == brute_force(query, corpus.vectors, corpus.ids, 10)
 
 
 def test_empty_rows_have_no_hits(index: Path) -> None:
@@ -241,18 +236,6 @@ def test_refresh_refuses_another_vocabulary_and_keeps_the_old_index(small: Path)
         with pytest.raises(VocabularyMismatch):
             searcher.refresh()
         assert searcher.search(A)[0] == [["x", "z"]]
-
-
-def test_searches_run_while_the_index_is_refreshed(small: Path) -> None:
-    with ImpactSearcher(small) as searcher, ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(searcher.search, A) for _ in range(100)]
-        for number in range(3):
-            with update_index(small) as writer:
-                writer.upsert([f"n{number}"], csr_matrix([[9, 0, 0]]))
-            running += [pool.submit(searcher.search, A) for _ in range(100)]
-            searcher.refresh()
-        assert {tuple(one.result()[0][0][-2:]) for one in running} == {("x", "z")}
-        assert searcher.search(A)[0] == [["n0", "n1", "n2", "x", "z"]]
 
 
 def test_threads_search_and_refresh_while_the_index_is_replaced(small: Path) -> None:

@@ -56,7 +56,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Ind
 @pytest.fixture(scope="session")
 def server(library: Indexed) -> Iterator[Serving]:
     """A server of the index of words, for tests that change nothing."""
-    with serving(library.words, own_process=True) as running:
+    with serving(library.words) as running:
         yield running
 
 
@@ -79,3 +79,11 @@ def locked_server(library: Indexed) -> Iterator[Serving]:
     """One that asks for `TOKEN`, with a further name."""
     with serving(library.bm25, token=TOKEN, names=("photos.home",)) as running:
         yield running
+
+
+@pytest.fixture
+def changing(tmp_path: Path, model_folder: Path) -> Iterator[tuple[Path, Serving]]:
+    """Six photos that a test may change, and a server of their index."""
+    photos = write_photos(tmp_path / "photos")
+    with serving(indexed_now(model_folder, photos, tmp_path / "index")) as running:
+        yield photos, running

@@ -13,8 +13,7 @@ from starlette.requests import ClientDisconnect
 from lexlip.retrieval.answer import key_of
 from lexlip.server.access import Access
 from lexlip.server.application import Guard
-from tests.conftest import write_photos
-from tests.search.indexes import Indexed, index_words
+from tests.search.indexes import Indexed
 from tests.server.conftest import TOKEN
 from tests.server.serving import Serving, problem, serving
 
@@ -56,22 +55,21 @@ def test_an_unknown_address_is_a_problem(server: Serving) -> None:
         assert "there is nothing at this address" in problem(server.client.get(path), 404)
 
 
-def test_it_keeps_its_own_description(tmp_path: Path, model_folder: Path) -> None:
+def test_it_keeps_its_own_description(changing: tuple[Path, Serving], tmp_path: Path) -> None:
     """schemathesis sends what the description allows, and what it does not, and looks at the answers."""
-    photos = write_photos(tmp_path / "photos")
-    with serving(index_words(model_folder, photos, tmp_path / "index")) as server:
-        heat = f"/api/photos/{key_of('0.jpg')}/heat?word=dog"
-        assert server.client.get(heat).status_code == 200  # the model is loaded
-        address = f"{server.client.base_url}/api/openapi.json"
-        command = ["run", address, "--max-examples=8", "--seed=7", "--exclude-checks", UNSAID, "--no-color"]
-        command += ["--request-timeout=60", "--suppress-health-check=all", "--generation-database=none"]
-        code = "from schemathesis.cli import schemathesis; schemathesis()"
-        done = subprocess.run(
-            [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True, timeout=280
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "Tested: 14" in done.stdout
-        assert server.search("dog")["hits"]
+    _, server = changing
+    heat = f"/api/photos/{key_of('0.jpg')}/heat?word=dog"
+    assert server.client.get(heat).status_code == 200  # the model is loaded
+    address = f"{server.client.base_url}/api/openapi.json"
+    command = ["run", address, "--max-examples=8", "--seed=7", "--exclude-checks", UNSAID, "--no-color"]
+    command += ["--request-timeout=60", "--suppress-health-check=all", "--generation-database=none"]
+    code = "from schemathesis.cli import schemathesis; schemathesis()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Tested: 14" in done.stdout
+    assert server.search("dog")["hits"]
 
 
 def test_the_page_is_at_the_root(server: Serving) -> None:

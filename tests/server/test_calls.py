@@ -9,8 +9,7 @@ from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import key_of
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import Limits
-from tests.conftest import write_photos
-from tests.search.indexes import Indexed, index_words
+from tests.search.indexes import Indexed
 from tests.server.serving import Serving, problem, serving
 from tests.tiny import CAPTIONS
 
@@ -245,21 +244,19 @@ def test_dense_indexes_answer_without_words(dense_server: Serving) -> None:
     assert dense_server.post("/search", json={"like": answer["hits"][0]["key"]})["hits"]
 
 
-def test_a_cursor_outlives_an_update_but_not_many(tmp_path: Path, model_folder: Path) -> None:
-    photos = write_photos(tmp_path / "photos", 6)
-    index = index_words(model_folder, photos, tmp_path / "index")
-    with serving(index) as server:
-        whole = [hit["id"] for hit in server.search("dog snow man", k=100)["hits"]]
-        first = server.search("dog snow man", k=2)
-        for number in range(5):
-            (photos / f"{number}.jpg").unlink()
-            server.post("/update", 202, json={"prune": True})
-            server.updated()
-            answer = server.client.get(
-                "/api/search", params={"q": "dog snow man", "k": 2, "cursor": first["cursor"]}
-            )
-            if number < 3:  # as many states are kept
-                assert [hit["id"] for hit in answer.json()["hits"]] == whole[2:4]
-            else:
-                says = "the photos have changed since this page: search again"
-                assert problem(answer, 410) == says
+def test_a_cursor_outlives_an_update_but_not_many(changing: tuple[Path, Serving]) -> None:
+    photos, server = changing
+    whole = [hit["id"] for hit in server.search("dog snow man", k=100)["hits"]]
+    first = server.search("dog snow man", k=2)
+    for number in range(5):
+        (photos / f"{number}.jpg").unlink()
+        server.post("/update", 202, json={"prune": True})
+        server.updated()
+        answer = server.client.get(
+            "/api/search", params={"q": "dog snow man", "k": 2, "cursor": first["cursor"]}
+        )
+        if number < 3:  # as many states are kept
+            assert [hit["id"] for hit in answer.json()["hits"]] == whole[2:4]
+        else:
+            says = "the photos have changed since this page: search again"
+            assert problem(answer, 410) == says

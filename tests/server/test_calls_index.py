@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from lexlip.data import open_source
+from lexlip.indexing.update import update_photos
 from tests.conftest import write_photos
 from tests.search.indexes import Indexed
 from tests.server.conftest import indexed_now
@@ -62,40 +64,33 @@ def test_photos_that_come_and_go_are_seen_while_watching(tmp_path: Path, model_f
         assert server.get("/status")["update"] == quiet["update"]  # its own thumbnails do not wake it
 
 
-def test_a_commit_of_another_program_is_found(tmp_path: Path, model_folder: Path) -> None:
-    from lexlip.data import open_source
-    from lexlip.indexing.update import update_photos
-
-    photos = write_photos(tmp_path / "photos")
-    index = indexed_now(model_folder, photos, tmp_path / "index")
-    with serving(index) as server:
-        (photos / "2.jpg").unlink()
-        update_photos(open_source(photos), 1e9, index, workers=0)
-        until(lambda: "2.jpg" not in ids(server))
+def test_a_commit_of_another_program_is_found(changing: tuple[Path, Serving]) -> None:
+    photos, server = changing
+    (photos / "2.jpg").unlink()
+    update_photos(open_source(photos), 1e9, server.served.index, workers=0)
+    until(lambda: "2.jpg" not in ids(server))
 
 
-def test_a_folder_that_is_gone_is_no_reason_to_delete_photos(tmp_path: Path, model_folder: Path) -> None:
-    photos = write_photos(tmp_path / "photos")
-    index = indexed_now(model_folder, photos, tmp_path / "index")
-    with serving(index) as server:
-        photos.rename(tmp_path / "elsewhere")
-        server.post("/update", 202, json={})
-        assert "does not exist" in server.updated()
-        assert server.get("/status")["documents"] == 6
+def test_a_folder_that_is_gone_is_no_reason_to_delete_photos(
+    changing: tuple[Path, Serving], tmp_path: Path
+) -> None:
+    photos, server = changing
+    photos.rename(tmp_path / "elsewhere")
+    server.post("/update", 202, json={})
+    assert "does not exist" in server.updated()
+    assert server.get("/status")["documents"] == 6
 
 
-def test_many_photos_that_are_gone_are_asked_about(tmp_path: Path, model_folder: Path) -> None:
-    photos = write_photos(tmp_path / "photos", 8)
-    index = indexed_now(model_folder, photos, tmp_path / "index")
-    with serving(index) as server:
-        for number in range(5):
-            (photos / f"{number}.jpg").unlink()
-        server.post("/update", 202, json={})
-        assert "5 of the 8 photos" in server.updated()
-        assert server.get("/status")["documents"] == 8
-        server.post("/update", 202, json={"prune": True})
-        assert server.updated().startswith("5 deleted, 3 unchanged")
-        assert server.get("/status")["documents"] == 3
+def test_many_photos_that_are_gone_are_asked_about(changing: tuple[Path, Serving]) -> None:
+    photos, server = changing
+    for number in range(5):
+        (photos / f"{number}.jpg").unlink()
+    server.post("/update", 202, json={})
+    assert "5 of the 6 photos" in server.updated()
+    assert server.get("/status")["documents"] == 6
+    server.post("/update", 202, json={"prune": True})
+    assert server.updated().startswith("5 deleted, 1 unchanged")
+    assert server.get("/status")["documents"] == 1
 
 
 def test_an_index_of_vectors_is_not_updated(dense_server: Serving) -> None:

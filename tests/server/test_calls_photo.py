@@ -57,24 +57,23 @@ def test_a_thumbnail_is_the_photo_made_smaller(server: Serving, library: Indexed
     assert again.headers["etag"] == answer.headers["etag"]
 
 
-def test_a_browser_keeps_a_version_of_a_thumbnail(tmp_path: Path, model_folder: Path) -> None:
-    photos = write_photos(tmp_path / "photos")
-    with serving(index_words(model_folder, photos, tmp_path / "index")) as server:
+def test_a_browser_keeps_a_version_of_a_thumbnail(changing: tuple[Path, Serving]) -> None:
+    photos, server = changing
 
-        def shown() -> httpx2.Response:
-            about = server.get(f"/photos/{key_of('0.jpg')}")
-            (hit,) = [hit for hit in server.search("dog snow man", k=100)["hits"] if hit["id"] == "0.jpg"]
-            assert hit["version"] == about["version"] != ""
-            return server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail", params={"v": hit["version"]})
+    def shown() -> httpx2.Response:
+        about = server.get(f"/photos/{key_of('0.jpg')}")
+        (hit,) = [hit for hit in server.search("dog snow man", k=100)["hits"] if hit["id"] == "0.jpg"]
+        assert hit["version"] == about["version"] != ""
+        return server.client.get(f"/api/photos/{key_of('0.jpg')}/thumbnail", params={"v": hit["version"]})
 
-        before = shown()
-        assert before.headers["cache-control"] == "private, max-age=31536000, immutable"
-        Image.open(photos / "0.jpg").rotate(30).save(photos / "0.jpg")
-        server.post("/update", 202, json={})
-        server.updated()
-        after = shown()
-        assert after.url != before.url
-        assert after.headers["etag"] != before.headers["etag"]
+    before = shown()
+    assert before.headers["cache-control"] == "private, max-age=31536000, immutable"
+    Image.open(photos / "0.jpg").rotate(30).save(photos / "0.jpg")
+    server.post("/update", 202, json={})
+    server.updated()
+    after = shown()
+    assert after.url != before.url
+    assert after.headers["etag"] != before.headers["etag"]
 
 
 def test_thumbnails_have_two_widths(server: Serving) -> None:
@@ -110,18 +109,16 @@ def test_what_is_no_key_is_refused(server: Serving, key: str) -> None:
     problem(answer, answer.status_code)
 
 
-def test_a_photo_that_is_gone_is_a_problem_of_its_own(tmp_path: Path, model_folder: Path) -> None:
-    photos = write_photos(tmp_path / "photos")
-    index = index_words(model_folder, photos, tmp_path / "index")
-    with serving(index) as server:
-        (photos / "0.jpg").unlink()
-        (photos / "1.jpg").write_bytes(b"<script>alert(1)</script>")
-        for call in ("thumbnail", "original"):
-            problem(server.client.get(f"/api/photos/{key_of('0.jpg')}/{call}"), 410)
-        for call in ("thumbnail", "original", "places", "heat?word=dog"):
-            answer = server.client.get(f"/api/photos/{key_of('1.jpg')}/{call}")
-            assert "not what was indexed" in problem(answer, 410)
-        assert server.get(f"/photos/{key_of('0.jpg')}")["id"] == "0.jpg"
+def test_a_photo_that_is_gone_is_a_problem_of_its_own(changing: tuple[Path, Serving]) -> None:
+    photos, server = changing
+    (photos / "0.jpg").unlink()
+    (photos / "1.jpg").write_bytes(b"<script>alert(1)</script>")
+    for call in ("thumbnail", "original"):
+        problem(server.client.get(f"/api/photos/{key_of('0.jpg')}/{call}"), 410)
+    for call in ("thumbnail", "original", "places", "heat?word=dog"):
+        answer = server.client.get(f"/api/photos/{key_of('1.jpg')}/{call}")
+        assert "not what was indexed" in problem(answer, 410)
+    assert server.get(f"/photos/{key_of('0.jpg')}")["id"] == "0.jpg"
 
 
 def test_what_is_kept_of_a_photo_is_of_what_was_indexed(
@@ -207,24 +204,26 @@ def test_an_index_without_words_has_no_places(dense_server: Serving) -> None:
 
 
 @pytest.mark.slow
-def test_the_model_s_process_comes_back(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_s_process_comes_back(library: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a crash, and after it hung."""
-    address, model = f"/api/photos/{key_of('0.jpg')}/heat?word=dog", server.served.model
-    assert server.client.get(address).status_code == 200
-    pid = model.pid
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    monkeypatch.setattr(served_index, "LOADING", 0.1)
-    assert problem(server.client.get(address), 504) == "that took more than 0.1 seconds"
-    monkeypatch.undo()
-    assert server.search("dog")["hits"]
-    until(lambda: model.pid is None)
-    with pytest.raises(RuntimeError, match="KeyError"):
-        model.call("no such task")
-    assert model.pid not in (None, pid)
-    os.kill(model.pid or 0, signal.SIGKILL)
-    until(lambda: model.pid is None)
-    assert server.client.get(address).status_code == 200
+    address = f"/api/photos/{key_of('0.jpg')}/heat?word=dog"
+    with serving(library.words, own_process=True) as server:
+        model = server.served.model
+        assert server.client.get(address).status_code == 200
+        pid = model.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr(served_index, "LOADING", 0.1)
+        assert problem(server.client.get(address), 504) == "that took more than 0.1 seconds"
+        monkeypatch.undo()
+        assert server.search("dog")["hits"]
+        until(lambda: model.pid is None)
+        with pytest.raises(RuntimeError, match="KeyError"):
+            model.call("no such task")
+        assert model.pid not in (None, pid)
+        os.kill(model.pid or 0, signal.SIGKILL)
+        until(lambda: model.pid is None)
+        assert server.client.get(address).status_code == 200
 
 
 def test_what_the_model_is_asked_has_its_time(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

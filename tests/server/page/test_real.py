@@ -20,7 +20,7 @@ from lexlip.cli.demo import PHOTOS
 from tests.server.page.conftest import HEIGHTS, Visit
 from tests.server.page.test_accessibility import SERIOUS
 from tests.server.page.test_photo import brightness
-from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, shown, until
+from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, search_for, shown, until
 from tests.server.serving import serving
 
 HOSTILE = [
@@ -72,8 +72,7 @@ def answer(page: Page, **given: Any) -> dict[str, Any]:
 def test_a_sentence(visit: Visit, real: str, width: int) -> None:
     page = visit(real, width, base_url=real)
     expect(page.locator(".welcome li").first).to_be_visible()
-    page.get_by_role("searchbox").fill(COFFEE)
-    page.keyboard.press("Enter")
+    search_for(page, COFFEE)
     expected = answer(page, q=COFFEE)
     assert expected["hits"][0]["id"] == "coffee.jpg"
     expect_hits(page, [hit["id"] for hit in expected["hits"]])

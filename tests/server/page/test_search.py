@@ -41,6 +41,11 @@ def asked(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
+def search_for(page: Page, text: str) -> None:
+    page.get_by_role("searchbox").fill(text)
+    page.keyboard.press("Enter")
+
+
 def ids(collection: Collection, **given: object) -> list[str]:
     return [hit["id"] for hit in collection.search({"k": 60, **given})["hits"]]
 
@@ -95,8 +100,7 @@ def expect_chips(page: Page, expected: list[str]) -> None:
 @pytest.mark.parametrize("width", HEIGHTS)
 def test_a_sentence_finds_photos(visit: Visit, site: str, collection: Collection, width: int) -> None:
     page = visit(site, width)
-    page.get_by_role("searchbox").fill("dog in the snow")
-    page.keyboard.press("Enter")
+    search_for(page, "dog in the snow")
     expect(page.locator("[data-word=snow]")).to_be_visible()
     expect_chips(page, ["dog", "snow"])
     assert asked(page) == {"q": ["dog in the snow"]}
@@ -187,8 +191,7 @@ def test_back_and_forward(visit: Visit, site: str) -> None:
     expect(page.locator(".hit").first).to_be_visible()
     page.get_by_role("button", name="sled").click()
     expect(page.locator("[data-word=sled]")).to_be_visible()
-    page.get_by_role("searchbox").fill("beach")
-    page.keyboard.press("Enter")
+    search_for(page, "beach")
     expect(page.locator("[data-word=beach]")).to_be_visible()
     page.go_back()
     expect(page.locator("[data-word=sled]")).to_be_visible()

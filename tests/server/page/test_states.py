@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.server.page.conftest import Visit
 from tests.server.page.stand_in import Collection, Photo, StandIn, key_of, standing_in
-from tests.server.page.test_search import asked, expect_hits, ids, until
+from tests.server.page.test_search import asked, expect_hits, ids, search_for, until
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>.jpg",
@@ -41,8 +41,7 @@ def test_a_quick_answer_shows_no_bar(visit: Visit, site: str, collection: Collec
     expect(page.locator(".hit").first).to_be_visible()
     collection.delay = 1.0
     page.evaluate(FIRST_SEEN)
-    page.get_by_role("searchbox").fill("snow")
-    page.keyboard.press("Enter")
+    search_for(page, "snow")
     assert page.evaluate("() => window.firstSeen") == "hidden"
     expect_hits(page, ids(collection, q="dog"))  # the answer of before stays
     expect(page.locator(".waiting")).to_have_css("visibility", "visible")
@@ -54,12 +53,10 @@ def test_a_new_question_overtakes_a_slow_one(visit: Visit, site: str, collection
     page = visit(f"{site}?q=dog")
     expect(page.locator(".hit").first).to_be_visible()
     collection.delay = 1.0
-    page.get_by_role("searchbox").fill("snow")
-    page.keyboard.press("Enter")
+    search_for(page, "snow")
     until(page, lambda: any("q=snow" in call for call in collection.asked))
     collection.delay = 0.0
-    page.get_by_role("searchbox").fill("beach")
-    page.keyboard.press("Enter")
+    search_for(page, "beach")
     expect_hits(page, ids(collection, q="beach"))
     page.wait_for_timeout(1200)
     expect_hits(page, ids(collection, q="beach"))
@@ -73,8 +70,7 @@ def test_no_hits(visit: Visit, site: str) -> None:
     page.get_by_role("button", name="Search all photos").click()
     expect(page.get_by_role("button", name="Search all photos")).to_have_count(0)
     assert asked(page) == {"q": ["zebra"]}
-    page.get_by_role("searchbox").fill("dog -dog")
-    page.keyboard.press("Enter")
+    search_for(page, "dog -dog")
     page.get_by_role("button", name="Let them in").click()
     expect(page.locator(".hit").first).to_be_visible()
 
@@ -98,8 +94,7 @@ def test_the_server_is_stopped_and_started_again(visit: Visit, collection: Colle
         page = visit(f"{address}?q=dog")
         expect(page.locator(".hit").first).to_be_visible()
         stack.close()
-        page.get_by_role("searchbox").fill("snow")
-        page.keyboard.press("Enter")
+        search_for(page, "snow")
         expect(page.locator(".wrong")).to_contain_text("The server does not answer.")
         expect_hits(page, ids(collection, q="dog"))
         port = int(address.rstrip("/").rpartition(":")[2])
@@ -118,12 +113,10 @@ def test_what_is_wrong_with_a_question_is_said(visit: Visit, site: str, collecti
     page = visit(f"{site}?q=dog")
     expect(page.locator(".hit").first).to_be_visible()
     collection.limit = 1
-    page.get_by_role("searchbox").fill("snow")
-    page.keyboard.press("Enter")
+    search_for(page, "snow")
     expect(page.locator(".wrong")).to_have_text("k is too large")
     collection.limit = 1000
-    page.get_by_role("searchbox").fill("play")
-    page.keyboard.press("Enter")
+    search_for(page, "play")
     expect(page.locator(".wrong")).to_have_count(0)
     expect_hits(page, ids(collection, q="play"))
 

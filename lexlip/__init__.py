@@ -50,11 +50,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Load what is exported when it is asked for: `import lexlip` alone loads no torch.
-
-    Raises:
-        MissingPackage: it needs a package that an extra brings, such as torch.
-    """
+    """Load what is exported when asked for; MissingPackage: it needs one that an extra brings, as torch."""
     if name in _MODULES:
         from lexlip.errors import needing_extras
 

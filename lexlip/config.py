@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from lexlip.errors import ConfigError
@@ -18,7 +19,6 @@ MOST_PIXELS = 10_000
 
 
 def _check(section: str, config: Any, names: Sequence[str], fits: Callable[[float], bool], must: str) -> None:
-    """Check all numbers of some keys."""
     for name in names:
         value = getattr(config, name)
         if not all(map(fits, _numbers(value))):
@@ -274,7 +274,6 @@ class ObjectiveConfig:
 
     @property
     def only_matches(self) -> bool:
-        """Whether matching is the only loss."""
         return not any(getattr(self, name) for name in LOSSES if name != "matching")
 
     @property
@@ -284,12 +283,10 @@ class ObjectiveConfig:
 
     @property
     def masks(self) -> bool:
-        """Whether captions are masked."""
         return self.mlm > 0 or self.vmlm > 0 or self.decodes
 
     @property
     def anchors(self) -> bool:
-        """Whether bags of words are needed."""
         return self.anchor_contrastive > 0 or self.anchor_align > 0 or self.anchor_words > 0
 
 
@@ -332,6 +329,10 @@ class OptimConfig:
         _check_share("optim.", self, "warmup")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ConfigError(f"optim.betas is {shown(self.betas)}; both must be at least 0 and less than 1")
+
+    def run_steps(self, rows: int) -> int:
+        """Return the number of steps of a run whose epochs have so many photos or pairs."""
+        return self.steps or max(1, int(self.epochs * (rows // self.batch)))
 
 
 _NEEDS = {
@@ -410,6 +411,20 @@ class Config:
                 "model.framed_photos is for models that run photo tokens through the text encoder, and"
                 f" model.kind={self.model.kind} does not; set it to false"
             )
+        self._check_objective()
+
+    @property
+    def folder(self) -> Path:
+        """RUN, where training writes."""
+        return Path(self.out or f"runs/{self.name}")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Pixels along a side of photos; one is drawn for each step."""
+        return self.data.sizes or (self.model.image.size,)
+
+    def _check_objective(self) -> None:
+        kind = MODELS[self.model.kind]
         for key in fields(ObjectiveConfig):
             value, needs = getattr(self.objective, key.name), key.metadata.get("needs", "any")
             if value and needs != "any" and not getattr(kind, needs):

@@ -48,10 +48,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML config and apply ``key=value`` overrides.
 
     ``extends: FILE`` at the top names another config, as seen from the same folder, which this one adds to or
-    changes. ``configs/NAME.yaml`` may also be one that comes along.
-
-    Raises:
-        ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.
+    changes. ``configs/NAME.yaml`` may also be one that comes along. ConfigError: the file is missing or not
+    YAML, a key is unknown, a value has the wrong type.
     """
     path = Path(path)
     tree = _read_tree(path if path.is_absolute() else _or_coming_along(path))
@@ -105,11 +103,7 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def from_dict(cls: type[T], tree: Mapping[str, Any], where: str = "") -> T:
-    """Build a dataclass from nested dictionaries, checking names and types.
-
-    Raises:
-        ConfigError: names the key and, for an unknown one, the nearest known.
-    """
+    """Build a dataclass from nested dictionaries; ConfigError names a wrong key, and the nearest known."""
     hints = typing.get_type_hints(cls)
     for key in tree:
         if key not in hints:
@@ -129,7 +123,6 @@ def _required(field: dataclasses.Field[Any]) -> bool:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Return a config as plain dictionaries and lists, for YAML and JSON."""
     plain: dict[str, Any] = _plain(dataclasses.asdict(config))
     return plain
 

@@ -44,12 +44,8 @@ class MissingPackage(LexLIPError, ImportError):
 def writing(what: str, way_on: str = "") -> Iterator[None]:
     """Turn an error of the operating system in the `with` block, such as a full disk, into one sentence.
 
-    Args:
-        what: is written, such as "the index photos".
-        way_on: end of the sentence: what to do when the disk can be written again.
-
-    Raises:
-        DataError: `what` cannot be written.
+    `what` is written, such as "the index photos"; `way_on` says at the end what to do when the disk can be
+    written again. DataError: `what` cannot be written.
     """
     try:
         yield
@@ -127,8 +123,7 @@ def what_is_missing(error: ModuleNotFoundError) -> str | None:
 def needing_extras() -> Iterator[None]:
     """Say what to install if the `with` block, or the function that this decorates, lacks a package.
 
-    Raises:
-        MissingPackage: it lacks one that an extra brings; for others ModuleNotFoundError stays.
+    MissingPackage: it lacks one that an extra brings; for others ModuleNotFoundError stays.
     """
     try:
         yield

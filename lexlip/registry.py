@@ -19,31 +19,18 @@ BM25 = "bm25"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKind:
-    """A kind of model.
-
-    Attributes:
-        implementation: "module:Class".
-        trained_here: `lexlip pretrain` can train it.
-        words: the entries of its vectors are words of a vocabulary.
-        vectors: it encodes photos and captions separately, so its vectors can be indexed.
-        pairs: it scores whether a caption describes a photo, so it can rerank.
-        token_vectors: every token contributes to its vectors, not [CLS] alone.
-        photo_tokens: photo tokens run through the text encoder.
-        state_vectors: its vectors can be added to token states (LightningDOT's VMLM and SMRM).
-        metric: how its vectors are compared.
-        relatives: kinds with the same weights, from which it can start.
-    """
+    """A kind of model, implemented by "module:Class"."""
 
     implementation: str
-    trained_here: bool = True
-    words: bool = False
-    vectors: bool = True
-    pairs: bool = False
-    token_vectors: bool = False
-    photo_tokens: bool = False
-    state_vectors: bool = False
-    metric: Metric = "cosine"
-    relatives: tuple[str, ...] = ()
+    trained_here: bool = True  # `lexlip pretrain` can train it
+    words: bool = False  # the entries of its vectors are words of a vocabulary
+    vectors: bool = True  # it encodes photos and captions separately, so its vectors can be indexed
+    pairs: bool = False  # it scores whether a caption describes a photo, so it can rerank
+    token_vectors: bool = False  # every token contributes to its vectors, not [CLS] alone
+    photo_tokens: bool = False  # photo tokens run through the text encoder
+    state_vectors: bool = False  # its vectors can be added to token states (LightningDOT's VMLM and SMRM)
+    metric: Metric = "cosine"  # by which its vectors are compared
+    relatives: tuple[str, ...] = ()  # kinds with the same weights, from which it can start
 
     @property
     def cosines(self) -> bool:

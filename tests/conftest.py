@@ -134,7 +134,7 @@ def lexlip(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has a process of its own runs in this one: starting another takes seconds."""
     monkeypatch.setattr(
-        "lexlip.machine.processes.in_own_process", lambda function, *given, **_: function(*given)
+        "lexlip.machine.resources.in_own_process", lambda function, *given, **_: function(*given)
     )
 
 

@@ -13,7 +13,6 @@ WITHOUT = {
     *(
         f"benchmarks/peers/{name}.py" for name in ("dense", "library", "lucene", "qdrant", "sparse")
     ),  # by name
-    "lexlip/objectives/compared.py",  # tested with each loss
     "lexlip/data/isolated_process.py",  # tested with what it answers
     *(f"lexlip/cluster/{name}.py" for name in ("shard_indexer", "shard_queue")),  # run in actors
     # tested where a cluster makes and asks shards

@@ -13,9 +13,9 @@ import pytest
 
 from anserini_bridge import storage
 from lexlip.indexing.table_writer import remove_old_tables
-from lexlip.machine import processes, resources
+from lexlip.machine import resources
 from lexlip.retrieval import collection
-from lexlip.training import frozen_views
+from lexlip.training import augmentation
 
 WITHOUT = """
 import multiprocessing, os, shutil, sys
@@ -72,14 +72,14 @@ def test_memory_that_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_process_of_its_own_is_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
-    assert processes.in_own_process(math.sqrt, 9.0) == 3
+    monkeypatch.setattr("multiprocessing.get_all_start_methods", lambda: ["spawn"])
+    assert resources.in_own_process(math.sqrt, 9.0) == 3
 
 
 def test_room_for_an_array_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("os.posix_fallocate")
     file = tmp_path / "views.npy"
-    frozen_views._reserve(file, (3, 1000, 700))
+    augmentation._reserve(file, (3, 1000, 700))
     array = np.load(file, mmap_mode="r")
     assert array.shape == (3, 1000, 700)
     assert not array.any()

@@ -68,7 +68,7 @@ WITHOUT_DROPOUT = replace(
 def tiny_balanced(seed: int = 0) -> LexLIP:
     """A LexLIP with a bank of drawn photos and their captions."""
     from lexlip.data import Scenes
-    from lexlip.training.packaged_fits import draw_balance
+    from lexlip.training.packaging import draw_balance
 
     model = tiny_model(seed=seed)
     model.balance = draw_balance(model, [Scenes(60, seed=9)], workers=0)

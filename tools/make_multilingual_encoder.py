@@ -27,7 +27,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from lexlip.config import TextEncoderConfig
 from lexlip.data import open_source
-from lexlip.data.caption_tables import SUFFIXES, read_table
+from lexlip.data.captions import SUFFIXES, read_table
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import DataError, LexLIPError, ModelError
 from lexlip.words.vocabulary import CONTINUES

@@ -24,9 +24,8 @@ import click
 from tqdm import tqdm
 
 from downloads import DAMAGE, checksum, preparing, read_checksums, reading, verify_checksums, write_checksums
-from lexlip.data.caption_tables import split_name
+from lexlip.data.captions import clean_captions, split_name
 from lexlip.data.tar_headers import members
-from lexlip.data.texts import clean_captions
 from lexlip.errors import DataError
 
 CAPTIONS = "caption_datasets.zip"  # as downloaded, with the split files of all data sets

@@ -18,8 +18,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from lexlip.models.model_checksums import write_checksums
-from lexlip.models.model_folder import GRAPH
+from lexlip.models.model_folder import GRAPH, write_checksums
 from studies.import_weights import fetch
 
 ROOT = Path(__file__).parents[1]

@@ -25,7 +25,7 @@ from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Norma
 from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage, decode, spread
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.machine import processes, resources
+from lexlip.machine import resources
 from lexlip.machine.device import photos_at_a_time, pick_device
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import cores
@@ -54,7 +54,7 @@ def plain_loop(model: DualEncoder, source: Source, indices: Sequence[int], worke
         BATCH,
         sampler=indices,
         num_workers=workers,
-        multiprocessing_context=processes.worker_context() if workers else None,
+        multiprocessing_context=resources.worker_context() if workers else None,
     )
 
     def encode(photos: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def measure_encoding(
                 bar.set_description(loop)
                 killed = ConfigError(f"the loop '{loop}' does not fit into memory")
                 given = loop, model, source, list(shapes), workers, str(place)
-                taken.append(processes.in_own_process(time_loop, *given, killed=killed))
+                taken.append(resources.in_own_process(time_loop, *given, killed=killed))
                 bar.update(len(chosen))
     rates = {loop: [len(shapes) / seconds for seconds, _ in taken] for loop, taken in times.items()}
     width, height, size = np.median(list(shapes.values()), axis=0)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from lexlip.bench.clocks import Seconds, percentiles, time_queries
 from lexlip.data import Item, spread
 from lexlip.errors import DataError
-from lexlip.machine import processes, resources
+from lexlip.machine import resources
 from lexlip.machine.resources import peak_memory_mb
 from lexlip.search.hybrid import Fusion, fuse
 from lexlip.search.stages.index_model import open_index
@@ -114,7 +114,7 @@ def time_stage(
     Raises:
         DataError: the system killed the process, for example because memory ran out.
     """
-    return processes.in_own_process(_time_stage, index, timing, tokens, ks, killed=DataError(KILLED))
+    return resources.in_own_process(_time_stage, index, timing, tokens, ks, killed=DataError(KILLED))
 
 
 def time_pairs(tokens: RerankerTokens, timing: Timing, photos: int, scored: int) -> Response:
@@ -130,7 +130,7 @@ def time_pairs(tokens: RerankerTokens, timing: Timing, photos: int, scored: int)
         DataError: see `time_stage`.
     """
     given = tokens, timing, photos, min(photos, scored)
-    return processes.in_own_process(_time_pairs, *given, killed=DataError(KILLED))
+    return resources.in_own_process(_time_pairs, *given, killed=DataError(KILLED))
 
 
 def _time_stage(

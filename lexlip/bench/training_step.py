@@ -27,12 +27,11 @@ from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
 from lexlip.encoders.text import TextEncoder, word_tokenizer
 from lexlip.errors import ConfigError
-from lexlip.machine import processes
+from lexlip.machine import resources
 from lexlip.machine.device import autocast, pick_device, pick_precision
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import keep_freed_memory, memory_mb, peak_memory_mb
-from lexlip.objectives.contrastive import contrastive
-from lexlip.objectives.losses import flops
+from lexlip.objectives.losses import contrastive, flops
 
 PIECES = 30_522  # entries of BERT's tokenizer
 TOKENS = (8, 20)  # fewest and most of a caption, [CLS] and [SEP] included
@@ -222,7 +221,7 @@ def measure(
         for variant in variants:
             bar.set_description(f"{variant}, memory")
             killed = _does_not_fit(variant, settings)
-            peaks[variant] = processes.in_own_process(peak_memory, settings, variant, killed=killed)
+            peaks[variant] = resources.in_own_process(peak_memory, settings, variant, killed=killed)
             bar.update()
         for number in range(rounds + 1):  # the first warms up
             for variant in variants:

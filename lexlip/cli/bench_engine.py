@@ -177,7 +177,7 @@ def _encoder_and_documents(
     """Return the model, the photos, and the captions by file."""
     from lexlip.cli.evaluate import open_captioned
     from lexlip.data import open_source
-    from lexlip.data.caption_tables import read_captions_alone
+    from lexlip.data.captions import read_captions_alone
 
     texts = {path: read_captions_alone(path) for path in captions}
     photos = None

@@ -106,7 +106,7 @@ def _lucene() -> str:
 def _model(name: str) -> str:
     from lexlip.machine.device import has_torch
     from lexlip.models.load import load_model
-    from lexlip.models.model_checksums import check_model
+    from lexlip.models.model_folder import check_model
     from lexlip.queries.photo_encoder import open_encoder
 
     check_model(name)
@@ -163,7 +163,7 @@ def _photos(damage: dict[str, Any]) -> str | list[str]:
 
 def _encoder(index: str) -> str:
     from anserini_bridge import read_header
-    from lexlip.models.model_checksums import check_model
+    from lexlip.models.model_folder import check_model
     from lexlip.search.stages.index_model import check_encoder
 
     header = read_header(Path(index))

@@ -34,8 +34,8 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
         lexlip index ~/Pictures --model words
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.data import open_source
-    from lexlip.data.caption_tables import read_caption_lines
-    from lexlip.training.whole_folder import check_place, save_whole
+    from lexlip.data.captions import read_caption_lines
+    from lexlip.training.run_folder import check_place, save_whole
 
     folder = Path(output)
     check_place(folder)

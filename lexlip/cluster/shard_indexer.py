@@ -100,7 +100,7 @@ class ShardIndexer:
 
     def open(self) -> None:
         """Load the model, which every other call but `done` needs."""
-        from lexlip.models.model_checksums import check_model
+        from lexlip.models.model_folder import check_model
         from lexlip.queries.photo_encoder import open_encoder
 
         model, identity = self._settings.model, self._settings.identity
@@ -120,7 +120,7 @@ class ShardIndexer:
     def index(self, work: ShardWork) -> ShardRecord:
         """Make a shard; the error names this machine if it does not see the tar as it is elsewhere."""
         from lexlip.data.source import Given
-        from lexlip.data.webdataset import WebDatasetSource
+        from lexlip.data.tar_shards import WebDatasetSource
         from lexlip.indexing.impact import index_photos
 
         listed, before = time.time(), self._done

@@ -23,10 +23,9 @@ from lexlip.cluster.session import connected
 from lexlip.cluster.shard_indexer import ShardIndexer, ShardRecord, ShardSettings, ShardWork, read_record
 from lexlip.cluster.shard_queue import ShardQueue
 from lexlip.data import Given, Skipped, Unlisted
-from lexlip.data.files import path_of, state_of
+from lexlip.data.files import mount_points, path_of, state_of
 from lexlip.data.folder import walk
-from lexlip.data.mounts import mount_points
-from lexlip.data.webdataset import folder_of, match_tars
+from lexlip.data.tar_shards import folder_of, match_tars
 from lexlip.errors import ConfigError, DataError, FixableError, writing_index
 from lexlip.indexing.bm25 import write_texts
 from lexlip.indexing.report import Indexed

@@ -38,7 +38,7 @@ from lexlip.cluster.shard_indexing import (
     works_of,
 )
 from lexlip.data import Given
-from lexlip.data.webdataset import folder_of
+from lexlip.data.tar_shards import folder_of
 from lexlip.errors import ConfigError, DataError, writing_index
 from lexlip.indexing import api
 from lexlip.indexing.api import Names

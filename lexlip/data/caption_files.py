@@ -1,21 +1,100 @@
 """Photos that a file of captions names, and further captions for the photos of a source."""
 
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from lexlip.data.caption_tables import SUFFIXES, Entry, read_table
+from lexlip.data.captions import SUFFIXES, Entry, clean_captions, read_table
 from lexlip.data.files import Place, out_of_reach, path_of, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown, walk
-from lexlip.data.named_photos import NamedPhotos
-from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted
-from lexlip.data.texts import clean_captions
-from lexlip.data.views import View
-from lexlip.data.webdataset import WebDatasetSource, match_tars
+from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted, View
+from lexlip.data.tar_shards import WebDatasetSource, match_tars
 from lexlip.errors import DataError
+from lexlip.words.plain_text import composed
+
+T = TypeVar("T")
+
+
+class _Photo(NamedTuple, Generic[T]):
+    path: str
+    place: T
+
+
+class NamedPhotos(Generic[T]):
+    """Photos that are there, by their paths; names are compared in Unicode's NFC.
+
+    A name is the photo whose path ends with it, or has its longest end, at least the file name: Karpathy's
+    val2014/a.jpg may lie in any tar. A folder a and a tar a.tar are the same in paths. If that may be two
+    photos, or a photo may be two of all names that the file has, it is refused.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = list(dict.fromkeys(names))
+        self._file_names = {_file_name(name) for name in self._names}
+        self._whole: dict[str, list[_Photo[T]]] = {}  # by path
+        self._ends: dict[str, list[_Photo[T]]] = {}  # by each end of a path; two are enough to be unclear
+
+    def add(self, path: str, place: T, whole: bool = False) -> None:
+        """Add a photo by its path, in a tar with the tar's name; all are added before one is looked for.
+
+        Names must end with a `whole` path, not the other way round. `place` is what `find` is to return.
+        """
+        if _file_name(path) not in self._file_names:
+            return
+        photo, (first, *further) = _Photo(path, place), _ends(path)
+        self._whole.setdefault(first, []).append(photo)
+        for end in [first] if whole else [first, *further]:
+            if len(photos := self._ends.setdefault(end, [])) < 2:
+                photos.append(photo)
+
+    def find(self, name: str) -> tuple[T | None, str]:
+        """Return the photo of a name; or None, and why it is not clear which, or "" if there is none."""
+        complete, photos = self._best(name)
+        if not photos:
+            return None, ""
+        if len(photos) > 1:
+            return None, f"it may be {photos[0].path} or {photos[1].path}: give more of its path"
+        (photo,) = photos
+        others = [] if complete else [other for other in self._named[photo.path] if other != name]
+        if others:
+            return None, f"not there, and {photo.path} may be {others[0]} as well"
+        return photo.place, ""
+
+    @cached_property
+    def _named(self) -> dict[str, list[str]]:
+        """Names by the path of the photo that each may be; two of a photo."""
+        found: dict[str, list[str]] = {}
+        for name in self._names:
+            _, photos = self._best(name)
+            if len(photos) == 1 and len(names := found.setdefault(photos[0].path, [])) < 2:
+                names.append(name)
+        return found
+
+    def _best(self, name: str) -> tuple[bool, list[_Photo[T]]]:
+        """Return whether paths end with a name, and the photos with its longest end; or with it as a path."""
+        whole, *further = _ends(name)
+        if photos := self._whole.get(whole) or self._ends.get(whole):
+            return True, photos
+        return False, next((self._ends[end] for end in further if end in self._ends), [])
+
+
+def _file_name(path: str) -> str:
+    return composed(path).rpartition("/")[2]
+
+
+def _ends(path: str) -> list[str]:
+    """Return a path and all of its ends down to the file name, with tars as folders."""
+    *folders, file_name = [part for part in composed(path).split("/") if part not in ("", ".")] or [""]
+    parts = [*(folder.removesuffix(".tar") for folder in folders), file_name]
+    return ["/".join(parts[start:]) for start in range(len(parts))]
+
 
 NAMED = 10  # missing photos that are named one by one; if there are more, they belong to another split
 
@@ -23,19 +102,10 @@ NAMED = 10  # missing photos that are named one by one; if there are more, they 
 class CaptionedSource(Source):
     """The photos that a file with captions names, in its order.
 
-    The id of a photo is its path as the file has it. Missing photos are skipped; many of them are reported
-    in one line.
-
-    Args:
-        name: what the user gave.
-        entries: of the file; those of one photo are put together.
-        images: a folder of photos or of tars, a tar, or a pattern of tars; see `NamedPhotos` for how a photo
-            is found that is not where its path says.
-        split: the one to take; None takes all.
-        skipped: what was found unusable in the file.
-
-    Raises:
-        DataError: there is no such split, or none of the photos.
+    The id of a photo is its path as the file has it; entries of one photo are put together. `images` is a
+    folder of photos or of tars, a tar, or a pattern of tars; see `NamedPhotos` for how a photo is found that
+    is not where its path says. Missing photos are skipped; many of them are reported in one line. DataError:
+    there is no such split, or none of the photos.
     """
 
     def __init__(
@@ -91,10 +161,7 @@ class CaptionedSource(Source):
     def _find(
         self, photos: list[str], names: Iterable[str], images: Path
     ) -> tuple[dict[str, str | int], dict[str, str]]:
-        """Return where each photo is, the path of a file or its index in `self._tars`; and what is unclear.
-
-        Names are all that the file has.
-        """
+        """Return where each photo is, its file or its index in `self._tars`, and why that is unclear."""
         self._tars: WebDatasetSource | None = None
         self._hidden: list[Unlisted] = []
         self._away: dict[str, str] = {}
@@ -167,10 +234,8 @@ class FurtherCaptions(View):
     """The photos of a source, with further captions from tables after their own, table by table.
 
     How a table names a photo, `NamedPhotos` says. Photos that only a table names, or that it does not name
-    clearly, are left out, and counted in `skipped`.
-
-    Raises:
-        DataError: a table cannot be read, or names none of the photos.
+    clearly, are left out, and counted in `skipped`. DataError: a table cannot be read, or names none of the
+    photos.
     """
 
     def __init__(self, source: Source, tables: Sequence[str]) -> None:

@@ -1,18 +1,164 @@
-"""Facts about a photo that are stored with an index: its size, when it was taken, its captions."""
+"""Facts about a photo that are stored with an index: its size, and what cameras and people wrote into it.
+
+They write EXIF, IPTC and XMP, and XMP files beside photos. What is damaged there, or larger than a person
+writes, is left out.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from datetime import datetime
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, IptcImagePlugin
 
-from lexlip.data.embedded import read_embedded
 from lexlip.data.images import decode_opened, open_image, quiet, upright_size
+from lexlip.words.plain_text import whole
+
+LONGEST_XMP = 1 << 20  # bytes that are parsed
+LONGEST_TEXT = 5000  # characters of a caption
+MOST_TEXTS = 500  # captions, and keywords
+
+_EXIF_FOLDER, _TAKEN, _DIGITIZED = 0x8769, 0x9003, 0x9004
+_MAKE, _MODEL, _XP_KEYWORDS = 0x010F, 0x0110, 0x9C9E
+_IPTC_KEYWORDS, _IPTC_CAPTION = (2, 25), (2, 120)
+_RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_XMP_DATES = (
+    "{http://ns.adobe.com/exif/1.0/}DateTimeOriginal",
+    "{http://ns.adobe.com/photoshop/1.0/}DateCreated",
+    "{http://ns.adobe.com/xap/1.0/}CreateDate",
+)
+_DATE = re.compile(
+    r"(\d{4})[ :/.-]+(\d\d?)[ :/.-]+(\d\d?)(?!\d)(?:[ T]+(\d\d?)[ :.]+(\d\d?)(?:[ :.]+(\d\d?))?)?", re.ASCII
+)
+
+
+class Embedded(NamedTuple):
+    """What a file says about its photo.
+
+    It was taken by the camera's clock: "2019-07-01T12:30:00". The camera is its maker and model; captions are
+    IPTC's, and XMP's descriptions in every language; keywords those of EXIF, IPTC and XMP.
+    """
+
+    taken: str | None = None
+    camera: str | None = None
+    captions: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+
+def read_embedded(image: Image.Image, side: bytes = b"") -> Embedded:
+    """Return what a file says about its photo, inside `lexlip.data.images.quiet`.
+
+    The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's; an XMP file beside the photo
+    (`side`), in which people correct what the camera wrote, comes first. The image need not be loaded.
+    """
+    corrected, own = _xmp(side), _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
+    exif = _exif(image)
+    iptc = _iptc(image)
+    parts = (corrected, exif, iptc, own)
+    return Embedded(
+        next((part.taken for part in parts if part.taken), None),
+        exif.camera,
+        _distinct(caption for part in parts for caption in part.captions),
+        _distinct(keyword for part in parts for keyword in part.keywords),
+    )
+
+
+def _exif(image: Image.Image) -> Embedded:
+    try:
+        exif = image.getexif()
+        if not exif:
+            return Embedded()
+        inner = exif.get_ifd(_EXIF_FOLDER)
+        taken = _date(inner.get(_TAKEN)) or _date(inner.get(_DIGITIZED))
+        make, model = _text(exif.get(_MAKE)), _text(exif.get(_MODEL))
+        camera = model if model.lower().startswith(make.lower()) else f"{make} {model}".strip()
+        keywords = exif.get(_XP_KEYWORDS) or b""
+        if isinstance(keywords, tuple):
+            keywords = bytes(keywords)
+        texts = _text(keywords.decode("utf-16-le", "ignore"), 10 * LONGEST_TEXT).split(";")
+        return Embedded(taken, camera or None, (), _distinct(map(_text, texts)))
+    except Exception:  # Pillow raises nearly anything for broken EXIF
+        return Embedded()
+
+
+def _iptc(image: Image.Image) -> Embedded:
+    try:
+        records: dict[Any, Any] = IptcImagePlugin.getiptcinfo(image) or {}  # type: ignore[no-untyped-call,arg-type]
+        captions, keywords = (
+            _distinct(map(_text, values if isinstance(values, list) else [values]))
+            for values in (records.get(_IPTC_CAPTION, b""), records.get(_IPTC_KEYWORDS, b""))
+        )
+        return Embedded(None, None, captions, keywords)
+    except Exception:  # and for broken IPTC
+        return Embedded()
+
+
+def _xmp(packet: object) -> Embedded:
+    """Return what XMP says; entities, with which XML grows without bound, are refused."""
+    data = packet.encode() if isinstance(packet, str) else packet
+    if not isinstance(data, bytes) or not data or len(data) > LONGEST_XMP:
+        return Embedded()
+    from defusedxml import DefusedXmlException, ElementTree
+
+    try:
+        root = ElementTree.fromstring(data.strip(b"\0 \r\n\t"), forbid_dtd=True)
+    except (DefusedXmlException, ElementTree.ParseError, ValueError, LookupError):
+        return Embedded()
+    found: dict[str, list[str]] = {}
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            found.setdefault(name, []).append(value)
+        if isinstance(element.tag, str) and element.tag.startswith((_DC, *_XMP_DATES)):
+            found.setdefault(element.tag, []).extend(_values(element))
+    taken = next((date for name in _XMP_DATES for date in map(_date, found.get(name, ())) if date), None)
+    captions, keywords = (
+        _distinct(map(_text, found.get(_DC + name, ()))) for name in ("description", "subject")
+    )
+    return Embedded(taken, None, captions, keywords)
+
+
+def _values(element: Any) -> list[str]:
+    """Return the texts of a property: its own, or those of its list."""
+    return [item.text or "" for item in list(element.iter(f"{_RDF}li")) or [element]]
+
+
+def _date(value: object) -> str | None:
+    """Return a date of EXIF's or ISO's form as ISO 8601, to the second; None if it is none.
+
+    Of a time that no clock shows, such as 24:00:00 or 12:30:60, what is valid is kept.
+    """
+    found = _DATE.match(_text(value))
+    numbers = [int(part or 0) for part in found.groups()] if found else []
+    for valid in (6, 5, 3):
+        with suppress(ValueError, TypeError):
+            return datetime(*numbers[:valid]).isoformat()  # type: ignore[arg-type]
+    return None
+
+
+def _text(value: object, longest: int = LONGEST_TEXT) -> str:
+    """Return a text with single spaces, in whatever form a file has it; at most `longest` characters."""
+    if isinstance(value, bytes):
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            text = value.decode("latin-1")
+    else:
+        text = value if isinstance(value, str) else ""
+    text = text.replace("\0", " ")
+    return " ".join(whole(text[: 2 * longest]).split())[:longest]
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, texts)))[:MOST_TEXTS]
+
 
 SIDE = 32  # fields of a row or column, of which the DCT is taken
 KEPT = 8  # its lowest frequencies, in each direction
@@ -23,14 +169,10 @@ _BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about one photo; the defaults say that nothing is known.
+    """Facts about one photo, upright; the defaults say that nothing is known.
 
-    Attributes:
-        width, height: upright, in pixels.
-        taken, camera, captions, keywords: see `Embedded`.
-        size, digest: of the file's bytes.
-        fingerprint: 64 bits, see `lexlip.data.facts.fingerprint`.
-        state: of the file when it was read, see `lexlip.data.Source.state`; "" is unknown.
+    For taken, camera, captions and keywords see `Embedded`. Size and digest are of the file's bytes; the
+    state that of the file when it was read, see `lexlip.data.Source.state`, or "".
     """
 
     width: int = 0
@@ -51,10 +193,7 @@ def digest(data: bytes) -> str:
 
 
 def decode_with_facts(data: bytes, size: int | None = None, side: bytes = b"") -> tuple[Image.Image, Facts]:
-    """Return a photo as `lexlip.data.images.decode` does, and the facts about it.
-
-    Some are in `side`, the XMP file beside the photo.
-    """
+    """Return a photo as `lexlip.data.images.decode` does, and its facts; `side` is the XMP file beside it."""
     with quiet():
         opened = open_image(data)
         whole = opened.size  # it may be decoded smaller
@@ -64,11 +203,7 @@ def decode_with_facts(data: bytes, size: int | None = None, side: bytes = b"") -
 
 
 def facts_of_header(file: BinaryIO, side: bytes = b"") -> Facts:
-    """Return the facts that the beginning of a file tells: not its digest, nor its fingerprint.
-
-    Raises:
-        UnreadableImage: it is not an image, or is damaged.
-    """
+    """Return what the beginning of a file tells: no digest or fingerprint; UnreadableImage: no image."""
     with quiet():
         opened = open_image(file)
         return _facts(opened, opened.size, side)

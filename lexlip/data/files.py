@@ -1,12 +1,14 @@
-"""Opens and reads what people name: regular files only, and no more of them than fits into memory."""
+"""Files that people name: regular ones only, no more of them than fits into memory; and where disks begin."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -32,16 +34,11 @@ def out_of_reach(error: OSError) -> bool:
 
 
 def reason_of(error: OSError) -> str:
-    """Return what is wrong, in a few words."""
     return error.strerror or str(error)
 
 
 def path_of(name: str | Path) -> Path:
-    """Return the path that a user names, with `~` understood.
-
-    Raises:
-        DataError: it names the home of a user who does not exist.
-    """
+    """Return the path that a user names, with `~` understood; DataError: there is no user of that home."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -51,11 +48,8 @@ def path_of(name: str | Path) -> Path:
 def open_file(path: str | Path, follow: bool = True) -> BinaryIO:
     """Open a regular file; a pipe or a device, which may never end, is refused without waiting for it.
 
-    Unless `follow`, so is a link to a file, on systems that can refuse it.
-
-    Raises:
-        OSError: it cannot be opened.
-        UnreadableImage: it is no regular file.
+    Unless `follow`, so is a link to a file, on systems that can refuse it. OSError: it cannot be opened.
+    UnreadableImage: it is no regular file.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))  # not on Windows
 
@@ -72,9 +66,8 @@ def open_file(path: str | Path, follow: bool = True) -> BinaryIO:
 def read_file(path: str | Path, offset: int = 0, size: int = -1, most: int = LARGEST_PHOTO) -> bytes:
     """Return a file's bytes, or `size` of them from `offset` on.
 
-    Raises:
-        UnreadableImage: it is not there, is no regular file, ends before, or has more than `most` bytes.
-        OutOfReach: it is there, but cannot be read now.
+    UnreadableImage: it is not there, is no regular file, ends before, or has more than `most` bytes.
+    OutOfReach: it is there, but cannot be read now.
     """
     with reading_file(path) as file:
         return read_part(file, offset, size, most)
@@ -124,9 +117,7 @@ def read_location(location: str) -> bytes:
 def find_location(location: str) -> Place:
     """Return where a photo is: a file, or TAR/MEMBER; of two members with the same name the later one counts.
 
-    Raises:
-        UnreadableImage: it is not there any more, or is no file.
-        DataError: it is in the home of a user who does not exist.
+    UnreadableImage: it is not there any more, or is no file. DataError: there is no user of that home.
     """
     path = path_of(location)
     tar = next((above for above in path.parents if above.suffix.lower() == ".tar" and above.is_file()), None)
@@ -141,11 +132,7 @@ def find_location(location: str) -> Place:
 
 @contextmanager
 def reading(location: str | Path) -> Iterator[None]:
-    """Name the picture in the error if a `with` block cannot read it.
-
-    Raises:
-        DataError: the block raised UnreadableImage.
-    """
+    """Raise DataError, which names the picture, if a `with` block cannot read it."""
     try:
         yield
     except UnreadableImage as error:
@@ -156,9 +143,7 @@ def read_beside(path: str, roots: Iterable[str]) -> bytes:
     """Return the bytes of a file beside a photo, which is small.
 
     If it is a link, it must lie below one of `roots`, which are real paths; links to folders may lead out.
-
-    Raises:
-        UnreadableImage: it is a link that leads out, or see `read_file`.
+    UnreadableImage: it is a link that leads out, or see `read_file`.
     """
     with reading_file(path) as file:
         if leads_out(path, real_place(file), roots):
@@ -211,7 +196,6 @@ class FileState(NamedTuple):
 
 
 def state_of(path: str | Path) -> FileState | None:
-    """Return the state of a file; None says that it cannot be known."""
     try:
         found = [os.stat(path), os.lstat(path)]  # noqa: PTH116 (a Path for each file is slow)
     except OSError:
@@ -219,3 +203,60 @@ def state_of(path: str | Path) -> FileState | None:
     found = found if stat.S_ISLNK(found[1].st_mode) else found[:1]
     times = (time for status in found for time in (status.st_mtime_ns, status.st_ctime_ns))
     return FileState(found[0].st_size, tuple(times))
+
+
+# ---- where disks are mounted ----
+
+
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
+
+def mount_points(files: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the folders at which other file systems begin, by what the ids of photos there begin with.
+
+    Given are pairs of a photo's id, or of the part of it that is a tar, and the path of that file.
+    """
+    begins = cache(_begins_of(_mounted()))
+    found: dict[str, str] = {}
+    seen = set()
+    for id, file in files:
+        place, folder = _above(id), _above(file)
+        while place and (place, folder) not in seen:
+            seen.add((place, folder))
+            if begins(folder):
+                found[place] = folder
+            place, folder = _above(place), _above(folder)
+    return found
+
+
+def is_mounted(folder: str) -> bool:
+    """Return whether a disk is mounted at a folder, with something on it."""
+    try:
+        return _begins_of(_mounted())(folder) and bool(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _begins_of(mounted: set[str]) -> Callable[[str], bool]:
+    def begins(folder: str) -> bool:
+        try:
+            other_device = os.stat(folder).st_dev != os.stat(_above(folder) or "/").st_dev  # noqa: PTH116
+            return other_device or os.path.realpath(folder) in mounted
+        except (OSError, ValueError):  # a ValueError: no path can hold what an index says
+            return False
+
+    return begins
+
+
+def _mounted() -> set[str]:
+    """Return where something is mounted, as Linux tells: a folder may be bound to another one of its disk."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return set()
+    paths = (_ESCAPED.sub(lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[4]) for line in lines)
+    return {os.fsdecode(path) for path in paths}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from lexlip.data.captions import Beside, caption_lines
 from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, reason_of
 from lexlip.data.images import SUFFIXES, UnreadableImage
 from lexlip.data.source import Item, Skipped, Source, Unlisted
-from lexlip.data.texts import Beside, caption_lines
 from lexlip.words.plain_text import composed, readable, whole
 
 NOT_UTF8 = "the name is not UTF-8"

@@ -65,11 +65,7 @@ _MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4, "JPEG2000": 20}  # for what th
 
 
 class UnreadableImage(DataError):
-    """An image that cannot be used.
-
-    Attributes:
-        reason: why, in a few words; the message also names the path, if it is known.
-    """
+    """An image that cannot be used, and the reason; the message names its path, if it is known."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
@@ -79,28 +75,18 @@ class UnreadableImage(DataError):
 def decode(data: bytes, size: int | None = None) -> Image.Image:
     """Return the picture of an image file, upright, in RGB; transparent parts become white.
 
-    Of an animation it is the first frame that is not of one colour.
-
-    Args:
-        data: the file.
-        size: the shorter side, in pixels, to which the caller will resize. Large JPEGs are then decoded at
-            a half, quarter or eighth of their size, and JPEG 2000 at a half of it or less, never below
-            `size`; nothing else is resized.
-
-    Raises:
-        UnreadableImage: it is not an image, damaged or truncated, or decoding it would take too much memory
-            or time, which is known before anything is decoded.
+    Of an animation it is the first frame that is not of one colour. The caller will resize the shorter side
+    to `size` pixels: large JPEGs are then decoded at a half, quarter or eighth of their size, and JPEG 2000
+    at a half of it or less, never below `size`; nothing else is resized. UnreadableImage: it is not an image,
+    damaged or truncated, or decoding it would take too much memory or time, which is known before anything is
+    decoded.
     """
     with quiet():
         return decode_opened(open_image(data), data, size)
 
 
 def open_image(file: bytes | BinaryIO) -> Image.Image:
-    """Open an image file without decoding it, inside `quiet`.
-
-    Raises:
-        UnreadableImage: it is not an image, or is damaged, or has too many pixels.
-    """
+    """Open an image without decoding it, inside `quiet`; UnreadableImage: none, damaged or too large."""
     if not file:
         raise UnreadableImage("empty file")
     image = _open(_Bounded(io.BytesIO(file) if isinstance(file, bytes) else file))

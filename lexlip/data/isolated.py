@@ -18,10 +18,7 @@ from PIL import Image, ImageFile
 
 MOST_MEMORY = 2**31  # bytes that one process may take, where the system can bound it
 _JPEG2000 = (b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")
-_BRANDS = (
-    *(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"),
-    *(b"mif1", b"msf1"),
-)
+_BRANDS = (*(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"), *(b"mif1", b"msf1"))
 SECONDS = 60.0  # that one picture may take
 MOST_HALVED = 5  # times; most JPEG 2000 hold as many smaller copies of themselves
 HEADER_ONLY = -1
@@ -87,11 +84,9 @@ def accepts(start: bytes) -> bool:
 def ask(data: bytes, halved: int) -> Reply:
     """Have a process open a picture, and decode it; several threads may ask at once.
 
-    It is decoded so many times half as large, if it can be; or not at all, for HEADER_ONLY.
-
-    Raises:
-        SyntaxError: it is no such picture, as Pillow's own formats say it.
-        OSError: it cannot be decoded: it is damaged, takes too long, or the decoder crashed.
+    It is decoded so many times half as large, if it can be; or not at all, for HEADER_ONLY. SyntaxError: it
+    is no such picture, as Pillow's own formats say it. OSError: it cannot be decoded: it is damaged, takes
+    too long, or the decoder crashed.
     """
     process = _take()
     late = threading.Timer(SECONDS, process.kill)
@@ -134,7 +129,6 @@ def _exchange(process: subprocess.Popen[bytes], data: bytes, halved: int) -> dic
 
 
 def _take() -> subprocess.Popen[bytes]:
-    """Return a process that is idle, or a new one."""
     with _lock:
         if _idle:
             return _idle.pop()

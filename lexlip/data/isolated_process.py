@@ -17,7 +17,6 @@ from PIL import Image, UnidentifiedImageError
 
 
 def main() -> None:
-    """Answer requests from stdin on stdout until stdin ends."""
     warnings.simplefilter("ignore")
     _bound_memory(int(sys.argv[1]))
     Image.MAX_IMAGE_PIXELS = None  # the other process looks at the size before it asks for pixels

@@ -10,15 +10,14 @@ from pathlib import Path
 
 from lexlip.config import SourceConfig
 from lexlip.data.caption_files import CaptionedSource, FurtherCaptions
-from lexlip.data.caption_tables import SUFFIXES as OF_TABLES
-from lexlip.data.caption_tables import read_splits, read_table
+from lexlip.data.captions import SUFFIXES as OF_TABLES
+from lexlip.data.captions import read_splits, read_table
 from lexlip.data.files import path_of, reason_of
 from lexlip.data.folder import FolderSource, Listing, Matches, walk, why_left_out
 from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.scenes import Scenes
-from lexlip.data.source import Given, Skipped, Source
-from lexlip.data.views import Concat, Subset
-from lexlip.data.webdataset import WebDatasetSource, match_tars
+from lexlip.data.source import Concat, Given, Skipped, Source, Subset
+from lexlip.data.tar_shards import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 from lexlip.words.plain_text import composed
 
@@ -27,18 +26,12 @@ _PATTERN = re.compile(r"[*?\[{]")
 
 
 def open_sources(configs: Sequence[SourceConfig]) -> Source:
-    """List the photos of all sources of a config as one source.
-
-    Raises:
-        DataError: a source is missing or has no photos.
-    """
-    sources = [_open_one(config) for config in configs]
+    """List the photos of all sources of a config as one; DataError: a source is missing or has no photos."""
+    sources: list[Source] = []
+    for config in configs:
+        source = open_source(config.path, config.images, config.split)
+        sources.append(FurtherCaptions(source, config.captions) if config.captions else source)
     return sources[0] if len(sources) == 1 else Concat(sources)
-
-
-def _open_one(config: SourceConfig) -> Source:
-    source = open_source(config.path, config.images, config.split)
-    return FurtherCaptions(source, config.captions) if config.captions else source
 
 
 def open_source(
@@ -50,22 +43,16 @@ def open_source(
 ) -> Source:
     """List photos and their captions.
 
-    Args:
-        spec: one of
+    `spec` is a folder of photos, or of webdataset tars, with everything below it; a tar, or a pattern of tars
+    ("train-{0000..0002}.tar", "*.tar"); a table of photos and captions (.tsv, .csv, .txt), or a split file of
+    Karpathy's (.json); one photo; or scenes:COUNT:SEED, which are drawn.
 
-            - a folder of photos, or of webdataset tars, with everything below it
-            - a tar, or a pattern of tars: "train-{0000..0002}.tar", "*.tar"
-            - a table of photos and captions (.tsv, .csv, .txt), or a split file of Karpathy's (.json)
-            - one photo
-            - scenes:COUNT:SEED, which are drawn
-        images: for tables and split files: where the photos are (a folder of photos or of tars, a tar, or a
-            pattern of tars); the default is the folder of the file.
-        split: for tables and split files: which photos to take; the default is all.
-        excluded: for folders: which files and folders to leave out.
-        included: for folders: which to take that would be left out, see `lexlip.data.folder.why_left_out`.
+    For tables and split files `images` says where the photos are (a folder of photos or of tars, a tar, or a
+    pattern of tars; else the folder of the file), and `split` which of them to take (else all). For folders
+    `excluded` says what to leave out, and `included` what to take that would be left out, see
+    `lexlip.data.folder.why_left_out`.
 
-    Raises:
-        DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
+    DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
     """
     name, path = str(spec) or "''", path_of(spec)
     there = _is_there(path, name)
@@ -96,11 +83,7 @@ def open_source(
 
 
 def _is_there(path: Path, name: str) -> bool:
-    """Return whether a user names something that exists.
-
-    Raises:
-        DataError: that cannot be told, and it is no pattern.
-    """
+    """Return whether a user names something that exists; DataError: unknown, and it is no pattern."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -157,9 +140,7 @@ def _open_folder(path: Path, name: str, excluded: Matches | None, included: Matc
 def open_library(given: Given) -> Source:
     """List photos and their captions; what is returned has `given` as an attribute.
 
-    Raises:
-        DataError: see `open_source`; a folder lies below another one, a pattern is invalid, or no photo is
-            left.
+    DataError: see `open_source`; a folder lies below another one, a pattern is invalid, or no photo is left.
     """
     _check_apart(given.sources)
     excluded, included = _matcher(given.exclude, "--exclude"), _matcher(given.include, "--include")

@@ -148,7 +148,6 @@ class Scene:
 
 
 def scene(seed: int, index: int) -> Scene:
-    """Return the scene of a seed and a number, which is always the same."""
     rng = random.Random(f"{seed}/{index}")
     number = rng.choices((1, 2, 3), weights=(1, 3, 3))[0]
     row = rng.random() < 0.5

@@ -1,4 +1,4 @@
-"""What every source of photos offers."""
+"""What every source of photos offers; and views of other sources: some of their photos, or all together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from pathlib import PurePath
 from typing import NamedTuple, Protocol, overload
 
 import numpy as np
@@ -79,13 +80,10 @@ class Unlisted(NamedTuple):
 
 @dataclass(frozen=True)
 class Given:
-    """What a user names as the photos of an index.
+    """What a user names as the photos of an index; see `lexlip.data.open.open_source`.
 
-    Attributes:
-        sources: see `lexlip.data.open.open_source`; with several, an id begins with the name of its source.
-        images, split: see there.
-        exclude: patterns as in a .gitignore, of paths below each source.
-        include: patterns of what would be left out without them, see `lexlip.data.folder.why_left_out`.
+    With several sources, an id begins with the name of its source. Patterns of `exclude`, as in a .gitignore,
+    are of paths below each source, and so are those of `include`, of what would be left out without them.
     """
 
     sources: tuple[str, ...]
@@ -104,16 +102,11 @@ def no_captions(name: str, which: str = "") -> DataError:
 class Source(ABC):
     """Photos with captions, listed at once and read one by one.
 
-    A source holds no open files: it can be pickled, and used in forked and spawned workers.
-
-    Attributes:
-        name: what the user gave.
-        items: the photos, in a fixed order; large sources make each one on demand.
-        skipped: what was found unusable while listing.
-        unlisted: places that could not be listed, which `skipped` names too.
-        roots: the folders that paths of its photos begin with; there may be none.
-        given: what the user named, if `open_library` opened it.
-        left: how many files of a folder are no photos, by what becomes of them, see LEFT.
+    A source holds no open files: it can be pickled, and used in forked and spawned workers. `name` is what
+    the user gave, and `given` what `open_library` was given. `items` are in a fixed order; large sources make
+    each one on demand. `skipped` was found unusable while listing; `unlisted` are places that could not be
+    listed, which `skipped` names too. `roots` are the folders that paths of its photos begin with, if any;
+    `left` is how many files of a folder are no photos, by what becomes of them, see LEFT.
     """
 
     name: str
@@ -129,7 +122,6 @@ class Source(ABC):
         """Return where a person finds a photo: an absolute path; in a tar, TAR/MEMBER."""
 
     def place(self, index: int) -> Place:
-        """Return where the bytes of a photo are."""
         return Place(self.path(index))
 
     def file(self, index: int) -> str:
@@ -137,11 +129,7 @@ class Source(ABC):
         return self.place(index).file
 
     def read(self, index: int) -> bytes:
-        """Return the bytes of an image file.
-
-        Raises:
-            UnreadableImage: the file cannot be read.
-        """
+        """Return the bytes of an image file; UnreadableImage: it cannot be read."""
         with self._naming(index):
             return read_place(self.place(index))
 
@@ -160,16 +148,11 @@ class Source(ABC):
         return id[: len(id) - member], file
 
     def image(self, index: int, size: int | None = None) -> Image.Image:
-        """Return a photo in RGB, at least `size` pixels on its shorter side unless the file has fewer.
-
-        Raises:
-            UnreadableImage: it cannot be decoded; see `decode`.
-        """
+        """Return a photo in RGB, as `decode` does; UnreadableImage: it cannot be decoded."""
         with self._naming(index):
             return decode(self.read(index), size)
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
-        """Return a photo as `image` does, and the facts about it."""
         with self._naming(index):
             return decode_with_facts(self.read(index), size, self._side(index))
 
@@ -196,7 +179,6 @@ class Source(ABC):
             return Facts()
 
     def side(self, index: int) -> str | None:
-        """Return the path of the XMP file beside a photo, if there is one."""
         return None
 
     def state(self, index: int, of: Callable[[str], FileState | None] = state_of) -> str:
@@ -214,7 +196,6 @@ class Source(ABC):
 
     @cached_property
     def real_roots(self) -> list[str]:
-        """The roots after links are resolved."""
         return list(map(os.path.realpath, self.roots))
 
     def files(self) -> dict[str, int]:
@@ -222,7 +203,6 @@ class Source(ABC):
         return {"photos": len(self), **{fate: self.left[fate] for fate in LEFT}}
 
     def item(self, index: int, prefix: str = "") -> Item:
-        """Return a photo, with a prefix before its id."""
         item = self.items[index]
         return Item(prefix + item.id, item.captions)
 
@@ -261,17 +241,12 @@ class LazyItems(Sequence[Item]):
         self._starts = [0, *accumulate(map(len, parts))]
 
     def locate(self, index: int) -> tuple[int, int]:
-        """Return the number of the part that an item is in, and its index there.
-
-        Raises:
-            IndexError: there is no such item.
-        """
+        """Return the number of the part that an item is in, and its index there, or raise IndexError."""
         index = range(len(self))[index]
         part = bisect_right(self._starts, index) - 1
         return part, index - self._starts[part]
 
     def captioned(self) -> np.ndarray:
-        """Return the indices of the items with captions, int64 [n], in order."""
         parts = [start + part.captioned() for start, part in zip(self._starts, self._parts, strict=False)]
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
@@ -301,3 +276,87 @@ class LazyItems(Sequence[Item]):
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
+
+
+# ---- views of other sources ----
+
+
+class View(Source):
+    """Photos that other sources read."""
+
+    @abstractmethod
+    def origin(self, index: int) -> tuple[Source, int]:
+        """Return the source of a photo, and the photo's index there."""
+
+    def read(self, index: int) -> bytes:
+        source, index = self.origin(index)
+        return source.read(index)
+
+    def path(self, index: int) -> str:
+        source, index = self.origin(index)
+        return source.path(index)
+
+    def place(self, index: int) -> Place:
+        source, index = self.origin(index)
+        return source.place(index)
+
+    def side(self, index: int) -> str | None:
+        source, index = self.origin(index)
+        return source.side(index)
+
+    def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
+        source, index = self.origin(index)
+        return source.photo(index, size)
+
+    def image(self, index: int, size: int | None = None) -> Image.Image:
+        source, index = self.origin(index)
+        return source.image(index, size)
+
+
+class Subset(View):
+    """Photos of another source, in the order of their indices; each with its first captions, or with all."""
+
+    def __init__(self, source: Source, indices: Sequence[int], captions: int | None = None) -> None:
+        self.name, self.skipped, self.roots = source.name, source.skipped, source.roots
+        self.unlisted, self.left = source.unlisted, source.left
+        self.source, self.indices = source, list(indices)
+        items = [source.items[index] for index in self.indices]
+        self.items = [replace(item, captions=item.captions[:captions]) for item in items]
+
+    def origin(self, index: int) -> tuple[Source, int]:
+        return self.source, self.indices[index]
+
+
+class Concat(View):
+    """The photos of several sources; ids begin with the name, or number and name, of a photo's source."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.name = " ".join(source.name for source in sources)
+        self.sources = list(sources)
+        self.roots = list(dict.fromkeys(root for source in sources for root in source.roots))
+        prefixes = _prefixes(self.sources)
+        self.items = self._photos = LazyItems(self.sources, prefixes)
+        named = list(zip(prefixes, sources, strict=True))
+        self.skipped = [
+            Skipped(prefix + skip.id, skip.reason) for prefix, source in named for skip in source.skipped
+        ]
+        self.left = sum((source.left for source in sources), Counter())
+        self.unlisted = [
+            Unlisted((prefix + place.id).rstrip("/"), place.reason, place.photos)
+            for prefix, source in named
+            for place in source.unlisted
+        ]
+
+    def origin(self, index: int) -> tuple[Source, int]:
+        number, index = self._photos.locate(index)
+        return self.sources[number], index
+
+    def captioned(self) -> np.ndarray:
+        return self._photos.captioned()
+
+
+def _prefixes(sources: list[Source]) -> list[str]:
+    names = [PurePath(os.path.abspath(source.name)).name or source.name for source in sources]  # noqa: PTH100
+    if len(set(names)) < len(names):
+        names = [f"{number}-{name}" for number, name in enumerate(names, start=1)]
+    return [f"{name}/" for name in names]

@@ -29,13 +29,10 @@ class Member(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What is in a tar.
+    """What is in a tar: files by name, what is skipped and why, and what is wrong after these, or "".
 
-    Attributes:
-        files: by name, without "./" before it; of two with the same name the later one. A link is the file
-            that it leads to.
-        skipped: names of what is no such file, and why.
-        damage: what is wrong with the tar, after these files; "" is nothing.
+    Names are without "./" before them; of two with the same name the later one counts. A link is the file
+    that it leads to.
     """
 
     files: dict[str, Member]
@@ -44,11 +41,7 @@ class Contents(NamedTuple):
 
 
 def contents(file: BinaryIO) -> Contents:
-    """Return what is in a tar.
-
-    Raises:
-        OSError: the tar cannot be read.
-    """
+    """Return what is in a tar; OSError: it cannot be read."""
     found: dict[str, Member] = {}
     links: dict[str, str] = {}
     skipped, damage = [], ""
@@ -73,7 +66,6 @@ def contents(file: BinaryIO) -> Contents:
 
 
 def _shortened(name: str) -> str:
-    """Return the beginning and the end of a name."""
     return name if len(name) < 100 else f"{name[:40]}…{name[-10:]}"
 
 
@@ -89,11 +81,8 @@ def _end(name: str, links: dict[str, str]) -> str:
 def members(file: BinaryIO) -> Iterator[Member]:
     """Yield the complete regular files and the links of an uncompressed tar, in order.
 
-    A sparse file, which is not in one piece, has size -1.
-
-    Raises:
-        tarfile.TarError: the tar is damaged, after the last intact file; or it is no tar.
-        OSError: the tar cannot be read.
+    A sparse file, which is not in one piece, has size -1. TarError: the tar is damaged, after the last intact
+    file; or it is no tar. OSError: it cannot be read.
     """
     end = os.fstat(file.fileno()).st_size
     with tarfile.open(fileobj=_Headers(file), mode="r:", encoding="utf-8") as tar:  # type: ignore[call-overload]
@@ -183,11 +172,7 @@ def _checks(header: bytes) -> bool:
 
 
 def _any(tar: tarfile.TarFile, file: BinaryIO, offset: int) -> tarfile.TarInfo | None:
-    """Return the member whose header is at `offset`; None at the end mark.
-
-    Raises:
-        tarfile.TarError: the tar is damaged there.
-    """
+    """Return the member whose header is at `offset`, None at the end mark; TarError: it is damaged there."""
     file.seek(offset)
     try:
         return tarfile.TarInfo.fromtarfile(tar)

@@ -1,4 +1,6 @@
-"""The photos of tars, listed by their headers, by several processes, and kept in little memory.
+"""Photos in tars, as img2dataset and webdataset write them: KEY.jpg, KEY.txt, KEY.json.
+
+They are listed by the tars' headers, by several processes, kept in little memory, and read in place.
 
 The lists of large tars are kept in $XDG_CACHE_HOME/lexlip/shards (~/.cache/lexlip/shards), so that the next
 start does not walk through the tars again: one file for each tar, which may be deleted at any time. A list is
@@ -7,33 +9,36 @@ valid only for a tar with the same path, size and times of modification and chan
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import multiprocessing
 import os
+import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from anserini_bridge.given_files import parse_json
-from lexlip.data.files import LARGEST_CAPTIONS, open_file, reason_of
+from lexlip.data.captions import Beside, caption_lines, clean_captions, decode_text
+from lexlip.data.files import LARGEST_CAPTIONS, Place, open_file, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown
 from lexlip.data.images import SUFFIXES, UnreadableImage
-from lexlip.data.source import Item, Skipped
+from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted
 from lexlip.data.tar_headers import Member, contents
-from lexlip.data.texts import Beside, caption_lines, clean_captions, decode_text
 from lexlip.errors import DataError
-from lexlip.machine.processes import worker_context
+from lexlip.machine.output_files import replacing
 from lexlip.machine.progress import ProgressBar
-from lexlip.machine.resources import cores
+from lexlip.machine.resources import cores, worker_context
 from lexlip.words.plain_text import composed
 
 VERSION = 3  # of the lists; tars with a list of another version are listed again
@@ -67,7 +72,6 @@ class Shard:
 
     @classmethod
     def of(cls, photos: Sequence[tuple[Member, tuple[str, ...]]], skipped: list[Skipped]) -> Shard:
-        """Pack photos and their captions."""
         texts = [
             (member.name + "\0" + "\n".join(captions)).encode(errors="replace") for member, captions in photos
         ]
@@ -89,7 +93,6 @@ class Shard:
         return Item(prefix + name, tuple(captions.split("\n")) if captions else ())
 
     def captioned(self) -> np.ndarray:
-        """Return the indices of the photos that have captions, int64 [m]."""
         last = np.frombuffer(self.texts, dtype=np.uint8)[self.ends - 1]
         return np.flatnonzero(last)  # without captions a text ends with the zero byte
 
@@ -98,11 +101,8 @@ def list_shard(path: str | Path) -> Shard:
     """Return the photos of a tar, with `captions` (a list) or `caption` of KEY.json, or the lines of KEY.txt.
 
     What cannot be read is reported in `skipped`. So is damage; the photos before it are kept. Of two files
-    with the same name the later one counts, as for tar.
-
-    Raises:
-        OSError: the tar cannot be read.
-        UnreadableImage: it is no file.
+    with the same name the later one counts, as for tar. OSError: the tar cannot be read. UnreadableImage: it
+    is no file.
     """
     photos: dict[str, Member] = {}  # by name
     texts: dict[str, Member] = {}  # captions, by name
@@ -169,11 +169,7 @@ def _of_json(data: bytes) -> tuple[str, ...]:
 
 
 def list_shards(paths: Sequence[str]) -> list[Shard]:
-    """Return the photos of each tar; one that cannot be read has none, and says why in `skipped`.
-
-    Raises:
-        DataError: a process that lists tars was killed.
-    """
+    """Return the photos of each tar, none of an unreadable one; DataError: a listing process was killed."""
     shards = {path: load(path) for path in _bar(paths, "reading lists of tars")}
     missing = [path for path, shard in shards.items() if shard is None]
     shards.update(zip(missing, _bar(_list(missing), "listing tars", len(missing)), strict=True))
@@ -217,11 +213,7 @@ def _size(path: str) -> int:
 
 
 def key_of(path: str | Path) -> str:
-    """Return what a list depends on: path, size and times of the tar.
-
-    Raises:
-        OSError: there is no such tar.
-    """
+    """Return what a list depends on: path, size and times of the tar; OSError: there is no such tar."""
     status = os.stat(path)  # noqa: PTH116
     state = status.st_size, status.st_mtime_ns, status.st_ctime_ns
     return json.dumps([VERSION, os.path.abspath(path), *state])  # noqa: PTH100
@@ -246,21 +238,106 @@ def save(path: str | Path, key: str, shard: Shard) -> None:
     if len(shard) < FEWEST:
         return
     file = _file(path)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     texts = {"key": key.encode(), "texts": shard.texts, "skipped": json.dumps(shard.skipped).encode()}
     arrays = {name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}
     arrays |= {"ends": shard.ends, "offsets": shard.offsets, "sizes": shard.sizes}
-    try:
+    with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as opened:
+        with replacing(file) as temporary, temporary.open("wb") as opened:
             np.savez(opened, **arrays)  # type: ignore[arg-type]
-        temporary.replace(file)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def _file(path: str | Path) -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:32]  # noqa: PTH100
     return Path(home) / "lexlip" / "shards" / f"{name}.npz"
+
+
+MOST_TARS = 100_000  # that a pattern names
+
+
+class WebDatasetSource(Source):
+    """Photos in tars, listed once by the tars' headers and then read in place; nothing is unpacked.
+
+    For captions see `list_shard`. The id of a photo is `SHARD.tar/KEY.jpg`, relative to the folder that holds
+    all the tars; or to `root`, if these are not all. DataError: there is no photo in any of them.
+    """
+
+    def __init__(
+        self, tars: Sequence[Path], name: str, may_be_empty: bool = False, root: str | None = None
+    ) -> None:
+        self.name = name
+        self.tars = [str(tar.absolute()) for tar in tars]
+        self.root = root or folder_of(tars)
+        self.roots = [self.root]
+        self._shards = list_shards(self.tars)
+        names = [os.path.relpath(tar, self.root) for tar in self.tars]
+        self.items = self._photos = LazyItems(self._shards, [f"{name}/" for name in names])
+        skips = [
+            (name, skip) for name, shard in zip(names, self._shards, strict=True) for skip in shard.skipped
+        ]
+        self.skipped = [
+            Skipped(f"{name}/{skip.id}" if skip.id else name, skip.reason) for name, skip in skips
+        ]
+        self.unlisted = [Unlisted(name, skip.reason) for name, skip in skips if not skip.id]
+        if not self.items and not may_be_empty:
+            why = f" ({self.skipped[0].id}: {self.skipped[0].reason})" if self.skipped else ""
+            raise DataError(f"no photos in the tars of {name}{why}")
+
+    def path(self, index: int) -> str:
+        return f"{self.root}/{self.items[index].id}"
+
+    def place(self, index: int) -> Place:
+        number, within = self._photos.locate(index)
+        shard = self._shards[number]
+        return Place(self.tars[number], int(shard.offsets[within]), int(shard.sizes[within]))
+
+    def captioned(self) -> np.ndarray:
+        return self._photos.captioned()
+
+
+def folder_of(tars: Sequence[Path]) -> str:
+    return os.path.commonpath([str(tar.absolute().parent) for tar in tars])
+
+
+def match_tars(pattern: str) -> list[Path]:
+    """Return the tars that match a pattern, in order; braces hold a range or a list: {000..012}, {train,val}.
+
+    DataError: there is none, or some that the braces name are missing.
+    """
+    paths: dict[Path, None] = {}
+    missing = []
+    names = list(islice(expand_braces(pattern), MOST_TARS + 1))
+    if len(names) > MOST_TARS:
+        raise DataError(f"{pattern} names too many tars: name at most {MOST_TARS:,}")
+    for name in names:
+        found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (a pattern may be absolute)
+        if not found and not glob.has_magic(name):
+            missing.append(name)
+        paths.update((Path(path), None) for path in found if path.lower().endswith(".tar"))
+    if len(missing) == 1:
+        raise DataError(f"{missing[0]} does not exist (named by {pattern})")
+    if missing:
+        first = ", ".join(os.path.basename(name) for name in missing[:5])  # noqa: PTH119
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise DataError(f"{len(missing)} of the tars that {pattern} names do not exist: {first}{more}")
+    if not paths:
+        raise DataError(f"no tar matches {pattern}")
+    return list(paths)
+
+
+def expand_braces(pattern: str) -> Iterator[str]:
+    """Yield the names of a pattern with braces: a-{08..10} gives a-08, a-09 and a-10."""
+    brace = re.search(r"\{([^{}]*)\}", pattern)
+    if brace is None:
+        yield pattern
+        return
+    bounds = re.fullmatch(r"(\d{1,99})\.\.(\d{1,99})", brace[1])
+    choices: Iterable[str]
+    if bounds:
+        width = len(bounds[1]) if bounds[1].startswith("0") else 0
+        choices = (f"{number:0{width}}" for number in range(int(bounds[1]), int(bounds[2]) + 1))
+    else:
+        choices = brace[1].split(",")
+    for choice in choices:
+        yield from expand_braces(pattern[: brace.start()] + choice + pattern[brace.end() :])

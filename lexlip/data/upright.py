@@ -1,7 +1,15 @@
-"""Pictures as people see them: upright, on white paper."""
+"""Pictures as people see them, upright on white paper, and as image encoders do: square."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
+
+if TYPE_CHECKING:
+    from lexlip.config import ImageEncoderConfig
 
 TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
 _ORIENTATION = 0x0112  # EXIF tag; its value says how the camera was held
@@ -42,7 +50,6 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def turn_of(image: Image.Image) -> Image.Transpose | None:
-    """Return how a picture is turned upright."""
     try:
         return _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # broken EXIF in an intact picture: leave it as it is
@@ -71,3 +78,32 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     np.clip(grey, 0, top, out=grey)
     grey *= np.float32(255 / top)
     return Image.fromarray(np.rint(grey, out=grey).astype(np.uint8))
+
+
+# ---- the square that an image encoder takes ----
+
+
+def square(photo: Image.Image, config: ImageEncoderConfig) -> Image.Image:
+    """Squash or centre-crop a photo to the square that the encoder takes."""
+    size = (config.size, config.size)
+    if config.resize == "squash":
+        return photo.resize(size, Image.Resampling.BICUBIC)
+    from PIL import ImageOps  # which a search does without
+
+    return ImageOps.fit(photo, size, Image.Resampling.BICUBIC)
+
+
+def seen_part(size: tuple[int, int], config: ImageEncoderConfig) -> tuple[float, float, float, float]:
+    """Return where in a photo of some width and height the square of `square` comes from.
+
+    These are left, top, right and bottom, in fractions of width and height.
+    """
+    if config.resize == "squash":
+        return (0.0, 0.0, 1.0, 1.0)
+    cut_x, cut_y = ((1 - min(size) / side) / 2 for side in size)
+    return (cut_x, cut_y, 1 - cut_x, 1 - cut_y)
+
+
+def pixel_array(photo: Image.Image, config: ImageEncoderConfig) -> NDArray[np.uint8]:
+    """Return a photo in RGB as the encoder takes it: uint8 [3, size, size]."""
+    return np.array(square(photo, config)).transpose(2, 0, 1)

@@ -18,20 +18,12 @@ CELLS_A_PAIR = 32  # logits of a dense product that take as long as one non-zero
 
 
 def max_pooled_logits(hidden: Tensor, decoder: Tensor, mask: Tensor) -> Tensor:
-    """Return the maximum over positions of hidden @ decoder.T, never holding the whole [B, P, V] tensor.
+    """Return the maximum over positions of hidden @ decoder.T, float32 [B, V], never holding all [B, P, V].
 
-    A few rows of the batch are computed at a time; only the positions of the maxima are kept. The gradient
-    flows through these alone, and only for words whose gradient is not 0; for p, those are the words in use.
-    A mostly dense gradient, such as the bottleneck's (Eq. 8), uses dense products. Under autocast the
-    products have its lower precision.
-
-    Args:
-        hidden: [B, P, D].
-        decoder: [V, D].
-        mask: bool [B, P].
-
-    Returns:
-        float32 [B, V].
+    `hidden` is [B, P, D], `decoder` [V, D], `mask` bool [B, P]. A few rows of the batch are computed at a
+    time; only the positions of the maxima are kept. The gradient flows through these alone, and only for
+    words whose gradient is not 0; for p, those are the words in use. A mostly dense gradient, such as the
+    bottleneck's (Eq. 8), uses dense products. Under autocast the products have its lower precision.
     """
     pooled: Tensor = _MaxPooledLogits.apply(  # type: ignore[no-untyped-call]
         hidden, decoder, mask, _product_dtype(decoder)
@@ -145,17 +137,10 @@ def _row_chunks(batch: int, logits_per_row: int) -> list[slice]:
 def masked_cross_entropy(hidden: Tensor, decoder: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
     """Return the cross-entropy of masked words (L_self, L_i2t, L_t2t of Section 3.2), summed over positions.
 
-    The [M, V] logits are never held as a whole: a few rows at a time add to the loss and at once to its
-    gradient, so nothing is computed twice. Under autocast the products have its lower precision.
-
-    Args:
-        hidden: `LexiconHead.hidden` of the M positions to predict, [M, D]; M may be 0.
-        decoder: [V, D].
-        bias: [V].
-        labels: int64 [M], the words' columns in [0, V).
-
-    Returns:
-        A scalar, float32.
+    `hidden`, [M, D], is `LexiconHead.hidden` of the M positions to predict, maybe none; `labels`, int64 [M],
+    are the words' columns in [0, V). The [M, V] logits are never held as a whole: a few rows at a time add to
+    the loss and at once to its gradient, so nothing is computed twice. Under autocast the products have its
+    lower precision.
     """
     dtype = _product_dtype(decoder)
     with_gradient = torch.is_grad_enabled()

@@ -17,11 +17,7 @@ def is_cached(name: str, *files: str) -> bool:
 def folder_here(name: str) -> Path:
     """Return the folder of a model that a file names, maybe a stranger's: the hub is not asked.
 
-    Args:
-        name: a folder, or a name on the hub, of which the cache is looked at.
-
-    Raises:
-        ModelError: it is not on this machine.
+    The name is a folder, or one on the hub, of which the cache is looked at. ModelError: it is not here.
     """
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -48,15 +44,9 @@ def reason(error: Exception) -> str:
 def check_reachable(name: str, *files: str) -> None:
     """Check that a model can be loaded: a folder, in the hub's cache, or from a hub that answers.
 
-    The hub is asked once, as its own downloads ask a hub that is out of reach for minutes. What it answers
-    does not count: loading the model then says what is wrong with it.
-
-    Args:
-        name: of the model, or its folder.
-        files: of which one must be in the cache; config.json if none is given.
-
-    Raises:
-        ModelError: the hub cannot be reached.
+    Of `files` one must be in the cache; config.json if none is given. The hub is asked once, as its own
+    downloads ask a hub that is out of reach for minutes. What it answers does not count: loading the model
+    then says what is wrong with it. ModelError: the hub cannot be reached.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.utils import HfHubHTTPError

@@ -21,8 +21,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 from torch.utils.checkpoint import checkpoint
 
 from lexlip.config import ImageEncoderConfig
-from lexlip.data.upright import as_seen
-from lexlip.encoders.framing import pixel_array
+from lexlip.data.upright import as_seen, pixel_array
 from lexlip.encoders.hub_access import check_reachable, folder_here, reason
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
@@ -38,13 +37,8 @@ def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
 def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: ImageEncoderConfig) -> Tensor:
     """Return photos as the encoder takes them: uint8 [B, 3, size, size].
 
-    Args:
-        photos: pictures of any size and mode, which are shown upright and on white as files are when they
-            are indexed; a single picture; or uint8 [B, 3, H, W], which is taken as it is.
-        config: the encoder's.
-
-    Raises:
-        DataError: they are something else.
+    They are pictures of any size and mode, or a single one, which are shown upright and on white as files are
+    when they are indexed; or uint8 [B, 3, H, W], which is taken as it is. DataError: they are something else.
     """
     if isinstance(photos, Tensor):
         if photos.dtype == torch.uint8 and photos.ndim == 4 and photos.shape[1] == 3:
@@ -66,7 +60,8 @@ def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: Image
 class ImageEncoder(nn.Module):
     """A timm model without its classifier; a convolutional feature map becomes a list of tokens.
 
-    Tokens pass the model's last norm, also where timm applies it to their mean only (as in BEiT).
+    Tokens pass the model's last norm, also where timm applies it to their mean only (as in BEiT). On top may
+    be fresh Transformer layers, of `width` D.
 
     Photos may have another size than `config.size` if the model allows it: ViT, EVA, BEiT and convolutional
     models do. Stored positions are then interpolated for that forward pass, as timm does when it loads
@@ -75,13 +70,8 @@ class ImageEncoder(nn.Module):
     Batch norms always use their stored statistics. With batch statistics the vector of a photo, and so the
     gradient, would depend on the other photos of its micro-batch or process.
 
-    Args:
-        config: which timm model, its input size, and the fresh Transformer layers on top, if any.
-        width: D of the fresh layers.
-        load_weights: load the weights that `config.weights` names; False if a checkpoint follows.
-
-    Raises:
-        ModelError: unknown model name, or weights that cannot be read or do not fit.
+    `load_weights` is false if a checkpoint's follow. ModelError: unknown model name, or weights that cannot
+    be read or do not fit.
     """
 
     body: Any  # a timm model
@@ -120,18 +110,13 @@ class ImageEncoder(nn.Module):
             self.layers = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Return token states [B, P, D] of photos uint8 [B, 3, S, S] (Eq. 1); P depends on S.
-
-        Raises:
-            ModelError: the model takes no photos of S x S pixels.
-        """
+        """Return token states [B, P, D] of photos uint8 [B, 3, S, S] (Eq. 1), or ModelError: see `tokens`."""
         return self.deepen(self.tokens(pixels))
 
     def tokens(self, pixels: Tensor) -> Tensor:
         """Return the timm model's tokens [B, P, C] of photos uint8 [B, 3, S, S], before the fresh layers.
 
-        Raises:
-            ModelError: the model takes no photos of S x S pixels.
+        ModelError: the model takes no photos of S x S pixels.
         """
         size = pixels.shape[-1]
         try:
@@ -156,11 +141,7 @@ class ImageEncoder(nn.Module):
         return features
 
     def deepen(self, tokens: Tensor) -> Tensor:
-        """Return what the added layers make of tokens [B, P, C]: states [B, P, D]; without layers the tokens.
-
-        Raises:
-            ModelError: the tokens do not form a square.
-        """
+        """Return what the added layers make of tokens [B, P, C], if there are any: states [B, P, D]."""
         if self.layers is None:
             return tokens
         try:
@@ -185,9 +166,8 @@ class ImageEncoder(nn.Module):
     def masked_tokens(self, tokens: Tensor, share: float) -> tuple[Tensor, Tensor, Tensor]:
         """Return the states of photos with a share of their tokens [B, P, C] blank; for fresh layers.
 
-        Returns:
-            States [B, P, D]; bool [B, P], which tokens are blank, drawn by torch's generator; and what those
-            were, [blank tokens of all photos, C], in order.
+        Returns states [B, P, D]; bool [B, P], which tokens are blank, drawn by torch's generator; and what
+        those were, [blank tokens of all photos, C], in order.
         """
         tokens = tokens.float()
         blank = self._draw(len(tokens), tokens.shape[1], share, tokens.device)
@@ -196,13 +176,9 @@ class ImageEncoder(nn.Module):
     def masked_pixels(self, pixels: Tensor, share: float) -> tuple[Tensor, Tensor, Tensor]:
         """Return the states of photos uint8 [B, 3, S, S] with a share of their patches blank.
 
-        Returns:
-            States [B, P, D_image]; bool [B, P], which tokens are of blank patches, drawn by torch's
-            generator; and the normalised pixels of those, [blank patches of all photos, patch_width], in
-            order.
-
-        Raises:
-            ModelError: a photo is not a whole number of patches.
+        Returns states [B, P, D_image]; bool [B, P], which tokens are of blank patches, drawn by torch's
+        generator; and the normalised pixels of those, [blank patches of all photos, patch_width], in order.
+        ModelError: a photo is not a whole number of patches.
         """
         cell, size = self._cell(pixels.shape[-1]), pixels.shape[-1]
         normalised = (pixels.float() / 255 - self.mean) / self.std
@@ -217,7 +193,6 @@ class ImageEncoder(nn.Module):
         return states, blank, targets
 
     def _cell(self, size: int) -> int:
-        """Return the pixels along a patch's side."""
         grid = math.isqrt(self.positions - self.prefix_tokens)
         side = self.config.size / grid
         if side != int(side) or size % side:
@@ -240,10 +215,8 @@ class ImageEncoder(nn.Module):
     def resized(self, size: int) -> ImageEncoder:
         """Return an encoder with these weights for photos of another size, to go on training at that size.
 
-        Stored positions are interpolated once; the result is that of `forward` at that size.
-
-        Raises:
-            ModelError: the model takes no photos of that size, or timm cannot resize its weights.
+        Stored positions are interpolated once; the result is that of `forward` at that size. ModelError: the
+        model takes no photos of that size, or timm cannot resize its weights.
         """
         options = dict(self.config.options)
         if "img_size" in options:
@@ -264,20 +237,16 @@ class ImageEncoder(nn.Module):
             encoder.checkpoint_activations()
         return encoder.to(self.mean.device).train(self.training)
 
-    def checkpoint_activations(self, enabled: bool = True) -> None:
-        """Keep only the inputs of blocks in training and recompute the rest: less memory, more time.
-
-        Raises:
-            ModelError: timm does not support it for this model.
-        """
+    def checkpoint_activations(self) -> None:
+        """Recompute activations in the backward pass; ModelError: timm does not support it."""
         try:
-            self.body.set_grad_checkpointing(enabled)
+            self.body.set_grad_checkpointing()
         except (AssertionError, AttributeError) as error:
             raise ModelError(
                 f"timm cannot checkpoint the activations of '{self.config.name}'; use a smaller micro-batch "
                 "to save memory"
             ) from error
-        self.checkpointing = enabled
+        self.checkpointing = True
 
     def train(self, mode: bool = True) -> ImageEncoder:
         super().train(mode)

@@ -34,11 +34,8 @@ class WordPieces(nn.Module):
 class LexiconHead(nn.Module):
     """BERT's masked-language-model head, max-pooled over positions (Eq. 2-3, 5-6).
 
-    project D_in -> D (if the widths differ), dense D -> D, GELU, LayerNorm, decoder D -> V + bias.
-
-    Args:
-        width_in: width of the encoder's states.
-        embeddings: word embeddings [V, D], with which the decoder starts.
+    project D_in -> D (if the widths differ), dense D -> D, GELU, LayerNorm, decoder D -> V + bias. The
+    decoder starts as the word embeddings [V, D].
     """
 
     def __init__(self, width_in: int, embeddings: Tensor) -> None:
@@ -51,30 +48,20 @@ class LexiconHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return raw logits, max-pooled over the positions where `mask` is true.
+        """Return raw logits, float32 [B, V], of states [B, P, D_in], max-pooled over positions.
 
-        Args:
-            states: [B, P, D_in].
-            mask: bool [B, P]; a row without any position, such as an empty text, gets -inf: no words.
-
-        Returns:
-            float32 [B, V]; `sparse_vector` of it is p of Eq. 3 and 6.
+        Those where `mask`, bool [B, P], is true; a row without any, such as an empty text, gets -inf: no
+        words. `sparse_vector` of the logits is p of Eq. 3 and 6.
         """
         return max_pooled_logits(self.hidden(states), self.decoder, mask) + self.bias.float()
 
     def at_positions(self, states: Tensor, columns: Tensor) -> Tensor:
-        """Return the raw logits of words int64 [W] at positions [B, P, D_in], float32 [B, P, W].
-
-        `forward` gives their maximum.
-        """
+        """Return raw logits of words int64 [W] at positions [B, P, D_in], whose maximum `forward` gives."""
         return self.hidden(states) @ self.decoder[columns].t() + self.bias[columns].float()
 
     @torch.no_grad()
     def copy_mlm_head(self, trained: dict[str, Tensor] | None, pieces: WordPieces) -> bool:
-        """Copy a trained head but its decoder, see `lexlip.encoders.text.load_mlm_head`.
-
-        Returns whether there was one, of this head's width.
-        """
+        """Copy a `load_mlm_head` without its decoder; return whether there was one of this width."""
         if trained is None or trained["dense.weight"].shape != self.dense.weight.shape:
             return False
         self.load_state_dict({**trained, "bias": pieces(trained["bias"][:, None])[:, 0]}, strict=False)

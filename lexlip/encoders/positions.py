@@ -86,11 +86,9 @@ def _relative_positions(own: int, grid: int, device: torch.device) -> tuple[Tens
     """Return what BEiT's position biases need on another grid than their own.
 
     timm's geometric interpolation is linear in the table. Applied to the unit matrix it gives its own matrix,
-    through which a gradient can flow without a detour through the CPU in each step.
-
-    Returns:
-        The matrix, float32 [distances of `grid`, distances of `own`], and int64 [P, P]: the row of the
-        resized table that belongs to each pair of tokens.
+    through which a gradient can flow without a detour through the CPU in each step: float32 [distances of
+    `grid`, distances of `own`]. Beside it int64 [P, P]: the row of the resized table that belongs to each
+    pair of tokens.
     """
     with torch.inference_mode(False), torch.no_grad():  # the cache outlives the mode of its first caller
         index = gen_relative_position_index((grid, grid))

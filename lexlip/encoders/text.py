@@ -30,12 +30,9 @@ transformers_logging.set_verbosity_error()
 
 
 class TextEncoder(nn.Module):
-    """A transformers encoder without its pooler.
+    """A transformers encoder without its pooler; with a saved model's `architecture` made without weights.
 
-    With the `architecture` of a saved model it is made without weights.
-
-    Raises:
-        ModelError: the model cannot be found or made.
+    ModelError: the model cannot be found or made.
     """
 
     special: Tensor
@@ -101,11 +98,7 @@ class TextEncoder(nn.Module):
 
     @property
     def segment_embeddings(self) -> Tensor:
-        """The embeddings of the two segments, [2, D].
-
-        Raises:
-            ModelError: the architecture tells no segments apart.
-        """
+        """The embeddings of the two segments, [2, D]; ModelError: the architecture tells none apart."""
         types = getattr(getattr(self.body, "embeddings", None), "token_type_embeddings", None)
         if types is None or len(types.weight) < 2:
             raise ModelError(
@@ -118,14 +111,9 @@ class TextEncoder(nn.Module):
     def embed(self, ids: Tensor, first: Tensor | None = None, segment: int = 0) -> Tensor:
         """Return the first layer's input, [T, L, D]: words, positions and types, after LayerNorm and dropout.
 
-        Args:
-            ids: int64 [T, L].
-            first: [T, D], such as the bottleneck of Eq. 8-10. It replaces the word embedding of the first
-                token, [CLS], as in Eq. 11-14; position and type are added to it as to any word.
-            segment: 1 for tokens of the second segment.
-
-        Raises:
-            ModelError: the architecture has no such layer, or its width is not that of the states.
+        `ids` are int64 [T, L]. `first`, [T, D], such as the bottleneck of Eq. 8-10, replaces the word
+        embedding of the first token, [CLS], as in Eq. 11-14; position and type are added to it as to any
+        word. ModelError: the architecture has no such layer, or its width is not that of the states.
         """
         layer, words = getattr(self.body, "embeddings", None), self.body.get_input_embeddings()
         kind = self.body.config.model_type
@@ -165,19 +153,12 @@ class TextEncoder(nn.Module):
             self.body.embeddings = layer
         return states
 
-    def checkpoint_activations(self, enabled: bool = True) -> None:
-        """Keep only the inputs of layers in training and recompute the rest: less memory, more time.
-
-        Raises:
-            ModelError: transformers cannot do that with this model.
-        """
+    def checkpoint_activations(self) -> None:
+        """Recompute activations in the backward pass; ModelError: transformers cannot do that."""
         old = not hasattr(self.body, "activation_checkpointing_enable")  # its name in late transformers 5
-        switches = "gradient_checkpointing" if old else "activation_checkpointing"
+        switch = "gradient_checkpointing_enable" if old else "activation_checkpointing_enable"
         try:
-            if enabled:
-                getattr(self.body, f"{switches}_enable")({"use_reentrant": False})
-            elif self.body.supports_gradient_checkpointing:
-                getattr(self.body, f"{switches}_disable")()
+            getattr(self.body, switch)({"use_reentrant": False})
         except ValueError as error:
             raise ModelError(
                 "transformers cannot checkpoint the activations of a text encoder of type "
@@ -219,17 +200,11 @@ def _attention(architecture: PretrainedConfig) -> dict[str, str]:
 
 
 def load_mlm_head(name: str) -> dict[str, Tensor] | None:
-    """Return the masked-language-model head of a checkpoint, by transformers name or folder.
+    """Return the masked-language-model head of a checkpoint, by name or folder; None if it has none.
 
-    Its logits are decoder(LayerNorm(GELU(dense(states)))) + bias; the decoder is the word embeddings.
-
-    Returns:
-        float32 {"dense.weight": [D, D], "dense.bias": [D], "norm.weight": [D], "norm.bias": [D],
-        "bias": [tokenizer entries]}, or None if the checkpoint has no such head, like those of
-        sentence-transformers.
-
-    Raises:
-        ModelError: the checkpoint cannot be found or read.
+    Its logits are decoder(LayerNorm(GELU(dense(states)))) + bias; the decoder is the word embeddings. It is
+    float32 {"dense.weight": [D, D], "dense.bias": [D], "norm.weight": [D], "norm.bias": [D], "bias":
+    [tokenizer entries]}. ModelError: the checkpoint cannot be found or read.
     """
     try:
         architecture = AutoConfig.from_pretrained(name, trust_remote_code=False)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lexlip.data.upright import as_seen
-from lexlip.encoders.framing import seen_part
+from lexlip.data.upright import as_seen, seen_part
 from lexlip.errors import ModelError
 from lexlip.explain.weighted_words import columns_of
 from lexlip.queries.photo_encoder import PhotoEncoder

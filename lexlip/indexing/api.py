@@ -131,7 +131,7 @@ def index(
         return index_captions(photos, listed, index, language)
 
     from lexlip.models.load import load_model
-    from lexlip.models.model_checksums import check_model
+    from lexlip.models.model_folder import check_model
     from lexlip.queries.photo_encoder import open_encoder
 
     check_model(model)

@@ -15,9 +15,8 @@ from scipy.sparse import csr_matrix
 from anserini_bridge import ImpactSearcher, IndexMetadata
 from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts, digest
-from lexlip.data.files import FileState, state_of
+from lexlip.data.files import FileState, is_mounted, state_of
 from lexlip.data.images import READER
-from lexlip.data.mounts import is_mounted
 from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
 
 _AT_ONCE = 10_000  # photos whose words are read at a time

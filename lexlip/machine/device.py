@@ -44,8 +44,7 @@ def may_have_gpu() -> bool:
 def pick_device(name: str) -> torch.device:
     """Return a device by name; "auto" is a GPU if there is one, otherwise the CPU.
 
-    Raises:
-        ConfigError: the device does not exist here, or torch has too little memory.
+    ConfigError: the device does not exist here, or torch has too little memory.
     """
     check_memory("torch", *TORCH)
     import torch
@@ -70,8 +69,7 @@ def pick_device(name: str) -> torch.device:
 def check_device(name: str) -> None:
     """Refuse a device that does not exist here; torch is loaded only to look for a GPU.
 
-    Raises:
-        ConfigError: it does not exist, or needs torch, which is missing.
+    ConfigError: it does not exist, or needs torch, which is missing.
     """
     if name in ("auto", "cpu"):
         return

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lexlip.errors import writing
@@ -14,12 +15,8 @@ from lexlip.errors import writing
 def check_output(path: str | Path, what: str = "") -> None:
     """Check that a file can be written, before the work that it is for; its folder must exist.
 
-    Args:
-        path: of the file.
-        what: what the error calls it, with a space at its end.
-
-    Raises:
-        DataError: it is a folder, or cannot be written.
+    `what` is what the error calls it, with a space at its end. DataError: it is a folder, or cannot be
+    written.
     """
     path = Path(path)
     with writing(f"{what}{path}"):
@@ -32,19 +29,20 @@ def check_output(path: str | Path, what: str = "") -> None:
 
 
 def write_output(path: str | Path, data: bytes, what: str = "") -> None:
-    """Write a file as a whole, or leave the old one; see `check_output`.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    path = Path(path)
+    """Write a file as a whole, or leave the old one and raise DataError; see `check_output`."""
     check_output(path, what)
-    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}")
-    with writing(f"{what}{path}"):
-        try:
-            temporary.write_bytes(data)
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+    with writing(f"{what}{path}"), replacing(Path(path)) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Yield a place beside a file for its new content, which replaces it unless the `with` block fails."""
+    temporary = file.with_name(f".{file.name[:40]}.{os.getpid()}")
+    try:
+        yield temporary
+        temporary.replace(file)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

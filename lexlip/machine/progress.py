@@ -14,8 +14,7 @@ EVERY = 5.0  # seconds between two lines
 class ProgressBar(tqdm):
     """A bar of tqdm on a terminal; into a pipe or a log a line every few seconds, without the bar.
 
-    Args:
-        args, options: those of tqdm, but `disable` hides the lines, too.
+    `disable` hides the lines, too.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""The machine that this process runs on: its cores, its memory, and how to describe it."""
+"""The machine that this process runs on: cores, memory, further processes, and how to describe it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import math
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from anserini_bridge.memory_limits import address_space, container_memory
 from lexlip.errors import ConfigError
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
+Result = TypeVar("Result")
 
 LEAST, TORCH = (220, 1000), (1000, 5000)
 """MB of memory and of address space that a search takes at least, with the packaged model and with torch."""
@@ -36,10 +42,9 @@ def cores() -> int:
 
 
 def check_memory(what: str, memory: int, addresses: int) -> None:
-    """Check that limits allow what something takes: libraries, or the system, would end it.
+    """Check that limits allow what something takes, in MB: libraries, or the system, would end it.
 
-    Raises:
-        ConfigError: they allow less than so many MB of memory, or of address space.
+    ConfigError: they allow less memory, or less address space.
     """
     if address_space() < addresses * 1e6:
         raise ConfigError(
@@ -141,3 +146,49 @@ def _processor() -> str:
         return platform.processor()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
+
+
+# ---- further processes ----
+
+
+def worker_context() -> BaseContext:
+    """Return the multiprocessing context for worker processes: the system's default, which forks on Linux.
+
+    A JVM does not survive a fork, so if this process runs one, workers are spawned.
+    """
+    import multiprocessing
+
+    return multiprocessing.get_context("spawn" if "jnius" in sys.modules else None)
+
+
+def in_own_process(
+    function: Callable[..., Result], *arguments: Any, killed: Exception | None = None
+) -> Result:
+    """Run a function in a new process in which nothing ran before, and return what it returns.
+
+    The new process starts its own workers by this process's start method. BrokenProcessPool: the system
+    killed it, for example because memory ran out; or `killed`.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        context: Any = multiprocessing.get_context("forkserver")  # forks from one without threads or a GPU
+        context.set_forkserver_preload([function.__module__])
+    else:
+        context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, _set_start_method, (multiprocessing.get_start_method(),)) as pool:
+        try:
+            return pool.submit(function, *arguments).result()
+        except BrokenProcessPool as error:
+            if killed is None:
+                raise
+            raise killed from error
+
+
+def _set_start_method(method: str) -> None:
+    """Set the start method, which a process of the forkserver would otherwise inherit as "forkserver"."""
+    import multiprocessing
+
+    multiprocessing.set_start_method(method, force=True)

@@ -61,8 +61,7 @@ class Clip(nn.Module):
     def from_pretrained(cls, name: str | Path) -> Self:
         """Load a model by hub name or folder, with its tokenizer and its processor's settings.
 
-        Raises:
-            ModelError: it cannot be found or read, is not a CLIP model, or lacks weights.
+        ModelError: it cannot be found or read, is not a CLIP model, or lacks weights.
         """
         name = str(name)
         try:
@@ -98,11 +97,7 @@ class Clip(nn.Module):
     def encode_text(
         self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
-        """Return float32 vectors [T, D] of T texts; see `DualEncoder.encode_text`.
-
-        Raises:
-            ModelError: the query encoder is "words", which needs a model of words.
-        """
+        """Return float32 vectors [T, D] of T texts, as `DualEncoder.encode_text`; "words" is a ModelError."""
         if encoder == "words":
             raise ModelError(f"the CLIP model '{self.name}' has no words: use --query-encoder network")
         with encoding(self.device):

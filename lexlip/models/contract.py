@@ -26,10 +26,8 @@ QueryEncoder = Literal["network", "words"]
 class Encoder(Protocol):
     """A model that encodes photos and captions separately: a `DualEncoder` or `Clip`.
 
-    Attributes:
-        name: the model's name.
-        identity: the name, "@" and the start of a hash of the weights, by which an index recognises it.
-        config: `config.image` says how photos are decoded.
+    An index recognises it by its identity: the name, "@" and the start of a hash of the weights.
+    `config.image` says how photos are decoded.
     """
 
     name: str

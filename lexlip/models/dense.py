@@ -5,14 +5,9 @@ Shapes: B photos, T captions, P image tokens, L text tokens, D width.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
 
 from lexlip.models.dual_encoder import DualEncoder
-
-if TYPE_CHECKING:
-    pass
 
 
 class Dense(DualEncoder):

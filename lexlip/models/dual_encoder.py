@@ -28,20 +28,24 @@ from lexlip.encoders.lexicon import BagOfWords, LexiconHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.machine.device import copied, encoding
-from lexlip.models.compression import compress, expand
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.hub import push, write_card
-from lexlip.models.model_checksums import WEIGHTS, begin_check, sha256, write_checksums
 from lexlip.models.model_folder import (
     FORMAT,
     GRAPH,
     HONEST_END,
+    WEIGHTS,
+    begin_check,
     check_kind,
+    compress,
     damaged,
+    expand,
     is_hub_name,
     model_folder,
     read_description,
     read_words,
+    sha256,
+    write_checksums,
 )
 from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.sparse.balance import FILE as BALANCE
@@ -61,18 +65,12 @@ TEXTS_OF_ONE_LENGTH = (64, 1024)  # texts encoded together on a CPU and on a GPU
 class DualEncoder(nn.Module):
     """An image encoder and a text encoder; a subclass decides what becomes of their states.
 
-    Args:
-        config: the encoders.
-        tokenizer: the text encoder's.
-        vocabulary: the V words of the lexicon; None if the entries of a vector are not words.
-        architecture: the transformers config of a saved model; None loads what the config names.
-        name: the checkpoint's name.
+    `vocabulary` has the V words of the lexicon, None if the entries of a vector are no words. `architecture`
+    is the transformers config of a saved model; None loads what `config` names.
 
-    Attributes:
-        dimensions: entries of a vector, V or D.
-        text_head, image_head, bag_of_words: only if the kind has words.
-        balance, keywords, likely, honest_end: what belongs to these weights, see `Encoder`.
-        hub_name: OWNER/NAME on the model hub, if the model was loaded by it.
+    A vector has `dimensions` entries, V or D. Only a kind with words has `text_head`, `image_head` and
+    `bag_of_words`. `balance`, `keywords`, `likely` and `honest_end` belong to the weights, see `Encoder`;
+    `hub_name` is OWNER/NAME on the model hub, if the model was loaded by it.
     """
 
     kind: ClassVar[str]
@@ -166,11 +164,7 @@ class DualEncoder(nn.Module):
         raise NotImplementedError
 
     def resize(self, size: int) -> None:
-        """Take photos of another size from now on, in pixels; position embeddings are interpolated.
-
-        Raises:
-            ModelError: the image encoder cannot be resized.
-        """
+        """Take photos of another size, in pixels, from now on; ModelError: the encoder cannot."""
         self.image_encoder = self.image_encoder.resized(size)
         self.config = replace(self.config, image=self.image_encoder.config)
 
@@ -180,11 +174,7 @@ class DualEncoder(nn.Module):
         self.config = replace(self.config, image=self.image_encoder.config)
 
     def checkpoint_activations(self) -> None:
-        """Recompute the activations of both encoders in the backward pass instead of keeping them.
-
-        Raises:
-            ModelError: an encoder does not support it.
-        """
+        """Recompute both encoders' activations in the backward pass; ModelError: one cannot."""
         self.image_encoder.checkpoint_activations()
         self.text_encoder.checkpoint_activations()
 
@@ -273,7 +263,7 @@ class DualEncoder(nn.Module):
 
         Args:
             folder: created if it does not exist.
-            small: store matrices as int8, at about a quarter of the size (see lexlip.models.compression).
+            small: store matrices as int8, at about a quarter of the size (see lexlip.models.model_folder).
             graph: also write what encodes photos without torch, if the encoder has such a graph; that takes
                 some seconds.
         """
@@ -449,12 +439,9 @@ def in_groups(encode: Callable[[Tensor, Tensor], Tensor], ids: Tensor, mask: Ten
 def by_length(ids: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Group texts, token ids int64 [T, L] with mask bool [T, L], by length, so that little is padded.
 
-    A GPU takes many texts at a time, and one group stays as it is: to ask for its longest text would make
-    the processor wait for the GPU.
-
-    Yields:
-        The rows of some texts, int64 [t], and their ids and mask, [t, l], where no text is longer than l.
-        All rows together are a permutation of 0 ... T - 1.
+    A GPU takes many texts at a time, and one group stays as it is: to ask for its longest text would make the
+    processor wait for the GPU. Yields the rows of some texts, int64 [t], and their ids and mask, [t, l],
+    where no text is longer than l; all rows together are a permutation of 0 ... T - 1.
     """
     gpu = ids.device.type == "cuda"
     if gpu and len(ids) <= TEXTS_OF_ONE_LENGTH[gpu]:

@@ -38,10 +38,8 @@ def is_lexlip_on_hub(name: str) -> bool:
 def fetch(name: str) -> Path:
     """Return the folder of a model in the hub's cache; what is not there yet is downloaded.
 
-    A model that is there stays as it is: an index needs the weights that it was made with.
-
-    Raises:
-        ModelError: it cannot be downloaded.
+    A model that is there stays as it is: an index needs the weights that it was made with. ModelError: it
+    cannot be downloaded.
     """
     from huggingface_hub import snapshot_download
 
@@ -73,11 +71,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def push(folder: Path, name: str, private: bool) -> str:
-    """Upload a model's folder, without a card that the hub has already; return the address of its page.
-
-    Raises:
-        ModelError: the hub refuses it, or cannot be reached.
-    """
+    """Upload a folder, but no card that the hub has, and return its page; ModelError: the hub refuses it."""
     from huggingface_hub import HfApi
 
     api = HfApi()
@@ -91,22 +85,12 @@ def push(folder: Path, name: str, private: bool) -> str:
 
 
 def write_card(
-    folder: Path,
-    title: str,
-    words: int | None,
-    name: str,
-    license: str,
-    base: str | None,
+    folder: Path, title: str, words: int | None, name: str, license: str, base: str | None
 ) -> None:
     """Write a model card with the hub's front matter, unless the folder has one.
 
-    Args:
-        folder: of the model.
-        title: of the card.
-        words: V; None if its vectors are not words.
-        name: on the hub.
-        license: by the hub's name for it.
-        base: name of the model on the hub that it was made from, if that is known.
+    `words` is V, None if its vectors are no words; `name` is on the hub, and so is `base`, from which it was
+    made.
     """
     from huggingface_hub import ModelCardData
 

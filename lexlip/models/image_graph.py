@@ -143,11 +143,8 @@ OPERATORS: dict[str, Callable[..., None]] = {
 def image_graph(of: DualEncoder) -> bytes:
     """Return the graph: "pixels", uint8 [B, 3, S, S], to "logits" [B, V] and "hidden" [B, P, D].
 
-    It is tried on two pictures of noise.
-
-    Raises:
-        ModelError: the image encoder pools in another way, has an operator that is not known here, or the
-            graph computes something else than torch.
+    It is tried on two pictures of noise. ModelError: the image encoder pools in another way, has an operator
+    that is not known here, or the graph computes something else than torch.
     """
     if of.config.joint or of.image_encoder.prefix_tokens:
         raise ModelError(f"'{of.name}' pools in another way: its photos need torch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,19 +14,14 @@ from lexlip.errors import ModelError
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.words.vocabulary import Vocabulary, tokenize_captions
 
-if TYPE_CHECKING:
-    pass
-
 
 class LexLIP(DualEncoder):
     """Turns photos and captions into sparse vectors over one vocabulary: p >= 0, [V] (Eq. 3, 6).
 
-    The raw output is the logits, max-pooled over positions, before log(1 + relu). Both heads start as
-    copies of the text encoder's masked-language-model head if its checkpoint has one. With `config.joint` the
-    heads take one vector of a photo or a caption instead (see `lexlip.training.lexicon_fit`).
-
-    Attributes:
-        starts_trained: whether both heads started as such copies.
+    The raw output is the logits, max-pooled over positions, before log(1 + relu). Both heads start as copies
+    of the text encoder's masked-language-model head if its checkpoint has one (`starts_trained`). With
+    `config.joint` the heads take one vector of a photo or a caption instead (see
+    `lexlip.training.lexicon_fit`).
     """
 
     kind = "lexlip"

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 def load_model(name: str | Path, device: str = "cpu") -> Encoder:
     """Load a model that has vectors, by packaged name ("mini"), folder, training run or hub name.
 
-    Raises:
-        ModelError: there is no such model, its files are damaged or of an unknown kind or version, or it
-            has no vectors.
-        ConfigError: there is no such device (see `lexlip.machine.device.pick_device`).
+    ModelError: there is no such model, its files are damaged or of an unknown kind or version, or it has no
+    vectors. ConfigError: there is no such device (see `lexlip.machine.device.pick_device`).
     """
     check_first_stage(name)
     encoder: Encoder = _load(name, device)
@@ -33,9 +31,8 @@ def load_model(name: str | Path, device: str = "cpu") -> Encoder:
 def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:
     """Load a model that compares pairs, by folder.
 
-    Raises:
-        ModelError: there is no such model, its files are damaged, or it does not compare pairs.
-        ConfigError: there is no such device.
+    ModelError: there is no such model, its files are damaged, or it does not compare pairs. ConfigError:
+    there is no such device.
     """
     check_reranker(name)
     model: OneTransformer = _load(name, device)
@@ -56,10 +53,8 @@ def load_initial(name: str | Path, config: ModelConfig) -> DualEncoder:
     """Load a model of kind `config.kind` to train, with the weights of a saved one.
 
     All weights are taken from a model of the same kind or of a relative. A kind without words also takes the
-    two encoders of any other kind, and gets new heads.
-
-    Raises:
-        ModelError: there is no such model, its files are damaged, or it is of another kind.
+    two encoders of any other kind, and gets new heads. ModelError: there is no such model, its files are
+    damaged, or it is of another kind.
     """
     kind, folder = MODELS[config.kind], model_folder(name)
     cls = load_class(kind.implementation)

@@ -8,7 +8,6 @@ Shapes: B photos or pairs, T captions, L text tokens, P image tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,9 +17,6 @@ from torch import Tensor, nn
 from lexlip.encoders.positions import resample_positions
 from lexlip.machine.device import copied, encoding
 from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
-
-if TYPE_CHECKING:
-    pass
 
 PAIRS = (64, 512)  # pairs that run through the Transformer at a time on a CPU and on a GPU
 
@@ -91,13 +87,7 @@ class OneTransformer(DualEncoder):
     def score_pairs(
         self, embedded: Tensor, texts: Sequence[str], pairs: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Return the log-odds, float32 [N], that texts describe photos.
-
-        Args:
-            embedded: [B, P, D], see `embed_photos`.
-            texts: T captions or queries.
-            pairs: int64 [N, 2], a row of `texts` and a row of `embedded` each.
-        """
+        """Return log-odds, float32 [N], of pairs int64 [N, 2]: rows of `texts` and of `embed_photos`."""
         self.eval()
         scores = np.zeros(len(pairs), np.float32)
         if not len(pairs):

@@ -39,11 +39,8 @@ class Columns:
 class LexicalModule(InputModule):
     """Encodes texts or photos to "sentence_embedding", vectors p [B, V] (Eq. 3, 6).
 
-    Args:
-        model: a LexLIP model, or its packaged name, folder or hub name.
-
-    Raises:
-        ModelError: there is no such model, or it is of another kind.
+    `model` is a LexLIP model, or its packaged name, folder or hub name; ModelError: there is none, or of
+    another kind.
     """
 
     save_in_root = False

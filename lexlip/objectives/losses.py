@@ -1,6 +1,6 @@
-"""The losses over a whole batch, and their weighted sum; photos against captions are in `contrastive.py`.
+"""The losses over a whole batch, and their weighted sum.
 
-To add one: a function here that returns a process's share, an entry in LOSSES, and its weight in
+To add one: a function that returns a process's share, an entry in LOSSES, and its weight in
 `lexlip.config.ObjectiveConfig`. Losses of single captions (masked words, matching) are in
 `lexlip.training.method`.
 """
@@ -9,12 +9,240 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lexlip.objectives.compared import Compared, truncate
-from lexlip.objectives.contrastive import contrastive_share, in_batch, triplet_share, truncated_share
+from lexlip.config import ObjectiveConfig
+from lexlip.registry import Metric
+
+
+class Everyone(NamedTuple):
+    """The vectors of all processes, with their gradient."""
+
+    images: Tensor  # [B', V]
+    texts: Tensor  # [T', V]
+    owners: Tensor  # int64 [T'], the row of each text's image
+    rows: slice  # the texts of this process
+
+
+class Keys(NamedTuple):
+    """The key encoders' vectors of this process's photos and texts, and the queues of earlier ones."""
+
+    images: Tensor  # [B, V]
+    texts: Tensor  # [T, V]
+    image_queue: tuple[Tensor, Tensor]  # unit vectors [q, V], and int64 [q], the photo that each belongs to
+    text_queue: tuple[Tensor, Tensor]  # the same of texts
+
+
+class TaughtScores(NamedTuple):
+    to_images: Tensor  # [t, B], of each caption with all photos
+    to_texts: Tensor  # [t, T], of each caption's photo with all captions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One step's photos and texts in one process, and how to reach those of the others.
+
+    Each loss computes this process's share: the shares of all processes add up to the loss that one process
+    would have with the whole batch.
+    """
+
+    config: ObjectiveConfig
+    metric: Metric
+    progress: float  # share of the run that is done, for warm-ups
+    images: Tensor  # vectors [B, V]
+    texts: Tensor  # vectors [T, V]
+    owners: Tensor  # int64 [T], the row of each text's image
+    photos: Tensor  # int64 [B], the index of each photo in its source
+    image_logits: Tensor  # raw output [B, V] before it became a vector
+    composed: tuple[Tensor, Tensor] | None = None  # vectors of half-changed photos [B, V] and texts [T, V]
+    keys: Keys | None = None  # None without queues
+    bags: Tensor | None = None  # bags of words [T, V] of the texts; None without anchors
+    word_counts: Tensor | None = None  # [B, V], how many of a photo's captions contain each word
+    taught: TaughtScores | None = None
+    total_images: float  # over all processes, as are total_texts
+    total_texts: float
+    processes: int  # how many there are
+    gather: Callable[[Tensor], tuple[Tensor, int]]  # see `lexlip.training.distributed.Processes.gather`
+
+    @cached_property
+    def everyone(self) -> Everyone:
+        """The vectors of all processes; gathered once, and only if a loss asks for them."""
+        images, first_image = self.gather(self.images)
+        texts, first_text = self.gather(self.texts)
+        owners, _ = self.gather(self.owners + first_image)
+        return Everyone(images, texts, owners, slice(first_text, first_text + len(self.texts)))
+
+    @property
+    def text_share(self) -> float:
+        return len(self.texts) / self.total_texts
+
+    @property
+    def image_share(self) -> float:
+        return len(self.images) / self.total_images
+
+
+def truncate(vectors: Tensor, k: int) -> Tensor:
+    """Return vectors [B, V] with all but the k largest entries of each row set to 0, as an index has them.
+
+    The gradient reaches the k entries that are kept.
+    """
+    if k >= vectors.shape[1]:
+        return vectors
+    values, columns = vectors.topk(k, dim=1)
+    return torch.zeros_like(vectors).scatter(1, columns, values)
+
+
+def contrastive(
+    images: Tensor,
+    texts: Tensor,
+    image_of_text: Tensor,
+    temperature: float,
+    same_image_negatives: bool = False,
+    rows: slice | None = None,
+    metric: Metric = "cosine",
+    composed: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """InfoNCE between images [B, V] and texts [T, V], T >= B, both directions averaged (Eq. 15-16).
+
+    The score is the cosine, or the dot product (LightningDOT's CMR), over the temperature. Texts of the same
+    image are all its positives: none is a negative of the others, unless `same_image_negatives`.
+
+    `image_of_text` is the row of each text's image, int64 [T]. `rows` are the texts whose share of the loss
+    is wanted: the shares of all T texts add up to it. All `composed` images [B, V] are further negatives of
+    each text, and all composed texts [T, V] of each image (VLDeformer, Eq. 1-3).
+
+    Returns a scalar: the mean of -log P(text | image) and -log P(image | text) over the T pairs.
+    """
+    rows = slice(None) if rows is None else rows
+    unit = partial(F.normalize, dim=1) if metric == "cosine" else (lambda vectors: vectors)
+    texts, owners = unit(texts), image_of_text[rows]
+    images = unit(images)
+    to_images = (texts[rows] @ images.t()).float() / temperature  # [t, B]
+    own_images, image_of_row = owners.unique(return_inverse=True)
+    to_texts = (images[own_images] @ texts.t()).float()[image_of_row] / temperature  # [t, T]
+    positive = to_images.gather(1, owners[:, None]).squeeze(1)
+    if not same_image_negatives:
+        siblings = owners[:, None] == image_of_text[None, :]
+        numbers = torch.arange(len(texts), device=texts.device)
+        siblings[numbers[: len(owners)], numbers[rows]] = False
+        to_texts = to_texts.masked_fill(siblings, float("-inf"))
+    if composed is not None:
+        composed_images, composed_texts = (unit(vectors) for vectors in composed)
+        to_composed = (texts[rows] @ composed_images.t()).float() / temperature  # [t, B]
+        to_images = torch.cat([to_images, to_composed], dim=1)
+        to_composed = (images[own_images] @ composed_texts.t()).float()[image_of_row] / temperature  # [t, T]
+        to_texts = torch.cat([to_texts, to_composed], dim=1)
+    losses = torch.logsumexp(to_images, dim=1) + torch.logsumexp(to_texts, dim=1) - 2 * positive
+    return losses.sum() / (2 * len(texts))
+
+
+def momentum_contrastive(
+    queries: Tensor, keys: Tensor, queue: Tensor, same_image: Tensor | None, temperature: float
+) -> Tensor:
+    """InfoNCE of one direction against a queue of unit vectors [Q, V], earlier keys (Eq. 20-22).
+
+    Row n of the other modality's `keys` [N, V] is the positive of query n of `queries` [N, V]. `same_image`,
+    bool [N, Q], are keys of the query's own image, which are no negatives; None: all are. Returns the mean of
+    -log(exp(q·k) / (exp(q·k) + sum over the queue of exp(q·k'))), q·k being the cosine over the temperature.
+    """
+    queries = F.normalize(queries, dim=1)
+    positive = (queries * F.normalize(keys, dim=1)).sum(dim=1, keepdim=True).float()
+    negative = (queries.to(queue.dtype) @ queue.t()).float()
+    if same_image is not None:
+        negative = negative.masked_fill(same_image, float("-inf"))
+    scores = torch.cat([positive, negative], dim=1) / temperature
+    return (torch.logsumexp(scores, dim=1) - scores[:, 0]).mean()
+
+
+def hardest_triplet(
+    images: Tensor, texts: Tensor, image_of_text: Tensor, margin: float, rows: slice | None = None
+) -> Tensor:
+    """Contrast each pair with the most similar other photo, and the most similar caption of another photo.
+
+    This loss of VSE++ (Faghri et al., 2018) trains BE. Scores are cosines; captions of one photo are not its
+    negatives. `image_of_text` and `rows` are those of `contrastive`. Returns the mean over the T pairs of the
+    sum of both hinges; a hinge without a negative is 0.
+    """
+    rows = slice(None) if rows is None else rows
+    scores = (F.normalize(texts, dim=1) @ F.normalize(images, dim=1).t()).float()  # [T, B]
+    own = image_of_text[:, None] == torch.arange(len(images), device=texts.device)
+    negatives = scores.masked_fill(own, float("-inf"))
+    owners = image_of_text[rows]
+    positive = scores[rows].gather(1, owners[:, None]).squeeze(1)
+    photo, caption = negatives[rows].amax(dim=1), negatives.amax(dim=0)[owners]
+    hinges = F.relu(margin + photo - positive) + F.relu(margin + caption - positive)
+    return hinges.sum() / len(texts)
+
+
+def contrastive_share(compared: Compared) -> Tensor:
+    """Return a process's share of the contrastive loss: with queues if there are any, else in the batch."""
+    if compared.keys is not None:
+        return _against_queues(compared, compared.images, compared.texts)
+    composed = None
+    if compared.composed is not None:
+        images, texts = (compared.gather(vectors)[0] for vectors in compared.composed)
+        composed = images, texts
+    return in_batch(compared, compared.everyone.images, compared.everyone.texts, composed)
+
+
+def truncated_share(compared: Compared) -> Tensor:
+    """Return the share of the same loss, averaged over `topk`, with documents cut to their heaviest words.
+
+    The documents are images that captions search for, and captions that images search for.
+    """
+    losses = []
+    for k in compared.config.topk:
+        if compared.keys is not None:  # each side in turn is the document, and the other's keys are queries
+            images, texts = truncate(compared.images, k), truncate(compared.texts, k)
+            losses.append(_against_queues(compared, images, texts))
+        else:
+            images, texts = compared.everyone.images, compared.everyone.texts
+            losses.append(in_batch(compared, truncate(images, k), texts) / 2)
+            losses.append(in_batch(compared, images, truncate(texts, k)) / 2)
+    return sum(losses, start=compared.images.new_zeros(())) / len(compared.config.topk)
+
+
+def triplet_share(compared: Compared) -> Tensor:
+    images, texts, owners, rows = compared.everyone
+    return hardest_triplet(images, texts, owners, compared.config.margin, rows)
+
+
+def in_batch(
+    compared: Compared, images: Tensor, texts: Tensor, composed: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    """Return a process's share of the in-batch loss of gathered vectors, [B', V] and [T', V]."""
+    config, everyone = compared.config, compared.everyone
+    return contrastive(
+        images,
+        texts,
+        everyone.owners,
+        config.temperature,
+        config.same_image_negatives,
+        everyone.rows,
+        compared.metric,
+        composed,
+    )
+
+
+def _against_queues(compared: Compared, images: Tensor, texts: Tensor) -> Tensor:
+    config, keys, owners = compared.config, compared.keys, compared.owners
+    assert keys is not None
+    losses = []
+    for queries, positives, (held, photos) in (
+        (texts, keys.images[owners], keys.image_queue),
+        (images[owners], keys.texts, keys.text_queue),
+    ):
+        same = None
+        if not config.same_image_negatives:
+            same = compared.photos[owners][:, None] == photos[None, :]
+        losses.append(momentum_contrastive(queries, positives, held, same, config.temperature))
+    return compared.text_share * (losses[0] + losses[1]) / 2
+
 
 # ---- FLOPS regularisation: few active words, spread evenly over the vocabulary ----
 
@@ -30,9 +258,7 @@ def flops(mean: Tensor) -> Tensor:
 def quadratic_warmup(progress: float, length: float) -> float:
     """Return the factor of the FLOPS weight: (progress / length)² up to 1 (SPLADE, Formal et al., 2021).
 
-    Args:
-        progress: share of the run that is done, in [0, 1].
-        length: share of the run over which the factor grows; 0 gives a constant 1.
+    Both are shares of the run, in [0, 1]; a length of 0 gives a constant 1.
     """
     return min(1.0, progress / length) ** 2 if length > 0 else 1.0
 
@@ -57,9 +283,8 @@ def align(texts: Tensor, bags: Tensor) -> Tensor:
 def predict_words(image_logits: Tensor, word_counts: Tensor) -> Tensor:
     """Return the cross-entropy of the image bottleneck a (Eq. 8) against the words of the image's captions.
 
-    Args:
-        image_logits: raw max-pooled logits [B, V]; a is their softmax.
-        word_counts: [B, V], how many of the image's captions contain the word; an empty row has loss 0.
+    `image_logits` are raw and max-pooled, [B, V]; a is their softmax. `word_counts`, [B, V], is how many of
+    the image's captions contain the word; an empty row has loss 0.
     """
     target = word_counts / word_counts.sum(dim=1, keepdim=True).clamp(min=1)
     return -(target * F.log_softmax(image_logits.float(), dim=1)).sum(dim=1).mean()
@@ -85,13 +310,7 @@ def _anchor_words(compared: Compared) -> Tensor:
 
 
 def divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Return the mean over rows of KL(softmax(teacher / temperature) | softmax(student / temperature)).
-
-    Args:
-        student: scores [n, m], with gradient.
-        teacher: scores [n, m].
-        temperature: divides both.
-    """
+    """Return the mean over rows [n, m] of KL(softmax(teacher / temperature) | softmax(student / ...))."""
     goal = F.softmax(teacher.float() / temperature, dim=1)
     return F.kl_div(F.log_softmax(student.float() / temperature, dim=1), goal, reduction="batchmean")
 
@@ -129,7 +348,6 @@ class BatchLoss:
     factor: Callable[[Compared], float] = lambda compared: 1.0  # of the weight at this point of the run
 
     def weight(self, compared: Compared) -> float:
-        """Return the weight of the loss in the config."""
         config = compared.config
         if self.name == "topk_contrastive":  # relative to that of whole documents
             return config.contrastive * config.topk_contrastive if config.topk else 0.0
@@ -155,11 +373,7 @@ LOSSES: tuple[BatchLoss, ...] = (
 
 
 def batch_loss(compared: Compared) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return this process's share of the weighted sum of all losses over the batch (Eq. 18, 23).
-
-    Returns:
-        The weighted sum, and its unweighted parts by name, for the log.
-    """
+    """Return this process's share of the weighted sum of all losses (Eq. 18, 23), and each for the log."""
     parts: dict[str, Tensor] = {}
     total = compared.images.new_zeros(())
     for loss in LOSSES:

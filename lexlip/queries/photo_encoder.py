@@ -20,14 +20,21 @@ from scipy.sparse import csr_matrix, vstack
 
 from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict
-from lexlip.data.upright import as_seen
-from lexlip.encoders.framing import pixel_array
+from lexlip.data.upright import as_seen, pixel_array
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine.device import has_torch, may_have_gpu, pick_device
 from lexlip.machine.resources import cores
-from lexlip.models.compression import expand
-from lexlip.models.model_checksums import WEIGHTS, begin_check
-from lexlip.models.model_folder import GRAPH, check_kind, damaged, model_folder, read_description, read_words
+from lexlip.models.model_folder import (
+    GRAPH,
+    WEIGHTS,
+    begin_check,
+    check_kind,
+    damaged,
+    expand,
+    model_folder,
+    read_description,
+    read_words,
+)
 from lexlip.models.onnx_format import open_session
 from lexlip.queries.saved_model import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries

@@ -17,7 +17,7 @@ from lexlip.config import ImageEncoderConfig
 from lexlip.data import Skipped, Source, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts
 from lexlip.data.files import FileState, OutOfReach, state_of
-from lexlip.encoders.framing import pixel_array
+from lexlip.data.upright import pixel_array
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
 from lexlip.machine.progress import ProgressBar

@@ -9,8 +9,14 @@ import numpy as np
 from safetensors import SafetensorError
 from scipy.sparse import csr_matrix
 
-from lexlip.models.model_checksums import begin_check
-from lexlip.models.model_folder import check_kind, damaged, model_folder, read_description, read_words
+from lexlip.models.model_folder import (
+    begin_check,
+    check_kind,
+    damaged,
+    model_folder,
+    read_description,
+    read_words,
+)
 from lexlip.queries.query_language import Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.keywords import as_query, load_keywords

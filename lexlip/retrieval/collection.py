@@ -10,7 +10,7 @@ from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata
 from anserini_bridge.given_files import check_form
 from anserini_bridge.storage import METADATA_FILE
 from lexlip.data import Given, Source
-from lexlip.data.mounts import mount_points
+from lexlip.data.files import mount_points
 from lexlip.errors import DataError
 
 

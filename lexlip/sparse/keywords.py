@@ -2,7 +2,7 @@
 
 A text encoder that was trained with sentences makes other words of a single one: "man" becomes "wearing,
 holds, shirt". So a model keeps a query for each word of its vocabulary, which finds the photos whose captions
-have the word (lexlip/training/packaged_fits.py), in FILE of its folder. A text that holds n content words is
+have the word (lexlip/training/packaging.py), in FILE of its folder. A text that holds n content words is
 encoded as a sentence and as the sum of its words' queries, both of unit length, and they are mixed:
 
     p = (1 - a) sentence + a words,   a = max(2^(1-n), LEAST) without function words, else LEAST

@@ -6,7 +6,7 @@ chance, from the weights of all words of the photo, through a few sums of them:
 
     P(word | photo) = sigmoid(scale ⊙ x + (x inputs) outputs + bias),   x = LENGTH · p / |p|
 
-It is fitted to the training captions (lexlip/training/packaged_fits.py) and lies in FILE of a model's folder.
+It is fitted to the training captions (lexlip/training/packaging.py) and lies in FILE of a model's folder.
 Weights, and so scores, stay as they are.
 """
 

@@ -1,4 +1,4 @@
-"""Photos for training: random crop, mirroring and RandAugment, as `config.data` says.
+"""Photos for training: random crop, mirroring and RandAugment, or views through a frozen image body once.
 
 What a photo looks like in an epoch depends on (seed, epoch, photo) alone: a resumed run sees what an
 uninterrupted one would have seen, however many workers and processes there are.
@@ -6,22 +6,32 @@ uninterrupted one would have seen, however many workers and processes there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import IO, NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 from torchvision.transforms.functional import pil_to_tensor
 
-from lexlip.config import DataConfig, ImageEncoderConfig
+from lexlip.config import Config, DataConfig, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage
-from lexlip.encoders.framing import square
+from lexlip.data.upright import square
+from lexlip.encoders.image import ImageEncoder
+from lexlip.errors import ConfigError
+from lexlip.machine.device import autocast, pick_precision
+from lexlip.machine.progress import ProgressBar
+from lexlip.machine.resources import cores, worker_context
+from lexlip.training.distributed import Processes
+from lexlip.training.run_folder import writing_run
 
 Augmentation = Callable[[Image.Image], Tensor]  # -> uint8 [3, S, S]
 
@@ -41,8 +51,6 @@ def augmentation(data: DataConfig, image: ImageEncoderConfig, size: int) -> Augm
 
 
 class Key(NamedTuple):
-    """One photo of one step."""
-
     epoch: int  # which pass over the photos, or over the pairs
     photo: int  # its index in the source
     size: int  # pixels along a side
@@ -59,17 +67,12 @@ class Sample(NamedTuple):
     captions: tuple[str, ...]  # all of them
 
 
-class FrozenViews:
-    """What a frozen image body makes of each view of some photos; see `lexlip.training.frozen_views`.
+class FrozenViews(NamedTuple):
+    """What a frozen image body makes of each view of some photos; see `encode_views`."""
 
-    Args:
-        tokens: float16 [N, views, P, C].
-        photos: int64 [N], their indices in the source, ascending.
-        unreadable: why some of them cannot be read, by index.
-    """
-
-    def __init__(self, tokens: np.ndarray, photos: np.ndarray, unreadable: dict[int, str]) -> None:
-        self.tokens, self.photos, self.unreadable = tokens, photos, unreadable
+    tokens: np.ndarray  # float16 [N, views, P, C]
+    photos: np.ndarray  # int64 [N], their indices in the source, ascending
+    unreadable: dict[int, str]  # why some of them cannot be read, by index
 
     def draw(self, photo: int, rng: np.random.Generator) -> Tensor | str:
         """Return one view of a photo, float16 [P, C], or why the photo cannot be read."""
@@ -119,3 +122,115 @@ class AugmentedPhotos(Dataset):
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)  # the CPU's alone
             return self.augment[size](picture)
+
+
+# ---- photos through a frozen image body ----
+
+
+BATCH = 32  # views encoded at a time
+
+
+def encode_views(
+    encoder: ImageEncoder,
+    photos: AugmentedPhotos,
+    indices: np.ndarray,
+    config: Config,
+    file: Path,
+    processes: Processes,
+) -> FrozenViews:
+    """Encode `config.data.views` views of each photo; each process does its share.
+
+    `encoder` has a frozen body; `photos` makes the views of those of `indices`, int64 [N], ascending. They
+    are kept in `file`, which is deleted as soon as all processes, on one file system, have opened it: nothing
+    is left however the run ends. ConfigError: the body is not frozen. DataError: the disk has no room for
+    them.
+    """
+    if any(parameter.requires_grad for parameter in encoder.body.parameters()):
+        raise ConfigError(
+            f"data.views={config.data.views} needs a frozen image encoder:"
+            " set optim.lr_scale={image_encoder.body: 0}, or data.views=0"
+        )
+    tokens = _shared_array(file, (len(indices), config.data.views, *encoder.token_shape), processes)
+    rows = range(processes.rank, len(indices), processes.world)
+    places = [(row, int(indices[row]), view) for row in rows for view in range(config.data.views)]
+    workers = min(config.data.workers, cores())
+    loader = DataLoader(
+        _Views(photos, places, config.model.image.size),
+        BATCH,
+        collate_fn=list,
+        num_workers=workers,
+        multiprocessing_context=worker_context() if workers else None,
+        generator=torch.Generator(),
+    )
+    device, unreadable = processes.device, dict[int, str]()
+    precision = pick_precision(config.optim.precision, device)
+    if processes.first:
+        count, size = config.data.views, tokens.nbytes / 1e9
+        ProgressBar.write(f"encoding {count} views of {len(indices)} photos once, {size:.1f} GB", sys.stderr)
+    training = encoder.training
+    encoder.eval()  # without the body's dropout
+    with ProgressBar(
+        total=len(places), desc="views of photos", unit="view", delay=2, disable=not processes.first
+    ) as bar:
+        for samples in loader:
+            readable = [(row, view, pixels) for row, _, view, pixels in samples if isinstance(pixels, Tensor)]
+            unreadable |= {photo: why for _, photo, _, why in samples if isinstance(why, str)}
+            if readable:
+                pixels = torch.stack([pixels for _, _, pixels in readable]).to(device)
+                with torch.inference_mode(), autocast(precision, device):
+                    encoded = encoder.tokens(pixels).half().cpu().numpy()
+                tokens[[row for row, _, _ in readable], [view for _, view, _ in readable]] = encoded
+            bar.update(len(samples))
+    encoder.train(training)
+    everywhere = {photo: why for part in processes.collect(unreadable) for photo, why in part.items()}
+    return FrozenViews(tokens, indices, everywhere)
+
+
+def _shared_array(file: Path, shape: tuple[int, ...], processes: Processes) -> np.ndarray:
+    """Return a float16 array on disk that all processes share, in a file without a name."""
+    if processes.first:
+        with writing_run(file.parent):
+            _reserve(file, shape)
+    processes.wait()
+    array: np.ndarray = np.lib.format.open_memmap(file, "r+")
+    processes.wait()
+    if processes.first:
+        file.unlink()
+    return array
+
+
+def _reserve(file: Path, shape: tuple[int, ...]) -> None:
+    """Make the file of an array with all its room on the disk, without which a later write would kill us."""
+    try:
+        np.lib.format.open_memmap(file, "w+", np.float16, shape).flush()
+        with file.open("r+b") as opened:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+            else:  # macOS and Windows
+                _fill(opened, file.stat().st_size)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def _fill(file: IO[bytes], size: int) -> None:
+    """Write zeros from where the header of an array ends, which flush has written, to the end."""
+    np.lib.format.read_magic(file)
+    np.lib.format.read_array_header_1_0(file)
+    while rest := size - file.tell():
+        file.write(bytes(min(rest, 2**20)))
+
+
+class _Views(Dataset):
+    """(row, photo, view) with the view's pixels, or why the photo cannot be read."""
+
+    def __init__(self, photos: AugmentedPhotos, places: Sequence[tuple[int, int, int]], size: int) -> None:
+        self.photos, self.places, self.size = photos, places, size
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: int) -> tuple[int, int, int, Tensor | str]:
+        row, photo, view = self.places[index]
+        rng = np.random.default_rng((self.photos.seed, view, photo, 1))
+        return row, photo, view, self.photos.pixels(photo, self.size, int(rng.integers(2**62)))

@@ -36,7 +36,7 @@ BECOME_MASK, BECOME_RANDOM = 0.8, 0.1
 
 @dataclass(frozen=True)
 class PhotoBatch:
-    """B photos, given by pixels or by a frozen image body's tokens (see `lexlip.training.frozen_views`)."""
+    """B photos, given by pixels or by a frozen image body's tokens (see `lexlip.training.augmentation`)."""
 
     indices: Tensor  # int64 [B], in the source
     pixels: Tensor | None = None  # uint8 [B, 3, S, S]
@@ -72,8 +72,6 @@ class MaskedTokens:
 
 @dataclass(frozen=True)
 class Words:
-    """The words that captions contain."""
-
     of_captions: Tensor  # int64 [2, n], (caption, column of the vocabulary)
     of_photos: Tensor  # int64 [2, m], (photo, column) for each word of each of the photo's captions
 
@@ -93,7 +91,6 @@ class Batch:
     unreadable: tuple[str, ...] = ()  # photos that could not be read and were left out, with the reason
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device."""
         moved: Batch = _map_tensors(self, lambda tensor: tensor.to(device, non_blocking=True))
         return moved
 
@@ -123,7 +120,6 @@ class Batch:
 
 
 def _map_tensors(value: Any, function: Callable[..., Tensor]) -> Any:
-    """Apply a function to every tensor of nested dataclasses."""
     if isinstance(value, Tensor):
         return function(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -135,12 +131,8 @@ def _map_tensors(value: Any, function: Callable[..., Tensor]) -> Any:
 class Collate:
     """Turns samples, or the reasons why photos could not be read, into a Batch.
 
-    Args:
-        objective: what captions are prepared for.
-        tokenizer: the text encoder's.
-        max_tokens: a caption is cut at.
-        vocabulary: the lexicon, whose columns are the words and the labels.
-        seed: of everything that is drawn.
+    `objective` says what captions are prepared for; they are cut at `max_tokens`. The columns of `vocabulary`
+    are the words and the labels. All that is drawn depends on `seed`.
     """
 
     def __init__(
@@ -190,7 +182,6 @@ class Collate:
         return draw_other_captions(drawn, captions, self.objective.hard_negatives, rng)
 
     def _composed(self, good: Sequence[Sample]) -> list[str]:
-        """Return each caption with some of its words replaced."""
         composed = []
         for row, sample in enumerate(good):
             others = [good[n].captions[i] for n in range(len(good)) if n != row for i in good[n].drawn]
@@ -199,7 +190,6 @@ class Collate:
         return composed
 
     def _generators(self, sample: Sample, *purpose: int) -> list[np.random.Generator]:
-        """Return a random generator for each drawn caption of a sample."""
         key = sample.key
         return [np.random.default_rng((self.seed, key.epoch, key.photo, i, *purpose)) for i in sample.drawn]
 
@@ -262,11 +252,7 @@ class Masking:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase, encoder: float, decoder: float) -> Masking:
-        """Return the masking for a tokenizer.
-
-        Raises:
-            ModelError: the tokenizer has no mask token.
-        """
+        """Return the masking for a tokenizer; ModelError: it has no mask token."""
         if tokenizer.mask_token_id is None:
             raise ModelError(
                 "this tokenizer has no mask token, which objective.mlm, image_to_text and text_to_text need"
@@ -286,13 +272,10 @@ def mask_words(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Mask a caption of token ids int64 [L] for the encoder and for the decoders.
 
-    A share of the words is masked for the encoder; the decoders' larger share includes these. Of the masked
-    words 80 % become [MASK], 10 % become a random token and 10 % stay (Devlin et al., 2019); this is drawn
-    for the encoder and the decoders separately.
-
-    Returns:
-        For the encoder the ids, and bool [L], which positions are masked; then the same for the decoders,
-        whose masked positions include the encoder's. At least one word is masked if there is any.
+    A share of the words is masked for the encoder, at least one if there is any; the decoders' larger share
+    includes these. Of the masked words 80 % become [MASK], 10 % become a random token and 10 % stay (Devlin
+    et al., 2019); this is drawn for the encoder and the decoders separately. Returns for the encoder the ids,
+    and bool [L], which positions are masked; then the same for the decoders.
     """
     places = np.flatnonzero(~masking.special[ids])
     encoder_ids, decoder_ids = ids.copy(), ids.copy()

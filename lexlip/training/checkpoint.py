@@ -10,7 +10,6 @@ Others are removed, but for those that an index was made with.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -23,13 +22,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from anserini_bridge.given_files import read_json
-from anserini_bridge.storage import CHECKSUM, checksum, fields_checksum, replace_folder, replace_link
+from anserini_bridge.storage import CHECKSUM, checksum, fields_checksum, replace_link
 from lexlip.errors import ModelError
-from lexlip.models.model_checksums import check_model
-from lexlip.models.model_folder import KEPT, read_words
+from lexlip.models.model_folder import KEPT, check_model, read_words
 from lexlip.training.distributed import Processes
 from lexlip.training.method import Method
-from lexlip.training.run_folder import writing_run
+from lexlip.training.run_folder import replacing_folder, writing_run
 
 LEFT_BEHIND, OPTIMIZER, TRAINER = "left_behind.safetensors", "optimizer.safetensors", "trainer.json"
 
@@ -55,18 +53,15 @@ def save_checkpoint(
     """Write a checkpoint, point `last` (and `best`) to it, and delete those that nothing points to.
 
     Every process must call it; the first one writes. What is written is durable before anything points to it.
-
-    Raises:
-        DataError: it cannot be written; the checkpoints before it stay.
+    DataError: it cannot be written; the checkpoints before it stay.
     """
     generators = _generator_states(processes)
     if not processes.first:
         return
     folder = run / "checkpoints" / f"step-{step:08d}"
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     _remove_others(run)  # what a killed run left half-written
     with writing_run(run):
-        try:
+        with replacing_folder(folder) as temporary:
             method.model.save(temporary, graph=False)
             _save(method.left_behind(), temporary / LEFT_BEHIND)
             _save(_optimizer_tensors(optimizer), temporary / OPTIMIZER)
@@ -74,20 +69,13 @@ def save_checkpoint(
             trainer["files"] = {name: checksum(temporary / name) for name in (LEFT_BEHIND, OPTIMIZER)}
             trainer[CHECKSUM] = fields_checksum(trainer)
             (temporary / TRAINER).write_text(json.dumps(trainer), encoding="utf-8")
-            replace_folder(temporary, folder)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
         for name in ("best", "last") if best else ("last",):  # a run goes on from `last`: it comes last
             replace_link(run / name, folder.relative_to(run))
     _remove_others(run)
 
 
 def _remove_others(run: Path) -> None:
-    """Remove the checkpoints that nothing needs, also half-written ones.
-
-    `last`, `best` and indexes need some (see `lexlip.models.model_folder.keep_checkpoint`).
-    """
+    """Remove the checkpoints, half-written ones too, that neither links nor indexes need."""
     kept = {(run / name).resolve() for name in ("last", "best")}
     for other in (run / "checkpoints").glob("*"):
         if other.resolve() not in kept and not (other / KEPT).exists():
@@ -104,10 +92,8 @@ def load_checkpoint(
     """Load `RUN/last` into a method, an optimizer and a scaler of the same config.
 
     Returns the number of steps that are done, the best checkpoint so far, and whether as many processes train
-    as before, so that torch's generators could be restored.
-
-    Raises:
-        ModelError: the checkpoint is damaged, or of another model.
+    as before, so that torch's generators could be restored. ModelError: the checkpoint is damaged, or of
+    another model.
     """
     folder = run / "last"
     try:
@@ -132,8 +118,8 @@ def load_checkpoint(
 def _checked(folder: Path) -> dict[str, Any]:
     """Return a checkpoint's trainer.json, after a check of all that resuming reads.
 
-    In checkpoints of older versions only the model has checksums. Raises OSError or ValueError if something
-    was changed.
+    In checkpoints of older versions only the model has checksums. OSError or ValueError: something was
+    changed.
     """
     try:
         check_model(folder)
@@ -153,7 +139,6 @@ def _checked(folder: Path) -> dict[str, Any]:
 
 
 def _generator_states(processes: Processes) -> dict[str, list[list[int]]]:
-    """Return the states of torch's generators in all processes."""
     states = {"random": processes.collect(torch.get_rng_state().tolist())}
     if processes.device.type == "cuda":
         states["random_cuda"] = processes.collect(torch.cuda.get_rng_state(processes.device).tolist())

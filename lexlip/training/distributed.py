@@ -34,21 +34,17 @@ BACKEND = "LEXLIP_BACKEND"  # the environment variable that names the backend
 class Processes:
     """This process among those that train together; a context that they leave together."""
 
-    def __init__(self, device: str, backend: str | None = None) -> None:
-        """Join the processes that torchrun's environment variables describe; without them there is only one.
+    def __init__(self, device: str) -> None:
+        """Join the processes that torchrun's environment variables describe; else there is only one.
 
-        Args:
-            device: "auto", or a torch device; with several processes "cuda" means one GPU per process.
-            backend: "nccl", or "gloo", with which processes may share a GPU; None is what the environment
-                variable LEXLIP_BACKEND says, and otherwise nccl for GPUs and gloo for CPUs.
-
-        Raises:
-            ConfigError: this machine has no such device, or no GPU for this process, or the backend is not
-                for the device.
+        `device` is "auto" or a torch device; with several processes "cuda" means one GPU per process.
+        `backend` is "nccl", or "gloo", with which processes may share a GPU; None: what LEXLIP_BACKEND says,
+        else nccl for GPUs and gloo for CPUs. ConfigError: this machine has no such device, or no GPU for this
+        process, or the backend is not for the device.
         """
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         self.device = pick_device(device)
-        backend = _pick_backend(backend, self.device)
+        backend = _pick_backend(self.device)
         if self.device.type == "cuda" and self.world > 1 and self.device.index is None:
             self.device = pick_device(f"cuda:{_own_gpu(backend)}")
         if self.device.type == "cuda" and self.device.index is not None:
@@ -76,10 +72,7 @@ class Processes:
         return self.rank == 0
 
     def close(self, failed: bool = False) -> None:
-        """Leave the process group.
-
-        A process that failed does not wait for the others, which may be waiting for it; they end too.
-        """
+        """Leave the process group; one that failed does not wait for the others, which then end too."""
         if self._ahead is not None:
             self._ahead.remove()
         if not (self._started and dist.is_initialized()):
@@ -90,17 +83,12 @@ class Processes:
             dist.destroy_process_group()
 
     def part(self, batch: int) -> slice:
-        """Return this process's rows of a batch.
-
-        Raises:
-            ConfigError: there are more processes than rows.
-        """
+        """Return this process's rows of a batch; ConfigError: there are more processes than rows."""
         if batch < self.world:
             raise ConfigError(f"optim.batch={batch} is fewer than the {self.world} processes; raise it")
         return slice(batch * self.rank // self.world, batch * (self.rank + 1) // self.world)
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Return sums over all processes."""
         if self.world == 1:
             return list(values)
         total = torch.tensor(values, dtype=torch.float64)
@@ -135,10 +123,9 @@ class Processes:
             self._ahead.open()
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Add up the gradients of all processes.
+        """Add up the gradients of all processes; a parameter without one here counts as 0.
 
-        A parameter without a gradient in this process counts as 0. One without a gradient in any process
-        stays without, so that optimizers skip it.
+        One without a gradient in any process stays without, so that optimizers skip it.
         """
         if self.world == 1:
             return
@@ -160,7 +147,6 @@ class Processes:
             self._ahead = _Ahead(with_one)
 
     def same_weights(self, module: nn.Module) -> None:
-        """Give all processes the weights and buffers of the first process."""
         if self.world > 1:
             with _together():
                 for tensor in module.state_dict().values():
@@ -176,7 +162,6 @@ class Processes:
         return values
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
         self.sum([0.0])
 
 
@@ -218,7 +203,6 @@ class _Ahead:
         return {parameter for bucket in done for parameter in bucket}
 
     def remove(self) -> None:
-        """Take no more gradients."""
         for hook in self._hooks:
             hook.remove()
 
@@ -234,7 +218,6 @@ class _Ahead:
             self._begin()
 
     def _begin(self) -> None:
-        """Begin the next bucket's sum."""
         bucket = self.buckets[len(self._sums)]
         flat = torch.cat([parameter.grad.flatten() for parameter in bucket if parameter.grad is not None])
         with _together():
@@ -283,14 +266,13 @@ def _sum_together(tensors: list[Tensor]) -> None:
 
 
 def _split(flat: Tensor, tensors: Sequence[Tensor]) -> None:
-    """Copy the numbers of one tensor to several, in order."""
     for tensor, total in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
         tensor.copy_(total.view_as(tensor))
 
 
-def _pick_backend(name: str | None, device: torch.device) -> str:
+def _pick_backend(device: torch.device) -> str:
     usual = "nccl" if device.type == "cuda" else "gloo"
-    backend = name or os.environ.get(BACKEND) or usual
+    backend = os.environ.get(BACKEND) or usual
     if backend not in ("gloo", usual):
         raise ConfigError(
             f"{BACKEND} is '{backend}'; for the device {device.type} it must be "
@@ -327,10 +309,7 @@ def _together() -> Iterator[None]:
 
 
 def _abort() -> None:
-    """Break the connections to the other processes without waiting for them.
-
-    A later torch may lack the function. The connections then break when this process ends.
-    """
+    """Break the connections to the others without waiting; without the function they break when this ends."""
     abort = getattr(dist.distributed_c10d, "_abort_process_group", None)
     if abort is not None:
         abort()

@@ -73,17 +73,12 @@ def draw_other_captions(
     hard: float,
     rng: np.random.Generator,
 ) -> list[str]:
-    """Return for each drawn caption one of another photo: any, or for a share of them a similar one.
+    """Return for each drawn caption one of another photo: any, or for a share `hard` a similar one.
 
     A caption that was also written of the photo itself, word for word, is only given if the batch has no
     other. Each caption of the batch is given once, so that no caption by itself tells what is a pair:
-    similarity alone would give short ones more often.
-
-    Args:
-        drawn: which captions of each photo are in the batch.
-        captions_of: all captions of each photo.
-        hard: the share of captions that get a similar one.
-        rng: draws the captions.
+    similarity alone would give short ones more often. `drawn` says which of `captions_of` each photo are in
+    the batch.
     """
     captions = [captions_of[row][i] for row, chosen in enumerate(drawn) for i in chosen]
     owners = np.repeat(np.arange(len(drawn)), [len(chosen) for chosen in drawn])

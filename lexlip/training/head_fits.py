@@ -130,9 +130,7 @@ def fit_projections(model: Dense, train: Source, progress: bool = False) -> None
     A caption's vector starts as its state minus the mean over all captions. A ridge regression maps photos'
     states to the mean vectors of their captions. This gives a dense model what fitted heads give to LexLIP.
     Cosines do not see a vector's scale, but the optimizer's steps do: weights get the size of fresh ones.
-
-    Raises:
-        DataError: no photo can be read.
+    DataError: no photo can be read.
     """
     captioned = train.captioned()
     rows = captioned[list(spread(len(captioned), PROJECTED_PHOTOS))].tolist()
@@ -173,12 +171,8 @@ def fit_image_tokens(model: OneTransformer, words: LexLIP, photos: Sequence[Tens
 
     Attention between a word and a patch that shows it then starts like attention between two equal words. A
     ridge regression maps the image encoder's states to the embeddings of the WORDS heaviest words of each
-    position, averaged by weight.
-
-    Args:
-        model: a new model with the encoders of `words`.
-        words: a trained LexLIP.
-        photos: batches of photos, uint8 [B, 3, S, S]; a few hundred photos are enough.
+    position, averaged by weight. `model` has the encoders of the trained `words`; `photos` are batches uint8
+    [B, 3, S, S], a few hundred photos in all.
     """
     embeddings = WordPieces(words.vocabulary)(words.text_encoder.word_embeddings)
     head, inputs, targets = words.image_head, [], []

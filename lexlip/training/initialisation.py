@@ -44,10 +44,8 @@ FITTED_PHOTOS = 256  # that the projection of photo tokens is fitted with
 def make_model(config: Config, train: Source, progress: bool = False) -> tuple[DualEncoder, Vocabulary]:
     """Return the model at the start of a run, and the words that masked positions are predicted among.
 
-    It starts from `config.init` if that is given; the captions of `train` give the vocabulary.
-
-    Raises:
-        LexLIPError: the model cannot be made, or `init` is another model than the config describes.
+    It starts from `config.init` if that is given; the captions of `train` give the vocabulary. LexLIPError:
+    the model cannot be made, or `init` is another model than the config describes.
     """
     if config.init is None:
         model, vocabulary = _new_model(config, train, progress)

@@ -34,7 +34,7 @@ from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.registry import MODELS
 from lexlip.sparse.balance import NEAREST
 from lexlip.training.head_fits import caption_matrix, inverse_document_frequency
-from lexlip.training.packaged_fits import CAPTIONS, balance_of
+from lexlip.training.packaging import CAPTIONS, balance_of
 from lexlip.words.vocabulary import Vocabulary
 
 LEAST_CAPTIONS = 1_000  # some ten thousands are better
@@ -58,12 +58,7 @@ Floats = NDArray[np.float32]
 
 
 def load_dense(name: str | Path, device: str = "cpu") -> Clip | Dense:
-    """Load a model that `lexlip_of` takes, by folder or a CLIP's hub name, onto a device.
-
-    Raises:
-        ModelError: there is no such model, it is damaged, or it is of another kind.
-        ConfigError: there is no such device.
-    """
+    """Load a CLIP or dense model onto a device; ModelError: it is none. ConfigError: no such device."""
     kind = kind_of(name)
     if kind not in ("clip", "dense"):
         words = kind in MODELS and MODELS[kind].words
@@ -77,19 +72,14 @@ def load_dense(name: str | Path, device: str = "cpu") -> Clip | Dense:
 def make_lexicon(
     dense: Clip | Dense, captions: Sequence[str], photos: Source | None, name: str, progress: bool = False
 ) -> LexLIP:
-    """Return a LexLIP with the encoders of a dense model and fitted words.
+    """Return a LexLIP, called `name`, with the encoders of a dense model and fitted words.
 
-    Args:
-        dense: the model.
-        captions: LEAST_CAPTIONS or more; of more than MOST_CAPTIONS, evenly spread ones are taken.
-        photos: give the mean of photos' vectors, and balance documents (see `lexlip.sparse.balance`);
-            MOST_PHOTOS evenly spread ones are taken. None takes the mean of captions' vectors in its place.
-        name: of the new model.
-        progress: show progress bars.
+    Of more than MOST_CAPTIONS captions, evenly spread ones are taken, and of more than MOST_PHOTOS photos
+    too. Photos give the mean of photos' vectors, and balance documents (see `lexlip.sparse.balance`); None
+    takes the mean of captions' vectors in its place.
 
-    Raises:
-        DataError: there are too few captions, or too few photos can be read.
-        ModelError: no word occurs often enough, or the encoders cannot be used.
+    DataError: there are fewer than LEAST_CAPTIONS captions, or too few photos can be read. ModelError: no
+    word occurs often enough, or the encoders cannot be used.
     """
     if len(captions) < LEAST_CAPTIONS:
         raise DataError(
@@ -123,20 +113,14 @@ def make_lexicon(
 
 
 def fit_words(vectors: Floats, words: csr_matrix) -> tuple[Floats, Floats, Floats]:
-    """Fit the words of captions to their vectors.
+    """Fit the words of captions, Y [N, V], 1 where one has a word, to vectors X [N, D] minus their mean.
 
-    With the share p_w of captions that have word w, and X and Y of captions, the ridge regression is
-    B = (XᵀX + λI)⁻¹ XᵀY. The estimate that w belongs to vector x, p_w + B_w · x, is divided by √p_w: rare
-    words say more, but are estimated less well. A logit is that less a threshold, scaled as in
-    `lexlip.encoders.lexicon.PooledHead`.
+    With the share p_w of captions that have word w, the ridge regression is B = (XᵀX + λI)⁻¹ XᵀY. The
+    estimate that w belongs to vector x, p_w + B_w · x, is divided by √p_w: rare words say more, but are
+    estimated less well. A logit is that less a threshold, scaled as in `lexlip.encoders.lexicon.PooledHead`.
 
-    Args:
-        vectors: X, [N, D], minus their mean.
-        words: Y, [N, V], 1 where a caption has a word.
-
-    Returns:
-        The decoder [V, D]; the biases [V] with which captions have TEXT_WORDS words on average, and with
-        which they would have PHOTO_WORDS.
+    Returns the decoder [V, D]; the biases [V] with which captions have TEXT_WORDS words on average, and with
+    which they would have PHOTO_WORDS.
     """
     gram = (vectors.T @ vectors).astype(np.float64)
     gram += RIDGE * gram.trace() / len(gram) * np.eye(len(gram))
@@ -153,13 +137,11 @@ def fit_words(vectors: Floats, words: csr_matrix) -> tuple[Floats, Floats, Float
 
 
 def unit(vectors: Floats) -> Floats:
-    """Return vectors [n, D] with length 1."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
 
 
 def _photo_vectors(dense: Clip | Dense, photos: Source, progress: bool) -> Floats:
-    """Return photos' unit vectors, [n, D]."""
     bar = "photos" if progress else None
     some = PhotoVectors(dense, photos, progress=bar, indices=spread(len(photos), MOST_PHOTOS))
     vectors = [unit(rows.toarray()) for _, rows in some]
@@ -178,11 +160,7 @@ def _photo_vectors(dense: Clip | Dense, photos: Source, progress: bool) -> Float
 
 
 def lexlip_of(dense: Clip | Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
-    """Return a LexLIP with the encoders and projections of a dense model, on the CPU; its words are random.
-
-    Raises:
-        ModelError: timm does not have the layers of CLIP's image encoder.
-    """
+    """Return a LexLIP on the CPU with a dense model's encoders and random words; ModelError: timm cannot."""
     model = (
         _of_clip(dense, vocabulary, name) if isinstance(dense, Clip) else _of_dense(dense, vocabulary, name)
     )

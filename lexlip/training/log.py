@@ -44,7 +44,6 @@ class Log:
         self.parts: dict[str, Tensor] = {}  # the latest value of each, as losses may take turns
 
     def write(self, line: str) -> None:
-        """Print a line in the first process."""
         if self.processes.first:
             tqdm.write(line, file=sys.stderr)
 
@@ -54,7 +53,6 @@ class Log:
             tqdm.write(f"skipped {reason}", file=sys.stderr)
 
     def skip(self, step: int, why: str) -> None:
-        """Print that a step changed nothing."""
         self.bar.update()
         self.write(f"step {step:6d}  skipped: {why}")
 
@@ -77,7 +75,6 @@ class Log:
         self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
 
     def validation(self, step: int, report: Report) -> None:
-        """Print and write a validation."""
         self._append({"step": step, "val": report.to_dict()})
         words = ""
         if report.words_at_10 is not None:
@@ -90,7 +87,6 @@ class Log:
         self.write(f"step {step:6d}  val  mean recall {report.mean_recall:.2f}  {recalls}{words}")
 
     def close(self) -> None:
-        """Close the progress bar."""
         self.bar.close()
 
     def _memory_mb(self) -> float:

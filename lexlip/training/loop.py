@@ -24,17 +24,16 @@ from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.engines.exact import engine_for
-from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, encode_views
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint
 from lexlip.training.distributed import Processes
-from lexlip.training.frozen_views import encode_views
 from lexlip.training.initialisation import add_words, counted_captions, make_model
-from lexlip.training.loading import Order, caption_counts, count_steps, load_batches
+from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
-from lexlip.training.run_folder import begin_run, something_to_resume
-from lexlip.training.step import SkippedStep, make_optimizer, set_learning_rate, train_step
+from lexlip.training.run_folder import begin_run
+from lexlip.training.step import SkippedStep, Step, make_optimizer, set_learning_rate, train_step
 from lexlip.training.teacher import find_teacher
 from lexlip.words.vocabulary import Vocabulary
 
@@ -43,17 +42,11 @@ PAIRED_PHOTOS = 100  # among which a cross-encoder is validated, all photos with
 
 
 def pretrain(config: Config, resume: bool = False) -> Path:
-    """Train a model as a config says, alone or with the processes that torchrun started.
+    """Train a model as a config says, alone or with the processes that torchrun started; return RUN.
 
     Writes RUN/config.yaml, RUN/metrics.jsonl, RUN/last and RUN/best (see lexlip.training.checkpoint),
     where RUN is `config.out` or runs/NAME. The best checkpoint has the highest mean recall on `data.val`.
-
-    Args:
-        config: the experiment.
-        resume: go on from RUN/last; under torchrun, begin if there is none.
-
-    Returns:
-        RUN.
+    With `resume` goes on from RUN/last; under torchrun, begins if there is none.
 
     Raises:
         LexLIPError: photos, encoders or the config cannot be used, RUN exists already, or with `resume` it
@@ -65,8 +58,7 @@ def pretrain(config: Config, resume: bool = False) -> Path:
     keep_freed_memory()
     try:
         with Processes(config.device) as processes:
-            resume = resume and processes.collect(something_to_resume(config))[0]
-            folder = begin_run(config, resume, processes.first)
+            folder, resume = begin_run(config, resume, processes)
             train(set_up(config, folder, resume, processes))
     finally:
         torch.set_flush_denormal(False)
@@ -75,8 +67,6 @@ def pretrain(config: Config, resume: bool = False) -> Path:
 
 @dataclass
 class Run:
-    """A run that is ready to train."""
-
     config: Config
     folder: Path  # RUN
     processes: Processes
@@ -102,8 +92,8 @@ def train(run: Run) -> None:
         lr = set_learning_rate(run.optimizer, config.optim, step, run.steps)
         method.take_turn(step)
         try:
-            progress = step / run.steps
-            outcome = train_step(method, batch, run.optimizer, run.scaler, config.optim, progress, processes)
+            given = Step(method, batch, config.optim, step / run.steps, processes, run.scaler)
+            outcome = train_step(given, run.optimizer)
         except torch.OutOfMemoryError as error:
             raise ConfigError(
                 "the GPU's memory is too small for a step; lower optim.micro_batch, or set"
@@ -157,16 +147,14 @@ def set_up(
     """Open photos, make or load the model, and start the workers.
 
     With `views` the photos are not encoded by a frozen image body: another run with the same one did it.
-
-    Raises:
-        LexLIPError: photos, encoders, the config or the checkpoint cannot be used.
+    LexLIPError: photos, encoders, the config or the checkpoint cannot be used.
     """
     torch.manual_seed(config.seed)
     train, val = open_sources(config.data.train), open_sources(config.data.val)
     if not len(val.captioned()):
         raise DataError(f"{val.name} has no captions to validate with; name other photos in data.val")
-    counts = caption_counts(train) if config.data.epoch == "pairs" else None
-    steps = count_steps(train, config.data, config.optim, counts)
+    order = Order(train, config, processes.part)
+    order.check()
     processes.part(config.optim.batch)  # enough photos for all
     start = replace(config, init=str(folder / "last")) if resume else config
     model, vocabulary = make_model(start, train, progress=processes.first)
@@ -180,28 +168,36 @@ def set_up(
     precision = pick_precision(config.optim.precision, processes.device)
     scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "fp16")
     torch.manual_seed(config.seed + processes.rank)  # dropout differs between processes
-    first, state, same_processes = 0, State(), True
+    state, same_processes = State(), True
     if resume:
-        first, state, same_processes = load_checkpoint(folder, method, optimizer, scaler, processes)
+        order.first, state, same_processes = load_checkpoint(folder, method, optimizer, scaler, processes)
     if config.optim.compile:
         model.compile_encoders()
     photos = AugmentedPhotos(train, config.data, config.model.image, config.seed)
     if config.data.views:
-        file, captioned = folder / "views.npy", train.captioned()
-        photos.views = views or encode_views(model.image_encoder, photos, captioned, config, file, processes)
-    batches = _batches(config, method, vocabulary, photos, counts, range(first, steps), processes)
-    log = Log(folder, first, steps, config.log_every, processes)
-    _describe(log, train, val, model, vocabulary, steps, processes)
+        file = folder / "views.npy"
+        photos.views = views or encode_views(
+            model.image_encoder, photos, order.photos, config, file, processes
+        )
+    if method.teacher is not None and config.data.alike:
+        order.topics = method.teacher.topics(order.photos, config.data.alike, config.seed)
+    max_tokens = config.model.text.max_tokens
+    collate = Collate(config.objective, model.tokenizer, max_tokens, vocabulary, config.seed)
+    pinned = processes.device.type == "cuda"
+    batches = load_batches(photos, order, collate, config.data.workers, pinned)
+    log = Log(folder, order.first, order.steps, config.log_every, processes)
+    _describe(log, train, val, model, vocabulary, order.steps)
     if new:
         some = textwrap.shorten(", ".join(new), 200, placeholder=" …")
         log.write(f"{len(new)} of the words are new: {some}")
     elif config.new_words and not resume:
         log.write(f"no new word occurs {config.new_words} times in the captions")
     if resume:
-        log.write(f"going on at step {first}")
+        log.write(f"going on at step {order.first}")
     if not same_processes:
         log.write("another number of processes than before: dropout differs from an uninterrupted run")
-    return Run(config, folder, processes, method, optimizer, scaler, batches, first, steps, val, state, log)
+    span = order.first, order.steps
+    return Run(config, folder, processes, method, optimizer, scaler, batches, *span, val, state, log)
 
 
 def _method_of(
@@ -227,46 +223,8 @@ def _method_of(
     return method
 
 
-def _batches(
-    config: Config,
-    method: Method,
-    vocabulary: Vocabulary,
-    photos: AugmentedPhotos,
-    counts: np.ndarray | None,
-    steps: range,
-    processes: Processes,
-) -> Iterator[Batch]:
-    """Start the workers that prepare this process's batches of some steps."""
-    data, model, captioned = config.data, method.model, photos.source.captioned()
-    topics = None
-    if method.teacher is not None and data.alike:
-        topics = method.teacher.topics(captioned, data.alike, config.seed)
-    order = Order(
-        captioned,
-        config.optim.batch,
-        steps.stop,
-        steps.start,
-        config.seed,
-        data.sizes or (config.model.image.size,),
-        processes.part,
-        counts,
-        data.sample,
-        topics,
-        data.alike,
-    )
-    max_tokens = config.model.text.max_tokens
-    collate = Collate(config.objective, model.tokenizer, max_tokens, vocabulary, config.seed)
-    return load_batches(photos, order, collate, data.workers, processes.device.type == "cuda")
-
-
 def _describe(
-    log: Log,
-    train: Source,
-    val: Source,
-    model: torch.nn.Module,
-    vocabulary: Vocabulary,
-    steps: int,
-    processes: Processes,
+    log: Log, train: Source, val: Source, model: DualEncoder, vocabulary: Vocabulary, steps: int
 ) -> None:
     """Say what is trained, and which photos are left out."""
     for skipped in [*train.skipped, *val.skipped]:
@@ -276,6 +234,7 @@ def _describe(
         example = train.items[int(without[0])].id
         log.write(f"{len(without)} photos have no caption and are left out, such as {example}")
     parameters = sum(p.numel() for p in model.parameters()) / 1e6
+    processes = log.processes
     device = f"{processes.world} x " * (processes.world > 1) + processes.device.type
     what = f"{len(train)} photos, {len(vocabulary)} words, {parameters:.1f}M parameters, {steps} steps"
     log.write(f"{what} on {device}")

@@ -10,11 +10,11 @@
     11-12   decoder with the bottleneck as [CLS]        lexlip.training.method:WeakDecoder.forward
     13      caption from the image, L_i2t               lexlip.training.method:decoded_from_image
     14      caption from the masked caption, L_t2t      lexlip.training.method:decoded_from_text
-    15, 16  in-batch contrast                           lexlip.objectives.contrastive:contrastive
+    15, 16  in-batch contrast                           lexlip.objectives.losses:contrastive
     17      FLOPS, and L_baco                           lexlip.objectives.losses:flops
     18      loss of phase 1                             lexlip.objectives.losses:batch_loss
     19      key encoders that follow                    lexlip.training.momentum:follow
-    20-22   contrast with queues of keys                lexlip.objectives.contrastive:momentum_contrastive
+    20-22   contrast with queues of keys                lexlip.objectives.losses:momentum_contrastive
     23      loss of phase 2                             lexlip.objectives.losses:batch_loss
     24      score of a document                         anserini_bridge.searcher:ImpactSearcher.search
 
@@ -37,7 +37,7 @@ from lexlip.config import ObjectiveConfig
 from lexlip.encoders.chunked_logits import masked_cross_entropy
 from lexlip.encoders.lexicon import LexiconHead, WordPieces
 from lexlip.models.dual_encoder import DualEncoder, by_length
-from lexlip.objectives.compared import Keys
+from lexlip.objectives.losses import Keys
 from lexlip.training.batches import NOT_MASKED, Batch, PhotoBatch, Tokens
 from lexlip.training.hard_negatives import mix_tokens
 from lexlip.training.momentum import KeyQueue, follow
@@ -55,18 +55,13 @@ OPTIONAL_PARTS = "image_decoder", "text_decoder", "own_head", "patch_head", "pat
 class Method(nn.Module):
     """The model that is trained, and what only its training needs.
 
-    Args:
-        model: trained as it is; the key encoders start as its copy.
-        vocabulary: the words that masked positions are predicted among.
-        objective: which losses are trained.
-        key_dtype: what the queues hold, and are multiplied in.
-        teacher: whose scores `objective.distillation` follows.
+    The key encoders start as a copy of `model`. Masked positions are predicted among the words of
+    `vocabulary`; queues hold `key_dtype`, and are multiplied in it; `objective.distillation` follows
+    `teacher`.
 
-    Attributes:
-        own_head: a masked-language-model head, for a model that has no lexicon head.
-        image_decoder, text_decoder: phase 1 (Section 3.2).
-        keys, image_queue, text_queue: phase 2 (Section 3.3).
-        patch_query, patch_head: LightningDOT's SMRM.
+    A model without a lexicon head has `own_head`, a masked-language-model head. Phase 1 (Section 3.2) has
+    `image_decoder` and `text_decoder`; phase 2 (Section 3.3) `keys`, `image_queue` and `text_queue`;
+    LightningDOT's SMRM `patch_query` and `patch_head`.
     """
 
     def __init__(
@@ -123,11 +118,10 @@ class Method(nn.Module):
         return self.model.image_encoder.tokens(photos.pixels)
 
     def raw(self, batch: Batch) -> Tensors:
-        """Return the raw outputs that the losses over the whole batch take.
+        """Return what the losses over the whole batch take: {"image": [B, V], "text": [T, V]}.
 
-        Returns:
-            {"image": [B, V], "text": [T, V]}, and "composed_image", "composed_text" if the objective asks
-            for them. Empty for a model without vectors, and in a turn that trains pairs only.
+        Also "composed_image" and "composed_text" if the objective asks for them. Empty for a model without
+        vectors, and in a turn that trains pairs only.
         """
         return self._raw(batch, image_states(self.model, batch.photos))
 
@@ -187,7 +181,6 @@ class Method(nn.Module):
         return Keys(keys["image"], keys["text"], self.image_queue.contents(), self.text_queue.contents())
 
     def follow(self) -> None:
-        """Move the key encoders after the model (Eq. 19)."""
         follow(self.keys, self.model, self.objective.momentum)
 
     def left_behind(self) -> Tensors:
@@ -277,11 +270,7 @@ def decoded_from_text(part: Part) -> Tensor:
 
 
 def masked_patches(part: Part) -> Tensor:
-    """LightningDOT's SMRM: masked patches from their states plus the caption's vector.
-
-    The squared error, or the KL divergence, is averaged over a photo's masked patches, and summed over
-    captions.
-    """
+    """LightningDOT's SMRM: masked patches from states plus the caption's vector; a mean a photo, summed."""
     method, photos, owners = part.method, part.batch.photos, part.batch.owners
     encoder, share = method.model.image_encoder, method.objective.mask_patches
     if encoder.layers is None:
@@ -345,9 +334,8 @@ CAPTION_LOSSES = (
 def bottleneck(logits: Tensor, embeddings: Tensor) -> Tensor:
     """Return the continuous bag of words b = softmax(logits) @ stop_gradient(embeddings), [T, D] (Eq. 8-10).
 
-    Args:
-        logits: raw and max-pooled over positions, [T, V]; a row of -inf only gives zeros.
-        embeddings: word embeddings of the text encoder, [V, D].
+    Logits are raw and max-pooled over positions, [T, V]; a row of -inf only gives zeros. `embeddings` are the
+    text encoder's of words, [V, D].
     """
     empty = torch.isneginf(logits).all(dim=1, keepdim=True)  # the softmax of such a row is not defined
     weights = torch.softmax(logits.float().masked_fill(empty, 0), dim=1).masked_fill(empty, 0)
@@ -370,9 +358,7 @@ class WeakDecoder(nn.Module):
     def forward(self, embedded: Tensor, mask: Tensor) -> Tensor:
         """Return states [T, L, D] of captions whose first slot holds the bottleneck (Eq. 11-12).
 
-        Args:
-            embedded: [T, L, D], see `TextEncoder.embed`.
-            mask: bool [T, L], false for padding.
+        `embedded` is [T, L, D], see `TextEncoder.embed`; `mask`, bool [T, L], is false for padding.
         """
         states: Tensor = self.layers(embedded, src_key_padding_mask=~mask)
         return states

@@ -18,15 +18,7 @@ def follow(keys: nn.Module, model: nn.Module, momentum: float) -> None:
 
 
 class KeyQueue(nn.Module):
-    """The last Q keys of one modality, unit vectors, first in, first out; empty at first.
-
-    Its buffers are part of a checkpoint.
-
-    Args:
-        length: Q.
-        width: V, or D for dense vectors.
-        dtype: of the keys.
-    """
+    """The last Q = `length` keys of one side, unit vectors [V], first in, first out; checkpoints hold it."""
 
     keys: Tensor
     images: Tensor
@@ -45,14 +37,12 @@ class KeyQueue(nn.Module):
 
     @property
     def enqueued(self) -> int:
-        """How many keys were ever enqueued."""
         if self._enqueued is None:
             self._enqueued = int(self.count)
         return self._enqueued
 
     @property
     def filled(self) -> int:
-        """How many keys it holds."""
         return min(self.enqueued, len(self.keys))
 
     def contents(self) -> tuple[Tensor, Tensor]:

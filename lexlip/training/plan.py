@@ -27,7 +27,7 @@ from lexlip.models.load import check_first_stage
 from lexlip.models.model_folder import model_folder
 from lexlip.registry import MODELS, load_class
 from lexlip.training.initialisation import add_words, continued_model, counted_captions
-from lexlip.training.loading import epoch_rows, run_steps
+from lexlip.training.loading import Order
 from lexlip.training.method import Method
 from lexlip.training.run_folder import check_run
 from lexlip.words.vocabulary import Vocabulary
@@ -40,8 +40,6 @@ HALF = 0.5  # of activations in bf16 or fp16, relative to fp32
 
 @dataclass
 class RunPlan:
-    """What a run would do."""
-
     config: Config
     processes: int
     rows: int | None = None  # photos or pairs of an epoch; None if neither photos nor `data.expected` tell
@@ -52,7 +50,6 @@ class RunPlan:
     shared_memory: float = 0  # bytes of batches that all workers of a process hold
 
     def lines(self) -> Iterator[str]:
-        """Yield the plan as people read it."""
         config, optim = self.config, self.config.optim
         unit = config.data.epoch
         per_process = optim.batch // self.processes
@@ -71,7 +68,7 @@ class RunPlan:
         micro = min(optim.micro_batch or per_process, per_process)
         yield (
             f"batch      {per_process:,} in each of {self.processes} processes, {micro:,} at a time;"
-            f" {', '.join(map(str, config.data.sizes or (config.model.image.size,)))} pixels"
+            f" {', '.join(map(str, config.sizes))} pixels"
         )
         if self.model:
             parameters = ", ".join(f"{name} {number / 1e6:.1f}M" for name, number in self.model.items())
@@ -83,7 +80,6 @@ class RunPlan:
             yield f"           {self.shared_memory / 1e9:.1f} GB of shared memory a process, for its workers"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan for JSON."""
         return {
             "rows": self.rows,
             "steps": self.steps,
@@ -106,15 +102,20 @@ def plan(config: Config, processes: int = 1, resume: bool = False) -> RunPlan:
         found.missing.append(f"optim.batch={config.optim.batch} is fewer than {processes} processes")
     train = _open("data.train", config.data.train, found.missing)
     _open("data.val", config.data.val, found.missing)
-    found.rows = config.data.expected if train is None else _rows(train, config, found.missing)
-    found.steps = run_steps(found.rows, config.optim) if found.rows else config.optim.steps
+    if train is None:
+        found.rows = config.data.expected
+    else:
+        found.rows = len(Order(train, config).rows)
+        if found.rows < config.optim.batch:
+            few = f"{found.rows} {config.data.epoch} are fewer than optim.batch={config.optim.batch}"
+            found.missing.append(f"data.train: {few}")
+    found.steps = config.optim.run_steps(found.rows) if found.rows else config.optim.steps
     made = _make_model(config, train, found.missing)
     if made is not None:
         found.model = _parameters(made)
         found.memory = estimate_memory(made, config, processes)
-    size = max(config.data.sizes or (config.model.image.size,))
     photos = config.optim.batch / processes
-    found.shared_memory = config.data.workers * AHEAD * photos * 3 * size**2
+    found.shared_memory = config.data.workers * AHEAD * photos * 3 * max(config.sizes) ** 2
     return found
 
 
@@ -136,16 +137,6 @@ def _open(key: str, sources: Sequence[SourceConfig], missing: list[str]) -> Sour
         missing.append(f"{key}: {opened.name} has no captions")
         return None
     return opened
-
-
-def _rows(train: Source, config: Config, missing: list[str]) -> int:
-    """Return how many photos or pairs an epoch has."""
-    rows = epoch_rows(train, config.data)
-    if rows < config.optim.batch:
-        missing.append(
-            f"data.train: {rows} {config.data.epoch} are fewer than optim.batch={config.optim.batch}"
-        )
-    return rows
 
 
 def _check_weights(config: Config, missing: list[str]) -> None:
@@ -265,7 +256,6 @@ def _tokenizer(config: Config, captions: Sequence[str], entries: int) -> PreTrai
 
 
 def _letters(number: int) -> str:
-    """Return a word for each number."""
     return "w" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 
@@ -295,7 +285,7 @@ def estimate_memory(method: Method, config: Config, processes: int) -> dict[str,
     weights = sum(tensor.nbytes for tensor in method.state_dict().values())
     share = -(-config.optim.batch // processes)
     micro = min(config.optim.micro_batch or share, share)
-    size = max(config.data.sizes or (config.model.image.size,))
+    size = max(config.sizes)
     factor = 1.0 if config.optim.precision == "fp32" else HALF
     tokens = config.model.text.max_tokens
     captions = micro * config.data.captions_per_image

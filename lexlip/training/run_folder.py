@@ -1,58 +1,61 @@
-"""The folder of a training run: RUN/config.yaml, RUN/metrics.jsonl, RUN/best, and the runs before it."""
+"""The folder of a training run: RUN/config.yaml, RUN/metrics.jsonl, RUN/best, and the runs before it.
+
+Also that of a model that is saved by itself: as a whole, or not at all. Nothing here loads torch.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from anserini_bridge.given_files import parse_json
-from anserini_bridge.storage import atomic_write
+from anserini_bridge.storage import atomic_write, replace_folder
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.measure.recalls import Report
+from lexlip.models.hub import CARD
+from lexlip.models.model_folder import files_of
+
+if TYPE_CHECKING:
+    from lexlip.models.dual_encoder import DualEncoder
+    from lexlip.training.distributed import Processes
 
 
-def begin_run(config: Config, resume: bool, first: bool) -> Path:
-    """Return RUN; the first process checks that it may be written, and writes config.yaml.
+def begin_run(config: Config, resume: bool, processes: Processes) -> tuple[Path, bool]:
+    """Return RUN, and whether it goes on; the first process checks that it may be written.
+
+    torchrun starts its processes again with the same command when one has ended, perhaps before the first
+    checkpoint, so under it a run without one begins. Elsewhere `check_run` refuses it.
 
     Raises:
         ConfigError: RUN holds a run already; with `resume`, it holds none, or one of another config.
         DataError: RUN cannot be written.
     """
-    run = _run(config)
-    if first:
+    run = config.folder
+    something = "TORCHELASTIC_RUN_ID" not in os.environ or (run / "last").exists()
+    resume = resume and bool(processes.collect(something)[0])
+    if processes.first:
         check_run(config, resume)
-    if first and not resume:
+    if processes.first and not resume:
         with writing_run(run):
             run.mkdir(parents=True, exist_ok=True)
             with atomic_write(run / "config.yaml") as file:
                 file.write(yaml.safe_dump(to_dict(config), sort_keys=False))
-    return run
-
-
-def something_to_resume(config: Config) -> bool:
-    """Return whether a run that is to be resumed goes on from a checkpoint, and does not begin.
-
-    torchrun starts its processes again with the same command when one has ended, perhaps before the first
-    checkpoint, so under it a run without one begins. Elsewhere `check_run` refuses it.
-    """
-    return "TORCHELASTIC_RUN_ID" not in os.environ or (_run(config) / "last").exists()
+    return run, resume
 
 
 @contextmanager
 def writing_run(run: Path) -> Iterator[None]:
-    """Say how to go on if the `with` block cannot write to RUN, as when the disk is full.
-
-    Raises:
-        DataError: RUN cannot be written.
-    """
+    """Raise DataError, which says how to go on, if the `with` block cannot write to RUN: a full disk."""
     again = "go on with the same command and --resume" if (run / "last").exists() else "start again"
     with writing(f"the run {run}", f"; when that is mended, {again}"):
         yield
@@ -60,7 +63,7 @@ def writing_run(run: Path) -> Iterator[None]:
 
 def check_run(config: Config, resume: bool) -> None:
     """Raise ConfigError if RUN holds a run already; with `resume`, if it holds none, or another config's."""
-    run = _run(config)
+    run = config.folder
     file = run / "config.yaml"
     if resume:
         if not (run / "last").exists():
@@ -75,10 +78,6 @@ def check_run(config: Config, resume: bool) -> None:
         raise ConfigError(
             f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
         )
-
-
-def _run(config: Config) -> Path:
-    return Path(config.out or f"runs/{config.name}")
 
 
 @dataclass(frozen=True)
@@ -99,11 +98,7 @@ class Training:
 
 
 def run_of(place: str | Path) -> Path:
-    """Return the run that a folder is, or whose checkpoint it is.
-
-    Raises:
-        DataError: it is neither.
-    """
+    """Return the run that a folder is, or whose checkpoint it is; DataError: it is neither."""
     found = find_run(Path(place))
     if found is None:
         raise DataError(f"{place} is neither a training run nor one of its checkpoints: no config.yaml there")
@@ -111,11 +106,7 @@ def run_of(place: str | Path) -> Path:
 
 
 def best_validation(run: Path) -> Report:
-    """Return what the checkpoint RUN/best reached on the run's own validation photos (`data.val`).
-
-    Raises:
-        DataError: it is not a run, has no validation yet, or its metrics.jsonl is damaged.
-    """
+    """Return what RUN/best reached on the run's own `data.val`; DataError: nothing, or it cannot be read."""
     try:
         reports = [Report.from_dict(row["val"]) for row in _metrics(run) if "val" in row]
     except (KeyError, TypeError) as error:
@@ -129,11 +120,7 @@ def best_validation(run: Path) -> Report:
 
 
 def lineage(run: Path) -> Lineage:
-    """Return the configs of a run and of the runs that its `init` leads back to.
-
-    Raises:
-        ConfigError: a config cannot be read.
-    """
+    """Return the configs of a run and of those that its `init` leads back to; ConfigError: unreadable."""
     configs: list[Config] = []
     runs: list[Path] = []
     seen: set[Path] = set()
@@ -151,11 +138,11 @@ def lineage(run: Path) -> Lineage:
 
 
 def training_of(places: Sequence[str | Path]) -> Training | None:
-    """Return the cost of models and of the runs that they go back to; each run counts once.
+    """Return the cost of models and of the runs that they go back to, each counted once; None: unknown.
 
     Several `places`, runs or their checkpoints, are given if one model reranks what another finds. Minutes
-    are computed from the speeds in metrics.jsonl. None: one of them is not a run, or started from a model
-    whose run cannot be found.
+    are computed from the speeds in metrics.jsonl. The cost is unknown if one is not a run, or started from a
+    model whose run cannot be found.
     """
     runs: dict[Path, Config] = {}
     for place in places:
@@ -171,7 +158,6 @@ def training_of(places: Sequence[str | Path]) -> Training | None:
 
 
 def _cost(run: Path, batch: int) -> tuple[int, float]:
-    """Return the steps and minutes of one run."""
     steps, pending = 0, 0
     seconds, rate = 0.0, 1.0
     for row in _metrics(run):
@@ -186,11 +172,7 @@ def _cost(run: Path, batch: int) -> tuple[int, float]:
 
 
 def _metrics(run: Path) -> list[dict[str, Any]]:
-    """Return the lines of RUN/metrics.jsonl; none if the file does not exist.
-
-    Raises:
-        DataError: it is damaged.
-    """
+    """Return the lines of RUN/metrics.jsonl, none if it does not exist; DataError: it is damaged."""
     path = run / "metrics.jsonl"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -204,11 +186,7 @@ def _metrics(run: Path) -> list[dict[str, Any]]:
 
 
 def read_config(run: Path) -> Config:
-    """Read RUN/config.yaml.
-
-    Raises:
-        ConfigError: it cannot be read; names the file.
-    """
+    """Read RUN/config.yaml; ConfigError names the file if it cannot be read."""
     path = run / "config.yaml"
     try:
         return load_config(path)
@@ -226,3 +204,42 @@ def find_run(place: Path) -> Path | None:
     if checkpoints.name == "checkpoints":
         folders.append(checkpoints.parent)
     return next((folder for folder in folders if (folder / "config.yaml").is_file()), None)
+
+
+# ---- a saved model's folder ----
+
+
+def check_place(folder: Path, may_replace: bool = False) -> None:
+    """Check that a model can be saved into a folder, before the work.
+
+    With `may_replace` it may be there already, with a saved model and nothing else in it. DataError: it
+    cannot be made, or is there already.
+    """
+    with writing(f"the model {folder}"), tempfile.TemporaryDirectory(dir=folder.parent):
+        exists, is_folder = os.path.lexists(folder), folder.is_dir()
+        others = {path.name for path in folder.iterdir()} - files_of(folder) if is_folder else set()
+    if exists and not (may_replace and is_folder and folder.name):
+        raise DataError(f"{folder} exists already: give another folder")
+    if others:
+        raise DataError(f"{folder} holds more than a model, such as {min(others)}: give another folder")
+
+
+def save_whole(model: DualEncoder, folder: Path, small: bool = False) -> None:
+    """Save a model as a new folder, or in place of one, whose card stays; DataError: it cannot be written."""
+    with writing(f"the model {folder}"), replacing_folder(folder) as temporary:
+        if (folder / CARD).is_file():
+            temporary.mkdir()
+            shutil.copyfile(folder / CARD, temporary / CARD)
+        model.save(temporary, small)
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Yield a place beside a folder for its new content, which replaces it unless the `with` block fails."""
+    temporary = folder.with_name(f".{folder.name[:40]}.{os.getpid()}")
+    try:
+        yield temporary
+        replace_folder(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise

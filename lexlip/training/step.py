@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from lexlip.config import OptimConfig
 from lexlip.errors import ConfigError
 from lexlip.machine.device import autocast, pick_precision
-from lexlip.objectives.compared import Compared
-from lexlip.objectives.losses import batch_loss
+from lexlip.objectives.losses import Compared, batch_loss
 from lexlip.training.batches import NOT_MASKED, Batch, Words
 from lexlip.training.distributed import Processes
 from lexlip.training.method import CAPTION_LOSSES, OPTIONAL_PARTS, Method, Tensors
@@ -24,10 +23,7 @@ def make_optimizer(method: Method, config: OptimConfig) -> torch.optim.AdamW:
 
     The learning rate is scaled by the longest prefix of a parameter's name in `config.lr_scale`. Names are
     the model's ("image_encoder.body") and those of what only training has ("text_decoder"). Parameters of
-    scale 0 are frozen, and cost no gradient.
-
-    Raises:
-        ConfigError: a prefix fits no parameter.
+    scale 0 are frozen, and cost no gradient. ConfigError: a prefix fits no parameter.
     """
     groups: dict[tuple[float, float], list[Tensor]] = {}
     unused = {p for p in config.lr_scale if p.split(".")[0] not in OPTIONAL_PARTS}  # later phases lack those
@@ -62,8 +58,6 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, config: OptimConfig, ste
 
 
 class SkippedStep(Enum):
-    """Why a step changed nothing."""
-
     NO_PHOTO = "a process has no readable photo"
     OVERFLOW = "a number was too large for fp16, whose scale is now halved"
     NOT_FINITE = "its gradient is not finite"
@@ -81,7 +75,6 @@ class Totals:
 
     @classmethod
     def of(cls, batch: Batch, processes: Processes) -> Totals:
-        """Count a batch."""
         masked = [0.0, 0.0]
         if batch.masked is not None:
             labels = batch.masked.encoder_labels, batch.masked.decoder_labels
@@ -90,28 +83,36 @@ class Totals:
         return cls(*processes.sum([len(batch.photos), texts, *masked, float(texts > 0)]))
 
 
-def train_step(
-    method: Method,
-    batch: Batch,
-    optimizer: torch.optim.Optimizer,
-    scaler: torch.amp.GradScaler,
-    config: OptimConfig,
-    progress: float,
-    processes: Processes,
-) -> Tensors | SkippedStep:
+@dataclass(frozen=True)
+class Step:
+    """A batch of one process, and what a step with it needs."""
+
+    method: Method
+    batch: Batch
+    config: OptimConfig
+    progress: float  # share of the run that is done
+    processes: Processes
+    scaler: torch.amp.GradScaler  # of the gradients, for fp16
+
+    @cached_property
+    def totals(self) -> Totals:
+        """What all processes count together; each of them asks when its step begins."""
+        return Totals.of(self.batch, self.processes)
+
+
+def train_step(step: Step, optimizer: torch.optim.Optimizer) -> Tensors | SkippedStep:
     """Do one step: gradient, clipping, optimizer, then key encoders and queues.
 
-    Returns:
-        This process's shares of the losses, and the gradient's norm as "grad"; or why all processes skip the
-        step, which then changes neither weights nor queues.
+    Returns this process's shares of the losses, and the gradient's norm as "grad"; or why all processes skip
+    the step, which then changes neither weights nor queues.
     """
-    totals = Totals.of(batch, processes)
-    if totals.ready < processes.world:
+    method, batch, processes, scaler = step.method, step.batch, step.processes, step.scaler
+    if step.totals.ready < processes.world:
         return SkippedStep.NO_PHOTO
-    parts, keys = backward(method, batch, config, progress, processes, totals, scaler)
+    parts, keys = backward(step)
     processes.sum_gradients(method.parameters())
     scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(method.parameters(), config.clip)
+    norm = nn.utils.clip_grad_norm_(method.parameters(), step.config.clip)
     finite = bool(torch.isfinite(norm))
     if finite:
         scaler.step(optimizer)
@@ -129,15 +130,7 @@ def train_step(
     return {**parts, "grad": norm / processes.world}
 
 
-def backward(
-    method: Method,
-    batch: Batch,
-    config: OptimConfig,
-    progress: float,
-    processes: Processes,
-    totals: Totals,
-    scaler: torch.amp.GradScaler,
-) -> tuple[Tensors, Tensors | None]:
+def backward(step: Step) -> tuple[Tensors, Tensors | None]:
     """Add the gradient of this process's share of the loss to the parameters.
 
     The contrastive losses and FLOPS see the whole batch. If only `micro_batch` photos are encoded at a time,
@@ -147,40 +140,29 @@ def backward(
 
     Returns the losses by name, and the keys to enqueue (None without queues).
     """
+    method, batch, micro = step.method, step.batch, step.config.micro_batch
     device = batch.owners.device
-    whole = config.micro_batch is None or config.micro_batch >= len(batch.photos)
-    chunks = [batch] if whole else batch.split(config.micro_batch or 1)
-    cast = autocast(pick_precision(config.precision, device), device)
+    whole = micro is None or micro >= len(batch.photos)
+    chunks = [batch] if whole else batch.split(micro or 1)
+    cast = autocast(pick_precision(step.config.precision, device), device)
     keys = None
     if method.objective.queue:
         with cast:
             keys = _concat([method.key_vectors(chunk) for chunk in chunks])
-
-    def of_batch(raw: Tensors) -> tuple[Tensor, Tensors]:
-        return whole_batch_loss(method, batch, raw, keys, progress, processes, totals)
-
-    if whole:
-        with cast:
-            raw, sums = method(batch)
-        loss, parts = of_batch(raw)
-        of_captions, caption_parts = caption_loss(method, sums, totals)
-        processes.overlap()
-        scaler.scale(loss + of_captions).backward()
-        return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
-
-    return _detached(_by_parts(method, chunks, of_batch, cast, processes, totals, scaler)), keys
+    if not whole:
+        return _detached(_by_parts(step, chunks, keys, cast)), keys
+    with cast:
+        raw, sums = method(batch)
+    loss, parts = whole_batch_loss(step, raw, keys)
+    of_captions, caption_parts = caption_loss(step, sums)
+    step.processes.overlap()
+    step.scaler.scale(loss + of_captions).backward()
+    return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
 
 
-def _by_parts(
-    method: Method,
-    chunks: list[Batch],
-    of_batch: Callable[[Tensors], tuple[Tensor, Tensors]],
-    cast: torch.autocast,
-    processes: Processes,
-    totals: Totals,
-    scaler: torch.amp.GradScaler,
-) -> Tensors:
-    """Add the gradient of a batch that is encoded in parts, whose loss is `of_batch`; return all losses."""
+def _by_parts(step: Step, chunks: list[Batch], keys: Tensors | None, cast: torch.autocast) -> Tensors:
+    """Add the gradient of a batch that is encoded in parts; return all losses."""
+    method, scaler = step.method, step.scaler
     device, states, encoded = chunks[0].owners.device, [], []
     with torch.no_grad(), cast:
         for chunk in chunks:
@@ -188,7 +170,7 @@ def _by_parts(
             encoded.append(method.raw(chunk))
     after = _generator_state(device)
     raw = {name: value.requires_grad_() for name, value in _concat(encoded).items()}
-    loss, parts = of_batch(raw)
+    loss, parts = whole_batch_loss(step, raw, keys)
     if loss.requires_grad:
         scaler.scale(loss).backward()
     parts = {**parts, "loss": loss}
@@ -197,10 +179,10 @@ def _by_parts(
     for number, (chunk, state) in enumerate(zip(chunks, states, strict=True)):
         _set_generator_state(device, state)  # the same dropout as the first time
         if chunk is chunks[-1]:
-            processes.overlap()
+            step.processes.overlap()
         with cast:
             part, sums = method(chunk)
-        of_captions, caption_parts = caption_loss(method, sums, totals)
+        of_captions, caption_parts = caption_loss(step, sums)
         for name, value in [*caption_parts.items(), ("loss", of_captions)]:
             parts[name] = parts.get(name, 0.0) + torch.as_tensor(value).detach()
         outputs: list[tuple[Tensor, Tensor | None]] = [
@@ -216,16 +198,9 @@ def _by_parts(
     return parts
 
 
-def whole_batch_loss(
-    method: Method,
-    batch: Batch,
-    raw: Tensors,
-    keys: Tensors | None,
-    progress: float,
-    processes: Processes,
-    totals: Totals,
-) -> tuple[Tensor, Tensors]:
+def whole_batch_loss(step: Step, raw: Tensors, keys: Tensors | None) -> tuple[Tensor, Tensors]:
     """Return this process's share of the losses over the whole batch: their weighted sum, and the parts."""
+    method, batch, processes, totals = step.method, step.batch, step.processes, step.totals
     model = method.model
     if not raw:
         return batch.owners.new_zeros((), dtype=torch.float32), {}
@@ -243,7 +218,7 @@ def whole_batch_loss(
         Compared(
             config=method.objective,
             metric=model.metric,
-            progress=progress,
+            progress=step.progress,
             images=images,
             texts=texts,
             owners=batch.owners,
@@ -266,14 +241,15 @@ def whole_batch_loss(
     return loss, parts
 
 
-def caption_loss(method: Method, sums: Tensors, totals: Totals) -> tuple[Tensor | float, Tensors]:
+def caption_loss(step: Step, sums: Tensors) -> tuple[Tensor | float, Tensors]:
     """Return this process's share of the losses of single captions: their weighted sum, and the parts."""
+    objective, totals = step.method.objective, step.totals
     parts = {
         loss.name: sums[loss.name] / max(1.0, loss.factor * getattr(totals, loss.denominator))
         for loss in CAPTION_LOSSES
         if loss.name in sums
     }
-    return sum((getattr(method.objective, name) * part for name, part in parts.items()), 0.0), parts
+    return sum((getattr(objective, name) * part for name, part in parts.items()), 0.0), parts
 
 
 def _words_present(words: Words, texts: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ costs hardly more. What it finds is kept in RUN/teacher.npz, for `--resume`.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -21,10 +22,11 @@ from torch import Tensor
 
 from lexlip.data import Source
 from lexlip.errors import ModelError
+from lexlip.machine.output_files import replacing
 from lexlip.machine.progress import ProgressBar
 from lexlip.models.contract import Encoder
 from lexlip.models.load import load_model
-from lexlip.objectives.compared import TaughtScores
+from lexlip.objectives.losses import TaughtScores
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.rows import packed, unit_length, unpacked
 from lexlip.training.batches import Batch
@@ -37,37 +39,23 @@ TOPIC_DIRECTIONS = 64  # of the photos' vectors, in which topics are looked for
 GROUPS_PER_TOPIC = 8  # groups of photos of one batch that a topic has on average
 
 
+@dataclass(frozen=True)
 class Teacher:
     """A model's vectors of all photos and captions of a source.
 
-    Args:
-        identity: of the model.
-        images: unit vectors, float32 [N, V]; zeros for photos that cannot be read.
-        texts: unit vectors of all captions, float32 [M, V], those of one photo next to each other.
-        starts: int64 [N + 1], where each photo's captions start.
-        image_factors, text_factors: float32 [N] and [M], what balances each as a document (see
-            `lexlip.sparse.balance`); ones if the model does not balance.
+    Factors balance each as a document (see `lexlip.sparse.balance`); without balance they are ones.
     """
 
-    def __init__(
-        self,
-        identity: str,
-        images: csr_matrix,
-        texts: csr_matrix,
-        starts: NDArray[np.int64],
-        image_factors: NDArray[np.float32],
-        text_factors: NDArray[np.float32],
-    ) -> None:
-        self.identity, self.images, self.texts, self.starts = identity, images, texts, starts
-        self.image_factors, self.text_factors = image_factors, text_factors
+    identity: str  # of the model
+    images: csr_matrix  # unit vectors, float32 [N, V]; zeros for photos that cannot be read
+    texts: csr_matrix  # of all captions, float32 [M, V], those of one photo next to each other
+    starts: NDArray[np.int64]  # [N + 1], where each photo's captions start
+    image_factors: NDArray[np.float32]  # [N]
+    text_factors: NDArray[np.float32]  # [M]
 
     @classmethod
     def encoding(cls, model: Encoder, source: Source) -> Teacher:
-        """Encode all photos that have captions, and their captions.
-
-        Raises:
-            DataError: no photo can be read.
-        """
+        """Encode all photos that have captions, and their captions; DataError: no photo can be read."""
         captioned = source.captioned().tolist()
         row_of = {source.items[row].id: row for row in captioned}
         rows: list[int] = []
@@ -101,7 +89,6 @@ class Teacher:
             return cls(str(arrays["identity"]), *sides, *rest)
 
     def save(self, file: Path) -> None:
-        """Write the teacher's vectors."""
         arrays: dict[str, Any] = {
             "identity": np.array(self.identity),
             "width": np.array(self.images.shape[1]),
@@ -110,17 +97,10 @@ class Teacher:
         }
         for name in ("starts", "image_factors", "text_factors"):
             arrays[name] = getattr(self, name)
-        temporary = file.with_suffix(".part")
-        try:
-            with temporary.open("wb") as opened:
-                np.savez(opened, **arrays)
-            temporary.replace(file)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(file) as temporary, temporary.open("wb") as opened:
+            np.savez(opened, **arrays)
 
     def fits(self, identity: str, source: Source) -> bool:
-        """Return whether these are a model's vectors of a source."""
         counts = np.fromiter((len(item.captions) for item in source.items), np.int64, len(source))
         return self.identity == identity and np.array_equal(np.diff(self.starts), counts)
 
@@ -140,10 +120,7 @@ class Teacher:
         return TaughtScores(torch.from_numpy(to_images).to(device), torch.from_numpy(to_texts).to(device))
 
     def topics(self, photos: NDArray[np.int64], alike: int, seed: int) -> NDArray[np.int64]:
-        """Return a topic for each of some photos, int64 [n]: k-means over their main directions.
-
-        `alike` photos of a topic are in a batch together.
-        """
+        """Return a topic for each photo, int64 [n], `alike` of which share a batch: by k-means."""
         number = max(1, len(photos) // (GROUPS_PER_TOPIC * alike))
         vectors = self.images[photos]
         directions = min(TOPIC_DIRECTIONS, min(vectors.shape) - 1)
@@ -161,9 +138,8 @@ class Teacher:
 def find_teacher(name: str, source: Source, folder: Path, processes: Processes) -> Teacher:
     """Return a model's vectors of a source: those in a run's folder, or made now by the first process.
 
-    Raises:
-        ModelError: there is no such model, or it has no vectors.
-        DataError: no photo can be read, or the vectors cannot be written.
+    ModelError: there is no such model, or it has no vectors. DataError: no photo can be read, or the vectors
+    cannot be written.
     """
     file = folder / FILE
     if processes.first:

@@ -18,7 +18,7 @@ from lexlip.bench.encoding import (
 from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Scenes, Source, open_source
 from lexlip.errors import DataError
-from lexlip.machine.processes import in_own_process
+from lexlip.machine.resources import in_own_process
 from tests.tiny import TINY, tiny_model
 
 

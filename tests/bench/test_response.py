@@ -202,7 +202,7 @@ def test_a_process_that_the_system_killed(
     def end(*_: object, killed: Exception) -> None:
         raise killed
 
-    monkeypatch.setattr("lexlip.machine.processes.in_own_process", end)
+    monkeypatch.setattr("lexlip.machine.resources.in_own_process", end)
     with pytest.raises(DataError, match="the system killed the process that was timed"):
         time_stage(indexes["words"], TIMING)
 

@@ -1,5 +1,7 @@
 import hashlib
 import io
+import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,9 +9,216 @@ from PIL import Image
 from scipy.fft import dctn
 
 from lexlip.data import UnreadableImage, decode
-from lexlip.data.facts import Facts, decode_with_facts, digest, distances, facts_of_header, fingerprint
+from lexlip.data.facts import (
+    LONGEST_TEXT,
+    LONGEST_XMP,
+    Embedded,
+    Facts,
+    decode_with_facts,
+    digest,
+    distances,
+    facts_of_header,
+    fingerprint,
+    read_embedded,
+)
+from lexlip.data.images import quiet
 from lexlip.retrieval.filters import NEAR
 from tests.data.pictures import encode
+
+PICTURE = Image.new("RGB", (40, 30), "red")
+XMP = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/"
+ xmlns:xmp="http://ns.adobe.com/xap/1.0/" {attributes}>
+<dc:subject><rdf:Bag><rdf:li>sea</rdf:li><rdf:li> holidays  2019 </rdf:li></rdf:Bag></dc:subject>
+<dc:description><rdf:Alt><rdf:li xml:lang="x-default">a boat</rdf:li><rdf:li xml:lang="de">ein Boot</rdf:li>
+</rdf:Alt></dc:description>{more}
+</rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>"""
+
+
+def xmp(attributes: str = "", more: str = "") -> bytes:
+    return XMP.format(attributes=attributes, more=more).encode()
+
+
+def exif(tags: dict[int, Any], inner: dict[int, Any] | None = None) -> Image.Exif:
+    made = Image.Exif()
+    made.update(tags)
+    if inner:
+        made[0x8769] = inner
+    return made
+
+
+def saved(format: str = "JPEG", image: Image.Image = PICTURE, **options: Any) -> Image.Image:
+    file = io.BytesIO()
+    if isinstance(options.get("exif"), Image.Exif):
+        options["exif"] = options["exif"].tobytes()  # TIFF takes no other
+    image.save(file, format, **options)
+    return Image.open(file)
+
+
+def iptc(*records: tuple[int, int, bytes]) -> bytes:
+    """A JPEG with a Photoshop segment that holds IPTC records."""
+    data = b"".join(struct.pack(">BBBH", 0x1C, *kind, len(text)) + text for *kind, text in records)
+    block = b"8BIM\x04\x04\0\0" + struct.pack(">I", len(data)) + data + b"\0" * (len(data) % 2)
+    body = b"Photoshop 3.0\0" + block
+    file = io.BytesIO()
+    PICTURE.save(file, "JPEG")
+    jpeg = file.getvalue()
+    return jpeg[:2] + b"\xff\xed" + struct.pack(">H", len(body) + 2) + body + jpeg[2:]
+
+
+def test_nothing() -> None:
+    for format in ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "AVIF"):
+        assert read_embedded(saved(format)) == Embedded()
+
+
+# ---- dates and cameras ----
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
+def test_exif_of_every_format(format: str) -> None:
+    tags = exif({0x010F: "Canon", 0x0110: "EOS 5D"}, {0x9003: "2019:07:01 12:30:05"})
+    found = read_embedded(saved(format, exif=tags))
+    assert (found.taken, found.camera) == ("2019-07-01T12:30:05", "Canon EOS 5D")
+
+
+def test_the_maker_is_not_named_twice() -> None:
+    assert read_embedded(saved(exif=exif({0x010F: "NIKON", 0x0110: "Nikon D70"}))).camera == "Nikon D70"
+
+
+@pytest.mark.parametrize(
+    ("inner", "taken"),
+    [
+        ({0x9004: "2018:01:02 03:04:05"}, "2018-01-02T03:04:05"),
+        ({0x9003: "2019:07:01 12:30:05", 0x9004: "2018:01:02 03:04:05"}, "2019-07-01T12:30:05"),
+        ({0x9003: "0000:00:00 00:00:00", 0x9004: "2018:01:02 03:04:05"}, "2018-01-02T03:04:05"),
+        ({0x9003: "2019:02:30 12:30:05"}, None),
+        ({0x9003: "    :  :     :  :  "}, None),
+        ({0x9003: "2019-07-01T12:30:05"}, "2019-07-01T12:30:05"),
+        ({0x9003: "2019:07:01"}, "2019-07-01T00:00:00"),
+    ],
+)
+def test_dates(inner: dict[int, str], taken: str | None) -> None:
+    assert read_embedded(saved(exif=exif({0x0132: "2001:01:01 00:00:00"}, inner))).taken == taken
+
+
+@pytest.mark.parametrize(
+    ("written", "taken"),
+    [
+        ("2019:07:01 24:00:00", "2019-07-01T00:00:00"),
+        ("2019:07:01 12:30:60", "2019-07-01T12:30:00"),
+        ("2019:07:01 12:61:00", "2019-07-01T00:00:00"),
+        ("2019: 7: 1  9: 5: 0", "2019-07-01T09:05:00"),
+        ("2019/07/01 12:30:05", "2019-07-01T12:30:05"),
+        ("2019.07.01", "2019-07-01T00:00:00"),
+        ("2019:07:01 afternoon", "2019-07-01T00:00:00"),
+        ("2019:07:32 12:30:05", None),
+        ("2019:07:011 12:30:05", None),
+        ("    :  :     :  :  ", None),
+        ("2019-07", None),
+    ],
+)
+def test_a_valid_day_is_kept(written: str, taken: str | None) -> None:
+    assert read_embedded(saved(exif=exif({}, {0x9003: written}))).taken == taken
+    assert read_embedded(saved(xmp=xmp(f'xmp:CreateDate="{written}"'))).taken == taken
+
+
+def test_a_date_of_xmp_counts_if_exif_has_none() -> None:
+    packet = xmp('xmp:CreateDate="2014-05-03T10:20:30.5+02:00"')
+    assert read_embedded(saved(xmp=packet)).taken == "2014-05-03T10:20:30"
+    dated = exif({}, {0x9003: "2019:07:01 12:30:05"})
+    assert read_embedded(saved(xmp=packet, exif=dated)).taken == "2019-07-01T12:30:05"
+
+
+def test_a_date_as_an_element() -> None:
+    more = (
+        '<exif:DateTimeOriginal xmlns:exif="http://ns.adobe.com/exif/1.0/">2014-05-03</exif:DateTimeOriginal>'
+    )
+    packet = xmp('xmp:CreateDate="2020-01-01"', more)
+    assert read_embedded(saved(xmp=packet)).taken == "2014-05-03T00:00:00"
+
+
+# ---- keywords and captions ----
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
+def test_xmp_of_every_format(format: str) -> None:
+    if format == "PNG":
+        from PIL.PngImagePlugin import PngInfo
+
+        info = PngInfo()
+        info.add_itxt("XML:com.adobe.xmp", xmp().decode())
+        picture = saved("PNG", pnginfo=info)
+    elif format == "TIFF":
+        picture = saved("TIFF", tiffinfo={700: xmp()})
+    else:
+        picture = saved(format, xmp=xmp())
+    found = read_embedded(picture)
+    assert (found.keywords, found.captions) == (("sea", "holidays 2019"), ("a boat", "ein Boot"))
+
+
+def test_keywords_of_exif() -> None:
+    words = "sea; häfen;sea;".encode("utf-16-le") + b"\0\0"
+    assert read_embedded(saved(exif=exif({0x9C9E: words}))).keywords == ("sea", "häfen")
+
+
+def test_iptc() -> None:
+    data = iptc((2, 25, b"sea"), (2, 25, "häfen".encode()), (2, 120, "ein Böotchen".encode("latin-1")))
+    found = read_embedded(Image.open(io.BytesIO(data)))
+    assert (found.keywords, found.captions) == (("sea", "häfen"), ("ein Böotchen",))
+
+
+def test_a_file_beside_the_photo_comes_first() -> None:
+    dated = exif({0x9C9E: "land".encode("utf-16-le")}, {0x9003: "2019:07:01 12:30:05"})
+    found = read_embedded(saved(exif=dated), xmp('xmp:CreateDate="2014-05-03T10:20:30"'))
+    assert found.taken == "2014-05-03T10:20:30"
+    assert found.keywords == ("sea", "holidays 2019", "land")
+
+
+# ---- what is damaged, or made to harm ----
+
+BOMB = """<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">""" + "".join(
+    f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        b"<x:xmpmeta",
+        b"\xff\xfe\0",
+        b'<?xml version="1.0" encoding="no-such"?><a/>',
+        (BOMB + "]>" + XMP.format(attributes="", more="&i;").partition("?>\n")[2]).encode(),
+        b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><a>&a;</a>',
+        xmp(more="<!-- " + " " * LONGEST_XMP + " -->"),
+    ],
+)
+def test_xmp_that_is_refused(packet: bytes) -> None:
+    assert read_embedded(PICTURE, packet) == Embedded()
+
+
+def test_deep_xml_does_no_harm() -> None:
+    assert read_embedded(PICTURE, b"<a>" * 100_000 + b"</a>" * 100_000) == Embedded()
+
+
+@pytest.mark.parametrize("damage", [b"\xff" * 30, b"\0" * 30, b"MM\0*\0\0\0\x08\xff\xff", b"II*\0"])
+def test_broken_exif(damage: bytes) -> None:
+    with quiet():
+        assert read_embedded(saved(exif=b"Exif\0\0" + damage)) == Embedded()
+
+
+def test_broken_iptc() -> None:
+    data = iptc((2, 25, b"sea")).replace(b"\x00\x03sea", b"\xff\xffsea")
+    assert read_embedded(Image.open(io.BytesIO(data))) == Embedded()
+
+
+def test_texts_are_bounded() -> None:
+    data = iptc((2, 120, b"long " * 10_000))[:]
+    (caption,) = read_embedded(Image.open(io.BytesIO(data))).captions or ("",)
+    assert len(caption) <= LONGEST_TEXT
+    many = "".join(f"<rdf:li>{number}</rdf:li>" for number in range(3000))
+    packet = xmp().replace(b"<rdf:li>sea</rdf:li>", many.encode())
+    assert len(read_embedded(PICTURE, packet).keywords) == 500
 
 
 def photo(format: str = "JPEG", orientation: int = 1) -> bytes:

@@ -11,7 +11,7 @@ from lexlip.errors import DataError
 from tests.conftest import write_photos
 from tests.data.pictures import jpeg, write
 
-from .test_embedded import xmp
+from .test_facts import xmp
 
 
 def ids(root: Path) -> list[str]:

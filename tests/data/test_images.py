@@ -373,11 +373,7 @@ def measuring() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize(("mode", "format"), [*MODES, ("RGB", "PNG"), ("L", "PNG"), ("CMYK", "JPEG")])
 def test_decoding_takes_no_more_memory_than_is_reckoned(
-    mode: str,
-    format: str,
-    measuring: subprocess.Popen[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    mode: str, format: str, measuring: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, dict[str, Any]] = {
         "WEBP": {"lossless": True, "method": 0},

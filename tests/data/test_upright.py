@@ -5,9 +5,11 @@ import io
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
+from torchvision.transforms.functional import pil_to_tensor
 
+from lexlip.config import ImageEncoderConfig
 from lexlip.data import decode
-from lexlip.data.upright import as_seen
+from lexlip.data.upright import as_seen, pixel_array, square
 
 
 def turned(orientation: int, format: str = "JPEG") -> bytes:
@@ -48,3 +50,14 @@ def test_the_picture_that_is_given_stays_as_it_is() -> None:
     picture = Image.open(io.BytesIO(turned(6)))
     as_seen(picture)
     assert (picture.size, picture.getexif()[0x0112]) == ((60, 40), 6)
+
+
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("resize", ["squash", "crop"])
+def test_pixels_are_those_of_torchvision(resize: str) -> None:
+    config = ImageEncoderConfig(size=32, resize=resize)
+    pixels = pixel_array(NOISE, config)
+    assert pixels.dtype == np.uint8
+    np.testing.assert_array_equal(pixels, pil_to_tensor(square(NOISE, config)).numpy())

@@ -28,7 +28,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
 from tests.conftest import write_photos
-from tests.data.test_embedded import xmp
+from tests.data.test_facts import xmp
 from tests.disks import mount, unmount
 from tests.search import indexes
 from tests.search.indexes import change_header, index_bm25, index_words

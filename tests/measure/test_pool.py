@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from lexlip.data import Scenes, Skipped, open_source
-from lexlip.data.views import Concat
+from lexlip.data.source import Concat
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError, ModelError
 from lexlip.measure.pool import CaptionedPool, as_queries, embed_pool, encode_pool

@@ -1,7 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -58,13 +57,6 @@ def test_vectors_are_as_wide_as_the_text_encoder_and_are_no_words() -> None:
     with pytest.raises(ModelError, match="has no words: use --query-encoder network") as caught:
         model.encode_text(CAPTIONS, "words")
     assert "\n" not in str(caught.value)
-
-
-def test_texts_do_not_depend_on_their_batch() -> None:
-    model = tiny_dense()
-    texts = [" ".join(CAPTIONS[i % 6].split()[: 1 + i % 9]) for i in range(90)]
-    alone = np.concatenate([model.encode_text([text]).toarray() for text in texts])
-    check_vectors(model.encode_text(texts, batch=50), alone)
 
 
 @pytest.mark.parametrize("kind", ["dense", "lightningdot"])

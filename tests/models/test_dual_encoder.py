@@ -15,8 +15,7 @@ from lexlip.data import decode
 from lexlip.errors import DataError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
-from lexlip.models.model_checksums import check_model, write_checksums
-from lexlip.models.model_folder import HONEST_END
+from lexlip.models.model_folder import HONEST_END, check_model, write_checksums
 from lexlip.sparse.word_chances import LikelyWords
 from tests.tiny import CAPTIONS, TINY, check_vectors, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 
@@ -83,7 +82,9 @@ def test_what_is_no_picture(model: LexLIP, photos: Any, got: str) -> None:
         model.encode_image(photos)
 
 
-def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(model: LexLIP) -> None:
+@pytest.mark.parametrize("make", [tiny_model, tiny_dense])
+def test_text_vectors_depend_neither_on_batch_nor_on_order_nor_on_padding(make: Any) -> None:
+    model = make()
     texts = [" ".join(CAPTIONS[i % 6].split()[: 1 + i % 9]) for i in range(150)]  # more than one length group
     alone = np.concatenate([model.encode_text([text]).toarray() for text in texts])
     check_vectors(model.encode_text(texts), alone)

@@ -11,8 +11,7 @@ from lexlip.errors import ModelError
 from lexlip.models import image_graph as module
 from lexlip.models.image_graph import image_graph
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_checksums import check_model
-from lexlip.models.model_folder import GRAPH
+from lexlip.models.model_folder import GRAPH, check_model
 from lexlip.queries.photo_encoder import PhotoEncoder
 from tests.tiny import TINY, tiny_model, tiny_photos
 

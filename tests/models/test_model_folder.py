@@ -1,15 +1,28 @@
+import hashlib
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lexlip.errors import ModelError
 from lexlip.models import model_folder as folder
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
-from lexlip.models.model_folder import model_folder
-from tests.tiny import tiny_model
+from lexlip.models.model_folder import (
+    CHECKSUMS,
+    PACKAGED,
+    check_model,
+    compress,
+    expand,
+    model_folder,
+    sha256,
+    write_checksums,
+)
+from tests.flipped import files_of, flipped
+from tests.tiny import tiny_dense, tiny_model
 from tests.training.run_folders import write_run
 
 
@@ -80,3 +93,108 @@ def test_a_run_means_its_best_checkpoint(tmp_path: Path, model_folder: Path) -> 
     assert folder.lasting_name(str(run)) == folder.lasting_name(str(run / "best")) == str(best)
     with pytest.raises(ModelError, match="no model 'nothing'"):
         folder.model_folder("nothing")
+
+
+@pytest.fixture
+def model(model_folder: Path, tmp_path: Path) -> Path:
+    """A model that a test may change."""
+    return Path(shutil.copytree(model_folder, tmp_path / "model"))
+
+
+def test_a_saved_model_is_whole(model: Path, tmp_path: Path) -> None:
+    assert check_model(model) == []
+    tiny_dense().save(tmp_path / "dense")
+    assert check_model(tmp_path / "dense") == []
+    assert check_model("bm25") == []
+
+
+def test_the_packaged_models_are_whole() -> None:
+    for config in PACKAGED.glob("*/config.json"):
+        assert check_model(config.parent) == []
+
+
+def test_every_flipped_bit_is_found(model: Path) -> None:
+    (model / "README.md").unlink()  # its owner edits it
+    for file in files_of(model):
+        for share in (0.0, 0.5, 0.99):
+            with flipped(file, share), pytest.raises(ModelError) as caught:
+                check_model(model)
+            assert str(caught.value).startswith(f"the model in {model} is damaged: ")
+            if file.name not in (CHECKSUMS, "config.json"):
+                says = f"{file.name} is not as it was when the model was saved, so copy the model again"
+                assert str(caught.value).endswith(says)
+    assert check_model(model) == []
+
+
+def test_a_missing_file(model: Path) -> None:
+    (model / "tokenizer_config.json").unlink()
+    with pytest.raises(ModelError, match=r"is damaged: .*No such file.*tokenizer_config\.json"):
+        check_model(model)
+
+
+def test_of_an_older_model_the_weights_are_known_by_its_identity(model: Path) -> None:
+    (model / CHECKSUMS).unlink()
+    others = ["config.json", "vocabulary.txt", "tokenizer.json", "tokenizer_config.json"]
+    assert check_model(model) == others
+    with (
+        flipped(model / "model.safetensors"),
+        pytest.raises(ModelError, match=r"model\.safetensors is not as"),
+    ):
+        check_model(model)
+
+
+def test_a_file_that_is_written_later_is_added(model: Path) -> None:
+    (model / "honest_end.json").write_text("{}")
+    assert check_model(model) == ["honest_end.json"]
+    write_checksums(model, ["honest_end.json"])
+    assert check_model(model) == []
+    with flipped(model / "honest_end.json"), pytest.raises(ModelError, match=r"honest_end\.json is not as"):
+        check_model(model)
+
+
+def test_sha256sum_reads_the_checksums(model: Path) -> None:
+    file = model / "vocabulary.txt"
+    assert sha256(file) == hashlib.sha256(file.read_bytes()).hexdigest()
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", CHECKSUMS], cwd=model, check=True, capture_output=True
+    )
+
+
+def weights() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    rows = np.array([1e-3, 1, 30, 1, 0])[:, None]
+    return {
+        "conv.weight": (random.normal(size=(4, 3, 2, 2)) * rows[:4, :, None, None]).astype(np.float32),
+        "linear.weight": (random.normal(size=(5, 7)) * rows).astype(np.float32),
+        "linear.bias": random.normal(size=5).astype(np.float32),
+        "norm.num_batches_tracked": np.array(100_001),
+    }
+
+
+def test_every_row_of_a_matrix_is_kept_within_half_a_step() -> None:
+    before, after = weights(), expand(compress(weights()))
+    assert after.keys() == before.keys()
+    step = np.abs(before["linear.weight"]).max(axis=1) / 127
+    error = np.abs(after["linear.weight"] - before["linear.weight"]).max(axis=1)
+    assert (error <= 0.501 * step).all()
+    assert compress(before)["linear.weight.int8"].dtype == np.int8
+
+
+def test_convolutions_and_vectors_keep_half_precision() -> None:
+    before, after = weights(), expand(compress(weights()))
+    for name in ("conv.weight", "linear.bias"):
+        np.testing.assert_array_equal(after[name], before[name].astype(np.float16))
+    assert after["norm.num_batches_tracked"] == 100_001
+
+
+def test_compressing_twice_changes_nothing_more() -> None:
+    once = expand(compress(weights()))
+    twice = expand(compress(once))
+    for name, weight in once.items():
+        np.testing.assert_allclose(twice[name], weight, rtol=1e-6, atol=0)
+
+
+def test_weights_that_are_not_compressed_pass() -> None:
+    before = weights()
+    after = expand(before)
+    assert all(after[name] is weight for name, weight in before.items())

@@ -166,14 +166,14 @@ def in_this_process(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Measures without warming up, and the tiny models are the packaged ones."""
     import benchmarks.benchmark
     import lexlip.bench.clocks
-    import lexlip.machine.processes
+    import lexlip.machine.resources
     import lexlip.models.model_folder
 
     patch.chdir(folder)
     patch.setattr(lexlip.models.model_folder, "PACKAGED", folder / "packaged")
     patch.setattr(lexlip.bench.clocks, "WARM_UP", 0.0)
     patch.setattr(benchmarks.benchmark, "WARM_UP", 0.1)
-    patch.setattr(lexlip.machine.processes, "in_own_process", lambda do, *given, **_: do(*given))
+    patch.setattr(lexlip.machine.resources, "in_own_process", lambda do, *given, **_: do(*given))
 
 
 TOLERANCE = 5e-3  # processors round differently

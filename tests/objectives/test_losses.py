@@ -9,9 +9,8 @@ from torch import Tensor
 
 from lexlip.config import PRESETS, ObjectiveConfig
 from lexlip.training.batches import NOT_MASKED, Batch
-from lexlip.training.distributed import Processes
 from lexlip.training.method import Method, Tensors
-from lexlip.training.step import Totals, caption_loss, whole_batch_loss
+from lexlip.training.step import caption_loss, whole_batch_loss
 from tests.reference.losses import (
     naive_align,
     naive_contrastive,
@@ -21,6 +20,7 @@ from tests.reference.losses import (
     naive_truncate,
 )
 from tests.tiny import tiny_batch, tiny_dense, tiny_method, tiny_model
+from tests.training.small_run import step_of
 
 NO_WORDS = {"flops_image": 0.0, "flops_text": 0.0}
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.7, "text_to_text": 1.1}
@@ -136,19 +136,18 @@ def weight_of(part: str, config: ObjectiveConfig) -> float:
 @torch.no_grad()
 def test_the_loss_is_the_weighted_sum(name: str) -> None:
     objective = ObjectiveConfig(**OBJECTIVES[name])
-    method, processes = method_of(name, objective), Processes("cpu")
-    batch = tiny_batch(method)
-    totals = Totals.of(batch, processes)
-    raw, sums = method(batch)
+    method = method_of(name, objective)
+    step = step_of(method, tiny_batch(method), PROGRESS)
+    batch, (raw, sums) = step.batch, method(step.batch)
     keys = method.key_vectors(batch) if objective.queue else None
-    loss, parts = whole_batch_loss(method, batch, raw, keys, PROGRESS, processes, totals)
+    loss, parts = whole_batch_loss(step, raw, keys)
     expected = expected_parts(method, batch, raw, keys)
     close = 5e-3 if objective.queue else 1e-4  # scores of a queue are bf16
     assert {k: float(v) for k, v in parts.items()} == pytest.approx(expected, rel=close, abs=1e-6)
     whole = sum(weight_of(part, objective) * v for part, v in expected.items() if part in LOSSES)
     assert float(loss) == pytest.approx(whole, rel=close)
 
-    masked, masked_parts = caption_loss(method, sums, totals)
+    masked, masked_parts = caption_loss(step, sums)
     counts = {
         "mlm": 0 if batch.masked is None else predicted(batch.masked.encoder_labels),
         "decoder": 0 if batch.masked is None else predicted(batch.masked.decoder_labels),
@@ -163,10 +162,9 @@ def test_the_loss_is_the_weighted_sum(name: str) -> None:
 def test_a_loss_alone(name: str) -> None:
     """One loss can be trained on at any time, the first step included; the others are not computed."""
     objective = ObjectiveConfig(**{"contrastive": 0.0, **NO_WORDS, name: 1.0})
-    method, processes = method_of(name, objective), Processes("cpu")
-    batch = tiny_batch(method)
-    totals = Totals.of(batch, processes)
-    loss, parts = whole_batch_loss(method, batch, method.raw(batch), None, 0.0, processes, totals)
+    method = method_of(name, objective)
+    step = step_of(method, tiny_batch(method), 0.0)
+    loss, parts = whole_batch_loss(step, method.raw(step.batch), None)
     assert set(parts) == {name, "terms_image", "terms_text"}
     loss.backward()
     assert any(p.grad is not None for p in method.parameters())
@@ -174,13 +172,13 @@ def test_a_loss_alone(name: str) -> None:
 
 def test_the_topk_loss_is_the_contrastive_loss_of_cut_documents() -> None:
     objective = ObjectiveConfig(**NO_WORDS, topk=(1000,))
-    method, processes = method_of("topk", objective), Processes("cpu")
-    batch = tiny_batch(method)
-    given = method.raw(batch), None, 1.0, processes, Totals.of(batch, processes)
-    parts = whole_batch_loss(method, batch, *given)[1]
+    method = method_of("topk", objective)
+    step = step_of(method, tiny_batch(method))
+    given = step, method.raw(step.batch), None
+    parts = whole_batch_loss(*given)[1]
     torch.testing.assert_close(parts["topk_contrastive"], parts["contrastive"])  # as nothing is cut off
     method.objective = replace(objective, topk=(1,))
-    parts = whole_batch_loss(method, batch, *given)[1]
+    parts = whole_batch_loss(*given)[1]
     assert parts["topk_contrastive"] > parts["contrastive"]
 
 
@@ -189,12 +187,11 @@ def test_keys_of_the_same_photo_are_no_negatives() -> None:
     found = {}
     for same in (False, True):
         objective = ObjectiveConfig(**NO_WORDS, queue=9, same_image_negatives=same)
-        method, processes = tiny_method(objective), Processes("cpu")
+        method = tiny_method(objective)
         batch = tiny_batch(method, owners=(0, 0))
         keys = method.key_vectors(batch)
         method.image_queue.enqueue(keys["image"], batch.photos.indices)
         method.text_queue.enqueue(keys["text"], batch.photos.indices[batch.owners])
-        totals = Totals.of(batch, processes)
-        found[same] = whole_batch_loss(method, batch, method.raw(batch), keys, 1.0, processes, totals)[0]
+        found[same] = whole_batch_loss(step_of(method, batch), method.raw(batch), keys)[0]
     assert found[False].item() == 0
     assert found[True].item() > 0.1

@@ -5,16 +5,17 @@ import torch
 from torch import Tensor
 
 from lexlip.config import ObjectiveConfig
-from lexlip.objectives.compared import Compared, TaughtScores
-from lexlip.objectives.losses import align, distillation_share, flops, predict_words, quadratic_warmup
-from tests.objectives.some_vectors import OWNERS, B, V, check, vectors
-from tests.reference.losses import (
-    cosine,
-    naive_align,
-    naive_flops,
-    naive_predict_words,
-    naive_truncate,
+from lexlip.objectives.losses import (
+    Compared,
+    TaughtScores,
+    align,
+    distillation_share,
+    flops,
+    predict_words,
+    quadratic_warmup,
 )
+from tests.objectives.some_vectors import OWNERS, B, V, check, vectors
+from tests.reference.losses import cosine, naive_align, naive_flops, naive_predict_words, naive_truncate
 
 
 def test_align() -> None:

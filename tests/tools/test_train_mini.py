@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import open_source
-from lexlip.models.model_checksums import check_model, write_checksums
-from lexlip.models.model_folder import GRAPH
+from lexlip.models.model_folder import GRAPH, check_model, write_checksums
 from tests.conftest import ROOT, write_photos
 from tests.data.pictures import write_tar
 from tests.tiny import tiny_model

@@ -1,17 +1,18 @@
 """What the tests of batches and of loading share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig
-from lexlip.data import Scenes, Source
+from lexlip.data import Item, Scenes, Source
 from lexlip.encoders.text import word_tokenizer
-from lexlip.training.augmentation import AugmentedPhotos
+from lexlip.training.augmentation import AugmentedPhotos, Key
 from lexlip.training.batches import Batch, Collate
-from lexlip.training.loading import Order, caption_counts, count_steps, load_batches
+from lexlip.training.loading import Order, load_batches
 from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY
 
@@ -39,12 +40,45 @@ def photos_of(source: Source, config: Config) -> AugmentedPhotos:
 def batches_of(
     source: Source, config: Config, first: int = 0, part: Callable[[int], slice] | None = None
 ) -> list[Batch]:
-    steps = count_steps(source, config.data, config.optim)
-    sizes = config.data.sizes or (config.model.image.size,)
-    counts = caption_counts(source) if config.data.epoch == "pairs" else None
-    order = Order(source.captioned(), config.optim.batch, steps, first, config.seed, sizes, part, counts)
-    workers = config.data.workers
+    order, workers = Order(source, config, part), config.data.workers
+    order.check()
+    order.first = first
     return list(load_batches(photos_of(source, config), order, collate_of(config), workers, False))
+
+
+class Photos(Source):
+    """Photos of which nothing is known but how many captions some of them have."""
+
+    def __init__(self, photos: Sequence[int], captions: Sequence[int] | None = None) -> None:
+        self.name = "photos"
+        counts = dict(zip(photos, captions or [1] * len(photos), strict=True))
+        self.items = [Item(f"{row}", ("",) * counts.get(row, 0)) for row in range(max(photos) + 1)]
+
+    def path(self, index: int) -> str:
+        raise NotImplementedError
+
+
+def keys_of(
+    photos: Sequence[int],
+    batch: int,
+    steps: int,
+    first: int = 0,
+    seed: int = 1,
+    captions: Sequence[int] | None = None,
+    part: Callable[[int], slice] | None = None,
+    topics: np.ndarray | None = None,
+    **data: Any,
+) -> list[list[Key]]:
+    """The photos of each step of a run; with how many captions each photo has, of pairs."""
+    data |= {} if captions is None else {"epoch": "pairs"}
+    teacher = "mini" if "alike" in data else None
+    optim = OptimConfig(batch=batch, steps=steps)
+    config = Config(seed=seed, teacher=teacher, data=DataConfig(**data), optim=optim)
+    order = Order(Photos(photos, captions), config, part)
+    order.first, order.topics = first, topics
+    keys = list(order)
+    assert len(keys) == len(order)
+    return keys
 
 
 def fields_of(value: Any) -> Any:

@@ -5,9 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from PIL import Image
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from lexlip.training.batches import Batch
+from lexlip.training.distributed import Processes
+from lexlip.training.method import Method
+from lexlip.training.step import Step
 from tests.tiny import TINY
 
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.5, "text_to_text": 0.5}
@@ -37,6 +42,13 @@ DENSE = replace(
     objective=ObjectiveConfig(flops_image=0, flops_text=0, **PHASE_1, queue=21),
 )
 STEPS = 12
+ALONE = Processes("cpu")
+OFF = torch.amp.GradScaler("cpu", enabled=False)
+
+
+def step_of(method: Method, batch: Batch, progress: float = 1.0, scaler: Any = OFF, **config: Any) -> Step:
+    """A step of one process, in fp32 unless `config` says else."""
+    return Step(method, batch, OptimConfig(**{"precision": "fp32", **config}), progress, ALONE, scaler)
 
 
 def with_data(config: Config, **changes: Any) -> Config:

@@ -1,13 +1,25 @@
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 
-from lexlip.config import DataConfig
-from lexlip.data import Scenes
-from lexlip.training.augmentation import Key, Sample
+from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from lexlip.data import Scenes, open_source
+from lexlip.encoders.image import ImageEncoder
+from lexlip.errors import ConfigError
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, Key, Sample, encode_views
+from lexlip.training.distributed import Processes
+from lexlip.training.initialisation import make_model
+from lexlip.training.loop import pretrain
+from lexlip.training.method import Method
+from lexlip.training.step import make_optimizer
+from tests.tiny import WITHOUT_DROPOUT
 from tests.training.augmented import AUGMENTED, photos_of
+from tests.training.small_run import write_captioned
 
 
 def test_epochs_differ_in_order_captions_and_augmentation() -> None:
@@ -34,3 +46,127 @@ def test_without_augmentation_a_photo_is_what_the_encoder_gets() -> None:
     assert isinstance(sample, Sample)
     expected = source.image(2).resize((32, 32), Image.Resampling.BICUBIC)
     np.testing.assert_array_equal(sample.pixels.numpy(), np.asarray(expected).transpose(2, 0, 1))
+
+
+FROZEN = Config(
+    name="views",
+    seed=3,
+    log_every=1,
+    data=DataConfig(
+        train=(SourceConfig("scenes:24:0"),), val=(SourceConfig("scenes:8:9"),), crop=0.5, views=3, workers=0
+    ),
+    model=replace(WITHOUT_DROPOUT, image=replace(WITHOUT_DROPOUT.image, layers=1)),
+    # bf16, which "auto" takes where the processor has it, is too coarse for the comparisons below
+    optim=OptimConfig(epochs=2, batch=8, lr=1e-3, precision="fp32", lr_scale={"image_encoder.body": 0}),
+)
+ALONE = Processes("cpu")
+
+
+def encoded(config: Config, folder: Path, workers: int = 0) -> tuple[Method, AugmentedPhotos, FrozenViews]:
+    config = replace(config, data=replace(config.data, workers=workers))
+    source = open_source(config.data.train[0].path)
+    model, vocabulary = make_model(config, source)
+    method = Method(model, vocabulary, config.objective)
+    make_optimizer(method, config.optim)
+    photos = photos_of(source, config)
+    views = encode_views(model.image_encoder, photos, source.captioned(), config, folder / "views.npy", ALONE)
+    photos.views = views
+    return method, photos, views
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_view_is_what_the_body_makes_of_an_augmented_photo(tmp_path: Path, workers: int) -> None:
+    method, photos, views = encoded(FROZEN, tmp_path, workers)
+    assert not list(tmp_path.iterdir())  # the file is gone, though still read
+    encoder = method.model.image_encoder.eval()
+    assert views.tokens.shape == (24, 3, *encoder.token_shape)
+    pixels = []
+    for view in range(3):
+        rng = np.random.default_rng((FROZEN.seed, view, 5, 1))
+        pixels.append(photos.pixels(5, 32, int(rng.integers(2**62))))
+        assert isinstance(pixels[-1], torch.Tensor)
+    assert not torch.equal(pixels[0], pixels[1])
+    with torch.no_grad():
+        tokens = encoder.tokens(torch.stack(pixels))
+        found = torch.tensor(views.tokens[5])
+        torch.testing.assert_close(found.float(), tokens, rtol=1e-2, atol=1e-2)
+        states = encoder(torch.stack(pixels))
+        torch.testing.assert_close(encoder.deepen(found.float()), states, rtol=1e-2, atol=1e-2)
+
+
+def test_every_view_is_drawn_and_captions_are_those_of_pixels(tmp_path: Path) -> None:
+    _, photos, views = encoded(FROZEN, tmp_path)
+    plain = photos_of(photos.source, FROZEN)
+    drawn = set()
+    for epoch in range(20):
+        sample, other = photos[Key(epoch, 5, 32)], plain[Key(epoch, 5, 32)]
+        assert not isinstance(sample, str)
+        assert not isinstance(other, str)
+        assert sample.drawn == other.drawn
+        drawn |= {view for view in range(3) if (sample.tokens.numpy() == views.tokens[5, view]).all()}
+    assert drawn == {0, 1, 2}
+
+
+def test_photos_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    folder = write_captioned(tmp_path / "photos", ["a red circle"] * 3, broken=[1])
+    config = replace(FROZEN, data=replace(FROZEN.data, train=(SourceConfig(str(folder)),)))
+    _, photos, _ = encoded(config, tmp_path)
+    samples = [photos[Key(0, int(photo), 32)] for photo in photos.source.captioned()]
+    assert [sample for sample in samples if isinstance(sample, str)] == [f"{folder}/1.jpg: not an image"]
+
+
+def test_views_do_not_depend_on_dropout_s_generator(tmp_path: Path) -> None:
+    image = replace(FROZEN.model.image, options={**FROZEN.model.image.options, "proj_drop_rate": 0.5})
+    method, photos, _ = encoded(replace(FROZEN, model=replace(FROZEN.model, image=image)), tmp_path)
+    encoder, file, found = method.model.image_encoder.train(), tmp_path / "views.npy", []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        found.append(encode_views(encoder, photos, np.arange(4), FROZEN, file, ALONE).tokens)
+        assert encoder.training
+    assert np.array_equal(*found)
+
+
+def test_an_interruption_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ImageEncoder, "tokens", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        encoded(FROZEN, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_training_on_views_learns_and_leaves_the_body(tmp_path: Path) -> None:
+    run = pretrain(replace(FROZEN, out=str(tmp_path / "run")))
+    torch.manual_seed(FROZEN.seed)
+    start, _ = make_model(FROZEN, open_source("scenes:24:0"))
+    end, _ = make_model(replace(FROZEN, init=str(run / "last")), open_source("scenes:24:0"))
+    assert not (run / "views.npy").exists()
+    same = {name: torch.equal(weight, end.state_dict()[name]) for name, weight in start.state_dict().items()}
+    assert all(is_same for name, is_same in same.items() if name.startswith("image_encoder.body."))
+    assert not same["image_encoder.reduce.weight"]
+    assert not same["image_head.dense.weight"]
+
+
+def test_views_need_a_frozen_body(tmp_path: Path) -> None:
+    config = replace(FROZEN, out=str(tmp_path / "run"), optim=replace(FROZEN.optim, lr_scale={}))
+    with pytest.raises(ConfigError, match="frozen image encoder"):
+        pretrain(config)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"data": replace(FROZEN.data, sizes=(32, 64))}, "one size"),
+        (
+            {
+                "model": replace(WITHOUT_DROPOUT, kind="lightningdot"),
+                "objective": ObjectiveConfig(flops_image=0, flops_text=0, smrm=1),
+            },
+            "no pixels that objective.smrm could mask",
+        ),
+    ],
+)
+def test_configs_that_views_cannot_have(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        replace(FROZEN, **changes)

@@ -11,18 +11,15 @@ from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ModelError
 from lexlip.indexing.api import index, update
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_checksums import write_checksums
+from lexlip.models.model_folder import write_checksums
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint
-from lexlip.training.distributed import Processes
 from lexlip.training.method import Method
 from lexlip.training.step import make_optimizer, train_step
 from tests.conftest import write_photos
 from tests.tiny import CAPTIONS, tiny_batch, tiny_method, tiny_model
+from tests.training.small_run import ALONE, OFF, step_of
 
-ALONE = Processes("cpu")
-OPTIM = OptimConfig(lr=1e-2, precision="fp32")
-OFF = torch.amp.GradScaler("cpu", enabled=False)
 OBJECTIVE = ObjectiveConfig(mlm=1.0, image_to_text=1.0, text_to_text=1.0, queue=9, anchor_words=1.0)
 
 
@@ -30,7 +27,7 @@ def trained(
     steps: int = 2, seed: int = 0, objective: ObjectiveConfig = OBJECTIVE
 ) -> tuple[Method, torch.optim.Optimizer]:
     method = tiny_method(objective, tiny_model(seed=seed), seed).train()
-    optimizer = make_optimizer(method, OPTIM)
+    optimizer = make_optimizer(method, OptimConfig(lr=1e-2))
     for number in range(steps):
         step(method, optimizer, number)
     return method, optimizer
@@ -38,7 +35,7 @@ def trained(
 
 def step(method: Method, optimizer: torch.optim.Optimizer, number: int) -> None:
     batch = tiny_batch(method, epoch=number, first_photo=10 * number)
-    assert isinstance(train_step(method, batch, optimizer, OFF, OPTIM, 1.0, ALONE), dict)
+    assert isinstance(train_step(step_of(method, batch), optimizer), dict)
 
 
 def save(run: Path, number: int, best: bool = False, state: State | None = None) -> Path:

@@ -118,16 +118,6 @@ def test_fewer_photos_in_a_batch_than_processes() -> None:
         many.part(4)
 
 
-@pytest.mark.parametrize("world", [1, 2, 3, 4])
-def test_the_parts_of_all_processes_are_the_batch(world: int) -> None:
-    parts = []
-    for rank in range(world):
-        one = Processes("cpu")
-        one.rank, one.world = rank, world
-        parts += list(range(4))[one.part(4)]
-    assert parts == [0, 1, 2, 3]
-
-
 def test_what_has_no_gradient_anywhere_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with one process, where the optimizer leaves it alone; what another process has one of counts 0."""
     processes = Processes("cpu")
@@ -244,15 +234,15 @@ def test_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes may share a GPU through Gloo; NCCL needs one for each."""
     pick = processes_module._pick_backend
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    assert (pick(None, cpu), pick(None, gpu), pick("gloo", gpu)) == ("gloo", "nccl", "gloo")
-    monkeypatch.setenv("LEXLIP_BACKEND", "gloo")
-    assert pick(None, gpu) == "gloo"
-    monkeypatch.setenv("LEXLIP_BACKEND", "nccl")
-    assert pick(None, gpu) == "nccl"
+    assert (pick(cpu), pick(gpu)) == ("gloo", "nccl")
+    for name in ("gloo", "nccl"):
+        monkeypatch.setenv("LEXLIP_BACKEND", name)
+        assert pick(gpu) == name
     with pytest.raises(ConfigError, match=r"^LEXLIP_BACKEND is 'nccl'; for the device cpu it must be gloo$"):
         Processes("cpu")
+    monkeypatch.setenv("LEXLIP_BACKEND", "mpi")
     with pytest.raises(ConfigError, match=r"'mpi'; for the device cuda it must be nccl or gloo$"):
-        pick("mpi", gpu)
+        pick(gpu)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert processes_module._own_gpu("gloo") == 1

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lexlip.config import (
-    Config,
-    ObjectiveConfig,
-)
+from lexlip.config import Config, ObjectiveConfig
 from lexlip.data import Scenes
 from lexlip.encoders.image import to_pixels
 from lexlip.models.dense import Dense

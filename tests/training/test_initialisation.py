@@ -160,10 +160,7 @@ def test_starting_from_a_checkpoint(finished: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"image": replace(SMALL.model.image, resize="squash")},
-            r"image\.resize is squash, but init=",
-        ),
+        ({"image": replace(SMALL.model.image, resize="squash")}, r"image\.resize is squash, but init="),
         ({"text": replace(TINY.text, max_tokens=7)}, r"model\.text\.max_tokens is 7, but init=.* with 40"),
         ({"vocabulary": VocabularyConfig("all")}, r"model\.vocabulary\.kind is all, but init=.* with words"),
         ({"special_positions": True}, r"special_positions is True, but init=.* with False"),

@@ -21,8 +21,8 @@ from lexlip.sparse.rows import topk as sparse_topk
 from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model
 from lexlip.training.lexicon_fit import fit_words, lexlip_of, load_dense, make_lexicon, unit
+from lexlip.training.run_folder import save_whole
 from lexlip.training.step import make_optimizer
-from lexlip.training.whole_folder import save_whole
 from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import (
     CAPTIONS,

@@ -1,6 +1,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,9 @@ from lexlip.config import DataConfig, OptimConfig
 from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError
 from lexlip.training.batches import Batch
-from lexlip.training.loading import PATIENCE, Order, _watched
-from tests.training.augmented import (
-    AUGMENTED,
-    batches_of,
-    captions_of,
-    collate_of,
-    seen,
-)
+from lexlip.training.distributed import Processes
+from lexlip.training.loading import PATIENCE, _watched
+from tests.training.augmented import AUGMENTED, batches_of, captions_of, collate_of, keys_of, seen
 from tests.training.small_run import write_captioned
 
 COLOURS = ("red", "blue", "green")
@@ -51,7 +47,7 @@ def test_what_a_run_sees_depends_on_seed_and_step_alone(tmp_path: Path) -> None:
 
 def test_order_is_a_permutation_an_epoch() -> None:
     photos = [3, 5, 8, 13, 21, 34, 55]
-    order = list(Order(photos, batch=2, steps=9, first=0, seed=1, sizes=[32]))
+    order = keys_of(photos, 2, 9)
     assert [len(batch) for batch in order] == [2] * 9
     for epoch in range(3):
         keys = [key for batch in order[3 * epoch : 3 * epoch + 3] for key in batch]
@@ -60,40 +56,39 @@ def test_order_is_a_permutation_an_epoch() -> None:
         assert len(set(indices)) == 6
         assert set(indices) <= set(photos)
     assert [key.photo for key in order[0]] != [key.photo for key in order[3]]
-    assert len(Order(photos, 2, 9, 4, 1, [32])) == 5
-    assert list(Order(photos, 2, 9, 4, 1, [32])) == order[4:]
+    assert keys_of(photos, 2, 9, first=4) == order[4:]
 
 
 def test_a_size_is_drawn_for_each_step() -> None:
-    photos, sizes = list(range(12)), [32, 48, 64]
-    order = list(Order(photos, batch=4, steps=300, first=0, seed=1, sizes=sizes))
+    photos, sizes = range(12), (32, 48, 64)
+    order = keys_of(photos, 4, 300, sizes=sizes)
     drawn = [{key.size for key in batch} for batch in order]
     assert all(len(of_step) == 1 for of_step in drawn)
     for size in sizes:
         assert 70 < drawn.count({size}) < 130
-    assert list(Order(photos, 4, 300, 100, 1, sizes)) == order[100:]
-    assert [{k.size for k in batch} for batch in Order(photos, 4, 300, 0, 2, sizes)] != drawn
-    plain = [[key.photo for key in batch] for batch in Order(photos, 4, 300, 0, 1, [32])]
+    assert keys_of(photos, 4, 300, first=100, sizes=sizes) == order[100:]
+    assert [{k.size for k in batch} for batch in keys_of(photos, 4, 300, seed=2, sizes=sizes)] != drawn
+    plain = [[key.photo for key in batch] for batch in keys_of(photos, 4, 300)]
     assert [[key.photo for key in batch] for batch in order] == plain  # sizes leave the order alone
 
 
-@pytest.mark.parametrize("captions", [None, np.array([5] * 23)], ids=["photos", "pairs"])
-@pytest.mark.parametrize("cuts", [[3], [1, 4], [2, 2]])
-def test_the_parts_of_the_processes_are_the_batch(cuts: list[int], captions: np.ndarray | None) -> None:
-    """Of a batch of pairs, which may have fewer photos, they are the same shares."""
-    photos, sizes, bounds = list(range(23)), [32, 48], [0, *cuts, 6]
-    whole = list(Order(photos, batch=6, steps=20, first=3, seed=1, sizes=sizes, captions=captions))
-    parts = [
-        list(Order(photos, 6, 20, 3, 1, sizes, lambda n, a=a, b=b: slice(a * n // 6, b * n // 6), captions))
-        for a, b in itertools.pairwise(bounds)
-    ]
+@pytest.mark.parametrize("captions", [None, [5, 4] * 12], ids=["photos", "pairs"])
+@pytest.mark.parametrize("world", [1, 2, 3, 4])
+def test_the_parts_of_the_processes_are_the_batch(world: int, captions: list[int] | None) -> None:
+    """On however many nodes; of a batch of pairs, which may have fewer photos, they are the same shares."""
+    run = partial(keys_of, range(24), 8, 20, first=3, sizes=(32, 48), captions=captions)
+    whole, parts = run(), []
+    for rank in range(world):
+        processes = Processes("cpu")
+        processes.rank, processes.world = rank, world
+        parts.append(run(part=processes.part))
     assert [list(itertools.chain(*batches)) for batches in zip(*parts, strict=True)] == whole
-    assert any(len(keys) < 6 for keys in whole) == (captions is not None)
+    assert any(len(keys) < 8 for keys in whole) == (captions is not None)
 
 
 def test_an_epoch_of_pairs_has_each_caption_once() -> None:
     photos, captions = [4, 7, 9, 12], [3, 1, 4, 2]
-    order = list(Order(photos, 5, 6, 0, 1, [32], captions=np.array(captions)))
+    order = keys_of(photos, 5, 6, captions=captions)
     for epoch in range(3):
         keys = [key for batch in order[2 * epoch : 2 * epoch + 2] for key in batch]
         pairs = [(key.photo, caption) for key in keys for caption in key.captions]
@@ -103,12 +98,12 @@ def test_an_epoch_of_pairs_has_each_caption_once() -> None:
     for batch in order:  # a photo is in a batch once, with all captions that are drawn with it
         assert len({key.photo for key in batch}) == len(batch)
         assert sum(len(key.captions) for key in batch) == 5
-    assert list(Order(photos, 5, 6, 2, 1, [32], captions=np.array(captions))) == order[2:]
+    assert keys_of(photos, 5, 6, first=2, captions=captions) == order[2:]
 
 
-@pytest.mark.parametrize("captions", [None, np.array([2] * 30)])
-def test_a_sample_is_the_same_in_every_epoch(captions: np.ndarray | None) -> None:
-    orders = [list(Order(range(30), 4, 9, 0, seed, [32], captions=captions, sample=12)) for seed in (1, 1, 2)]
+@pytest.mark.parametrize("captions", [None, [2] * 30])
+def test_a_sample_is_the_same_in_every_epoch(captions: list[int] | None) -> None:
+    orders = [keys_of(range(30), 4, 9, seed=seed, captions=captions, sample=12) for seed in (1, 1, 2)]
     seen = [
         [
             {
@@ -145,7 +140,7 @@ def test_photos_are_of_the_size_that_was_drawn() -> None:
     data = replace(AUGMENTED.data, sizes=(16, 48), randaugment=(0, 0))
     config = replace(AUGMENTED, data=data, optim=OptimConfig(epochs=6, batch=4))
     batches = batches_of(Scenes(11, seed=0), config)
-    order = Order(range(11), 4, 12, 0, 3, (16, 48))
+    order = keys_of(range(11), 4, 12, seed=3, sizes=(16, 48))
     assert [batch.photos.pixels.shape[-1] for batch in batches] == [keys[0].size for keys in order]
     assert {batch.photos.pixels.shape[-1] for batch in batches} == {16, 48}
 
@@ -216,10 +211,9 @@ def test_a_reader_that_hangs_or_dies_is_named(said: str, kind: type[Exception], 
 
 
 def test_photos_of_a_topic_share_a_batch() -> None:
-    topics = np.repeat([0, 1, 2], [13, 9, 2])
+    topics = np.random.default_rng(1).permutation(np.repeat([0, 1, 2], [13, 9, 2]))
     photos = np.arange(100, 124)
-    topics = np.random.default_rng(1).permutation(topics)
-    order = Order(photos, batch=8, steps=6, first=0, seed=2, sizes=[32], topics=topics, alike=4)
+    order = keys_of(photos.tolist(), 8, 6, seed=2, topics=topics, alike=4)
     batches = [[key.photo for key in batch] for batch in order]
     for epoch in (batches[:3], batches[3:]):
         assert sorted(itertools.chain(*epoch)) == photos.tolist()

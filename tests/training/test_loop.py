@@ -13,13 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lexlip.config import (
-    Config,
-    DataConfig,
-    ObjectiveConfig,
-    OptimConfig,
-    SourceConfig,
-)
+from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
 from lexlip.config_files import DEFAULT_CONFIG, load_config, to_dict
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.lexlip import LexLIP

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from lexlip.training.method import WeakDecoder, bottleneck
 from tests.reference.losses import naive_bottleneck
-from tests.tiny import CAPTIONS, tiny_model
 
 T, V, D = 3, 11, 8
 
@@ -43,17 +42,6 @@ def test_a_text_without_words_has_an_empty_bottleneck() -> None:
     assert found[0].tolist() == [0.0] * D
     found.sum().backward()
     assert logits.grad.isfinite().all()
-
-
-def test_the_bottleneck_takes_cls_s_place_in_the_decoder_s_input() -> None:
-    """transformers' own embeddings of words put together by hand."""
-    encoder = tiny_model().text_encoder
-    ids, _ = encoder.tokenize(CAPTIONS)
-    first = normal(len(CAPTIONS), encoder.width)
-    words = encoder.word_embeddings[ids].clone()
-    words[:, 0] = first
-    torch.testing.assert_close(encoder.embed(ids, first), encoder.body.embeddings(inputs_embeds=words))
-    torch.testing.assert_close(encoder.embed(ids), encoder.body.embeddings(input_ids=ids))
 
 
 def attention(states: Tensor, layer: torch.nn.TransformerEncoderLayer, mask: Tensor) -> Tensor:

@@ -7,13 +7,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lexlip.config import ImageEncoderConfig, ModelConfig, ObjectiveConfig, OptimConfig
+from lexlip.config import ImageEncoderConfig, ModelConfig, ObjectiveConfig
 from lexlip.training.batches import NOT_MASKED
-from lexlip.training.distributed import Processes
 from lexlip.training.hard_negatives import mix_tokens
 from lexlip.training.method import Method
-from lexlip.training.step import SkippedStep, Totals, backward, caption_loss, train_step
+from lexlip.training.step import SkippedStep, backward, caption_loss, train_step
 from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_method, tiny_stage
+from tests.training.small_run import step_of
 
 NONE: dict[str, Any] = {"contrastive": 0.0, "flops_image": 0.0, "flops_text": 0.0}
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -23,8 +23,6 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "vldeformer": {"contrastive": 1.0, "temperature": 0.2, "composed_negatives": True},
     "lightningdot": {"contrastive": 1.0, "temperature": 1.0, "vmlm": 0.7, "smrm": 0.4},
 }
-OFF = torch.amp.GradScaler("cpu", enabled=False)
-ALONE = Processes("cpu")
 
 
 def method_of(kind: str, config: ModelConfig = WITHOUT_DROPOUT, **changes: Any) -> Method:
@@ -52,7 +50,7 @@ def test_each_caption_is_matched_with_its_photo_and_not_with_another_s(kind: str
             total += float(F.cross_entropy(logits, torch.tensor([label])))
     _, sums = method(batch)
     assert float(sums["matching"]) == pytest.approx(total, rel=1e-4)
-    loss, parts = caption_loss(method, sums, Totals.of(batch, ALONE))
+    loss, parts = caption_loss(step_of(method, batch), sums)
     assert float(parts["matching"]) == pytest.approx(total / (2 * len(batch.captions.ids)), rel=1e-4)
     assert float(loss) == pytest.approx(float(parts["matching"]))
 
@@ -63,7 +61,7 @@ def test_a_photo_alone_has_no_negative_and_is_left_out(kind: str) -> None:
     batch = tiny_batch(method, owners=(0, 0))
     assert len(batch.captions) == len(batch.photos) == 0
     optimizer = torch.optim.SGD(method.parameters())
-    assert train_step(method, batch, optimizer, OFF, OptimConfig(), 0.5, ALONE) is SkippedStep.NO_PHOTO
+    assert train_step(step_of(method, batch), optimizer) is SkippedStep.NO_PHOTO
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -85,7 +83,7 @@ def test_masked_words_are_told_from_states_and_the_photo(fused: bool) -> None:
         total += float(F.cross_entropy(logits, labels[kept], reduction="sum"))
     _, sums = method(batch)
     assert float(sums["vmlm"]) == pytest.approx(total, rel=1e-4)
-    _, parts = caption_loss(method, sums, Totals.of(batch, ALONE))
+    _, parts = caption_loss(step_of(method, batch), sums)
     masked = int((batch.masked.encoder_labels != NOT_MASKED).sum())
     assert float(parts["vmlm"]) == pytest.approx(total / masked, rel=1e-4)
 
@@ -148,10 +146,9 @@ def test_losses_that_alternate(kind: str, turns: list[str]) -> None:
     """One task a step; pairs need no vectors."""
     method = method_of(kind, alternate=True)
     batch = tiny_batch(method)
-    config, totals = OptimConfig(precision="fp32"), Totals.of(batch, ALONE)
-    for step in range(4):
-        method.take_turn(step)
-        parts, _ = backward(method, batch, config, 1.0, ALONE, totals, OFF)
-        turn = turns[step % len(turns)]
+    for number in range(4):
+        method.take_turn(number)
+        parts, _ = backward(step_of(method, batch))
+        turn = turns[number % len(turns)]
         assert {*turns} & parts.keys() == {turn}
         assert bool(method.raw(batch)) == (turn != "matching")

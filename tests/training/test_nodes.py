@@ -7,16 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
 from lexlip.config_files import to_dict
-from lexlip.training.distributed import Processes
-from lexlip.training.loading import Order
 from tests.training.small_run import SMALL
 from tests.training.test_distributed import HERE, ROOT, two_processes
 from tests.training.test_loop import check_same
@@ -87,23 +83,3 @@ def test_a_node_that_dies_is_replaced(rendezvous: str, tmp_path: Path, rank: int
                 one.wait(timeout=60)
     assert "going on at step 5" in "".join(log.read_text() for log in logs)
     check_same(run, tmp_path / "finished")
-
-
-@pytest.mark.parametrize("captions", [None, np.array([2, 1, 3] * 8)], ids=["photos", "pairs"])
-@pytest.mark.parametrize(("nodes", "on_each"), [(1, 2), (2, 1), (2, 2), (3, 1), (1, 4)])
-def test_what_a_step_sees_does_not_depend_on_the_nodes(
-    monkeypatch: pytest.MonkeyPatch, captions: np.ndarray | None, nodes: int, on_each: int
-) -> None:
-    def order(processes: Processes | None) -> list[list[object]]:
-        part = None if processes is None else processes.part
-        return [list(keys) for keys in Order(range(24), 8, 9, 2, 5, (32, 48), part, captions)]
-
-    shares = []
-    for node in range(nodes):
-        for local in range(on_each):
-            processes = Processes("cpu")
-            processes.rank, processes.world = node * on_each + local, nodes * on_each
-            shares.append(order(processes))
-    alone = order(None)
-    assert [list(chain.from_iterable(parts)) for parts in zip(*shares, strict=True)] == alone
-    assert len(alone) == 7

@@ -25,8 +25,7 @@ IMAGE = replace(
     WITHOUT_DROPOUT.image, options={"patch_size": 8, "embed_dim": 32, "depth": 1, "num_heads": 2}, size=32
 )
 TEXT = replace(
-    WITHOUT_DROPOUT.text,
-    options={**WITHOUT_DROPOUT.text.options, "hidden_size": 32, "intermediate_size": 64},
+    WITHOUT_DROPOUT.text, options={**WITHOUT_DROPOUT.text.options, "hidden_size": 32, "intermediate_size": 64}
 )
 MODELS = {
     "lexlip": replace(WITHOUT_DROPOUT, image=IMAGE, text=TEXT),

@@ -11,7 +11,7 @@ from lexlip.config_files import DEFAULT_CONFIG, load_config
 from lexlip.data import Scenes, open_sources
 from lexlip.encoders.image import ImageEncoder
 from lexlip.training.initialisation import make_model
-from lexlip.training.loading import count_steps
+from lexlip.training.loading import Order
 from lexlip.training.loop import pretrain
 from lexlip.training.method import Method
 from lexlip.training.plan import estimate_memory, plan, saved_bytes
@@ -33,7 +33,7 @@ def test_a_run_that_could_start() -> None:
     found, train = plan(config), open_sources(config.data.train)
     assert found.missing == []
     assert found.rows == len(train)
-    assert found.steps == count_steps(train, config.data, config.optim)
+    assert found.steps == Order(train, config).steps
     model, _ = make_model(config, train)
     assert found.model["all"] == sum(weight.numel() for weight in model.parameters())
     assert found.model["image"] == sum(weight.numel() for weight in model.image_encoder.parameters())

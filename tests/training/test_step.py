@@ -6,7 +6,6 @@ import torch
 
 from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.training.batches import NOT_MASKED, Batch
-from lexlip.training.distributed import Processes
 from lexlip.training.method import Method, Tensors
 from lexlip.training.step import (
     SkippedStep,
@@ -18,6 +17,7 @@ from lexlip.training.step import (
     whole_batch_loss,
 )
 from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_collate, tiny_dense, tiny_method, tiny_model
+from tests.training.small_run import ALONE, step_of
 from tests.training.test_method_stages import OBJECTIVES as STAGES
 from tests.training.test_method_stages import method_of as stage_of
 
@@ -33,8 +33,6 @@ OBJECTIVES = {
     "phase 1": ObjectiveConfig(**WEIGHTS, **PHASE_1, share_decoder=True),
     "phase 1 alone": ObjectiveConfig(contrastive=0, flops_image=0, flops_text=0, **PHASE_1),
 }
-OFF = torch.amp.GradScaler("cpu", enabled=False)
-ALONE = Processes("cpu")
 
 
 def method_of(objective: ObjectiveConfig, dropout: bool = True) -> Method:
@@ -46,15 +44,8 @@ def method_of(objective: ObjectiveConfig, dropout: bool = True) -> Method:
     return method
 
 
-def run_backward(
-    method: Method,
-    batch: Batch,
-    micro_batch: int | None = None,
-    precision: Any = "fp32",
-    scaler: torch.amp.GradScaler = OFF,
-) -> Tensors:
-    config = OptimConfig(micro_batch=micro_batch, precision=precision)
-    return backward(method, batch, config, 1.0, ALONE, Totals.of(batch, ALONE), scaler)[0]
+def run_backward(method: Method, batch: Batch, micro_batch: int | None = None, **step: Any) -> Tensors:
+    return backward(step_of(method, batch, micro_batch=micro_batch, **step))[0]
 
 
 def gradients(method: Method) -> Tensors:
@@ -130,7 +121,7 @@ def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str) -> Non
     """With the graph of all chunks held at once, each begun with the generator's state of its first pass."""
     method = method_of(EVERYTHING)
     batch = tiny_batch(method)
-    totals, chunks, states = Totals.of(batch, ALONE), batch.split(2), []
+    given, chunks, states = step_of(method, batch), batch.split(2), []
 
     def autocast() -> torch.autocast:
         return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
@@ -147,17 +138,17 @@ def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str) -> Non
         with autocast():
             raw, sums = method(chunk)
         raws.append(raw)
-        masked = masked + caption_loss(method, sums, totals)[0]
+        masked = masked + caption_loss(given, sums)[0]
     with autocast():
         parts = [method.key_vectors(chunk) for chunk in chunks]
     keys = {name: torch.cat([part[name] for part in parts]) for name in ("image", "text")}
     whole = {name: torch.cat([raw[name] for raw in raws]) for name in ("image", "text")}
-    loss, _ = whole_batch_loss(method, batch, whole, keys, 1.0, ALONE, totals)
+    loss, _ = whole_batch_loss(given, whole, keys)
     (loss + masked).backward()
     expected = gradients(method)
 
     torch.manual_seed(7)
-    run_backward(method, batch, 2, precision)
+    run_backward(method, batch, 2, precision=precision)
     loose = {"rtol": 2e-2, "atol": 1e-3} if precision == "bf16" else {}
     check_close(gradients(method), expected, **loose)
     assert torch.equal(torch.get_rng_state(), after)  # the next step draws anew
@@ -209,8 +200,7 @@ def test_frozen_parts(frozen: dict[str, float], micro_batch: int | None) -> None
 
 
 def step(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, **changes: Any) -> Tensors | None:
-    config = OptimConfig(**{"precision": "fp32", **changes})
-    return train_step(method, batch, optimizer, OFF, config, 1.0, ALONE)
+    return train_step(step_of(method, batch, **changes), optimizer)
 
 
 @pytest.mark.parametrize("micro_batch", [None, 2])
@@ -286,7 +276,7 @@ def test_a_batch_of_unreadable_photos_changes_nothing() -> None:
 def test_totals() -> None:
     method = tiny_method(ObjectiveConfig(**PHASE_1))
     batch = tiny_batch(method)
-    totals = Totals.of(batch, Processes("cpu"))
+    totals = Totals.of(batch, ALONE)
     assert (totals.images, totals.texts, totals.ready) == (5, 7, 1)
     assert totals.encoder_masked == int((batch.masked.encoder_labels >= 0).sum()) > 0
     assert totals.decoder_masked == int((batch.masked.decoder_labels >= 0).sum()) > totals.encoder_masked
@@ -295,9 +285,9 @@ def test_totals() -> None:
 @torch.no_grad()
 def test_nothing_masked_is_no_division_by_zero() -> None:
     objective = ObjectiveConfig(mlm=1.0)
-    method, processes = tiny_method(objective), Processes("cpu")
+    method = tiny_method(objective)
     batch = tiny_batch(method)
     nothing = torch.full_like(batch.captions.ids, NOT_MASKED)
     batch = replace(batch, masked=replace(batch.masked, encoder_labels=nothing))
-    loss, _ = caption_loss(method, method(batch)[1], Totals.of(batch, processes))
+    loss, _ = caption_loss(step_of(method, batch), method(batch)[1])
     assert float(loss) == 0

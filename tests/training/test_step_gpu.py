@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from lexlip.config import ObjectiveConfig, OptimConfig
-from lexlip.training.distributed import Processes
 from lexlip.training.step import make_optimizer, train_step
 from tests.pretend_gpu import pretend_gpu
 from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_method, tiny_model, tiny_stage
+from tests.training.small_run import step_of
 
 PHASE_1 = ObjectiveConfig(mlm=1.0, image_to_text=1.0, text_to_text=1.0)
 NO_WORDS: dict[str, Any] = {"flops_image": 0.0, "flops_text": 0.0}
@@ -37,14 +37,13 @@ def losses(kind: str, objective: ObjectiveConfig, device: str, waits: list[str] 
         model = tiny_stage(kind, WITHOUT_DROPOUT)
     method = tiny_method(objective, model).to(device)
     batch = tiny_batch(method).to(torch.device(device))
-    config = OptimConfig(**{"precision": "fp32", **optim})
-    optimizer = make_optimizer(method, config)
-    scaler = torch.amp.GradScaler("cuda", enabled=config.precision == "fp16")
+    optimizer = make_optimizer(method, OptimConfig())
+    scaler = torch.amp.GradScaler("cuda", enabled=optim.get("precision") == "fp16")
     found = []
     for _ in range(2):
         if waits is not None:
             waits.clear()
-        parts = train_step(method, batch, optimizer, scaler, config, 0.5, Processes("cpu"))
+        parts = train_step(step_of(method, batch, 0.5, scaler, **optim), optimizer)
         found.append(parts)
     seen = list(waits or [])
     plain = [{name: float(value) for name, value in parts.items()} for parts in found]

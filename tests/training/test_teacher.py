@@ -117,10 +117,7 @@ def test_a_run_with_a_teacher_learns_to_agree_and_resumes(tmp_path: Path) -> Non
 
 def test_an_unknown_teacher_or_one_without_a_task(tmp_path: Path) -> None:
     config = replace(
-        SMALL,
-        teacher="nobody",
-        objective=ObjectiveConfig(distillation=1.0),
-        out=str(tmp_path / "run"),
+        SMALL, teacher="nobody", objective=ObjectiveConfig(distillation=1.0), out=str(tmp_path / "run")
     )
     with pytest.raises(ModelError, match="nobody"):
         pretrain(config)

@@ -29,9 +29,8 @@ from lexlip.measure.evaluate import measure
 from lexlip.measure.pool import encode_pool
 from lexlip.models.load import load_model
 from lexlip.search.engines.exact import engine_for
-from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, encode_views
 from lexlip.training.distributed import Processes
-from lexlip.training.frozen_views import encode_views
 from lexlip.training.initialisation import make_model
 from lexlip.training.loop import set_up, train
 from lexlip.training.run_folder import begin_run
@@ -128,7 +127,8 @@ def run(config: Config, setting: Setting, views: FrozenViews, val: Path, folder:
     )
     if place.exists():
         shutil.rmtree(place)  # an interrupted run
-    train(set_up(config, begin_run(config, False, True), False, Processes("cpu"), views))
+    processes = Processes("cpu")
+    train(set_up(config, *begin_run(config, False, processes), processes, views))
     figures = measured(place / "last", val)
     with log.open("a") as file:
         file.write(json.dumps({**done, "figures": figures}) + "\n")

@@ -15,7 +15,7 @@ from lexlip.bench.tables.row import Evaluation, Row
 from lexlip.bench.tables.stages import Plan
 from lexlip.bench.tables.timed_stage import TableReranker
 from lexlip.data import Source, spread
-from lexlip.data.views import Subset
+from lexlip.data.source import Subset
 from lexlip.measure.pairs import rerank
 
 PAIRS = 2048  # of a caption and a photo, with which a cross-encoder alone is timed

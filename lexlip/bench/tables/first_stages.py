@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexlip.data import Source
-from lexlip.data.views import Subset
+from lexlip.data.source import Subset
 from lexlip.errors import DataError
 from lexlip.machine.device import pick_device
 from lexlip.machine.progress import ProgressBar

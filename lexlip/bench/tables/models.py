@@ -14,7 +14,7 @@ from lexlip.data.open import open_sources
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.model_folder import kind_of, model_folder, read_description
 from lexlip.registry import MODELS
-from lexlip.training.loading import epoch_rows
+from lexlip.training.loading import Order
 from lexlip.training.run_folder import Lineage, best_validation, lineage, read_config, run_of
 
 # ---- rows ----
@@ -229,9 +229,9 @@ def training_photos(line: Lineage) -> str:
 
     Those with captions that its sources have now, or the sample that it draws of them.
     """
-    data = line.configs[0].data
+    config, data = line.configs[0], line.configs[0].data
     try:
-        number = f"{epoch_rows(open_sources(data.train), data):,}"
+        number = f"{len(Order(open_sources(data.train), config).rows):,}"
     except DataError:
         number = "an unknown number of" if data.sample is None else f"{data.sample:,}"
     return f"{number} training {data.epoch}"

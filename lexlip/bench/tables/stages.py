@@ -24,8 +24,7 @@ from lexlip.bench.tables.row import Row
 from lexlip.bench.tables.table import Table
 from lexlip.bench.tables.timed_stage import TableReranker, write_timed_index
 from lexlip.data import Source, spread
-from lexlip.data.source import no_captions
-from lexlip.data.views import Concat, Subset
+from lexlip.data.source import Concat, Subset, no_captions
 from lexlip.errors import ConfigError
 from lexlip.machine.progress import ProgressBar
 from lexlip.measure.pairs import evaluate_pairs

@@ -22,7 +22,7 @@ from lexlip.bench.tables.first_stages import TableSettings, topk_name
 from lexlip.bench.tables.row import IndexSize, Row
 from lexlip.bench.tables.table import Table
 from lexlip.data import Source
-from lexlip.data.views import Concat
+from lexlip.data.source import Concat
 from lexlip.errors import DataError
 from lexlip.machine.resources import cores
 from lexlip.measure.bm25_recall import Direction, draw, draw_documents, keep_captions

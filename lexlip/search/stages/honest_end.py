@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from anserini_bridge.given_files import read_json
 from lexlip.errors import ModelError
-from lexlip.models.model_checksums import write_checksums
-from lexlip.models.model_folder import HONEST_END, damaged, read_description
+from lexlip.models.model_folder import HONEST_END, damaged, read_description, write_checksums
 from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.sparse.quantize import Scheme
 

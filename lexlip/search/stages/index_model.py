@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata, check_same_vocabulary, read_header
 from lexlip.encoders.hub_access import folder_here
 from lexlip.errors import ModelError, needing_extras
-from lexlip.models.model_checksums import check_model
-from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
+from lexlip.models.model_folder import check_model, is_hub_name, kind_of, model_folder, read_description
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import BM25, INDEXES, load_class
 from lexlip.retrieval.collection import check_stored

@@ -15,7 +15,7 @@ from lexlip.bench.tables.first_stages import (
     topk_name,
 )
 from lexlip.data import Scenes
-from lexlip.data.views import Subset
+from lexlip.data.source import Subset
 from lexlip.errors import DataError, ModelError
 from lexlip.measure.bm25_recall import evaluate_bm25
 from lexlip.measure.evaluate import evaluate

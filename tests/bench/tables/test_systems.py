@@ -25,7 +25,7 @@ from lexlip.bench.tables.systems import (
     seconds_of,
 )
 from lexlip.data import Scenes, Source, open_source
-from lexlip.data.views import Concat
+from lexlip.data.source import Concat
 from lexlip.errors import DataError
 from lexlip.measure.bm25_recall import draw, draw_documents, keep_captions
 from lexlip.measure.pool import CaptionedPool, PoolVectors

@@ -16,7 +16,7 @@ from anserini_bridge import (
     read_metadata,
 )
 from lexlip.errors import ModelError
-from lexlip.models.model_checksums import write_checksums
+from lexlip.models.model_folder import write_checksums
 from lexlip.queries.query_language import QueryError
 from lexlip.search.stages.bm25 import BM25Stage
 from lexlip.search.stages.dense import DenseStage

@@ -10,8 +10,7 @@ import pytest
 from lexlip.data import open_source
 from lexlip.errors import DataError
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_checksums import write_checksums
-from lexlip.models.model_folder import PACKAGED
+from lexlip.models.model_folder import PACKAGED, write_checksums
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.honest_end import DEPTH, HONEST_END, Signs, end_of, load_calibration

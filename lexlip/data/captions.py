@@ -1,5 +1,8 @@
-"""Reads captions from tables (TSV, CSV, Flickr's), from Karpathy's split files and from plain lines."""
+"""Captions as people write them: how texts are decoded; tables (TSV, CSV, Flickr's); Karpathy's files."""
 
+from __future__ import annotations
+
+import codecs
 import csv
 import io
 import re
@@ -13,8 +16,71 @@ from anserini_bridge.given_files import parse_json
 from lexlip.data.files import LARGEST_TABLE, read_file
 from lexlip.data.images import UnreadableImage
 from lexlip.data.source import Skipped
-from lexlip.data.texts import clean_captions, decode_text, lines_of
 from lexlip.errors import DataError
+from lexlip.words.plain_text import composed, whole
+
+_MARKS = (  # the longer ones first: that of UTF-32 begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "UTF-32-LE"),
+    (codecs.BOM_UTF32_BE, "UTF-32-BE"),
+    (codecs.BOM_UTF8, "UTF-8"),
+    (codecs.BOM_UTF16_LE, "UTF-16-LE"),
+    (codecs.BOM_UTF16_BE, "UTF-16-BE"),
+)
+
+
+def decode_text(data: bytes) -> str:
+    """Return the text of a file, which is UTF-8 unless a byte-order mark says otherwise.
+
+    ValueError: it is in another encoding, in words such as "not UTF-8 at byte 3".
+    """
+    mark, encoding = next((known for known in _MARKS if data.startswith(known[0])), (b"", "UTF-8"))
+    try:
+        text = data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not {encoding} at byte {len(mark) + error.start:,}") from None
+    if "\0" in text:  # half of each letter in UTF-16 without its mark
+        raise ValueError(f"not {encoding}: it has zero bytes")
+    return text
+
+
+def lines_of(text: str) -> list[str]:
+    r"""Return the lines of a text, which end at \n, \r\n or \r only, as in a table."""
+    return re.split(r"\r\n|\n|\r", text)
+
+
+def caption_lines(data: bytes) -> tuple[str, ...]:
+    """Return the captions in a text file, one per line; ValueError: see `decode_text`."""
+    return clean_captions(lines_of(decode_text(data)))
+
+
+def clean_captions(captions: object) -> tuple[str, ...]:
+    """Return the non-empty strings of a list, with single spaces; half a character becomes "?"."""
+    if not isinstance(captions, list):
+        return ()
+    texts = (whole(caption).replace("\0", " ") for caption in captions if isinstance(caption, str))
+    return tuple(filter(None, (" ".join(text.split()) for text in texts)))
+
+
+class Beside:
+    """Files beside photos, such as those with captions, found by the photo's name without its suffix.
+
+    The suffix of such a file may be in any case. A name that is composed otherwise than the photo's
+    (Unicode's NFC and NFD) is taken if there is no other.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names: dict[str, str] = {}
+        exact = {}
+        for name in sorted(names):  # of .TXT and .txt the latter counts
+            stem, dot, suffix = name.rpartition(".")
+            exact[key := f"{stem}{dot}{suffix.lower()}"] = name
+            self._names[composed(key)] = name
+        self._names.update(exact)
+
+    def find(self, stem: str, suffix: str) -> str | None:
+        """Return the file with a suffix, given in lower case, beside the photo whose name begins so."""
+        return self._names.get(stem + suffix) or self._names.get(composed(stem) + suffix)
+
 
 SUFFIXES = (".tsv", ".csv", ".txt")
 PHOTO = ("image", "image_name", "image_path", "filename", "file_name", "filepath", "path", "file")
@@ -34,14 +100,9 @@ def read_table(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]
     """Yield the rows of a table; those that cannot be read or are too short go to `skipped`.
 
     Without a header line, the first column is the photo and the second the caption, or the third if the
-    second is a number. These are all read as they are:
-
-        image,caption,split                        a header: see PHOTO, CAPTION and SPLIT for the names
-        1000268201.jpg#0<TAB>A child climbs stairs       Flickr8k
-        1000092795.jpg| 0| Two men look at their hands   Flickr30k
-
-    Raises:
-        DataError: the table or its first row cannot be read, or its header lacks a column.
+    second is a number: Flickr8k's `1000268201.jpg#0<TAB>A child climbs stairs` and Flickr30k's
+    `1000092795.jpg| 0| Two men look at their hands`. A header has names of PHOTO, CAPTION and SPLIT.
+    DataError: the table or its first row cannot be read, or its header lacks a column.
     """
     text = read_text(path, name)
     delimiter = _delimiter(text.lstrip().partition("\n")[0])
@@ -140,10 +201,8 @@ def _header(cells: list[str], name: str) -> tuple[int, int, int | None] | None:
 def read_splits(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
     """Yield the photos of a split file of Karpathy's, such as dataset_coco.json; odd ones go to `skipped`.
 
-    It holds images[].filename, with an optional filepath (folder), split and sentences[].raw.
-
-    Raises:
-        DataError: the file is not such a JSON.
+    It holds images[].filename, with an optional filepath (folder), split and sentences[].raw. DataError: the
+    file is not such a JSON.
     """
     try:
         content = parse_json(read_text(path, name))
@@ -169,11 +228,7 @@ def split_name(split: object) -> str:
 
 
 def read_text(path: str | Path, name: str) -> str:
-    """Return the text of a file with captions; .gz is unpacked.
-
-    Raises:
-        DataError: it cannot be read or decoded, or is too large.
-    """
+    """Return the text of a file with captions, unpacked if it is .gz; DataError: that is impossible."""
     try:
         data = read_file(path, most=LARGEST_TABLE)
         if str(path).endswith(".gz"):
@@ -192,11 +247,7 @@ def read_text(path: str | Path, name: str) -> str:
 
 
 def read_captions_alone(path: str | Path) -> list[str]:
-    """Return the captions of a table (.tsv, .csv), whatever its photos, or of a file with one a line.
-
-    Raises:
-        DataError: see `read_caption_lines` and `read_table`.
-    """
+    """Return the captions of a table, whatever its photos, or of a file with one a line; else DataError."""
     if Path(path).suffix not in (".tsv", ".csv"):
         return read_caption_lines(path)
     entries = read_table(Path(path), str(path), [])
@@ -204,9 +255,5 @@ def read_captions_alone(path: str | Path) -> list[str]:
 
 
 def read_caption_lines(path: str | Path) -> list[str]:
-    """Return the captions of a text file, one a line, without empty lines; .gz is unpacked.
-
-    Raises:
-        DataError: see `read_text`.
-    """
+    """Return the captions of a text file, one a line, unpacked if it is .gz; DataError: see `read_text`."""
     return list(clean_captions(lines_of(read_text(path, str(path)))))

@@ -4,9 +4,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lexlip.objectives.compared import truncate
-from lexlip.objectives.contrastive import contrastive, hardest_triplet, momentum_contrastive
-from lexlip.objectives.losses import align, flops
+from lexlip.objectives.losses import (
+    align,
+    contrastive,
+    flops,
+    hardest_triplet,
+    momentum_contrastive,
+    truncate,
+)
 from tests.objectives.some_vectors import OWNERS, B, V, check, vectors
 from tests.reference.losses import (
     dot,

@@ -68,6 +68,14 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
+def forked() -> None:
+    """Processes of their own start with torch loaded."""
+    from tests.forks import forks
+
+    forks()
+
+
+@pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny random model on disk, not to be changed."""
     from tests.tiny import tiny_model

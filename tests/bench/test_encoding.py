@@ -63,12 +63,14 @@ def test_the_plain_loop_s_photos_are_square(resize: Literal["squash", "crop"]) -
 @pytest.mark.parametrize(
     "loop", [pytest.param(loop, marks=pytest.mark.slow if loop == "index" else ()) for loop in LOOPS]
 )
+@pytest.mark.usefixtures("forked")
 def test_time_and_share_of_the_cores(loop: str, model_folder: Path, squares: Source) -> None:
     seconds, busy = in_own_process(time_loop, loop, str(model_folder), squares, [0, 1, 2], 1)
     assert seconds > 0
     assert 0 < busy < 1.1
 
 
+@pytest.mark.usefixtures("forked")
 def test_both_loops_give_the_same_vectors_with_a_worker(squares: Source) -> None:
     """In a process without a JVM, from which a worker is forked at once."""
     check_that_both_are_the_same(*in_own_process(vectors_of_both, squares, "crop", 1))

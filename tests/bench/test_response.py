@@ -190,6 +190,7 @@ def test_pairs_are_extrapolated_in_proportion(
     assert (some.to_dict()["rerank"], some.to_dict()["mean"]) == pytest.approx((30, 30))
 
 
+@pytest.mark.usefixtures("forked")
 def test_in_a_process_of_its_own(indexes: dict[str, TimedIndex]) -> None:
     responses = time_stage(indexes["words"], TIMING)
     assert list(responses) == [None]

@@ -1,7 +1,6 @@
 """`lexlip` in a process of its own, which is ended while it encodes."""
 
 import itertools
-import multiprocessing
 import os
 import signal
 import tempfile
@@ -16,8 +15,8 @@ from lexlip.cli import main
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
+from tests.forks import forks
 
-CONTEXT = multiprocessing.get_context("forkserver")  # forks from a process that has loaded torch, but no JVM
 OUTPUT = "stdout", "stderr"
 
 
@@ -45,11 +44,11 @@ class Encoding:
 @contextmanager
 def encoding(folder: Path, *arguments: object) -> Iterator[Encoding]:
     """Run `lexlip` in a folder, and in a session of its own."""
-    CONTEXT.set_forkserver_preload(["lexlip.models.lexlip", "lexlip.models.dense"])
-    reader, writer = CONTEXT.Pipe(duplex=False)
+    context = forks()
+    reader, writer = context.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as output:
         given = list(map(str, arguments)), folder, Path(output), dict(os.environ), writer
-        process = CONTEXT.Process(target=_run, args=given)
+        process = context.Process(target=_run, args=given)
         process.start()
         writer.close()
         try:

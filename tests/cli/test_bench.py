@@ -141,7 +141,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_flush_denormal(False)
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("tiny", "forked")
 def test_training(lexlip: Run) -> None:
     report = bench(lexlip, "train", *SMALL, "--precision", "fp32", "--captions", 1)
     wanted = {"size": "mini", "batch": 4, "captions": 1, "precision": "fp32", "device": "cpu", "threads": 1}

@@ -1,18 +1,15 @@
 """What is left when `lexlip index` is ended while it encodes."""
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run, as_json
 from tests.cli.interrupted import encoding
-from tests.conftest import ROOT, write_photos
+from tests.conftest import write_photos
 
 
 def names(folder: str | Path) -> list[str]:
@@ -39,7 +36,7 @@ def test_an_update_that_is_interrupted_changes_nothing(
         hits = as_json(lexlip, "search", "a dog on the beach")["hits"]
         assert {hit["id"] for hit in hits} <= {"0.jpg", "1.jpg", "2.jpg"}
 
-    done = lexlip("index", "photos", "--update").stdout
+    done = lexlip("index", "photos", "--update", "--workers", "0").stdout
     assert done.startswith("67 added, 2 changed, 1 deleted, 0 unchanged, 32 encoded before, ")
     assert names(".lexlip") == ["data-1", "index.json", "writer.lock"]
 
@@ -74,47 +71,15 @@ def test_the_old_index_answers_and_the_next_run_completes(
     assert len(as_json(lexlip, "search", "a dog on the beach")["hits"]) == 10
 
 
-SLOW = """
-import itertools, sys, time
-from lexlip.cli import main
-from lexlip.models.dual_encoder import DualEncoder
-encode, batches = DualEncoder.encode_image, itertools.count()
-def encode_slowly(self, pixels):
-    if next(batches):
-        print("encoding", flush=True)
-        time.sleep(300)
-    return encode(self, pixels)
-DualEncoder.encode_image = encode_slowly
-main(sys.argv[1:], prog_name="lexlip")
-"""
-"""Encodes the first batch, then takes its time."""
-
-
 def test_a_first_index_goes_on(lexlip: Run, tmp_path: Path, model_folder: Path) -> None:
-    """By a Python of its own, which ends as any program does."""
     write_photos(tmp_path / "photos", 40)
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, "index", "photos", "--model", str(model_folder)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "encoding\n"
-        os.killpg(process.pid, signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 130
+    with encoding(tmp_path, "index", "photos", "--model", model_folder) as process:
+        code, _, stderr = process.end(signal.SIGINT)
+    assert code == 130
     assert stderr == "Error: interrupted: nothing was changed; run the same command again to go on\n"
     assert {".lexlip", "photos"} <= {*names(tmp_path)}
     assert names(tmp_path / ".lexlip") == ["unfinished", "writer.lock"]
     assert "holds no index" in lexlip("search", "a dog", code=2).stderr
-    done = lexlip("index", "photos", "--model", model_folder).stdout
+    done = lexlip("index", "photos", "--model", model_folder, "--workers", "0").stdout
     assert done.startswith("40 photos, ")
     assert "32 encoded before" in done

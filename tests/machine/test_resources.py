@@ -87,16 +87,19 @@ def fail() -> None:
     raise ValueError("a reason")
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_function_runs_in_a_process_of_its_own_that_starts_workers_as_this_one_does() -> None:
     pid, method = in_own_process(where)
     assert pid != os.getpid()
     assert method == multiprocessing.get_start_method()
 
 
+@pytest.mark.usefixtures("forked")
 def test_each_call_has_a_new_process() -> None:
     assert in_own_process(where)[0] != in_own_process(where)[0]
 
 
+@pytest.mark.usefixtures("forked")
 def test_errors_come_back() -> None:
     with pytest.raises(ValueError, match="a reason"):
         in_own_process(fail)

@@ -75,7 +75,7 @@ class Attack:
 
 
 MODULES = "kills disk_errors disks_gone damage fuzz_pictures fuzz_sources fuzz_json fuzz_vectors".split()
-MODULES += "fuzz_commands fuzz_requests races strangers_files strangers".split()
+MODULES += "fuzz_commands fuzz_requests connections races strangers_files strangers".split()
 ATTACKS: dict[str, Attack] = {}
 """By name; each of the MODULES adds its own when it is imported, which `choose` does."""
 

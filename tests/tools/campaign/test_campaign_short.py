@@ -30,6 +30,7 @@ SHARE = {
     "strangers.indexes": 1,
     "races.open-and-close": 1,
     "disks.clocks": 1,
+    "connections.endless-bodies": 1,
 }
 """Tries of the quicker attacks of each family, from the first seed on."""
 SLOW = {"disk-errors"}  # each of their tries starts commands by strace

@@ -23,7 +23,7 @@ WITHOUT = {
     *(f"tools/campaign/{name}.py" for name in ("__main__", "contract", "operations", "prepare")),
     # the attacks, of which a share is tried by test_campaign_short.py
     *(f"tools/campaign/{name}.py" for name in ("damage", "disk_errors", "disks_gone", "kills")),
-    *(f"tools/campaign/{name}.py" for name in ("races", "strangers", "strangers_files")),
+    *(f"tools/campaign/{name}.py" for name in ("connections", "races", "strangers", "strangers_files")),
     *(f"tools/campaign/fuzz_{name}.py" for name in "commands json pictures requests sources vectors".split()),
 }
 THEMES = {

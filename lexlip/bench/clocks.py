@@ -19,12 +19,9 @@ WARM_UP = 10.0  # seconds of searching that are not counted: Java compiles, and 
 def time_queries(
     answer: Callable[[Query], Sequence[float]], queries: Sequence[Query], warm_up: float | None = None
 ) -> Seconds:
-    """Answer all queries one at a time, after some that are not counted.
+    """Answer all queries one at a time, after `warm_up` seconds (None: WARM_UP) that do not count.
 
-    Args:
-        answer: answers a query, and returns the seconds of each of its m stages.
-        queries: n of them.
-        warm_up: seconds of answering before; None: WARM_UP.
+    `answer` returns the seconds of each of its m stages.
 
     Returns:
         Seconds, float64 [n, m].

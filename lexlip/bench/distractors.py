@@ -15,7 +15,7 @@ NEAREST = 16  # neighbours, one of which is drawn
 
 
 def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_matrix]:
-    """Yield sparse vectors, each mixed from a real one and one of its neighbours.
+    """Yield so many sparse vectors, each mixed from a real one, [n, V], and one of its neighbours.
 
     A word that both have gets the mean of the two weights; a word that only one of them has is kept with
     probability 1/2. So words keep roughly the document frequencies of the real vectors, and vectors their
@@ -23,8 +23,6 @@ def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_
 
     Such vectors distract less than real photos, but far more than mixtures of any two, which also take
     longer to search; docs/notes/2026-11-22-synthetic-vectors.md has the figures.
-
-    The real ones are [n, V], with weights >= 0; so many are made of them.
 
     Yields:
         float32 [m, V], m up to 4096.
@@ -47,9 +45,8 @@ def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_
 def _neighbours(vectors: csr_matrix, sample: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of a sample that are most similar to each vector by cosine, in no order.
 
-    Returns:
-        int64 [n, 16], or fewer columns if the sample is small. A vector is not its own neighbour, unless
-        there is no other.
+    int64 [n, 16], or fewer columns if the sample is small. A vector is not its own neighbour, unless there is
+    no other.
     """
     norms = np.sqrt(vectors.multiply(vectors).sum(axis=1)).A1
     unit = csr_matrix(diags_array(1 / np.maximum(norms, 1e-12)) @ vectors, dtype=np.float32)
@@ -67,10 +64,7 @@ def _neighbours(vectors: csr_matrix, sample: NDArray[np.int64]) -> NDArray[np.in
 def gaussian(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_matrix]:
     """Yield dense vectors from a normal distribution with the mean and covariance of real unit vectors.
 
-    The real ones are [n, D].
-
-    Yields:
-        float32 [m, D], m up to 4096.
+    The real ones are [n, D]; yields float32 [m, D], m up to 4096.
     """
     if not number:
         return

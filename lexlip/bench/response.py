@@ -120,11 +120,7 @@ def time_stage(
 def time_pairs(tokens: RerankerTokens, timing: Timing, photos: int, scored: int) -> Response:
     """Return the response of a cross-encoder that scores all photos for each query.
 
-    Args:
-        tokens: of some photos.
-        timing: the queries.
-        photos: how many there are; the time is extrapolated to them in proportion.
-        scored: how many are scored to measure it.
+    So many of them are scored; the time is extrapolated to all photos in proportion.
 
     Raises:
         DataError: see `time_stage`.
@@ -216,8 +212,6 @@ def measure_latency(
 
     encode: tokens and the vector; quantize: the heaviest words as whole numbers; search: ids and scores of
     the k best documents. What `lexlip search` adds, which words matched, is not included.
-
-    For `model` and `query_topk` see `lexlip.search.stages.index_model.open_index`.
 
     Returns:
         {"conditions": …, "encoders": {name: {"terms": words of a query, stage: {"p50": ms, …}}}}

@@ -56,13 +56,11 @@ def _row(*cells: str) -> str:
 def latency(
     source: str,
     index_folder: str,
-    model: str | None,
-    query_topk: int | None,
-    k: int,
     queries: int,
     docs: int | None,
     split: str | None,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Measure searches one by one, from a sentence to ids, on one thread.
 
@@ -83,7 +81,7 @@ def latency(
             searched = Path(copy) / "index"
             grow(Path(index_folder), searched, docs)
         captions = some_captions(photos.items, queries)
-        report = measure_latency(searched, captions, ENCODERS, model, query_topk, k)
+        report = measure_latency(searched, captions, ENCODERS, **how)
     click.echo(json.dumps(report)) if as_json else _show_latency(report)
 
 
@@ -118,17 +116,7 @@ def _show_latency(report: dict[str, Any]) -> None:
 @options.workers_option
 @options.device_option
 @options.json_option
-def encode(
-    source: str,
-    model: str,
-    photos: int,
-    rounds: int,
-    images: str | None,
-    split: str | None,
-    workers: int,
-    device: str,
-    as_json: bool,
-) -> None:
+def encode(source: str, model: str, images: str | None, split: str | None, as_json: bool, **how: Any) -> None:
     """Measure photos per second, with decoding and resizing, beside a plain loop.
 
     The loop of `lexlip index` and one that users of open_clip write (its evaluation transform, a DataLoader,
@@ -144,9 +132,7 @@ def encode(
 
         from lexlip.bench.encoding import measure_encoding
 
-        report = measure_encoding(
-            folder, source_photos, photos, workers, rounds, device, progress=not as_json
-        )
+        report = measure_encoding(folder, source_photos, progress=not as_json, **how)
     report["conditions"]["model"] = model
     click.echo(json.dumps(report)) if as_json else _show_encoding(report)
 
@@ -215,17 +201,13 @@ def _cells(spread: dict[str, float], form: str) -> str:
 @options.json_option
 def train(
     size: str,
-    batch: int,
-    captions: int,
-    terms: int,
-    precision: str,
-    device: str,
     threads: int | None,
     rounds: int,
     compiled: bool,
     source: str | None,
     config: str | None,
     as_json: bool,
+    **of_step: Any,
 ) -> None:
     """Measure a training step beside one of the bare encoders.
 
@@ -242,9 +224,7 @@ def train(
 
     from lexlip.bench.training_step import SIZES, StepSettings, measure
 
-    settings = StepSettings(
-        SIZES[size], batch, captions, terms, precision, device, threads or torch.get_num_threads()
-    )
+    settings = StepSettings(SIZES[size], threads=threads or torch.get_num_threads(), **of_step)
     with interruptible("nothing was measured"):
         decoding = None if source is None else _decoding(source, config, progress=not as_json)
         report = measure(settings, rounds, compiled, progress=not as_json)

@@ -60,9 +60,8 @@ def mcp(
 def take_stdout() -> BinaryIO:
     """Return the real standard output; from now on file descriptor 1 is standard error.
 
-    So what Java and libraries print does not get into the protocol. This is never undone, so that what is
-    still in a buffer when the process ends goes there too. Child processes inherit standard error, and not
-    what is returned. Java must start later.
+    So what Java and libraries print does not get into the protocol, also what is still in a buffer when the
+    process ends. Child processes inherit standard error, and not what is returned. Java must start later.
     """
     sys.stdout.flush()
     output = os.fdopen(os.dup(1), "wb")

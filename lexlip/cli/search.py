@@ -256,10 +256,7 @@ def _ask_server(context: click.Context, address: str) -> None:
 def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     """Print the ranked hits and, unless the index is dense, the words that matched.
 
-    Args:
-        answer: what was found.
-        kind: of the index.
-        filtered: whether photos had to meet further conditions.
+    `filtered` says whether photos had to meet further conditions.
     """
     reranking = answer.ms.get("rerank")
     _show_notes(answer)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from lexlip.bench.tables.row import Row
     from lexlip.bench.tables.stages import Plan
     from lexlip.data import Source
-    from lexlip.search.hybrid import Fusion
     from lexlip.sparse.quantize import Scheme
+
+    Measured = tuple[list[Row], list[str]]  # with notes on how they were measured
 
 ENGINES = "--engine is for the models that it can search; the others keep their default."
 HELP = {
@@ -51,6 +52,8 @@ SEVERAL = {
     " of tables.",
 }
 LANGUAGES = ("en", "de", "fr", "cs")
+OF_SETTINGS = ("topks", "query_topk", "engine", "quantization", "workers", "device", "progress")
+"""Options of tables of stages that are of `TableSettings`; the others are of `Plan`."""
 LISTS = (".json", ".tsv", ".csv", ".txt")  # sources that name photos elsewhere
 
 
@@ -72,9 +75,7 @@ def _command(definition: Table) -> click.Command:
             rows, notes = MEASURE[definition.measure](definition, progress=not as_json, **chosen)
         _print(definition, rows, notes, markdown, as_json)
 
-    function: Callable[..., None] = measure_and_print
-    for option in reversed(options_of(definition)):
-        function = option(function)
+    function = options.together(*options_of(definition))(measure_and_print)
     text = HELP["ablations" if definition.ablations == "lexlip" else definition.measure]
     if definition.several is not None:
         text += SEVERAL[definition.several]
@@ -103,19 +104,16 @@ def _measure_models(
     source: str | None,
     images: str | None,
     split: str | None,
-    topks: Sequence[int | None],
     **settings: Any,
-) -> tuple[list[Row], list[str]]:
+) -> Measured:
     from lexlip.bench.tables.models import measure_models, validated_models
 
     if source is None:
-        if images or split or topks:
+        if images or split or settings["topks"]:
             raise click.UsageError("--images, --split and --topk need --source")
         return validated_models(definition, models)
     photos = open_captioned(source, images, split)
-    return measure_models(
-        definition, models, photos, _name(source, split), _settings(topks or (None, 32), **settings)
-    )
+    return measure_models(definition, models, photos, _name(source, split), _settings((None, 32), **settings))
 
 
 def _measure_systems(
@@ -126,9 +124,8 @@ def _measure_systems(
     pools: tuple[str, ...],
     model: str,
     clip: str | None,
-    topks: Sequence[int | None],
     **settings: Any,
-) -> tuple[list[Row], list[str]]:
+) -> Measured:
     from anserini_bridge import find_jar, find_java
 
     find_java(), find_jar()  # fail before the work
@@ -146,7 +143,7 @@ def _measure_systems(
         None if clip is None else Clip.from_pretrained(clip).to(place),
         photos,
         others,
-        _settings(topks or (None, 64, 32, 16, 12, 8), **settings),  # the paper's rows
+        _settings((None, 64, 32, 16, 12, 8), **settings),  # the paper's rows
     )
 
 
@@ -163,7 +160,7 @@ def _measure_stages(
     pools: tuple[str, ...] = (),
     plot: str | None = None,
     **chosen: Any,
-) -> tuple[list[Row], list[str]]:
+) -> Measured:
     if definition.several is not None:
         named = _languages(languages) if languages else {name: name for name in sources}
         photos = {name: _open_table(place, images, split) for name, place in named.items()}
@@ -204,36 +201,17 @@ def _measure_stages(
     return rows, notes(plan, made[first], rows, first, {name: made[name] for name in rest})
 
 
-def _plan(
-    definition: Table,
-    models: tuple[str, ...],
-    captions: int | None,
-    topks: Sequence[int | None],
-    query_topk: int | None,
-    rerank: str | None = None,
-    ks: Sequence[int] = (20,),
-    fusions: Sequence[Fusion] = ("none",),
-    weight: float = 0.5,
-    queries: int = 200,
-    sizes: Sequence[int] = (),
-    folds: Sequence[int] = (1,),
-    **settings: Any,
-) -> Plan:
+def _plan(definition: Table, models: tuple[str, ...], captions: int | None, **chosen: Any) -> Plan:
     """Return what is measured, checked as far as possible before the work."""
     from lexlip.bench.tables.stages import Plan
     from lexlip.registry import BM25
 
+    of_settings = {name: chosen.pop(name) for name in OF_SETTINGS}
     plan = Plan(
         table=definition,
-        models=list(dict.fromkeys(models)),
-        reranker=rerank,
-        ks=list(dict.fromkeys(ks)),
-        fusions=list(dict.fromkeys(fusions)),
-        weight=weight,
-        sizes=list(dict.fromkeys(sizes)) or (None,),
-        folds=list(dict.fromkeys(folds)),
-        timed=queries,
-        settings=_settings(topks or (32,), query_topk=query_topk, **settings),
+        models=_each_once(models),
+        settings=_settings((32,), **of_settings),
+        **_given(chosen),
     )
     plan.check()
     if BM25 in plan.models and captions == 1:
@@ -259,13 +237,13 @@ def _open_table(source: str, images: str | None, split: str | None) -> Source:
     return open_captioned(source, images if lists else None, split if lists else None)
 
 
-MEASURE: dict[str, Callable[..., tuple[list[Row], list[str]]]] = {
+MEASURE: dict[str, Callable[..., Measured]] = {
     "models": _measure_models,
     "systems": _measure_systems,
     "stages": _measure_stages,
     "evaluations": _measure_stages,
 }
-"""What measures the rows of a table, by `Table.measure`."""
+"""What measures the rows of a table, by `Table.measure`, and says how."""
 
 
 def _open_pool(
@@ -279,10 +257,21 @@ def _open_pool(
     return open_captioned(source, images, split), [open_source(pool) for pool in pools]
 
 
-def _settings(topks: Sequence[int | None], quantization: Scheme | None, **settings: Any) -> TableSettings:
+def _settings(rows: Sequence[int | None], quantization: Scheme | None, **settings: Any) -> TableSettings:
+    """Return how rows are measured; `rows` are by default the numbers of words that a document keeps."""
     from lexlip.bench.tables.first_stages import TableSettings
 
-    return TableSettings(topks=list(dict.fromkeys(topks)), scheme=quantization, **settings)
+    return TableSettings(**{"topks": rows, **_given(settings)}, scheme=quantization)
+
+
+def _given(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of options; those of options that may be repeated once each, if there are any."""
+    once = {name: _each_once(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
+    return {name: value for name, value in once.items() if value != []}
+
+
+def _each_once(values: Sequence[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))
 
 
 def _name(source: str, split: str | None) -> str:

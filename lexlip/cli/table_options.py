@@ -9,8 +9,7 @@ import click
 
 from lexlip.bench.tables.table import Table
 from lexlip.cli import options
-
-Option = Callable[..., Any]
+from lexlip.cli.options import Option
 
 
 def options_of(table: Table) -> list[Option]:
@@ -148,6 +147,7 @@ def _rerank(table: Table) -> list[Option]:
     return [
         click.option(
             "--rerank",
+            "reranker",
             metavar="MODEL",
             help="A ce or a joint model that reranks; a joint first stage reranks itself.",
         ),
@@ -179,7 +179,7 @@ def _rerank(table: Table) -> list[Option]:
 
 def _response(table: Table) -> list[Option]:
     timed = "Number of captions with which the response time is measured."
-    chosen = [options.count_option("--queries", default=200, metavar="N", help=timed)]
+    chosen = [options.count_option("--queries", "timed", default=200, metavar="N", help=timed)]
     if table.sizes:
         photos = "Number of photos in the pool, including synthetic ones; may be repeated."
         chosen.append(_photos(table, photos))

@@ -28,8 +28,13 @@ from mcp_types import (
 from pydantic import Field, ValidationError
 
 from lexlip.errors import FixableError
-from lexlip.mcp.photo_tools import PhotoTools
-from lexlip.mcp.readable import text_of_answer, text_of_photo, text_of_reasons, text_of_status
+from lexlip.mcp.photo_tools import (
+    PhotoTools,
+    text_of_answer,
+    text_of_photo,
+    text_of_reasons,
+    text_of_status,
+)
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How

@@ -6,7 +6,7 @@ text, that one caption stands for its photo and searches the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from lexlip.errors import DataError
 from lexlip.indexing.bm25 import NO_CAPTION
 from lexlip.machine.resources import cores
 from lexlip.measure.evaluate import search_all
-from lexlip.measure.pool import CaptionedPool, PoolVectors
+from lexlip.measure.pool import CaptionedPool
 from lexlip.measure.recalls import Ranking, Report
 from lexlip.measure.short_queries import Hits, ask, queries_of, short_captions, summary
 
@@ -57,24 +57,11 @@ def draw_documents(pool: CaptionedPool, rng: np.random.Generator) -> Drawn:
     return Drawn(documents, others)
 
 
-def keep_captions(vectors: PoolVectors, rows: NDArray[np.int64]) -> PoolVectors:
-    """Return a pool with some of its captions, by rows that ascend, such as `Drawn.others`; photos stay."""
-    pool = vectors.pool
-    kept = replace(
-        pool,
-        text_ids=[pool.text_ids[row] for row in rows],
-        texts=_texts(pool, rows),
-        owners=pool.owners[rows],
-        text_queries=int((rows < pool.text_queries).sum()),
-    )
-    return replace(vectors, pool=kept, captions=vectors.captions[rows])
-
-
 def draw(pool: CaptionedPool, rng: np.random.Generator) -> tuple[Direction, Direction]:
     """Return text to image, and image to text; photos without captions are in neither.
 
     Raises:
-        DataError: no photo that is a query has a second caption.
+        DataError: see `draw_documents`.
     """
     drawn = draw_documents(pool, rng)
     documents, others = drawn.documents, drawn.others
@@ -118,11 +105,10 @@ def evaluate_bm25(
     opened; those without captions are skipped.
 
     Args:
-        source, progress, depth: see `evaluate`.
+        source, progress, depth, short: see `lexlip.measure.evaluate.measure`.
         seed: of the captions that are documents.
         language: of the captions, one of `anserini_bridge.bm25.LANGUAGES`.
         queries: the first so many photos are queries; None: all.
-        short: also search with short queries, see `lexlip.measure.short_queries`.
 
     Raises:
         DataError: no photo has a second caption.

@@ -48,13 +48,12 @@ def evaluate(
         model: the encoders.
         source: photos with captions; photos without captions are only found.
         engine_of: makes the search engine for a set of documents.
-        topk_words: words that a document keeps, as in an index; None keeps all.
+        topk_words, query_topk: words that a document and a query keep; None keeps all.
         query_encoder: how captions are encoded, see `DualEncoder.encode_text`.
         workers: threads that decode photos.
         progress: show progress bars.
         depth: documents that a query finds, ten or more.
         scheme: that the engine was chosen with; "balanced" balances documents.
-        query_topk: words that a query keeps; None keeps all.
 
     Raises:
         ConfigError: "balanced" with a model that has no bank.
@@ -123,9 +122,8 @@ def search_all(search: Callable[[Any, int], Results], queries: Any, k: int, text
     """Return what an engine's `search` finds for all queries, k documents for each.
 
     Args:
-        search: the engine's.
+        search, k: the engine's, and documents that a query finds.
         queries: a matrix of rows, or a list of texts.
-        k: documents that a query finds.
         text: what the progress bar says; None shows none.
     """
     ids: list[list[str]] = []

@@ -219,11 +219,7 @@ class MtebModel:
 
 
 def _modality(task_metadata: TaskMetadata, prompt_type: PromptType | None) -> str:
-    """Return "image" or "text".
-
-    Raises:
-        DataError: a task has both in one document or query, or neither.
-    """
+    """Return "image" or "text"; DataError if a task has both in one document or query, or neither."""
     found = sorted(task_metadata.get_modalities(prompt_type))
     if len(found) != 1 or found[0] not in ("image", "text"):
         raise DataError(

@@ -54,13 +54,11 @@ def rerank(
     """Return a first stage's report with the first k answers of each query in the cross-encoder's order.
 
     Args:
-        model: the cross-encoder.
-        tokens: the photos and captions that the first stage was measured on; what is missing there, such
-            as photos that cannot be read, stays behind the others.
+        model, tokens: the cross-encoder, and what the first stage was measured on. What is missing there,
+            such as photos that cannot be read, stays behind the others.
         first: the first stage's report, with rankings.
         k: candidates of a query; the others stay behind them.
-        fusion, weight: see `lexlip.search.hybrid.fuse`.
-        progress: show progress bars.
+        fusion, weight: see `lexlip.search.fusion.fuse`.
     """
     return reordered(first, candidate_odds(model, tokens, first, k, progress), k, fusion, weight)
 

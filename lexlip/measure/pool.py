@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,6 +126,26 @@ class PoolVectors:
         number = self.pool.text_queries
         return as_queries(self.model, self.pool.texts[:number], self.captions[:number], most)
 
+    def part(self, captions: NDArray[np.int64], photos: NDArray[np.int64] | None = None) -> PoolVectors:
+        """Return a pool with some of the captions and of the photos, by ascending rows; None: all photos."""
+        whole, images, owners = self.pool, self.images, self.pool.owners[captions]
+        ids = whole.image_ids
+        if photos is not None:
+            ids, images, owners = (
+                [ids[row] for row in photos],
+                images[photos],
+                np.searchsorted(photos, owners),
+            )
+        pool = replace(
+            whole,
+            image_ids=ids,
+            text_ids=[whole.text_ids[row] for row in captions],
+            texts=[whole.texts[row] for row in captions],
+            owners=owners,
+            text_queries=int((captions < whole.text_queries).sum()),
+        )
+        return replace(self, pool=pool, images=images, captions=self.captions[captions])
+
     @property
     def other_images(self) -> csr_matrix:
         """Vectors of the photos that are not queries; of all photos if there are no others."""
@@ -151,7 +171,7 @@ def encode_pool(
     Args:
         model, source, query_encoder, workers: see `lexlip.measure.evaluate.evaluate`.
         progress: what the progress bars say before "photos" and "captions"; None shows none.
-        queries: the first so many photos, and their captions, are queries; None: all.
+        queries: see `CaptionedPool.of`.
 
     Raises:
         DataError: no photo that is a query and can be read has a caption.
@@ -218,10 +238,7 @@ def embed_pool(
 ) -> PoolTokens:
     """Run the photos of a source through a cross-encoder's image encoder.
 
-    Args:
-        model, source, workers, progress: see `lexlip.measure.evaluate.evaluate`.
-        indices: of the photos; None takes all.
-        captions: the first so many captions of each photo; None takes all.
+    `indices` are the photos to take, and so many captions of each count; None takes all.
 
     Raises:
         DataError: no photo could be read.

@@ -21,10 +21,7 @@ def recall_at_k(
 ) -> dict[str, float]:
     """Return {"R@1": ..., ...}: the share of queries, in percent, with a relevant id among the first k.
 
-    Args:
-        results: for each query the ids found, best first.
-        relevant: for each query the ids it should find.
-        ks: cut-offs.
+    `results` are the ids that each query found, best first; `relevant` those that it should find.
     """
     firsts = [
         next((rank for rank, id in enumerate(found, 1) if id in right), np.inf)
@@ -36,19 +33,12 @@ def recall_at_k(
 
 @dataclass(frozen=True)
 class Ranking:
-    """One direction: what each query found, and what it should have found.
+    """One direction: what each of n queries found, and what it should have found."""
 
-    Attributes:
-        queries: n ids.
-        found: n lists of document ids, best first.
-        scores: n arrays, the score of each document found, not increasing.
-        relevant: n sets of document ids.
-    """
-
-    queries: list[str]
-    found: list[list[str]]
-    scores: list[np.ndarray]
-    relevant: list[set[str]]
+    queries: list[str]  # their ids
+    found: list[list[str]]  # ids of documents, best first
+    scores: list[np.ndarray]  # of these, not increasing
+    relevant: list[set[str]]  # ids of documents
 
     @property
     def recalls(self) -> dict[str, float]:
@@ -58,18 +48,16 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Report:
-    """What `lexlip.measure.evaluate.evaluate` measures.
+    """What `lexlip.measure.evaluate.evaluate` measures; what a dense model has not is None.
 
     Attributes:
         images, captions: in the pool.
         t2i, i2t: recalls in percent, {"R@1": ..., "R@5": ..., "R@10": ...}.
-        terms_image, terms_text: mean number of words of a whole vector; None for a dense model.
-        words_at_10: see `lexlip.measure.words.words_at_10`; None for a dense model.
+        terms_image, terms_text: mean number of words of a whole vector.
+        words_at_10, words_scale: see `lexlip.measure.words`.
         skipped: photos that could not be read.
-        terms_kept: mean number of words of an image after top-K; None for a dense model.
-        words_scale: what words_at_10 can be compared with.
-        short_queries: by group what single words and pairs of words find, and short captions, see
-            `lexlip.measure.short_queries`; None if that was not measured.
+        terms_kept: mean number of words of an image after top-K.
+        short_queries: by group, see `lexlip.measure.short_queries`; None if that was not measured.
         rankings: the answers, by "t2i" and "i2t".
     """
 
@@ -112,12 +100,9 @@ class Report:
     def fused_with(
         self, other: Report, how: Hybrid = "rrf", weight: float = 0.5, depth: int = DEPTH
     ) -> Report:
-        """Return this report with the fused answers of both.
+        """Return this report with the fused answers of both, `depth` documents of each query.
 
-        Args:
-            other: of the same queries; both have rankings of `depth` documents.
-            how, weight: see `lexlip.search.hybrid.fuse_two`.
-            depth: documents of each query to keep.
+        `other` is of the same queries; see `lexlip.search.fusion.fuse_two`.
         """
         fused = {}
         for way, first in self.rankings.items():

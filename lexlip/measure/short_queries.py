@@ -101,12 +101,8 @@ def find(
 ) -> list[Hits]:
     """Return what each query finds with a model.
 
-    Args:
-        vectors, queries: the photos, and texts.
-        search: of an engine that holds the documents.
-        documents: [n, V] or [n, D], in the order of the photos.
-        scheme: how they are quantised.
-        most: words that a query keeps; None keeps all.
+    `search` is that of an engine that holds the documents, [n, V] or [n, D] in the order of the photos,
+    quantised by the scheme. A query keeps so many words at most; None keeps all.
 
     Raises:
         ModelError: the model's honest end cannot be read.

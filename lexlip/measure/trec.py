@@ -24,11 +24,7 @@ DEPTH = 100
 
 
 def check_run_folder(folder: str | Path) -> None:
-    """Check that `write_run_files` can write to a folder, before the work whose results it writes.
-
-    Raises:
-        DataError: it cannot.
-    """
+    """Raise DataError if `write_run_files` cannot write to a folder, before the work."""
     place = Path(folder).absolute()
     while not place.exists():
         place = place.parent
@@ -40,13 +36,9 @@ def check_run_folder(folder: str | Path) -> None:
 def write_run_files(
     folder: str | Path, rankings: Mapping[str, Ranking], tag: str, progress: bool = False
 ) -> list[Path]:
-    """Write NAME.run and NAME.qrels for each ranking: all of them, or none.
+    """Write NAME.run and NAME.qrels for each ranking by name: all of them, or none.
 
-    Args:
-        folder: created if it does not exist; files of these names are replaced.
-        rankings: by name.
-        tag: the run's name.
-        progress: show progress bars.
+    The folder is created, and files of these names are replaced. `tag` is the run's name.
 
     Raises:
         DataError: they cannot be written.
@@ -69,10 +61,7 @@ def write_run_files(
 
 
 def run_lines(ranking: Ranking, tag: str, progress: str | None = None) -> Iterator[str]:
-    """Yield the lines of a run named `tag`, best first, with scores made distinct by `falling`.
-
-    The progress bar says `progress`; None shows none.
-    """
+    """Yield the lines of a run named `tag`, best first, with scores made distinct by `falling`."""
     tag = trec_id(tag)
     answers = zip(ranking.queries, ranking.found, ranking.scores, strict=True)
     shown = {"unit": "query", "disable": progress is None, "delay": 2, "leave": False}

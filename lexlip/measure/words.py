@@ -94,17 +94,12 @@ def photo_words(
     workers: int = 2,
     progress: bool = False,
 ) -> tuple[list[PhotoWords], list[Skipped]]:
-    """Return the words that a model sees in photos, and which of them the captions contain.
+    """Return so many words that a model sees in photos, and which of them the captions contain.
 
     The first are the likeliest if the model knows how likely people are to say a word, else the heaviest.
 
-    Args:
-        model, source, workers, progress: see `lexlip.measure.evaluate.evaluate`.
-        number: of words of a photo.
-        indices: of the photos in the source.
-
     Returns:
-        The photos that could be read; the others with the reason.
+        The photos of these rows of the source that could be read; the others with the reason.
 
     Raises:
         DataError: no photo could be read.

@@ -194,12 +194,11 @@ def _shorten(text: str) -> str:
 
 
 def search_server(address: str, sentence: str, k: int, queries: TextQueries, topk: int | None) -> Answer:
-    """Answer a sentence with the photos that another engine finds.
+    """Answer a sentence with the k photos that another engine finds.
 
     Args:
         address: see `Server.of`.
         sentence: with marks, as in `lexlip search`; none may leave words out, and negations are text.
-        k: hits.
         queries: of the model that made the documents.
         topk: words that the query keeps; None keeps all.
 

@@ -24,11 +24,11 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 """The name of an index; an engine may be stricter."""
 
 ENGINES = {
-    "opensearch": "lucene_servers:OpenSearch",
-    "elasticsearch": "lucene_servers:Elasticsearch",
-    "qdrant": "vector_databases:Qdrant",
-    "milvus": "vector_databases:Milvus",
-    "vespa": "vector_databases:Vespa",
+    "opensearch": "servers:OpenSearch",
+    "elasticsearch": "servers:Elasticsearch",
+    "qdrant": "servers:Qdrant",
+    "milvus": "servers:Milvus",
+    "vespa": "servers:Vespa",
     "pgvector": "own_loaders:Pgvector",
     "anserini": "own_loaders:Anserini",
 }
@@ -182,10 +182,8 @@ stop() { printf '%s\\n' "${answer:0:2000}"; echo "stopped at $1" >&2; exit 1; }"
 def curl(host: str, auth: str, error: str) -> list[str]:
     """Return the head of a bash script in which `send METHOD PATH [DATA]` leaves the answer in $answer.
 
-    Args:
-        host: of the server.
-        auth: arguments of curl that a server as it is installed needs, and a remark on others.
-        error: an extended regular expression of answers that are errors though their status is 200.
+    `auth` are arguments of curl that a server as it is installed needs, and a remark on others; `error` is an
+    extended regular expression of answers that are errors though their status is 200.
     """
     return [
         f"URL={host}",

@@ -90,7 +90,6 @@ def export(
         index: the index's folder.
         engine_name: see `lexlip.other_engines.engine_contract.ENGINES`.
         output: a new or an empty folder, or an earlier export, which is replaced.
-        progress: show a progress bar.
         name: of the index that the files make, see `OtherEngine.check_name`.
 
     Raises:

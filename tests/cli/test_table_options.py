@@ -37,15 +37,15 @@ def test_the_options_are_those_of_the_definition(name: str) -> None:
     assert {"source", "sources", "languages"} & found.keys() == {source}
     assert ("folds" in found) == bool(table.folds)
     assert ("pools" in found) == (table.pool != "never")
-    assert ("rerank" in found) == (table.reranks != "never")
-    assert ("queries" in found) == table.response
+    assert ("reranker" in found) == (table.reranks != "never")
+    assert ("timed" in found) == table.response
     assert ("sizes" in found) == bool(table.sizes)
     assert ("plot" in found) == table.plot
     if "pools" in found:
         assert found["pools"].required == (table.pool == "must")
-    if "rerank" in found:
+    if "reranker" in found:
         assert found["ks"].default == table.ks
-    if "rerank" in found and table.measure == "stages":
+    if "reranker" in found and table.measure == "stages":
         assert found["fusions"].default == table.fusions
     if "folds" in found:
         assert found["folds"].default == table.folds

@@ -9,7 +9,7 @@ from lexlip.bench.tables.systems import bm25
 from lexlip.data import Scenes, Skipped, open_source
 from lexlip.errors import DataError
 from lexlip.indexing.bm25 import NO_CAPTION
-from lexlip.measure.bm25_recall import draw, draw_documents, evaluate_bm25, keep_captions
+from lexlip.measure.bm25_recall import draw, draw_documents, evaluate_bm25
 from lexlip.measure.pool import CaptionedPool
 from tests.conftest import write_photos
 from tests.measure.pools import make_pool
@@ -53,7 +53,7 @@ def test_the_other_captions_of_a_pool() -> None:
     pool = vectors.pool
     drawn = draw_documents(pool, np.random.default_rng(0))
     t2i, i2t = draw(pool, np.random.default_rng(0))
-    kept = keep_captions(vectors, drawn.others)
+    kept = vectors.part(drawn.others)
     assert kept.pool.text_ids == i2t.ids == [pool.text_ids[row] for row in drawn.others]
     assert kept.pool.texts == i2t.documents
     assert kept.pool.text_ids[: kept.pool.text_queries] == t2i.query_ids

@@ -102,7 +102,7 @@ def test_the_cost_is_that_of_brute_force(tmp_path: Path, monkeypatch: pytest.Mon
     rows = random_rows(250, seed=3)
     index = write_index(tmp_path / "index", rows)
     monkeypatch.setattr(module, "ROWS", 40)
-    monkeypatch.setattr("lexlip.other_engines.lucene_servers._LuceneServer.bits", 3)
+    monkeypatch.setattr("lexlip.other_engines.servers._LuceneServer.bits", 3)
     done = export(index, "opensearch", tmp_path / "out")
     with ImpactSearcher(index) as searcher:
         ids = searcher.ids()

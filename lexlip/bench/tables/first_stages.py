@@ -96,8 +96,7 @@ def measure_first_stages(
 
     Args:
         names: models by run, checkpoint, packaged or hub name, or "bm25".
-        source: photos with captions.
-        settings: how they are measured.
+        source, settings: photos with captions, and how the stages are measured.
         queries: the first so many photos, and their captions, are queries; None: all.
         folds: into how many parts the photos are divided, if all are queries.
         decompose: see `first_stage_folder`.
@@ -179,20 +178,11 @@ def fold_vectors(vectors: PoolVectors, folds: int) -> Iterator[PoolVectors]:
     Raises:
         DataError: a fold has no captions.
     """
-    pool = vectors.pool
-    for rows in _divide(len(pool.image_ids), folds):
-        start, end = np.searchsorted(pool.owners, [rows[0], rows[-1] + 1])
-        if start == end:
+    for photos in _divide(len(vectors.pool.image_ids), folds):
+        captions = np.flatnonzero(np.isin(vectors.pool.owners, photos))
+        if not len(captions):
             raise DataError(f"one of {folds} folds has no captions: use fewer (--folds)")
-        part = replace(
-            pool,
-            image_ids=pool.image_ids[rows[0] : rows[-1] + 1],
-            text_ids=pool.text_ids[start:end],
-            texts=pool.texts[start:end],
-            owners=pool.owners[start:end] - rows[0],
-            text_queries=int(end - start),
-        )
-        yield replace(vectors, pool=part, images=vectors.images[rows], captions=vectors.captions[start:end])
+        yield vectors.part(captions, photos)
 
 
 def fold_sources(source: Source, folds: int) -> Iterator[Source]:

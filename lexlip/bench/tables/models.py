@@ -23,17 +23,10 @@ from lexlip.training.run_folder import Lineage, best_validation, lineage, read_c
 def measure_models(
     table: Table, models: Sequence[str], photos: Source, name: str, settings: TableSettings
 ) -> tuple[list[Row], list[str]]:
-    """Measure models on the same photos; each encodes them once.
-
-    Args:
-        table: which one.
-        models: by run, checkpoint, packaged or hub name, or "bm25".
-        photos: with captions.
-        name: of the photos, for the notes.
-        settings: how they are measured.
+    """Measure models, by run, checkpoint, packaged or hub name or "bm25"; each encodes the photos once.
 
     Returns:
-        The rows, and notes on how they were measured.
+        The rows, and notes on how they were measured, which call the photos by `name`.
     """
     methods = methods_of(table, models)
     measured = list(measure_first_stages(models, photos, settings, short=True))

@@ -20,12 +20,7 @@ def notes(
 ) -> list[str]:
     """Return the conditions of a table, a sentence or two each.
 
-    Args:
-        plan: what was measured.
-        pool: on which photos.
-        rows: the result.
-        name: of the photos.
-        others: further photos by name, which were measured on by themselves.
+    `name` is that of the photos; `others` are further ones by name, which were measured on by themselves.
     """
     table = plan.table
     said = [_pool(pool, name), *(_pool(other, what) for what, other in (others or {}).items())]

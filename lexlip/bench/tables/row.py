@@ -152,13 +152,10 @@ class Quoted:
 
 
 def quote(keys: Sequence[str], lines: str, *settings: str) -> tuple[Quoted, ...]:
-    """Read lines of a paper's table.
+    """Read lines of a paper's table: a name, "|", and the figures of each setting one after another.
 
-    Args:
-        keys: of the figures; of each setting's, if there are several.
-        lines: a name, "|" and figures. "-" is one that the paper does not give; "_" is a space in one that is
-            not a number.
-        settings: those that a line has figures of, one after another.
+    "-" is a figure that the paper does not give; "_" is a space in one that is not a number. `keys` are those
+    of a setting's figures.
 
     Returns:
         All lines of the first setting, then those of the next; lines without any figure are left out.

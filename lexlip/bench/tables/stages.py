@@ -61,8 +61,7 @@ def make_query_pool(
     """Return a pool of all photos, some of which are queries.
 
     Args:
-        source: photos with captions.
-        others: further photos that are searched among.
+        source, others: photos with captions, and further photos that are searched among.
         queries: so many of the photos with captions are queries, evenly spread; None: all photos.
         captions: the first so many captions of a photo count; None: all.
         queries_only: the pool has no other photos.

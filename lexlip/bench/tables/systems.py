@@ -25,7 +25,7 @@ from lexlip.data import Source
 from lexlip.data.source import Concat
 from lexlip.errors import DataError
 from lexlip.machine.resources import cores
-from lexlip.measure.bm25_recall import Direction, draw, draw_documents, keep_captions
+from lexlip.measure.bm25_recall import Direction, draw, draw_documents
 from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
 from lexlip.measure.recalls import recall_at_k
@@ -103,11 +103,11 @@ def measure_systems(
 
     Args:
         table: which one.
-        model: LexLIP's encoders.
+        model: LexLIP's encoders; `settings.topks` gives its rows.
         clip: the dense model; None gives only the size and speed of brute force.
         queries: photos with captions, which search for each other.
         others: further photos to search among.
-        settings: how they are measured; `topks` gives LexLIP's rows.
+        settings: how they are measured.
 
     Returns:
         The rows, and notes on how they were measured.
@@ -128,8 +128,8 @@ def measure_systems(
             systems = [bm25(stack, sparse.pool, settings)]
             same = draw_documents(sparse.pool, np.random.default_rng(settings.seed)).others
             notes.append(_about_bm25(systems[0]))
-            sparse = keep_captions(sparse, same)
-            dense = None if dense is None else keep_captions(dense, same)
+            sparse = sparse.part(same)
+            dense = dense and dense.part(same)
         except DataError as error:
             systems = [System(Row(model="BM25", documents="captions"), None)]
             notes.append(f"BM25 cannot be measured: {error}; the other systems ask with all captions.")

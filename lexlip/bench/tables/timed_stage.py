@@ -39,13 +39,8 @@ def write_timed_index(
 ) -> TimedIndex:
     """Write the index of a first stage as `lexlip index` does, so that another process can open it.
 
-    Args:
-        folder: the index's.
-        stage: with the photos' vectors.
-        source: the photos with their captions, for BM25.
-        settings: those that it was measured with.
-        photos: in the index; synthetic vectors replace those that are missing (see
-            `lexlip.bench.distractors`), which BM25 cannot have. None: all that there are.
+    `photos` is how many are in it, None for all that there are; synthetic vectors replace those that are
+    missing (see `lexlip.bench.distractors`), which BM25 cannot have. BM25 takes the captions of the source.
     """
     if stage.vectors is None:
         t2i, _ = draw(CaptionedPool.of(source), np.random.default_rng(0))
@@ -90,11 +85,7 @@ def _write_vectors(
 
 
 class TableReranker:
-    """A cross-encoder, by name, with the photos that it needs, each of which it encodes once.
-
-    Attributes:
-        wanted: ids of the photos that it needs.
-    """
+    """A cross-encoder, by name, with the photos that it needs, by id in `wanted`; it encodes each once."""
 
     def __init__(self, name: str, source: Source, settings: TableSettings) -> None:
         self.name, self.folder = name, reranker_folder(name)

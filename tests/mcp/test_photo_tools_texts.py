@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexlip.mcp.readable import quoted, text_of_answer, text_of_photo, text_of_reasons, text_of_status
+from lexlip.mcp.photo_tools import quoted, text_of_answer, text_of_photo, text_of_reasons, text_of_status
 from lexlip.retrieval.answer import Answer, Hit
 
 HIT = Hit(4, "a\nb.jpg", "/x/a\nb.jpg", 0.5, {"dog": 0.3, "snow": 0.2}, taken="2019-07-01T12:30:00")

@@ -83,13 +83,9 @@ BASELINES = ("pyserini", "faiss-flat")
 def engine(
     docs: int | None,
     shape: str,
-    topk: int,
     k: int,
     threads: int,
-    query_terms: int,
-    queries: int,
     rounds: int,
-    seed: int,
     engines: Sequence[str],
     source: str | None,
     captions: Sequence[str],
@@ -99,6 +95,7 @@ def engine(
     work_dir: str | None,
     pythons: Sequence[str],
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Measure this search engine beside others, on the same documents and queries.
 
@@ -114,16 +111,16 @@ def engine(
     with _folder(work_dir) as folder, terminated_as_interrupted():
         with interruptible("nothing was measured"):
             _say("documents and queries")
-            asked = topk, queries, query_terms, seed
             if source is None and not captions:
                 from benchmarks.corpus.prepare import prepare_synthetic
 
-                corpus, made = prepare_synthetic(folder / "corpus", shape, docs or DOCUMENTS, *asked, dense)
+                number = docs or DOCUMENTS
+                corpus, made = prepare_synthetic(folder / "corpus", shape, number, dense=dense, **asked)
             else:
                 encoder, photos, texts = _encoder_and_documents(source, captions, images, split, model)
                 from benchmarks.corpus.prepare import prepare_encoded
 
-                corpus, made = prepare_encoded(folder / "corpus", encoder, photos, texts, docs, *asked)
+                corpus, made = prepare_encoded(folder / "corpus", encoder, photos, texts, docs, **asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
         try:
             for _ in benchmark.run():

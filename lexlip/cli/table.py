@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lexlip.bench.tables import TABLES
-from lexlip.bench.tables.table import Table
+from lexlip.bench.tables.table import Table, as_markdown, as_text, check_picture, draw_response
 from lexlip.cli import options
 from lexlip.cli.evaluate import open_captioned
 from lexlip.cli.exit_codes import interruptible
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lexlip.data import Source
     from lexlip.sparse.quantize import Scheme
 
-    Measured = tuple[list[Row], list[str]]  # with notes on how they were measured
+    RowsAndNotes = tuple[list[Row], list[str]]
 
 ENGINES = "--engine is for the models that it can search; the others keep their default."
 HELP = {
@@ -83,7 +83,6 @@ def _command(definition: Table) -> click.Command:
 
 
 def _print(definition: Table, rows: list[Row], notes: Sequence[str], markdown: bool, as_json: bool) -> None:
-    from lexlip.bench.tables.table import as_markdown, as_text
     from lexlip.cli.index import show_skipped
 
     show_skipped(next((row.skipped for row in rows if row.skipped), []))
@@ -105,7 +104,7 @@ def _measure_models(
     images: str | None,
     split: str | None,
     **settings: Any,
-) -> Measured:
+) -> RowsAndNotes:
     from lexlip.bench.tables.models import measure_models, validated_models
 
     if source is None:
@@ -125,7 +124,7 @@ def _measure_systems(
     model: str,
     clip: str | None,
     **settings: Any,
-) -> Measured:
+) -> RowsAndNotes:
     from anserini_bridge import find_jar, find_java
 
     find_java(), find_jar()  # fail before the work
@@ -160,7 +159,7 @@ def _measure_stages(
     pools: tuple[str, ...] = (),
     plot: str | None = None,
     **chosen: Any,
-) -> Measured:
+) -> RowsAndNotes:
     if definition.several is not None:
         named = _languages(languages) if languages else {name: name for name in sources}
         photos = {name: _open_table(place, images, split) for name, place in named.items()}
@@ -170,32 +169,25 @@ def _measure_stages(
         queries, others = _open_pool("source", source, images, split, pools)
         photos = {_name(source, split): queries}
 
-    from lexlip.bench.tables.evaluations import measure_evaluations
+    from lexlip.bench.tables import stages
     from lexlip.bench.tables.notes import notes
-    from lexlip.bench.tables.stages import (
-        make_query_pool,
-        measure_collections,
-        measure_languages,
-        measure_stages,
-    )
-    from lexlip.bench.tables.table import check_picture, draw_response
 
     plan = _plan(definition, models, captions, **chosen)
     if plot is not None:
         check_picture(plot)
     made = {
-        name: make_query_pool(found, others, pairs, captions, definition.queries_only)
+        name: stages.make_query_pool(found, others, pairs, captions, definition.queries_only)
         for name, found in photos.items()
     }
     first, *rest = made
     if definition.measure == "evaluations":
-        rows = measure_evaluations(plan, made[first].source)
+        rows = stages.measure_evaluations(plan, made[first].source)
     elif definition.several == "collections":
-        rows = measure_collections(plan, made)
+        rows = stages.measure_collections(plan, made)
     elif definition.several == "languages":
-        rows = measure_languages(plan, made)
+        rows = stages.measure_languages(plan, made)
     else:
-        rows = measure_stages(plan, made[first])
+        rows = stages.measure_stages(plan, made[first])
     if plot is not None:
         draw_response(rows, plot)
     return rows, notes(plan, made[first], rows, first, {name: made[name] for name in rest})
@@ -237,7 +229,7 @@ def _open_table(source: str, images: str | None, split: str | None) -> Source:
     return open_captioned(source, images if lists else None, split if lists else None)
 
 
-MEASURE: dict[str, Callable[..., Measured]] = {
+MEASURE: dict[str, Callable[..., RowsAndNotes]] = {
     "models": _measure_models,
     "systems": _measure_systems,
     "stages": _measure_stages,

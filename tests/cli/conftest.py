@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import write_photos
-from tests.search.indexes import index_words
+from tests.search.indexes import index_dense, index_words
+from tests.tiny import tiny_dense, tiny_stage
 
 Run = Callable[..., Any]
 """The fixture `lexlip`."""
@@ -37,6 +38,19 @@ def search(lexlip: Run, *arguments: object) -> dict[str, Any]:
     return as_json(lexlip, "search", *arguments)
 
 
+def printed_without(run_python: Callable[..., Any], heavy: str, *arguments: object) -> list[str]:
+    """The lines of a command in a Python of its own, which has loaded none of these modules."""
+    code = (
+        "import sys; from lexlip.cli import main; main(sys.argv[1:], standalone_mode=False);"
+        f"print([name for name in {heavy.split()} if name in sys.modules])"
+    )
+    result = run_python("-c", code, *arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    *lines, loaded = result.stdout.splitlines()
+    assert loaded == "[]"
+    return lines
+
+
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Path:
     """Six photos, with their index .lexlip beside the folder; not to be changed."""
@@ -52,3 +66,22 @@ def indexed(lexlip: Run, library: Path, tmp_path: Path) -> Run:
     for place in (library, library.with_name(".lexlip")):
         (tmp_path / place.name).symlink_to(place)
     return lexlip
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Path:
+    """A folder of the models `ce`, `be` and `dense`, and of `vectors`, an index of `library` by the last."""
+    folder = tmp_path_factory.mktemp("stages")
+    tiny_stage("ce").save(folder / "ce")
+    tiny_stage("be").save(folder / "be")
+    tiny_dense().save(folder / "dense")
+    index_dense(folder / "dense", library, folder / "vectors")
+    return folder
+
+
+@pytest.fixture
+def staged(indexed: Run, made: Path, tmp_path: Path) -> Run:
+    """The command line where these are, and the index of `library`, to read only."""
+    for place in made.iterdir():
+        (tmp_path / place.name).symlink_to(place)
+    return indexed

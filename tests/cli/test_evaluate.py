@@ -1,17 +1,17 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from lexlip.data import Scenes
+from lexlip.data import Scenes, open_source
 from lexlip.data.source import no_captions
-from lexlip.measure.pool import as_queries
-from lexlip.models.lexlip import LexLIP
+from lexlip.measure.evaluate import evaluate
+from lexlip.models.load import load_model
+from lexlip.search.open_engine import engine_for
 from tests.cli.conftest import Run, as_json, error
 from tests.measure.test_trec import FILES, trec_eval
-from tests.reference.ranking import naive_recall, naive_topk
 from tests.tiny import tiny_dense
 
 
@@ -78,15 +78,36 @@ def test_short_queries(lexlip: Run) -> None:
     assert bm25["all_words"]["P@5"] > short["all_words"]["P@5"]  # of a random model
 
 
-def test_options_reach_the_measurement(lexlip: Run, photos: Path) -> None:
-    whole = as_json(lexlip, "evaluate", "photos")
-    words = as_json(lexlip, "evaluate", "photos", "--query-encoder", "words")
-    assert words["terms_text"] < whole["terms_text"]
-    assert words["terms_image"] == whole["terms_image"]
-    for options in (["--topk", "1"], ["--query-topk", "1"], ["--quantization", "paper"], ["--workers", "0"]):
-        assert as_json(lexlip, "evaluate", "photos", *options)["images"] == 6
-    some, every = (lexlip("evaluate", "photos", "--json", "--topk", k).stdout for k in (1000, "all"))
-    assert json.loads(some) == json.loads(every)
+REPORTS: dict[str, tuple[list[object], str, dict[str, Any]]] = {
+    "words": (["--topk", 5], "exact", {"topk_words": 5}),
+    "all words": (["--topk", "all"], "exact", {}),
+    "words of a query": (["--query-topk", 1], "exact", {"topk_words": 32, "query_topk": 1}),
+    "a weight per word": (
+        *(["--query-encoder", "words", "--topk", "all"], "exact", {"query_encoder": "words"}),
+    ),
+    "the paper's": (*(["--quantization", "paper"], "lucene", {"topk_words": 32, "scheme": "paper"}),),
+}
+"""What is typed beside a split of a Karpathy JSON, the engine, and what the library is given."""
+
+
+@pytest.mark.parametrize("what", REPORTS)
+def test_reports_are_those_of_the_library(lexlip: Run, tmp_path: Path, model_folder: Path, what: str) -> None:
+    write_karpathy(tmp_path / "scenes")
+    options, engine, given = REPORTS[what]
+    source = ("dataset.json", "--images", "scenes", "--split", "test", "--workers", 0)
+    report = as_json(lexlip, "evaluate", *source, "--engine", engine, *options)
+    model: Any = load_model(model_folder)
+    engine_of = engine_for(model, engine, given.get("scheme", "unit"))[1]  # type: ignore[arg-type]
+    photos = open_source("dataset.json", "scenes", "test")
+    expected = evaluate(model, photos, engine_of, workers=0, **given)
+    assert report == json.loads(json.dumps(expected.to_dict()))
+    assert (report["images"], report["captions"]) == (8, 40)
+
+
+def test_a_split_that_is_not_there(lexlip: Run, tmp_path: Path) -> None:
+    write_karpathy(tmp_path / "scenes")
+    says = error(lexlip("evaluate", "dataset.json", "--images", "scenes", "--split", "val", code=2))
+    assert "has no split 'val': it has test, train" in says
 
 
 def write_karpathy(folder: Path, number: int = 12) -> Path:
@@ -103,51 +124,11 @@ def write_karpathy(folder: Path, number: int = 12) -> Path:
     return folder
 
 
-def test_a_karpathy_split_against_brute_force(lexlip: Run, tmp_path: Path, model_folder: Path) -> None:
-    folder = write_karpathy(tmp_path / "scenes")
-    options = ["--images", "scenes", "--split", "test", "--engine", "exact", "--topk", "5", "--json"]
-    report = json.loads(lexlip("evaluate", "dataset.json", *options).stdout)
-    model = LexLIP.from_pretrained(model_folder)
-    names = [index for index in range(12) if index % 3]
-    photos = [Image.open(folder / f"{index}.png") for index in names]
-    images = model.encode_image(photos).toarray()
-    captions = [c for index in names for c in Scenes(12, seed=5).items[index].captions]
-    texts = model.encode_text(captions)
-    queries = as_queries(model, captions, texts).toarray()
-    texts = texts.toarray()
-    owners = np.repeat(np.arange(8), 5)
-    assert (report["images"], report["captions"]) == (8, 40)
-
-    def five_of_unit_length(vectors: np.ndarray) -> np.ndarray:
-        kept = naive_topk(vectors, 5)
-        return kept / np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1e-12)
-
-    t2i = queries @ five_of_unit_length(images).T
-    i2t = images @ five_of_unit_length(texts).T
-    for k in (1, 5, 10):
-        t2i_found = [[d for d in np.argsort(-row, kind="stable") if row[d] > 0] for row in t2i]
-        i2t_found = [[d for d in np.argsort(-row, kind="stable") if row[d] > 0] for row in i2t]
-        right = [{text for text in range(40) if owners[text] == image} for image in range(8)]
-        assert report["t2i"][f"R@{k}"] == pytest.approx(naive_recall(t2i_found, [{o} for o in owners], k))
-        assert report["i2t"][f"R@{k}"] == pytest.approx(naive_recall(i2t_found, right, k))
-    assert "has no split 'val': it has test, train" in error(
-        lexlip("evaluate", "dataset.json", "--images", "scenes", "--split", "val", code=2)
-    )
-
-
 @pytest.mark.parametrize("engine", ["lucene", "exact"])
 def test_run_files_hold_what_is_printed(lexlip: Run, tmp_path: Path, engine: str) -> None:
     write_karpathy(tmp_path / "my scenes")
-    arguments = [
-        "evaluate",
-        "dataset.json",
-        "--images",
-        "my scenes",
-        "--engine",
-        engine,
-        "--run-files",
-        "a/b",
-    ]
+    arguments = ["evaluate", "dataset.json", "--images", "my scenes", "--engine", engine]
+    arguments += ["--run-files", "a/b"]
     report = as_json(lexlip, *arguments)
     assert report == as_json(lexlip, *arguments[:-2])
     for way in ("t2i", "i2t"):

@@ -12,17 +12,13 @@ from lexlip.data import open_source
 from lexlip.explain.word_places import places
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
-from tests.cli.conftest import Run, as_json, error
+from tests.cli.conftest import ALL as SENTENCE
+from tests.cli.conftest import Run, as_json, error, printed_without
 from tests.tiny import CAPTIONS, tiny_dense
-
-SENTENCE = "two dogs play with a white cat on the boat near the beach"
 
 
 def explain(lexlip: Run, *arguments: object) -> dict[str, Any]:
-    result = lexlip("explain", "--json", *arguments)
-    assert result.stdout.count("\n") == 1
-    answer: dict[str, Any] = json.loads(result.stdout)
-    return answer
+    return as_json(lexlip, "explain", *arguments)
 
 
 # ---- a picture ----
@@ -106,15 +102,9 @@ def test_a_sentence(lexlip: Run, model_folder: Path) -> None:
 
 
 def test_a_sentence_needs_no_torch(lexlip: Run, run_python: Callable[..., Any], model_folder: Path) -> None:
-    code = (
-        "import sys; from lexlip.cli import main;"
-        "main(sys.argv[1:], standalone_mode=False);"
-        "heavy = 'torch', 'torchvision', 'transformers', 'timm', 'jnius', 'wordcloud';"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    result = run_python("-c", code, "explain", "two dogs", "--model", model_folder, "--json")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.splitlines()[1] == "[]"
+    heavy = "torch torchvision transformers timm jnius wordcloud"
+    (answer,) = printed_without(run_python, heavy, "explain", "two dogs", "--model", model_folder, "--json")
+    assert json.loads(answer)["words"]
 
 
 # ---- a hit ----

@@ -21,14 +21,9 @@ def ids(answer: dict[str, Any]) -> list[str]:
 
 
 def test_marks(indexed: Run) -> None:
-    plain = search(indexed, "two dogs", "--query-topk", "all")
-    marked = search(indexed, "two dogs^2 +beach -quokka", "--query-topk", "all")
-    assert marked["query"] == "two dogs^2 +beach -quokka"
-    assert (marked["without"], marked["unknown"]) == (["quokka"], ["quokka"])
-    other = next(word for word in plain["terms"] if word not in ("dogs", "beach"))
-    times = marked["terms"]["dogs"] / marked["terms"][other] * plain["terms"][other] / plain["terms"]["dogs"]
-    assert times == pytest.approx(2, rel=0.05)
-    assert search(indexed, "--query-topk", "all", "--", "-quokka two dogs")["terms"] == plain["terms"]
+    marked = search(indexed, "two dogs^2 +beach -quokka")
+    assert (marked["query"], marked["without"]) == ("two dogs^2 +beach -quokka", ["quokka"])
+    assert search(indexed, "--", "-quokka two dogs")["terms"] == search(indexed, "two dogs")["terms"]
     assert "quokka" in indexed("search", "two dogs -quokka").stderr
 
 
@@ -83,15 +78,9 @@ def test_words_without_quotes_are_one_query(indexed: Run) -> None:
 
 
 def test_a_negation_is_read_as_a_mark_and_said(indexed: Run) -> None:
-    said = search(indexed, "a boat without dogs")
-    marked = search(indexed, "a boat -dogs -dog")
-    assert ids(said) == ids(marked)
-    assert (said["terms"], said["without"]) == (marked["terms"], marked["without"])
-    assert (said["negations"], marked["negations"]) == ({"without dogs": ["dogs", "dog"]}, {})
     notes = indexed("search", "a boat without dogs").stderr
     assert "note: 'without dogs' is read as -dogs -dog; in double quotes it is text" in notes
-    text = search(indexed, 'a boat "without dogs"')
-    assert (text["negations"], text["without"]) == ({}, [])
+    assert "is read as" not in indexed("search", 'a boat "without dogs"').stderr
     assert "only leaves words out" in indexed("search", "no", "dogs").stdout
     assert search(indexed, "no dgos on a boat")["unknown"] == ["dgos"]
 
@@ -118,34 +107,22 @@ def test_pages(lexlip: Run, photos: Path) -> None:
     first = search(lexlip, ALL, "-k", 4)
     second = search(lexlip, ALL, "-k", 4, "--cursor", first["cursor"])
     assert ids(first) + ids(second) == ids(search(lexlip, ALL))
-    assert [hit["rank"] for hit in second["hits"]] == [5, 6]
-    assert second["cursor"] is None
     assert "of another query" in refused(lexlip, "two dogs", "--cursor", first["cursor"])
     lexlip("index", "photos", "--topk", 5)
     assert "have changed since this page: search again" in refused(lexlip, ALL, "--cursor", first["cursor"])
 
 
-def test_filters_and_the_lowest_score(indexed: Run) -> None:
-    every = search(indexed, ALL)
-    lowest = every["hits"][2]["score"]
-    assert ids(search(indexed, ALL, "--min-score", lowest)) == ids(every)[:3]
+def test_why_no_photo_meets_a_filter(indexed: Run) -> None:
     for option, value, says in (
         ("--folder", "nowhere", "no photo is in the folder nowhere; the index has no folders"),
         ("--after", "2014", "no photo of this index has a date"),
     ):
-        answer = search(indexed, ALL, option, value)
-        assert (ids(answer), answer["unmet"]) == ([], says)
-        assert indexed("search", ALL, option, value).stdout.splitlines()[-1] == says
-        assert search(indexed, "--similar", "3.jpg", option, value)["unmet"] == says
-    assert every["unmet"] == ""
+        for asked in ((ALL,), ("--similar", "3.jpg")):
+            assert indexed("search", *asked, option, value).stdout.splitlines()[-1] == says
     assert "there is no such date" in refused(indexed, ALL, "--after", "2014-13")
-    assert search(indexed, ALL, "--sort", "date")["hits"] == every["hits"]
 
 
-def test_similar_photos(indexed: Run) -> None:
-    similar = search(indexed, "--similar", "3.jpg")
-    assert similar["query"] == "3.jpg"
-    assert set(ids(similar)) == {"0.jpg", "1.jpg", "2.jpg", "4.jpg", "5.jpg"}
+def test_what_is_no_search_for_similar_photos(indexed: Run) -> None:
     assert "no photo with the id 'x.jpg'" in refused(indexed, "--similar", "x.jpg")
     assert "only one" in refused(indexed, "two dogs", "--similar", "3.jpg")
     assert "is for sentences" in refused(indexed, "--similar", "3.jpg", "--query-topk", 3)

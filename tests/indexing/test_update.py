@@ -195,7 +195,9 @@ def test_other_models_and_settings(index: Path, other_model: Path, photos: Path)
         update(photos, index, model_name=str(other_model))
     with pytest.raises(ModelError, match="no model 'maxi'"):
         update(photos, index, model_name="maxi")
-    with pytest.raises(ConfigError, match="--topk 32, not 16: leave --topk out, or index without --update"):
+    with pytest.raises(
+        ConfigError, match="was made with --topk 32, not 16: leave --topk out, or index without"
+    ):
         update(photos, index, topk_words=16)
     with pytest.raises(ConfigError, match="--quantization unit, not paper: leave --quantization out, "):
         update(photos, index, scheme="paper")

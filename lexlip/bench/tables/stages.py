@@ -1,15 +1,20 @@
-"""Rows of first stages and rerankers: recall, response, size and training, alone and reranked."""
+"""Rows of first stages and rerankers: recall, response, size and training, alone and reranked.
+
+Or what a whole evaluation takes: encoding all photos and captions, and searching both ways.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from anserini_bridge.jvm import start_jvm
 from lexlip.bench.response import Timing, some_captions, time_pairs, time_stage
 from lexlip.bench.tables.first_stages import (
     Measured,
@@ -20,14 +25,14 @@ from lexlip.bench.tables.first_stages import (
     reranker_folder,
 )
 from lexlip.bench.tables.models import methods_of, trained_on
-from lexlip.bench.tables.row import Row
+from lexlip.bench.tables.row import Evaluation, Row
 from lexlip.bench.tables.table import Table
 from lexlip.bench.tables.timed_stage import TableReranker, write_timed_index
 from lexlip.data import Source, spread
 from lexlip.data.source import Concat, Subset, no_captions
 from lexlip.errors import ConfigError
 from lexlip.machine.progress import ProgressBar
-from lexlip.measure.pairs import evaluate_pairs
+from lexlip.measure.pairs import evaluate_pairs, rerank
 from lexlip.measure.recalls import Report
 from lexlip.models.load import compares_pairs
 from lexlip.registry import BM25
@@ -36,6 +41,10 @@ from lexlip.training.run_folder import Training, training_of
 
 PAIR_QUERIES, PAIR_PHOTOS = 10, 512
 """Queries and photos with which a cross-encoder alone is timed; the rest is extrapolated."""
+
+PAIRS = 2048  # of a caption and a photo, with which a cross-encoder alone is timed in an evaluation
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -285,3 +294,104 @@ def _training(row: Row) -> Training | None:
 
 def _bar(stages: Sequence[Measured], progress: bool) -> Iterator[Measured]:
     yield from ProgressBar(stages, unit="model", desc="response", disable=not progress, delay=2)
+
+
+# ---- whole evaluations ----
+
+
+def measure_evaluations(plan: Plan, source: Source) -> list[Row]:
+    """Return what evaluations of so many photos take: of the cross-encoder, of first stages, of both.
+
+    Photos are evenly spread. If there are too few, the time is extrapolated from all: encoding and reranking
+    in proportion to the photos; searching and scoring all pairs to their square, as there are more queries
+    and more to search.
+
+    Pools are of `plan.sizes` photos; all captions of the source are queries.
+
+    Raises:
+        ModelError, ConfigError, DataError, BridgeError: see `measure_stages`.
+    """
+    plan.check()
+    start_jvm()  # which takes a second
+    measured: dict[int, list[Row]] = {}
+    rows = []
+    for size in plan.sizes:
+        photos = min(size or len(source), len(source))
+        if photos not in measured:
+            measured[photos] = _evaluated(plan, Subset(source, spread(len(source), photos)))
+        rows += [_of_size(row, photos, size or photos) for row in measured[photos]]
+    return rows
+
+
+def _evaluated(plan: Plan, source: Source) -> list[Row]:
+    settings = replace(plan.settings, depth=max(10, *plan.ks))
+    stages = list(measure_first_stages(plan.models, source, settings))
+    names = {stage.name: plan.reranker_of(stage.name) for stage in stages}
+    wanted = dict.fromkeys(name for name in (plan.reranker, *names.values()) if name is not None)
+    rerankers = {name: _Reranker(TableReranker(name, source, plan.settings)) for name in wanted}
+    rows = [] if plan.reranker is None else [rerankers[plan.reranker].alone(len(source))]
+    for stage in stages:
+        encode, search = stage.seconds
+        alone = Row(
+            model=stage.name,
+            documents=stage.documents,
+            photos=len(source),
+            evaluation=Evaluation(encode=encode, search=search),
+            skipped=stage.report.skipped,
+        )
+        rows.append(alone)
+        if (name := names[stage.name]) is not None:
+            rows += [rerankers[name].after(alone, stage, k) for k in plan.ks]
+    return rows
+
+
+class _Reranker:
+    """A cross-encoder with all photos, and how long it took to encode them."""
+
+    def __init__(self, reranker: TableReranker) -> None:
+        self.name, self.model = reranker.name, reranker.model
+        reranker.want_all()
+        self.tokens, self.encode = _clocked(lambda: reranker.tokens)
+
+    def alone(self, photos: int) -> Row:
+        """Return the cross-encoder that scores every pair; some stand for all."""
+        pool = self.tokens.pool
+        number = len(pool.texts) * len(pool.image_ids)
+        captions, images = np.divmod(np.array(spread(number, PAIRS), np.int64), len(pool.image_ids))
+        rows, places = np.unique(captions, return_inverse=True)
+        pairs, texts = np.stack([places, images], axis=1), [pool.texts[row] for row in rows]
+        _, seconds = _clocked(lambda: self.model.score_pairs(self.tokens.photos, texts, pairs))
+        evaluation = Evaluation(
+            encode=self.encode,
+            rerank=seconds * number / len(pairs),
+            extrapolated=photos if len(pairs) < number else None,
+        )
+        return Row(model=self.name, documents="pairs", photos=photos, evaluation=evaluation)
+
+    def after(self, alone: Row, stage: Measured, k: int) -> Row:
+        """Return a first stage's row with the k best of each query reranked."""
+        assert alone.evaluation is not None
+        _, seconds = _clocked(lambda: rerank(self.model, self.tokens, stage.report, k))
+        evaluation = replace(alone.evaluation, encode=alone.evaluation.encode + self.encode, rerank=seconds)
+        return replace(alone, reranker=self.name, k=k, fusion="none", evaluation=evaluation)
+
+
+def _of_size(row: Row, photos: int, size: int) -> Row:
+    """Extrapolate from so many photos to so many more."""
+    if size == photos or row.evaluation is None:
+        return row
+    times, squared = size / photos, (size / photos) ** 2
+    before = row.evaluation
+    evaluation = Evaluation(
+        encode=before.encode * times,
+        search=before.search * squared,
+        rerank=before.rerank * (squared if row.documents == "pairs" else times),
+        extrapolated=photos,
+    )
+    return replace(row, photos=size, evaluation=evaluation)
+
+
+def _clocked(function: Callable[[], Result]) -> tuple[Result, float]:
+    started = time.perf_counter()
+    result = function()
+    return result, time.perf_counter() - started

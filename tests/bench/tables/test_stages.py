@@ -294,42 +294,22 @@ def test_what_cannot_be_measured(
 
 
 TEN = Scenes(10, seed=0)
-IDS = [item.id for item in TEN.items]
 
 
-def test_all_are_queries() -> None:
-    pool = make_query_pool(TEN)
-    assert [item.id for item in pool.source.items] == IDS
-    assert pool.queries == 10
-
-
-def test_some_are_queries_among_all() -> None:
-    pool = make_query_pool(TEN, queries=3, captions=2)
-    assert pool.queries == 3
-    ids = [item.id for item in pool.source.items]
-    assert ids[:3] == [IDS[0], IDS[3], IDS[6]]  # evenly spread
-    assert sorted(ids) == sorted(IDS)
-    assert {len(item.captions) for item in pool.source.items} == {2}
-
-
-def test_captions_of_a_photo_that_is_a_query() -> None:
-    assert make_query_pool(TEN, queries=3, captions=2).captions_per_photo == 2
-    assert make_query_pool(TEN, [Scenes(4, seed=1)]).captions_per_photo == 5
-
-
-def test_some_are_queries_among_themselves() -> None:
-    pool = make_query_pool(TEN, queries=3, queries_only=True)
-    assert [item.id for item in pool.source.items] == [IDS[0], IDS[3], IDS[6]]
-    assert pool.queries == 3
-
-
-def test_further_photos() -> None:
-    pool = make_query_pool(TEN, [Scenes(4, seed=1)], queries=3, captions=1)
-    assert (len(pool.source), pool.queries) == (14, 3)
-    assert [item.captions for item in pool.source.items[:3]] == [
-        TEN.items[row].captions[:1] for row in (0, 3, 6)
-    ]
-    assert pool.source.items[13].captions == Scenes(4, seed=1).items[3].captions[:1]
+@pytest.mark.parametrize("others", [0, 4])
+@pytest.mark.parametrize("captions", [None, 2])
+@pytest.mark.parametrize("queries_only", [False, True])
+@pytest.mark.parametrize("queries", [None, 3])
+def test_queries_come_first_in_a_pool(
+    queries: int | None, queries_only: bool, captions: int | None, others: int
+) -> None:
+    further = [Scenes(others, seed=1)] if others else []
+    pool = make_query_pool(TEN, further, queries, captions, queries_only)
+    first = list(range(10)) if queries is None else [0, 3, 6]  # evenly spread
+    rest = [] if queries_only else [row for row in range(10) if row not in first]
+    items = [*(TEN.items[row] for row in [*first, *rest]), *(item for one in further for item in one.items)]
+    assert [item.captions for item in pool.source.items] == [item.captions[:captions] for item in items]
+    assert (pool.queries, pool.captions_per_photo) == (len(first), captions or 5)
 
 
 def test_only_photos_with_captions_are_queries(photos: Path) -> None:

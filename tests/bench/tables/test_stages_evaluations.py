@@ -4,11 +4,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexlip.bench.tables import evaluations as module
-from lexlip.bench.tables.evaluations import measure_evaluations
+from lexlip.bench.tables import stages as module
 from lexlip.bench.tables.first_stages import TableSettings
 from lexlip.bench.tables.row import Evaluation
-from lexlip.bench.tables.stages import Plan
+from lexlip.bench.tables.stages import Plan, measure_evaluations
 from lexlip.data import Scenes
 from lexlip.errors import ModelError
 from lexlip.models.one_transformer import OneTransformer
@@ -76,13 +75,13 @@ def test_some_pairs_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_photos_than_there_are_are_extrapolated(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = []
-    plain = module._measure
+    plain = module._evaluated
 
     def measure(chosen: Plan, source: Any) -> Any:
         measured.append(len(source))
         return plain(chosen, source)
 
-    monkeypatch.setattr(module, "_measure", measure)
+    monkeypatch.setattr(module, "_evaluated", measure)
     rows = measure_evaluations(plan("be", reranker="ce", ks=(2,), sizes=(12, 24, 120)), SCENES)
     assert measured == [12]  # once
     for first, row, times in zip(rows[:3] * 2, rows[3:], [2] * 3 + [10] * 3, strict=True):

@@ -58,7 +58,7 @@ def rerank(
             such as photos that cannot be read, stays behind the others.
         first: the first stage's report, with rankings.
         k: candidates of a query; the others stay behind them.
-        fusion, weight: see `lexlip.search.fusion.fuse`.
+        fusion, weight: see `lexlip.search.hybrid.fuse`.
     """
     return reordered(first, candidate_odds(model, tokens, first, k, progress), k, fusion, weight)
 

@@ -102,7 +102,7 @@ class Report:
     ) -> Report:
         """Return this report with the fused answers of both, `depth` documents of each query.
 
-        `other` is of the same queries; see `lexlip.search.fusion.fuse_two`.
+        `other` is of the same queries; see `lexlip.search.hybrid.fuse_two`.
         """
         fused = {}
         for way, first in self.rankings.items():

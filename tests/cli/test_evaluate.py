@@ -9,7 +9,7 @@ from lexlip.data import Scenes, open_source
 from lexlip.data.source import no_captions
 from lexlip.measure.evaluate import evaluate
 from lexlip.models.load import load_model
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from tests.cli.conftest import Run, as_json, error
 from tests.measure.test_trec import FILES, trec_eval
 from tests.tiny import tiny_dense

@@ -18,7 +18,7 @@ from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.load import load_model
 from lexlip.retrieval.engine import EngineName
-from lexlip.search.open_engine import engine_for
+from lexlip.search.engines.exact import engine_for
 from lexlip.search.stages.dense import DenseMetadata
 from tests.cli.conftest import ALL, ELSEWHERE, Run, as_json, error, search
 from tests.cli.interrupted import encoding

@@ -4,7 +4,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.corpus import synthetic
 from lexlip.cli import main
 from tests.benchmarks.reports import report
+from tests.cli.conftest import Run
 
-Run = Callable[..., Result]
 SMALL = ["--docs", "300", "--queries", "20", "--rounds", "1", "--engine", "lexlip", "--engine", "scipy"]
 KEYS = {"qps", "p50_ms", "p95_ms", "p99_ms", "p99.9_ms", "recall@10", "build_s", "index_mb", "memory_mb"}
 

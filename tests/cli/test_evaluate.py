@@ -79,13 +79,11 @@ def test_short_queries(lexlip: Run) -> None:
 
 
 REPORTS: dict[str, tuple[list[object], str, dict[str, Any]]] = {
-    "words": (["--topk", 5], "exact", {"topk_words": 5}),
-    "all words": (["--topk", "all"], "exact", {}),
-    "words of a query": (["--query-topk", 1], "exact", {"topk_words": 32, "query_topk": 1}),
-    "a weight per word": (
-        *(["--query-encoder", "words", "--topk", "all"], "exact", {"query_encoder": "words"}),
-    ),
-    "the paper's": (*(["--quantization", "paper"], "lucene", {"topk_words": 32, "scheme": "paper"}),),
+    "words": (["--topk", 5], "exact", {}),
+    "all words": (["--topk", "all"], "exact", {"topk_words": None}),
+    "words of a query": (["--topk", 5, "--query-topk", 1], "exact", {"query_topk": 1}),
+    "a weight per word": (["--query-encoder", "words", "--topk", 5], "exact", {"query_encoder": "words"}),
+    "the paper's": (["--quantization", "paper", "--topk", 5], "lucene", {"scheme": "paper"}),
 }
 """What is typed beside a split of a Karpathy JSON, the engine, and what the library is given."""
 
@@ -99,7 +97,7 @@ def test_reports_are_those_of_the_library(lexlip: Run, tmp_path: Path, model_fol
     model: Any = load_model(model_folder)
     engine_of = engine_for(model, engine, given.get("scheme", "unit"))[1]  # type: ignore[arg-type]
     photos = open_source("dataset.json", "scenes", "test")
-    expected = evaluate(model, photos, engine_of, workers=0, **given)
+    expected = evaluate(model, photos, engine_of, workers=0, **{"topk_words": 5, **given})
     assert report == json.loads(json.dumps(expected.to_dict()))
     assert (report["images"], report["captions"]) == (8, 40)
 

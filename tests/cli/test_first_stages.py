@@ -17,7 +17,7 @@ from lexlip.measure.evaluate import evaluate
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.load import load_model
-from lexlip.retrieval.engine import EngineName
+from lexlip.retrieval.first_stage import EngineName
 from lexlip.search.engines.exact import engine_for
 from lexlip.search.stages.dense import DenseMetadata
 from tests.cli.conftest import ALL, ELSEWHERE, Run, as_json, error, search

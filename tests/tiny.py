@@ -20,8 +20,9 @@ from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.registry import MODELS, load_class
-from lexlip.sparse.balance import Bank, prune
+from lexlip.sparse.balance import Bank
 from lexlip.sparse.rows import unit_length
+from lexlip.sparse.top_words import prune
 from lexlip.training.augmentation import Key, Sample
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.method import Method

@@ -18,7 +18,7 @@ from lexlip.bench.distractors import recombined
 from lexlip.data.source import no_captions
 from lexlip.errors import ConfigError
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk as heaviest
+from lexlip.sparse.top_words import topk as heaviest
 
 if TYPE_CHECKING:
     from lexlip.data import Source

@@ -28,7 +28,7 @@ from scipy.sparse import csr_matrix, vstack
 from scipy.special import ndtri
 
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk as heaviest
+from lexlip.sparse.top_words import topk as heaviest
 
 Floats = NDArray[np.float32]
 

@@ -26,9 +26,9 @@ from lexlip.config import DataConfig, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage, decode, spread
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine import resources
-from lexlip.machine.device import photos_at_a_time, pick_device
+from lexlip.machine.device import pick_device
 from lexlip.machine.progress import ProgressBar
-from lexlip.machine.resources import cores
+from lexlip.machine.resources import cores, photos_at_a_time
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.load import load_model
 from lexlip.queries.photo_vectors import PhotoVectors

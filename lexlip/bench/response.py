@@ -259,7 +259,7 @@ def grow(index: Path, folder: Path, documents: int) -> None:
     from lexlip.bench.distractors import recombined
     from lexlip.search.engines.lucene import impact_writer
     from lexlip.sparse.quantize import quantize, scale_of
-    from lexlip.sparse.rows import topk
+    from lexlip.sparse.top_words import topk
 
     metadata = read_metadata(index)
     with ImpactSearcher(index) as searcher:

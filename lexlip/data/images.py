@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
-from lexlip.data import isolated
+from lexlip.data import heic_and_jpeg2000
 from lexlip.data.upright import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 from lexlip.errors import DataError
 from lexlip.words.plain_text import counted
@@ -50,7 +50,7 @@ LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF: it comes in parts, and for each 
 LONGEST_TEXT, MOST_COMMENTS = 2**25, 1000  # bytes and comments of a PPM in text, which Pillow reads slowly
 
 _TRUNCATED = "truncated"
-_FORMATS = tuple(name for name in ENDINGS if name not in ("HEIF", "JPEG2000"))  # those of `isolated`
+_FORMATS = tuple(name for name in ENDINGS if name not in ("HEIF", "JPEG2000"))  # of that module
 _SCAN, _END = b"\xff\xda", b"\xff\xd9"  # markers of a JPEG; they are not within compressed data
 _COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which is decoded as a whole
 _DRAFTED = ("JPEG", "JPEG2000")
@@ -192,8 +192,8 @@ def _open(file: Any) -> Image.Image:
     try:
         if start.startswith(b"\xff\xd8\xff"):
             return JpegImageFile(file)  # Image.open refuses large ones
-        if isolated.accepts(start):
-            return isolated.IsolatedFile(file)
+        if heic_and_jpeg2000.accepts(start):
+            return heic_and_jpeg2000.IsolatedFile(file)
         image = Image.open(file, formats=_FORMATS)
     except UnreadableImage:
         raise

@@ -1,4 +1,4 @@
-"""Chooses the device to compute on, the precision, and how much is encoded at a time."""
+"""Chooses the device to compute on, and the precision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anserini_bridge.memory_limits import memory_left
 from lexlip.errors import ConfigError
 from lexlip.machine.resources import TORCH, check_memory
 
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     import torch
 
 CPU_FLAGS = Path("/proc/cpuinfo")
-
-BYTES_A_PIXEL = 512  # of a GPU's memory, to encode a photo; large encoders take a quarter of it
-BYTES_A_TEXT = 4_000_000  # to encode a caption, with its vector over a whole vocabulary
-PHOTOS_ON_CPU, TEXTS_ON_CPU = 32, 256  # encoded at a time; more are no faster
-PHOTOS_ON_GPU, TEXTS_ON_GPU = 256, 512  # at most: from there on a GPU is busy
 
 
 def has_torch() -> bool:
@@ -115,37 +109,6 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
 def encoding(device: torch.device) -> torch.autocast:
     """Return the context to encode in: bf16 on a GPU that multiplies it, otherwise the weights' own fp32."""
     return autocast(pick_precision("auto", device) if device.type == "cuda" else "fp32", device)
-
-
-def photos_at_a_time(device: torch.device, size: int) -> int:
-    """Return how many photos of size x size pixels to encode at a time.
-
-    It is a power of two, by the memory of a GPU that is free, or that this process may still have.
-    """
-    most = PHOTOS_ON_GPU if device.type == "cuda" else PHOTOS_ON_CPU
-    return fitting(_free_bytes(device), BYTES_A_PIXEL * size**2, most)
-
-
-def texts_at_a_time(device: torch.device) -> int:
-    """Return how many captions to encode at a time, as `photos_at_a_time` does."""
-    most = TEXTS_ON_GPU if device.type == "cuda" else TEXTS_ON_CPU
-    return fitting(_free_bytes(device), BYTES_A_TEXT, most)
-
-
-def fitting(free: float, each: int, most: int) -> int:
-    """Return the largest power of two, 1 to `most`, of things of `each` bytes that take half of `free`."""
-    number = int(max(1, min(most, free / (2 * each))))
-    return 1 << (number.bit_length() - 1)
-
-
-def _free_bytes(device: torch.device) -> float:
-    """Return the bytes that this process can still have; of a GPU those that torch keeps for it included."""
-    if device.type != "cuda":
-        return memory_left()
-    import torch
-
-    free, _ = torch.cuda.mem_get_info(device)
-    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
 def copied(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from anserini_bridge.memory_limits import address_space, container_memory
+from anserini_bridge.memory_limits import address_space, container_memory, memory_left
 from lexlip.errors import ConfigError
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
+
+    import torch
 
 Result = TypeVar("Result")
 
@@ -27,6 +29,11 @@ NEEDED = {
     **dict.fromkeys(("evaluate", "lexicon", "package", "pretrain", "table"), TORCH),
 }
 """By command the same, where it is more."""
+
+BYTES_A_PIXEL = 512  # of a GPU's memory, to encode a photo; large encoders take a quarter of it
+BYTES_A_TEXT = 4_000_000  # to encode a caption, with its vector over a whole vocabulary
+PHOTOS_ON_CPU, TEXTS_ON_CPU = 32, 256  # encoded at a time; more are no faster
+PHOTOS_ON_GPU, TEXTS_ON_GPU = 256, 512  # at most: from there on a GPU is busy
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # options of mallopt, from glibc's malloc.h
 _NEVER, _GROWTH = 2**31 - 1, 2**28  # bytes
@@ -56,6 +63,37 @@ def check_memory(what: str, memory: int, addresses: int) -> None:
             f"{what} needs {memory} MB of memory, and this container or control group allows"
             f" {container_memory() / 1e6:.0f} MB: allow it more, such as with `docker run --memory 1200m`"
         )
+
+
+def photos_at_a_time(device: torch.device, size: int) -> int:
+    """Return how many photos of size x size pixels to encode at a time.
+
+    It is a power of two, by the memory of a GPU that is free, or that this process may still have.
+    """
+    most = PHOTOS_ON_GPU if device.type == "cuda" else PHOTOS_ON_CPU
+    return fitting(_free_bytes(device), BYTES_A_PIXEL * size**2, most)
+
+
+def texts_at_a_time(device: torch.device) -> int:
+    """Return how many captions to encode at a time, as `photos_at_a_time` does."""
+    most = TEXTS_ON_GPU if device.type == "cuda" else TEXTS_ON_CPU
+    return fitting(_free_bytes(device), BYTES_A_TEXT, most)
+
+
+def fitting(free: float, each: int, most: int) -> int:
+    """Return the largest power of two, 1 to `most`, of things of `each` bytes that take half of `free`."""
+    number = int(max(1, min(most, free / (2 * each))))
+    return 1 << (number.bit_length() - 1)
+
+
+def _free_bytes(device: torch.device) -> float:
+    """Return the bytes that this process can still have; of a GPU those that torch keeps for it included."""
+    if device.type != "cuda":
+        return memory_left()
+    import torch
+
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
 def keep_freed_memory() -> None:

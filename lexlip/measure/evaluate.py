@@ -19,7 +19,7 @@ from lexlip.measure.words import words_at_10, words_scale
 from lexlip.retrieval.first_stage import Engine, EngineOf, Results
 from lexlip.sparse.balance import as_documents
 from lexlip.sparse.quantize import Scheme
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from lexlip.words.vocabulary import caption_words
 
 if TYPE_CHECKING:

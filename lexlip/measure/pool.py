@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, vstack
 from lexlip.data import Skipped, Source
 from lexlip.data.source import no_captions
 from lexlip.errors import ModelError
-from lexlip.machine.device import photos_at_a_time
+from lexlip.machine.resources import photos_at_a_time
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.queries.saved_model import TypedWords

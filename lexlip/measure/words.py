@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from lexlip.data import Skipped, Source
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.contact_sheet import PhotoWords
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from lexlip.sparse.word_chances import as_shown
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.vocabulary import Vocabulary, caption_words, is_held, is_sign

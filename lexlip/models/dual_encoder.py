@@ -28,6 +28,7 @@ from lexlip.encoders.lexicon import BagOfWords, LexiconHead
 from lexlip.encoders.text import TextEncoder, read_tokenizer
 from lexlip.errors import ConfigError, ModelError
 from lexlip.machine.device import copied, encoding
+from lexlip.models.compression import compress, expand
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.hub import push, write_card
 from lexlip.models.model_folder import (
@@ -37,9 +38,7 @@ from lexlip.models.model_folder import (
     WEIGHTS,
     begin_check,
     check_kind,
-    compress,
     damaged,
-    expand,
     is_hub_name,
     model_folder,
     read_description,

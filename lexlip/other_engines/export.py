@@ -23,7 +23,7 @@ from lexlip.other_engines.engine_contract import Document, Made, OtherEngine, ot
 from lexlip.registry import WITH_WORDS
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.engines.shards import LocalShards, ShardedSearcher
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 
 if TYPE_CHECKING:
     from lexlip.search.engines.lucene import WordSearcher

@@ -24,13 +24,13 @@ from lexlip.data.upright import as_seen, pixel_array
 from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.machine.device import has_torch, may_have_gpu, pick_device
 from lexlip.machine.resources import cores
+from lexlip.models.compression import expand
 from lexlip.models.model_folder import (
     GRAPH,
     WEIGHTS,
     begin_check,
     check_kind,
     damaged,
-    expand,
     model_folder,
     read_description,
     read_words,

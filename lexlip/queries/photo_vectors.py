@@ -19,9 +19,8 @@ from lexlip.data.facts import Facts
 from lexlip.data.files import FileState, OutOfReach, state_of
 from lexlip.data.upright import pixel_array
 from lexlip.errors import ConfigError, DataError
-from lexlip.machine.device import PHOTOS_ON_CPU, photos_at_a_time, texts_at_a_time
 from lexlip.machine.progress import ProgressBar
-from lexlip.machine.resources import keep_freed_memory
+from lexlip.machine.resources import PHOTOS_ON_CPU, keep_freed_memory, photos_at_a_time, texts_at_a_time
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_encoder import PhotoEncoder
 

@@ -21,7 +21,8 @@ from scipy.sparse import csr_matrix
 
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import UNIT_SCALE
-from lexlip.sparse.rows import packed, part_of_model, row_of, topk, unpacked
+from lexlip.sparse.rows import packed, part_of_model, row_of, unpacked
+from lexlip.sparse.top_words import topk
 
 FILE = "keywords.safetensors"
 LEAST = 1 / 8  # share of the words' queries in a sentence

@@ -1,4 +1,4 @@
-"""Sparse rows: the K heaviest words of each (Section 3.4), their lengths, and how files keep them."""
+"""Sparse rows: their lengths, and how files keep them."""
 
 from __future__ import annotations
 
@@ -12,33 +12,6 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from scipy.sparse import csr_matrix, diags_array
-
-
-def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
-    """Return the K heaviest positive entries of each row of [n, V]; None keeps all of them.
-
-    Ties go to the smaller column, so that the result does not depend on the order of the entries.
-
-    Raises:
-        ValueError: k < 1.
-    """
-    vectors = csr_matrix(vectors, copy=True)
-    vectors.data[vectors.data < 0] = 0
-    vectors.eliminate_zeros()
-    vectors.sort_indices()
-    if k is None:
-        return vectors
-    if k < 1:
-        raise ValueError(f"top-K must be at least 1, not {k}")
-    lengths = np.diff(vectors.indptr)
-    if lengths.max(initial=0) <= k:
-        return vectors
-    order = np.lexsort((vectors.indices, -vectors.data.astype(np.float64), owners(vectors)))  # by row first
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - np.repeat(vectors.indptr[:-1], lengths)
-    kept = rank < k
-    indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, k))])
-    return csr_matrix((vectors.data[kept], vectors.indices[kept], indptr), shape=vectors.shape)
 
 
 def unit_length(vectors: csr_matrix) -> csr_matrix:

@@ -26,13 +26,15 @@ from lexlip.data import Source, open_source, open_sources
 from lexlip.errors import DataError
 from lexlip.machine.device import autocast, pick_device, pick_precision
 from lexlip.machine.progress import ProgressBar
+from lexlip.models.compression import compress, expand
 from lexlip.models.dual_encoder import DualEncoder, to_rows
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_folder import GRAPH, check_model, compress, expand
+from lexlip.models.model_folder import GRAPH, check_model
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.balance import NEAREST, Balance, make_bank
-from lexlip.sparse.rows import topk, unit_length
+from lexlip.sparse.rows import unit_length
+from lexlip.sparse.top_words import topk
 from lexlip.sparse.word_chances import LikelyWords, scaled
 from lexlip.training.head_fits import caption_matrix
 from lexlip.training.run_folder import check_place, find_run, read_config, save_whole

@@ -60,10 +60,9 @@ def test_the_plain_loop_s_photos_are_square(resize: Literal["squash", "crop"]) -
     assert pixels.mean() > 0.95 if resize == "crop" else pixels.min() == -1
 
 
-@pytest.mark.parametrize(
-    "loop", [pytest.param(loop, marks=pytest.mark.slow if loop == "index" else ()) for loop in LOOPS]
-)
+@pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.usefixtures("forked")
+@pytest.mark.slow
 def test_time_and_share_of_the_cores(loop: str, model_folder: Path, squares: Source) -> None:
     seconds, busy = in_own_process(time_loop, loop, str(model_folder), squares, [0, 1, 2], 1)
     assert seconds > 0

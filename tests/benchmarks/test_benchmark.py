@@ -180,6 +180,7 @@ def test_a_slow_engine_runs_some_of_the_queries_and_a_fast_one_all_of_them_often
     assert rows["fast"]["queries"] == 20 * 51
 
 
+@pytest.mark.slow
 def test_real_engines_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REPEATED", 0.02)
     monkeypatch.setattr(module, "SECONDS", 0.05)

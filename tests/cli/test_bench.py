@@ -142,6 +142,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("tiny", "forked")
+@pytest.mark.slow
 def test_training(lexlip: Run) -> None:
     report = bench(lexlip, "train", *SMALL, "--precision", "fp32", "--captions", 1)
     wanted = {"size": "mini", "batch": 4, "captions": 1, "precision": "fp32", "device": "cpu", "threads": 1}

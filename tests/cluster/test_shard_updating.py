@@ -83,6 +83,7 @@ def test_an_update_is_as_a_new_index_and_encodes_only_what_is_new(
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_a_cluster_updates_as_one_process_does(
     lexlip: Run, tmp_path: Path, many: Path, model_folder: Path
 ) -> None:

@@ -336,9 +336,9 @@ def test_the_error() -> None:
 MEMORY = """
 import os, re, sys
 from pathlib import Path
-from lexlip.data import images, isolated
+from lexlip.data import heic_and_jpeg2000 as apart, images
 def peak():  # of this process, and of what decodes for it: getrusage includes the one that started it
-    files = [Path(f"/proc/{pid}/status") for pid in ("self", *(process.pid for process in isolated._idle))]
+    files = [Path(f"/proc/{pid}/status") for pid in ("self", *(process.pid for process in apart._idle))]
     return sum(int(re.search(r"VmHWM:\\s+(\\d+)", file.read_text())[1]) for file in files)
 for line in sys.stdin:
     if os.fork():
@@ -349,7 +349,7 @@ for line in sys.stdin:
     before = peak()
     images.decode(large)
     print(1024 * (peak() - before), flush=True)
-    isolated.end()
+    apart.end()
     os._exit(0)
 """
 SIDE = 2500

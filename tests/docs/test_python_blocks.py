@@ -94,6 +94,7 @@ def test_the_blocks_of_a_page(
         assert "chelsea.jpg ['cat', " in shown[1]
 
 
+@pytest.mark.slow
 def test_the_blocks_for_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With drawn scenes in place of the photos that mteb downloads."""
     mteb = pytest.importorskip("mteb", reason="mteb is not installed: pip install 'lexlip[mteb]'")

@@ -16,7 +16,7 @@ from lexlip.indexing.report import Indexed
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.sparse.quantize import Scheme, quantize
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from tests.tiny import balanced, tiny_balanced, tiny_dense, tiny_model
 
 IDS = [f"{number}.jpg" for number in range(6)]

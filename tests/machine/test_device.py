@@ -10,11 +10,8 @@ from lexlip.machine.device import (
     autocast,
     copied,
     encoding,
-    fitting,
-    photos_at_a_time,
     pick_device,
     pick_precision,
-    texts_at_a_time,
 )
 from lexlip.training.distributed import Processes
 
@@ -84,29 +81,6 @@ def test_autocast(precision: str, dtype: torch.dtype) -> None:
     square = torch.ones(2, 2)
     with autocast(precision, CPU):
         assert (square @ square).dtype == dtype
-
-
-@pytest.mark.parametrize(
-    ("free", "each", "number"),
-    [(0, 10, 1), (19, 10, 1), (160, 10, 8), (319, 10, 8), (320, 10, 16), (10**12, 10, 256)],
-)
-def test_as_many_as_take_half_of_the_memory(free: int, each: int, number: int) -> None:
-    assert fitting(free, each, 256) == number
-
-
-def test_photos_and_captions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = torch.device("cuda", 0)
-    assert [photos_at_a_time(CPU, size) for size in (224, 384)] == [32, 32]
-    assert texts_at_a_time(CPU) == 256
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 * 2**30)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2 * 2**30)
-    for free, photos, larger, texts in ((23, 256, 128, 512), (3, 64, 16, 512), (0, 16, 4, 128)):
-        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free * 2**30, 2**40))
-        assert (photos_at_a_time(gpu, 224), photos_at_a_time(gpu, 384), texts_at_a_time(gpu)) == (
-            photos,
-            larger,
-            texts,
-        )
 
 
 @pytest.mark.parametrize(("device", "native", "enabled"), [("cpu", True, False), ("cuda", True, True)])

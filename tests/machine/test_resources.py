@@ -8,10 +8,17 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import pytest
+import torch
 
 from lexlip.errors import ConfigError
 from lexlip.machine import resources
-from lexlip.machine.resources import in_own_process, worker_context
+from lexlip.machine.resources import (
+    fitting,
+    in_own_process,
+    photos_at_a_time,
+    texts_at_a_time,
+    worker_context,
+)
 
 ROUNDS = """
 import resource, torch
@@ -29,6 +36,7 @@ print(in_ten_rounds())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
+@pytest.mark.slow
 def test_a_freed_tensors_pages_are_used_again() -> None:
     before, after = map(int, subprocess.check_output([sys.executable, "-c", ROUNDS], text=True).split())
     assert before > 100  # the system clears the same pages again and again
@@ -112,3 +120,26 @@ def test_workers_are_spawned_beside_a_jvm(monkeypatch: pytest.MonkeyPatch) -> No
     assert worker_context().get_start_method() == "spawn"
     monkeypatch.delitem(sys.modules, "jnius")
     assert worker_context().get_start_method() == multiprocessing.get_start_method()
+
+
+@pytest.mark.parametrize(
+    ("free", "each", "number"),
+    [(0, 10, 1), (19, 10, 1), (160, 10, 8), (319, 10, 8), (320, 10, 16), (10**12, 10, 256)],
+)
+def test_as_many_as_take_half_of_the_memory(free: int, each: int, number: int) -> None:
+    assert fitting(free, each, 256) == number
+
+
+def test_photos_and_captions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = torch.device("cuda", 0)
+    assert [photos_at_a_time(torch.device("cpu"), size) for size in (224, 384)] == [32, 32]
+    assert texts_at_a_time(torch.device("cpu")) == 256
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 * 2**30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2 * 2**30)
+    for free, photos, larger, texts in ((23, 256, 128, 512), (3, 64, 16, 512), (0, 16, 4, 128)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free * 2**30, 2**40))
+        assert (photos_at_a_time(gpu, 224), photos_at_a_time(gpu, 384), texts_at_a_time(gpu)) == (
+            photos,
+            larger,
+            texts,
+        )

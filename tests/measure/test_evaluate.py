@@ -20,7 +20,8 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.engines.exact import engine_for, exact_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
-from lexlip.sparse.rows import topk, unit_length
+from lexlip.sparse.rows import unit_length
+from lexlip.sparse.top_words import topk
 from tests.measure.pools import NoModel
 from tests.reference.ranking import naive_recall
 from tests.tiny import balanced, tiny_balanced, tiny_dense, tiny_model

@@ -122,6 +122,7 @@ def test_short_captions() -> None:
     assert short_captions(captions[2:3], found[2:3], right[2:3]) is None
 
 
+@pytest.mark.slow
 def test_a_measurement_is_what_a_search_finds(tmp_path: Path) -> None:
     """Of mini, whose honest end says of some words that no photo fits."""
     model, photos = LexLIP.from_pretrained("mini"), Scenes(20, seed=1)

@@ -113,6 +113,7 @@ def test_a_saved_model_gives_the_same_vectors(config: ModelConfig, kind: Any, tm
     check_same_vectors(loaded, model)
 
 
+@pytest.mark.slow
 def test_a_small_file_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
     model = tiny_model(CONVOLUTIONAL)
     model.save(tmp_path / "full")

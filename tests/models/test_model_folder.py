@@ -4,7 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lexlip.errors import ModelError
@@ -15,8 +14,6 @@ from lexlip.models.model_folder import (
     CHECKSUMS,
     PACKAGED,
     check_model,
-    compress,
-    expand,
     model_folder,
     sha256,
     write_checksums,
@@ -158,43 +155,3 @@ def test_sha256sum_reads_the_checksums(model: Path) -> None:
     subprocess.run(
         ["sha256sum", "--check", "--strict", CHECKSUMS], cwd=model, check=True, capture_output=True
     )
-
-
-def weights() -> dict[str, np.ndarray]:
-    random = np.random.default_rng(0)
-    rows = np.array([1e-3, 1, 30, 1, 0])[:, None]
-    return {
-        "conv.weight": (random.normal(size=(4, 3, 2, 2)) * rows[:4, :, None, None]).astype(np.float32),
-        "linear.weight": (random.normal(size=(5, 7)) * rows).astype(np.float32),
-        "linear.bias": random.normal(size=5).astype(np.float32),
-        "norm.num_batches_tracked": np.array(100_001),
-    }
-
-
-def test_every_row_of_a_matrix_is_kept_within_half_a_step() -> None:
-    before, after = weights(), expand(compress(weights()))
-    assert after.keys() == before.keys()
-    step = np.abs(before["linear.weight"]).max(axis=1) / 127
-    error = np.abs(after["linear.weight"] - before["linear.weight"]).max(axis=1)
-    assert (error <= 0.501 * step).all()
-    assert compress(before)["linear.weight.int8"].dtype == np.int8
-
-
-def test_convolutions_and_vectors_keep_half_precision() -> None:
-    before, after = weights(), expand(compress(weights()))
-    for name in ("conv.weight", "linear.bias"):
-        np.testing.assert_array_equal(after[name], before[name].astype(np.float16))
-    assert after["norm.num_batches_tracked"] == 100_001
-
-
-def test_compressing_twice_changes_nothing_more() -> None:
-    once = expand(compress(weights()))
-    twice = expand(compress(once))
-    for name, weight in once.items():
-        np.testing.assert_allclose(twice[name], weight, rtol=1e-6, atol=0)
-
-
-def test_weights_that_are_not_compressed_pass() -> None:
-    before = weights()
-    after = expand(before)
-    assert all(after[name] is weight for name, weight in before.items())

@@ -14,7 +14,7 @@ from lexlip.errors import ConfigError, DataError
 from lexlip.other_engines import export as module
 from lexlip.other_engines.engine_contract import ENGINES
 from lexlip.other_engines.export import export, fit
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from tests.other_engines.exported import WORDS, exported, ids_of, random_rows, write_index
 
 

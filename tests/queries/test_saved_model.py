@@ -6,8 +6,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from lexlip.measure.pool import typed_words
+from lexlip.models.compression import expand
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.model_folder import expand
 from lexlip.queries.saved_model import SavedWeights, TypedWords, words_after
 from lexlip.queries.text_queries import TextQueries
 from lexlip.words.function_words import FUNCTION_WORDS

@@ -17,7 +17,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from lexlip.words.vocabulary import is_content_word
 from tests.queries.saved_models import SENTENCES
 from tests.tiny import tiny_dense, tiny_model

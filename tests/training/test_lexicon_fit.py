@@ -17,7 +17,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk as sparse_topk
+from lexlip.sparse.top_words import topk as sparse_topk
 from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model
 from lexlip.training.lexicon_fit import fit_words, lexlip_of, load_dense, make_lexicon, unit

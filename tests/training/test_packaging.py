@@ -17,7 +17,8 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.balance import NEAREST
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk, unit_length
+from lexlip.sparse.rows import unit_length
+from lexlip.sparse.top_words import topk
 from lexlip.training import packaging
 from lexlip.training.packaging import (
     DOUBT,
@@ -95,6 +96,7 @@ def test_photos_may_be_named(run: Path, model_folder: Path, tmp_path: Path) -> N
     assert package(model_folder, tmp_path / "bare", ["scenes:40:3"]).captions == 20  # replaces the one before
 
 
+@pytest.mark.slow
 def test_photos_are_encoded_without_torch(tmp_path: Path) -> None:
     tiny_model(CONVOLUTIONAL).save(tmp_path / "saved", graph=False)
     assert not package(tmp_path / "saved", tmp_path / "tiny").needs_torch

@@ -122,7 +122,7 @@ def searchers(random: Random, place: Place) -> None:
 def quantized(random: Random, place: Place) -> None:
     """Quantize odd weights: refused, or whole weights that a writer takes."""
     from lexlip.sparse.quantize import quantize
-    from lexlip.sparse.rows import topk
+    from lexlip.sparse.top_words import topk
 
     rng = np.random.default_rng(random.getrandbits(32))
     vectors = csr_matrix(rng.random((3, WIDTH)) * (rng.random((3, WIDTH)) < 0.3)).astype(np.float32)

@@ -14,7 +14,7 @@ from anserini_bridge import ImpactSearcher, ImpactWriter
 from lexlip.machine.progress import ProgressBar
 from lexlip.retrieval.first_stage import Results
 from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 
 if TYPE_CHECKING:
     from lexlip.search.engines.shards import ShardedSearcher

@@ -33,7 +33,7 @@ from lexlip.measure.recalls import recall_at_k
 from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import exact_engine
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from tests.measure.pools import WORDS, make_pool, pool_of
 from tests.tiny import tiny_model
 from tests.tiny_clip import write_clip

@@ -14,7 +14,7 @@ from lexlip.errors import ConfigError, DataError
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from tests.benchmarks.corpus.small_corpus import SMALL, same
 
 

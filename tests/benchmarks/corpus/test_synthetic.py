@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix, vstack
 from benchmarks.corpus import synthetic as module
 from benchmarks.corpus.synthetic import BLOCK, DENSE, SHAPES, Shape, SyntheticVectors
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from tests.benchmarks.corpus.small_corpus import SMALL, same
 
 

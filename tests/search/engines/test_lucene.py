@@ -9,7 +9,7 @@ from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip.search.engines.exact import exact_engine
 from lexlip.search.engines.lucene import LuceneEngine, impact_writer, temporary_lucene_engine, write_impacts
 from lexlip.sparse.quantize import quantize
-from lexlip.sparse.rows import topk
+from lexlip.sparse.top_words import topk
 from tests.search.engines.vectors import DOCUMENTS, IDS, QUERIES, WORDS, V, unit
 
 

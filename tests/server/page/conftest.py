@@ -14,6 +14,8 @@ from tests.server.page.stand_in import Collection, StandIn, drawn_photos, standi
 
 HEIGHTS = {360: 740, 768: 1024, 1440: 900}
 """Of a phone, a tablet and a desktop, by width, in CSS pixels."""
+WIDTHS = [360, pytest.param(768, marks=pytest.mark.slow), 1440]
+"""For what must fit into each."""
 
 Visit = Callable[..., Page]
 

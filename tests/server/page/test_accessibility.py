@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.server.page.conftest import HEIGHTS, Visit
+from tests.server.page.conftest import WIDTHS, Visit
 from tests.server.page.stand_in import Collection, key_of
 from tests.server.page.test_search import asked, until
 
@@ -46,7 +46,7 @@ def test_axe_finds_nothing_serious(
     assert not found
 
 
-@pytest.mark.parametrize("width", HEIGHTS)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_every_view_fits_its_width(visit: Visit, site: str, collection: Collection, width: int) -> None:
     collection.cut = 0.3
     page = visit(site, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.server.page.conftest import HEIGHTS, Visit
+from tests.server.page.conftest import WIDTHS, Visit
 from tests.server.page.stand_in import Collection
 from tests.server.page.test_search import asked, expect_chips, expect_hits, ids
 
@@ -87,7 +87,7 @@ def test_a_suggestion_is_added(visit: Visit, site: str, collection: Collection) 
     expect_hits(page, ids(collection, q="dog", adjust=[f"+{expected[1]}"]))
 
 
-@pytest.mark.parametrize("width", HEIGHTS)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_word_is_added_with_completion(visit: Visit, site: str, width: int) -> None:
     page = visit(f"{site}?q=dog", width)
     page.get_by_role("button", name="+ word").click()

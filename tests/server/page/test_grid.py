@@ -17,7 +17,7 @@ def heap(session: CDPSession) -> float:
 
 
 @pytest.mark.parametrize(
-    ("width", "many"), [(360, 5_000), (768, 5_000), pytest.param(1440, 28_000, marks=pytest.mark.slow)]
+    ("width", "many"), [(360, 5_000), pytest.param(1440, 28_000, marks=pytest.mark.slow)]
 )
 def test_many_hits_to_the_end(visit: Visit, stand_in: StandIn, width: int, many: int) -> None:
     collection = Collection(drawn_photos(many))

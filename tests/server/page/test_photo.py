@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.server.page.conftest import HEIGHTS, Visit
+from tests.server.page.conftest import WIDTHS, Visit
 from tests.server.page.stand_in import Collection, key_of
 from tests.server.page.test_search import asked, ids, until
 
@@ -27,7 +27,7 @@ def brightness(page: Page, side: int = 7) -> list[list[float]]:
     return found
 
 
-@pytest.mark.parametrize("width", HEIGHTS)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_photo_is_opened_and_left(visit: Visit, site: str, collection: Collection, width: int) -> None:
     page = visit(f"{site}?q=dog+snow", width)
     page.locator("[data-index='2']").click()

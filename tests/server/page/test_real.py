@@ -17,7 +17,7 @@ from playwright.sync_api import APIResponse, Page, expect
 
 from lexlip.cli import main
 from lexlip.cli.demo import PHOTOS
-from tests.server.page.conftest import HEIGHTS, Visit
+from tests.server.page.conftest import WIDTHS, Visit
 from tests.server.page.test_accessibility import SERIOUS
 from tests.server.page.test_photo import brightness
 from tests.server.page.test_search import DROP, asked, expect_chips, expect_hits, search_for, shown, until
@@ -175,7 +175,7 @@ def asked_by_curl(page: Page, command: str) -> APIResponse:
     return page.request.fetch(given.url, method="POST" if data else "GET", data=data, headers=headers)
 
 
-@pytest.mark.parametrize("width", HEIGHTS)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_api_s_own_page(visit: Visit, real: str, width: int) -> None:
     page = visit(f"{real}docs", width)
     loaded: list[str] = []

@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
 from lexlip.server.application import PAGE
-from tests.server.page.conftest import HEIGHTS, Visit
+from tests.server.page.conftest import WIDTHS, Visit
 from tests.server.page.stand_in import Collection, key_of
 
 DROP = """([kind, data, event]) => {
@@ -97,7 +97,7 @@ def expect_chips(page: Page, expected: list[str]) -> None:
     expect(page.locator("[data-word] .text")).to_have_text(expected)
 
 
-@pytest.mark.parametrize("width", HEIGHTS)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_sentence_finds_photos(visit: Visit, site: str, collection: Collection, width: int) -> None:
     page = visit(site, width)
     search_for(page, "dog in the snow")

@@ -352,6 +352,7 @@ class Config:
     preset: Literal["fixed", "faithful"] = "fixed"  # see PRESETS; the config's own keys override it
     seed: int = 0
     out: str | None = None  # the run's folder; None: runs/NAME
+    phase: str | None = None  # its name among the phases of a config (see lexlip.config_files.load_phases)
     device: str = "auto"  # auto: a GPU if there is one
     init: str | None = None  # checkpoint to start from; the model section must agree, except for the size
     # a model with vectors, by packaged name, folder or hub name, for objective.distillation and data.alike

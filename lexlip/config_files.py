@@ -9,6 +9,7 @@ one's own file of that name, or else the one that comes along.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
 import math
@@ -32,6 +33,8 @@ _PLACES = Path(__file__).parent / FOLDER, Path(__file__).parents[1] / FOLDER  # 
 COMING_ALONG = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
 """The folder of the configs that come along."""
 
+RESERVED = ("best", "last", "checkpoints")  # names in RUN that no phase may have
+
 T = TypeVar("T")
 
 
@@ -45,16 +48,61 @@ _Loader.add_implicit_resolver(
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a YAML config and apply ``key=value`` overrides.
+    """Read a YAML config of one run; see `load_phases`.
+
+    Raises:
+        ConfigError: as `load_phases` does, or the config has phases.
+    """
+    configs = load_phases(path, overrides)
+    if len(configs) > 1:
+        names = ", ".join(str(config.phase) for config in configs)
+        raise ConfigError(f"{path} has several phases, {names}: `lexlip pretrain {path}` trains them")
+    return configs[0]
+
+
+def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]:
+    """Read a YAML config and apply ``key=value`` overrides; return its phases, or the config alone.
 
     ``extends: FILE`` at the top names another config, as seen from the same folder, which this one adds to or
-    changes. ``configs/NAME.yaml`` may also be one that comes along. ConfigError: the file is missing or not
-    YAML, a key is unknown, a value has the wrong type.
+    changes. ``configs/NAME.yaml`` may also be one that comes along.
+
+    ``phases: {NAME: {…}, …}`` trains one phase after another. Each has the config's keys and its own, which
+    count where they differ, and starts from the best checkpoint of the phase before. The last phase's run is
+    RUN, and those before it are RUN/NAME. An override is for every phase, unless it begins with
+    ``phases.NAME.``.
+
+    Raises:
+        ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.
     """
     path = Path(path)
     tree = _read_tree(path if path.is_absolute() else _or_coming_along(path))
+    for_all = [override for override in overrides if not override.startswith("phases.")]
     for override in overrides:
         _apply_override(tree, override)
+    if "phases" not in tree:
+        return [_config_of(tree)]
+    phases = tree.pop("phases")
+    if not (isinstance(phases, dict) and phases and all(isinstance(keys, dict) for keys in phases.values())):
+        raise ConfigError("phases must hold a section of keys for each phase, by its name")
+    configs: list[Config] = []
+    for name, keys in phases.items():
+        if not re.fullmatch(r"\w[\w.-]*", str(name)) or name in RESERVED:
+            raise ConfigError(f"phases: {str(name)!r} cannot be the name of a folder in the run's")
+        for key in {"init", "out", "phase"} & keys.keys() - ({"init"} if not configs else set()):
+            raise ConfigError(f"phases: {key} of {str(name)!r} is set by the phase before it; leave it out")
+        merged = _merge(tree, copy.deepcopy(keys))
+        for override in for_all:
+            _apply_override(merged, override)
+        if configs:
+            merged["init"] = str(configs[-1].folder / "best")
+        config = _config_of({**merged, "phase": str(name)})
+        if len(configs) < len(phases) - 1:
+            config = dataclasses.replace(config, out=str(config.folder / str(name)))
+        configs.append(config)
+    return configs
+
+
+def _config_of(tree: Mapping[str, Any]) -> Config:
     return from_dict(Config, _merge(PRESETS.get(str(tree.get("preset")), {}), tree))
 
 

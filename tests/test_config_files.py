@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from lexlip.config import Config, DataConfig, ModelConfig, ObjectiveConfig, OptimConfig, SourceConfig
-from lexlip.config_files import COMING_ALONG, DEFAULT_CONFIG, from_dict, load_config, to_dict
+from lexlip.config_files import COMING_ALONG, DEFAULT_CONFIG, from_dict, load_config, load_phases, to_dict
 from lexlip.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
@@ -249,7 +249,8 @@ SHIPPED = [DEFAULT_CONFIG, *CONFIGS]
 
 
 def load_shipped(path: Path) -> Config:
-    return load_config(path, PHOTOS if path != DEFAULT_CONFIG else [])
+    """Of one with phases the last."""
+    return load_phases(path, PHOTOS if path != DEFAULT_CONFIG else [])[-1]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
@@ -274,6 +275,75 @@ def test_a_config_that_extends_another(tmp_path: Path) -> None:
     assert config.objective.same_image_negatives is True  # of the preset that the lowest names
     assert config.objective.flops_unit is False
     assert load_config(tmp_path / "base.yaml").seed == 3
+
+
+PHASES = """
+name: three
+optim: {lr: 0.1, batch: 8}
+phases:
+  first: {objective: {mlm: 1}}
+  second: {seed: 2, optim: {lr: 0.2}}
+  third: {model: {image: {size: 96}}}
+"""
+
+
+def test_phases_go_on_from_one_another(tmp_path: Path) -> None:
+    (tmp_path / "experiment.yaml").write_text(PHASES)
+    first, second, third = load_phases(tmp_path / "experiment.yaml", ["optim.batch=9", "phases.third.seed=7"])
+    assert [config.phase for config in (first, second, third)] == ["first", "second", "third"]
+    assert [str(config.folder) for config in (first, second, third)] == [
+        "runs/three/first",
+        "runs/three/second",
+        "runs/three",
+    ]
+    assert [config.init for config in (first, second, third)] == [
+        None,
+        "runs/three/first/best",
+        "runs/three/second/best",
+    ]
+    assert [(config.optim.lr, config.optim.batch) for config in (first, second, third)] == [
+        (0.1, 9),
+        (0.2, 9),
+        (0.1, 9),
+    ]
+    assert (first.objective.mlm, second.objective.mlm) == (1, 0)
+    assert [config.seed for config in (first, second, third)] == [0, 2, 7]
+    assert third.model.image.size == 96
+
+
+def test_an_override_is_for_every_phase(tmp_path: Path) -> None:
+    (tmp_path / "experiment.yaml").write_text(PHASES)
+    given = ["optim.lr=0.3", "out=elsewhere", "init=mini", "phases.second.optim.steps=5"]
+    configs = load_phases(tmp_path / "experiment.yaml", given)
+    assert [config.optim.lr for config in configs] == [0.3] * 3
+    assert [config.optim.steps for config in configs] == [None, 5, None]
+    assert [str(config.folder) for config in configs] == ["elsewhere/first", "elsewhere/second", "elsewhere"]
+    assert [config.init for config in configs] == ["mini", "elsewhere/first/best", "elsewhere/second/best"]
+
+
+@pytest.mark.parametrize(
+    ("phases", "message"),
+    [
+        ("[]", "phases must hold a section of keys for each phase, by its name"),
+        ("{}", "phases must hold a section of keys for each phase, by its name"),
+        ("{a: 3}", "phases must hold a section of keys for each phase, by its name"),
+        ("{a: {b: 3}}", "unknown config key b"),
+        ("{best: {}, c: {}}", "phases: 'best' cannot be the name of a folder in the run's"),
+        ("{../a: {}, c: {}}", "phases: '../a' cannot be the name of a folder in the run's"),
+        ("{a: {init: b}, c: {init: b}}", "phases: init of 'c' is set by the phase before it"),
+    ],
+)
+def test_impossible_phases(tmp_path: Path, phases: str, message: str) -> None:
+    (tmp_path / "experiment.yaml").write_text(f"phases: {phases}")
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
+        load_phases(tmp_path / "experiment.yaml")
+
+
+def test_phases_are_no_single_config(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"several phases, first, second, third: `lexlip pretrain .*yaml` tr"
+    ):
+        load(tmp_path, PHASES)
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,10 @@ class Processes:
             self._ahead = _Ahead(with_one)
 
     def same_weights(self, module: nn.Module) -> None:
+        """Give a module that is to be trained now the weights that it has in the first process."""
+        if self._ahead is not None:  # of the phase before
+            self._ahead.remove()
+            self._ahead = None
         if self.world > 1:
             with _together():
                 for tensor in module.state_dict().values():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import numpy as np
 import torch
 
 from lexlip.config import Config
-from lexlip.data import Source, open_sources, spread
+from lexlip.data import Source, UnreadableImage, open_sources, spread
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.explain.weighted_words import words_of_picture
 from lexlip.machine.device import pick_precision
 from lexlip.machine.resources import keep_freed_memory
 from lexlip.measure.evaluate import evaluate
@@ -32,7 +34,7 @@ from lexlip.training.initialisation import add_words, counted_captions, make_mod
 from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
-from lexlip.training.run_folder import begin_run
+from lexlip.training.run_folder import begin_run, phase_to_begin_with
 from lexlip.training.step import SkippedStep, Step, make_optimizer, set_learning_rate, train_step
 from lexlip.training.teacher import find_teacher
 from lexlip.words.vocabulary import Vocabulary
@@ -40,26 +42,35 @@ from lexlip.words.vocabulary import Vocabulary
 FAILURES = 10  # steps in a row without a finite gradient that end a run
 PAIRED_PHOTOS = 100  # among which a cross-encoder is validated, all photos with all captions
 
+SHOWN, WORDS = 3, 8  # photos whose words a run prints at its end, and how many
 
-def pretrain(config: Config, resume: bool = False) -> Path:
+
+def pretrain(config: Config | Sequence[Config], resume: bool = False) -> Path:
     """Train a model as a config says, alone or with the processes that torchrun started; return RUN.
 
     Writes RUN/config.yaml, RUN/metrics.jsonl, RUN/last and RUN/best (see lexlip.training.checkpoint),
     where RUN is `config.out` or runs/NAME. The best checkpoint has the highest mean recall on `data.val`.
     With `resume` goes on from RUN/last; under torchrun, begins if there is none.
 
+    Several configs are phases (see `lexlip.config_files.load_phases`), trained one after another; `resume`
+    goes on in the one that was interrupted.
+
     Raises:
         LexLIPError: photos, encoders or the config cannot be used, RUN exists already, or with `resume` it
             does not.
     """
+    phases = [config] if isinstance(config, Config) else config
     # Some CPUs multiply denormal numbers over a hundred times slower. Set before the first parallel
     # operation, as its threads inherit it.
     torch.set_flush_denormal(True)
     keep_freed_memory()
     try:
-        with Processes(config.device) as processes:
-            folder, resume = begin_run(config, resume, processes)
-            train(set_up(config, folder, resume, processes))
+        with Processes(phases[0].device) as processes:
+            first = phase_to_begin_with(phases, resume) if processes.first else 0
+            for phase in phases[processes.collect(first)[0] :]:
+                folder, resume = begin_run(phase, resume, processes)
+                train(set_up(phase, folder, resume, processes))
+                resume = False
     finally:
         torch.set_flush_denormal(False)
     return folder
@@ -123,6 +134,9 @@ def train(run: Run) -> None:
         is_best = state.best_step == done
         if is_best or done % config.checkpoint_every == 0 or done == run.steps:
             save_checkpoint(run.folder, done, method, run.optimizer, run.scaler, state, processes, is_best)
+    if processes.first and isinstance(method.model, LexLIP):
+        for line in words_seen(method.model, run.val):
+            run.log.write(line)
     processes.wait()
     run.log.close()
 
@@ -136,6 +150,17 @@ def validate(model: DualEncoder, val: Source, workers: int) -> Report:
     captioned = val.captioned()
     few = [int(captioned[row]) for row in spread(len(captioned), PAIRED_PHOTOS)]
     return evaluate_pairs(model, embed_pool(model, val, workers, indices=few, captions=1))
+
+
+def words_seen(model: LexLIP, val: Source) -> Iterator[str]:
+    """Yield the heaviest words of some photos, with a caption each: what the model says, for people."""
+    captioned = val.captioned()
+    for row in spread(len(captioned), SHOWN):
+        photo = int(captioned[row])
+        with suppress(UnreadableImage):  # the validation has named it
+            seen = words_of_picture(model, val.image(photo)).first(WORDS).weights
+            yield f"  {val.items[photo].captions[0]}"
+            yield "    " + "  ".join(f"{word} {weight:.2f}" for word, weight in seen.items())
 
 
 # ---- everything that a run needs before its first step ----
@@ -186,7 +211,7 @@ def set_up(
     pinned = processes.device.type == "cuda"
     batches = load_batches(photos, order, collate, config.data.workers, pinned)
     log = Log(folder, order.first, order.steps, config.log_every, processes)
-    _describe(log, train, val, model, vocabulary, order.steps)
+    _describe(log, config.phase, train, val, model, vocabulary, order.steps)
     if new:
         some = textwrap.shorten(", ".join(new), 200, placeholder=" …")
         log.write(f"{len(new)} of the words are new: {some}")
@@ -224,7 +249,13 @@ def _method_of(
 
 
 def _describe(
-    log: Log, train: Source, val: Source, model: DualEncoder, vocabulary: Vocabulary, steps: int
+    log: Log,
+    phase: str | None,
+    train: Source,
+    val: Source,
+    model: DualEncoder,
+    vocabulary: Vocabulary,
+    steps: int,
 ) -> None:
     """Say what is trained, and which photos are left out."""
     for skipped in [*train.skipped, *val.skipped]:
@@ -237,4 +268,4 @@ def _describe(
     processes = log.processes
     device = f"{processes.world} x " * (processes.world > 1) + processes.device.type
     what = f"{len(train)} photos, {len(vocabulary)} words, {parameters:.1f}M parameters, {steps} steps"
-    log.write(f"{what} on {device}")
+    log.write(f"{'' if phase is None else f'{phase}: '}{what} on {device}")

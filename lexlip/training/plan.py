@@ -29,7 +29,7 @@ from lexlip.registry import MODELS, load_class
 from lexlip.training.initialisation import add_words, continued_model, counted_captions
 from lexlip.training.loading import Order
 from lexlip.training.method import Method
-from lexlip.training.run_folder import check_run
+from lexlip.training.run_folder import check_run, phase_to_begin_with
 from lexlip.words.vocabulary import Vocabulary
 
 AHEAD = 2  # batches that each worker process prepares
@@ -53,7 +53,9 @@ class RunPlan:
         config, optim = self.config, self.config.optim
         unit = config.data.epoch
         per_process = optim.batch // self.processes
-        yield f"run        {config.out or f'runs/{config.name}'}, {config.model.kind}, seed {config.seed}"
+        if config.phase is not None:
+            yield f"phase      {config.phase}"
+        yield f"run        {config.folder}, {config.model.kind}, seed {config.seed}"
         if self.rows is not None:
             yield f"epoch      {self.rows:,} {unit}, {self.rows // optim.batch:,} steps"
         if self.steps is None:
@@ -88,6 +90,22 @@ class RunPlan:
             "shared_memory_bytes": round(self.shared_memory),
             "missing": self.missing,
         }
+
+
+def plan_phases(phases: Sequence[Config], processes: int = 1, resume: bool = False) -> list[RunPlan]:
+    """Work out what the phases of a config would do that are still to be trained; see `plan`.
+
+    A phase that starts from one before it is planned as if it started as the first one does.
+    """
+    try:
+        first = phase_to_begin_with(phases, resume)
+    except ConfigError:  # one of them holds a run: its own plan says so
+        first = 0
+    plans = [plan(phases[first], processes, resume)]
+    for config in phases[first + 1 :]:
+        begun = plan(replace(config, init=phases[0].init), processes)
+        plans.append(replace(begun, config=config))
+    return plans
 
 
 def plan(config: Config, processes: int = 1, resume: bool = False) -> RunPlan:

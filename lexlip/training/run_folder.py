@@ -53,6 +53,18 @@ def begin_run(config: Config, resume: bool, processes: Processes) -> tuple[Path,
     return run, resume
 
 
+def phase_to_begin_with(phases: Sequence[Config], resume: bool) -> int:
+    """Return the number of a phase: the first, or with `resume` the last one that has a checkpoint.
+
+    ConfigError: without `resume`, one of them holds a run already.
+    """
+    if not resume:
+        for config in phases:
+            check_run(config, resume)
+    begun = [number for number, config in enumerate(phases) if (config.folder / "last").exists()]
+    return max(begun, default=0)
+
+
 @contextmanager
 def writing_run(run: Path) -> Iterator[None]:
     """Raise DataError, which says how to go on, if the `with` block cannot write to RUN: a full disk."""

@@ -11,12 +11,12 @@ from tests.docs.test_commands import arguments, parse
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config, bool]]:
-    """The runs that were started, none of which trains."""
+    """The last phases of the runs that were started, none of which trains."""
     runs: list[tuple[Config, bool]] = []
 
-    def pretrain(settings: Config, resume: bool) -> Path:
-        runs.append((settings, resume))
-        return Path("runs") / settings.name
+    def pretrain(phases: list[Config], resume: bool) -> Path:
+        runs.append((phases[-1], resume))
+        return phases[-1].folder
 
     monkeypatch.setattr(loop, "pretrain", pretrain)
     return runs
@@ -38,7 +38,6 @@ def test_what_measures_the_best_model(lexlip: Run, started: list[tuple[Config, b
     """Lines that the command line understands, with all that the config says of the validation photos."""
     table = "{path: my photos/all.csv, images: 'a{0,1}.tar', split: val}"
     no_words = [f"objective.{name}=0" for name in ("flops_image", "flops_text")]
-    no_words += [f"objective.anchor_{name}=0" for name in ("contrastive", "align", "words")]
     printed = {
         ("name=own", f"data.val=[{table}, b.tar]"): [
             "lexlip evaluate 'my photos/all.csv' --model runs/own/best --images 'a{0,1}.tar' --split val",
@@ -51,8 +50,9 @@ def test_what_measures_the_best_model(lexlip: Run, started: list[tuple[Config, b
             "lexlip evaluate scenes:400:1000000 --model runs/scenes/best",
         ],
     }
+    Path("one.yaml").write_text("name: scenes")
     for overrides, lines in printed.items():
-        assert lexlip("pretrain", *overrides).stdout.splitlines()[1:] == lines
+        assert lexlip("pretrain", "one.yaml", *overrides).stdout.splitlines()[1:] == lines
         for line in lines:
             parse(arguments(line) or [])
 
@@ -107,8 +107,10 @@ def test_dry_run(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
     assert found.stderr == "Error: the run cannot start: one thing is missing, see above\n"
     report = json.loads(found.stdout)
     assert report["missing"] == ["data.val: nowhere.tar does not exist"]
-    assert report["steps"] > 0
-    assert report["parameters"]["all"] > 0
+    assert list(report["phases"]) == ["phase-1", "phase-2", "fine-tuning"]
+    for phase in (report, *report["phases"].values()):
+        assert phase["steps"] > 0
+        assert phase["parameters"]["all"] > 0
     assert started == []
     assert not Path("runs").exists()
 

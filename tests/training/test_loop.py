@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
-from lexlip.config_files import DEFAULT_CONFIG, load_config, to_dict
+from lexlip.config_files import DEFAULT_CONFIG, load_config, load_phases, to_dict
 from lexlip.errors import ConfigError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.log import Log
@@ -158,7 +158,7 @@ def test_a_run_learns_to_describe_scenes_it_has_never_seen(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_the_experiment_that_runs_without_a_config(tmp_path: Path) -> None:
     """A few minutes; scenes.yaml says what it reaches."""
-    run = pretrain(load_config(DEFAULT_CONFIG, [f"out={tmp_path / 'run'}"]))
+    run = pretrain(load_phases(DEFAULT_CONFIG, [f"out={tmp_path / 'run'}"]))
     reached = metrics(run)[-1]["val"]
     assert reached["t2i"]["R@1"] > 30  # chance is 0.25
     assert reached["i2t"]["R@1"] > 30

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from lexlip.config_files import load_phases, to_dict
 from lexlip.data import Scenes
+from lexlip.errors import ConfigError
 from lexlip.models.load import load_model
+from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
+from lexlip.training.run_folder import lineage, read_config, training_of
 from tests.tiny import WITHOUT_DROPOUT
+from tests.training.run_folders import metrics
+from tests.training.small_run import SMALL
 
 PHOTOS = 12
 CHANCE = (100 / PHOTOS) * (1 + 5 + 10) / 3  # mean of R@1, R@5 and R@10
@@ -79,6 +86,56 @@ def test_phase_1_lowers_each_of_its_losses(scenes: Path, tmp_path: Path) -> None
     for name in ("contrastive", *PHASE_1):
         before, after = losses[name]
         assert after < 0.95 * before, name
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[Config]:
+    """Phases of a few steps each, in one file."""
+    small = replace(SMALL, out=str(tmp_path / "run"), validate_every=100, checkpoint_every=2)
+    phases = {
+        "phase-1": {"objective": PHASE_1},
+        "phase-2": {"objective": {"queue": 21}},
+        "tuned": {"model": {"image": {"size": 48}}},
+    }
+    (tmp_path / "three.yaml").write_text(yaml.safe_dump({**to_dict(small), "phases": phases}))
+    return load_phases(tmp_path / "three.yaml", ["optim.steps=4"])
+
+
+def test_a_phase_starts_from_the_best_of_the_one_before(three: list[Config], tmp_path: Path) -> None:
+    run = pretrain(three)
+    assert run == tmp_path / "run"
+    runs = [run / "phase-1", run / "phase-2", run]
+    assert [read_config(folder) for folder in runs] == three
+    assert lineage(run).runs == runs[::-1]
+    assert training_of([run]).steps == 12  # type: ignore[union-attr]
+    assert load_model(run / "best").config.image.size == 48
+    with pytest.raises(ConfigError, match="phase-1 holds a run already; go on with --resume"):
+        pretrain(three)
+
+
+@pytest.mark.parametrize(("phase", "step"), [(0, 3), (1, 1), (1, 3), (2, 4)])
+def test_an_interrupted_phase_goes_on(
+    three: list[Config], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: int, step: int
+) -> None:
+    steps: list[tuple[str | None, int]] = []
+    log = Log.step
+
+    def interrupt_once(self: Log, number: int, *arguments: Any) -> None:
+        name = read_config(self.file.parent).phase
+        steps.append((name, number))
+        if (name, number) == (three[phase].phase, step) and steps.count((name, number)) == 1:
+            raise KeyboardInterrupt
+        log(self, number, *arguments)
+
+    monkeypatch.setattr(Log, "step", interrupt_once)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(three)
+    pretrain(three, resume=True)
+    again = range((step - 1) // 2 * 2 + 1, step + 1)  # since the last checkpoint
+    all_steps = [(config.phase, number) for config in three for number in range(1, 5)]
+    assert sorted(steps) == sorted([*all_steps, *((three[phase].phase, number) for number in again)])
+    for config in three:
+        assert [row["step"] for row in metrics(config.folder)] == [1, 2, 3, 4, 4]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from lexlip.config import Config, DataConfig, ImageEncoderConfig, OptimConfig, SourceConfig, TextEncoderConfig
-from lexlip.config_files import DEFAULT_CONFIG, load_config
+from lexlip.config_files import DEFAULT_CONFIG, load_config, load_phases
 from lexlip.data import Scenes, open_sources
 from lexlip.encoders.image import ImageEncoder
 from lexlip.training.initialisation import make_model
@@ -29,7 +29,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_that_could_start() -> None:
-    config = load_config(DEFAULT_CONFIG, ["data.train=[scenes:200:0]", "data.val=[scenes:20:9]"])
+    config, *_ = load_phases(DEFAULT_CONFIG, ["data.train=[scenes:200:0]", "data.val=[scenes:20:9]"])
     found, train = plan(config), open_sources(config.data.train)
     assert found.missing == []
     assert found.rows == len(train)

@@ -70,6 +70,7 @@ def test_time_and_share_of_the_cores(loop: str, model_folder: Path, squares: Sou
 
 
 @pytest.mark.usefixtures("forked")
+@pytest.mark.slow
 def test_both_loops_give_the_same_vectors_with_a_worker(squares: Source) -> None:
     """In a process without a JVM, from which a worker is forked at once."""
     check_that_both_are_the_same(*in_own_process(vectors_of_both, squares, "crop", 1))

@@ -191,6 +191,7 @@ def test_pairs_are_extrapolated_in_proportion(
 
 
 @pytest.mark.usefixtures("forked")
+@pytest.mark.slow
 def test_in_a_process_of_its_own(indexes: dict[str, TimedIndex]) -> None:
     responses = time_stage(indexes["words"], TIMING)
     assert list(responses) == [None]

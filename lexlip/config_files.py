@@ -9,7 +9,6 @@ one's own file of that name, or else the one that comes along.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import difflib
 import math
@@ -76,34 +75,42 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
     """
     path = Path(path)
     tree = _read_tree(path if path.is_absolute() else _or_coming_along(path))
+    phases = _phases(tree.pop("phases", {"": {}}))
     for_all = [override for override in overrides if not override.startswith("phases.")]
     for override in overrides:
-        _apply_override(tree, override)
-    if "phases" not in tree:
-        return [_config_of(tree)]
-    phases = tree.pop("phases")
-    if not (isinstance(phases, dict) and phases and all(isinstance(keys, dict) for keys in phases.values())):
-        raise ConfigError("phases must hold a section of keys for each phase, by its name")
+        if override not in for_all:
+            name = override.split(".")[1]
+            if name not in phases:
+                raise ConfigError(f"'{shown(override)}': the config has no phase {name!r}")
+            _apply_override({"phases": phases}, override)
     configs: list[Config] = []
-    for name, keys in phases.items():
-        if not re.fullmatch(r"\w[\w.-]*", str(name)) or name in RESERVED:
-            raise ConfigError(f"phases: {str(name)!r} cannot be the name of a folder in the run's")
-        for key in {"init", "out", "phase"} & keys.keys() - ({"init"} if not configs else set()):
-            raise ConfigError(f"phases: {key} of {str(name)!r} is set by the phase before it; leave it out")
-        merged = _merge(tree, copy.deepcopy(keys))
+    for number, (name, keys) in enumerate(phases.items(), 1):
+        merged = _merge(tree, keys) | ({"phase": name} if name else {})
         for override in for_all:
             _apply_override(merged, override)
         if configs:
             merged["init"] = str(configs[-1].folder / "best")
-        config = _config_of({**merged, "phase": str(name)})
-        if len(configs) < len(phases) - 1:
-            config = dataclasses.replace(config, out=str(config.folder / str(name)))
+        config = from_dict(Config, _merge(PRESETS.get(str(merged.get("preset")), {}), merged))
+        if number < len(phases):
+            config = dataclasses.replace(config, out=str(config.folder / name))
         configs.append(config)
     return configs
 
 
-def _config_of(tree: Mapping[str, Any]) -> Config:
-    return from_dict(Config, _merge(PRESETS.get(str(tree.get("preset")), {}), tree))
+def _phases(given: Any) -> dict[str, dict[str, Any]]:
+    """Return the keys of each phase by its name, none of which another phase decides."""
+    if not (isinstance(given, dict) and given and all(isinstance(keys, dict) for keys in given.values())):
+        raise ConfigError("phases must hold a section of keys for each phase, by its name")
+    phases = {str(name): keys for name, keys in given.items()}
+    for name, keys in list(phases.items())[1:]:
+        if "init" in keys:
+            raise ConfigError(f"phases: init of {name!r} is set by the phase before it; leave it out")
+    for name, keys in phases.items():
+        if name and (not re.fullmatch(r"\w[\w-]*", name) or name in RESERVED):
+            raise ConfigError(f"phases: {name!r} cannot be the name of a folder in the run's")
+        if "out" in keys:
+            raise ConfigError(f"phases: out of {name!r} is RUN or in RUN; set the config's own")
+    return phases
 
 
 def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:

@@ -330,6 +330,7 @@ def test_an_override_is_for_every_phase(tmp_path: Path) -> None:
         ("{a: {b: 3}}", "unknown config key b"),
         ("{best: {}, c: {}}", "phases: 'best' cannot be the name of a folder in the run's"),
         ("{../a: {}, c: {}}", "phases: '../a' cannot be the name of a folder in the run's"),
+        ("{a: {out: b}, c: {}}", "phases: out of 'a' is RUN or in RUN; set the config's own"),
         ("{a: {init: b}, c: {init: b}}", "phases: init of 'c' is set by the phase before it"),
     ],
 )
@@ -337,6 +338,19 @@ def test_impossible_phases(tmp_path: Path, phases: str, message: str) -> None:
     (tmp_path / "experiment.yaml").write_text(f"phases: {phases}")
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
         load_phases(tmp_path / "experiment.yaml")
+
+
+def test_overrides_of_a_phase_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "experiment.yaml").write_text(PHASES)
+    for path in (tmp_path / "experiment.yaml", COMING_ALONG / "own.yaml"):
+        with pytest.raises(ConfigError, match=r"^'phases\.fourth\.seed=3': the config has no phase 'fou"):
+            load_phases(path, ["phases.fourth.seed=3"])
+
+
+def test_names_of_phases_may_be_numbers(tmp_path: Path) -> None:
+    (tmp_path / "experiment.yaml").write_text("phases: {1: {seed: 1}, 2: {seed: 2}}")
+    first, second = load_phases(tmp_path / "experiment.yaml", ["phases.2.seed=3"])
+    assert (first.phase, first.seed, second.phase, second.seed) == ("1", 1, "2", 3)
 
 
 def test_phases_are_no_single_config(tmp_path: Path) -> None:

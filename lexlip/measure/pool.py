@@ -17,7 +17,7 @@ from lexlip.machine.resources import photos_at_a_time
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.queries.saved_model import TypedWords
-from lexlip.sparse.keywords import as_query
+from lexlip.sparse.typed_words import as_query
 
 if TYPE_CHECKING:  # BM25 is measured without torch
     from torch import Tensor
@@ -209,7 +209,7 @@ def typed_words(model: Encoder) -> TypedWords:
 def as_queries(
     model: Encoder, texts: Sequence[str], vectors: csr_matrix, most: int | None = None
 ) -> csr_matrix:
-    """Return the queries of n encoded texts, float32 [n, V], see `lexlip.sparse.keywords`; dense ones stay.
+    """Return the queries of n encoded texts, float32 [n, V] (`lexlip.sparse.typed_words`); dense ones stay.
 
     A query keeps at most `most` words; None keeps all.
     """

@@ -56,7 +56,7 @@ class Encoder(Protocol):
 
     @property
     def keywords(self) -> csr_matrix | None:
-        """The query of each of its words, see `lexlip.sparse.keywords`; None: a word alone is a sentence."""
+        """The query of each of its words (`lexlip.sparse.typed_words`); None: a word alone is a sentence."""
 
     @property
     def likely(self) -> LikelyWords | None:

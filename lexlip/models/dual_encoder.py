@@ -49,8 +49,8 @@ from lexlip.models.model_folder import (
 from lexlip.registry import MODELS, Metric, ModelKind
 from lexlip.sparse.balance import FILE as BALANCE
 from lexlip.sparse.balance import Balance, load_balance, save_balance
-from lexlip.sparse.keywords import FILE as KEYWORDS
-from lexlip.sparse.keywords import load_keywords, save_keywords
+from lexlip.sparse.typed_words import FILE as KEYWORDS
+from lexlip.sparse.typed_words import load_keywords, save_keywords
 from lexlip.sparse.word_chances import FILE as LIKELY
 from lexlip.sparse.word_chances import LikelyWords, load_likely, save_likely
 from lexlip.words.vocabulary import Vocabulary

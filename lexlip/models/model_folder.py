@@ -7,7 +7,7 @@ tokenizer.json and tokenizer_config.json, as transformers writes them
 README.md          the model card, with the hub's front matter
 checksums.txt      of these files: a line for each, its SHA-256, two blanks and its name, as sha256sum reads
 balance.safetensors  captions and photos that documents are balanced by (see lexlip.sparse.balance)
-keywords.safetensors  what a word asks for that stands alone (see lexlip.sparse.keywords)
+keywords.safetensors  what a word asks for that stands alone (see lexlip.sparse.typed_words)
 likely.safetensors   how likely people are to say its words (see lexlip.sparse.word_chances)
 image.onnx         encodes photos without torch, where the encoder has such a graph (see
                    lexlip.models.image_graph); checkpoints of training do without

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from anserini_bridge.given_files import check_form, read_json
 from lexlip.errors import ModelError
 from lexlip.models.compression import INT8, SCALE, expand, int8_rows
-from lexlip.sparse.keywords import Typed
+from lexlip.sparse.typed_words import Typed
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
 

@@ -19,8 +19,8 @@ from lexlip.models.model_folder import (
 )
 from lexlip.queries.query_language import Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
-from lexlip.sparse.keywords import as_query, load_keywords
 from lexlip.sparse.rows import row_of
+from lexlip.sparse.typed_words import as_query, load_keywords
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TextQueries:
         return row_of(self._vector(text))
 
     def encode_query(self, query: Query, most: int | None = None) -> csr_matrix:
-        """Return the vector of a query with its marks, float32 [1, V]; see `lexlip.sparse.keywords`.
+        """Return the vector of a query with its marks, float32 [1, V]; see `lexlip.sparse.typed_words`.
 
         At most so many words of its sentence stay; None keeps all.
         """

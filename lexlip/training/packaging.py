@@ -190,7 +190,7 @@ def encode_captioned(model: LexLIP, sources: Sequence[Source], workers: int = 2)
     return Captioned(vstack(parts, format="csr"), vstack(said, format="csr"), np.array(counts, float))
 
 
-# ---- keywords: what each word asks for that stands alone, see lexlip.sparse.keywords ----
+# ---- keywords: what each word asks for that stands alone, see lexlip.sparse.typed_words ----
 
 KEPT = 32  # words of a document, as an index has it
 TRIED = 64  # words that a query is chosen from

@@ -1,4 +1,4 @@
-"""The query of a text, word by word, as lexlip/sparse/keywords.py describes it."""
+"""The query of a text, word by word, as lexlip/sparse/typed_words.py describes it."""
 
 import math
 

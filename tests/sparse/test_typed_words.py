@@ -5,9 +5,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix
 
-from lexlip.sparse.keywords import FILE, Typed, as_query, load_keywords, save_keywords
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.rows import row_of, unit_length
+from lexlip.sparse.typed_words import FILE, Typed, as_query, load_keywords, save_keywords
 from tests.reference.short_query import plain_query
 
 WIDTH = 60

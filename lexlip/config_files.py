@@ -9,6 +9,7 @@ one's own file of that name, or else the one that comes along.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
 import math
@@ -55,7 +56,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     configs = load_phases(path, overrides)
     if len(configs) > 1:
         names = ", ".join(str(config.phase) for config in configs)
-        raise ConfigError(f"{path} has several phases, {names}: `lexlip pretrain {path}` trains them")
+        raise ConfigError(f"{path} has several phases, {names}, and this needs the config of one run")
     return configs[0]
 
 
@@ -71,7 +72,8 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
     ``phases.NAME.``.
 
     Raises:
-        ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type.
+        ConfigError: the file is missing or not YAML, a key is unknown, a value has the wrong type, a phase
+            has a key that is the whole config's.
     """
     path = Path(path)
     tree = _read_tree(path if path.is_absolute() else _or_coming_along(path))
@@ -101,15 +103,13 @@ def _phases(given: Any) -> dict[str, dict[str, Any]]:
     """Return the keys of each phase by its name, none of which another phase decides."""
     if not (isinstance(given, dict) and given and all(isinstance(keys, dict) for keys in given.values())):
         raise ConfigError("phases must hold a section of keys for each phase, by its name")
-    phases = {str(name): keys for name, keys in given.items()}
-    for name, keys in list(phases.items())[1:]:
-        if "init" in keys:
-            raise ConfigError(f"phases: init of {name!r} is set by the phase before it; leave it out")
-    for name, keys in phases.items():
+    phases = {str(name): copy.deepcopy(keys) for name, keys in given.items()}  # anchors share them
+    for number, (name, keys) in enumerate(phases.items()):
         if name and (not re.fullmatch(r"\w[\w-]*", name) or name in RESERVED):
             raise ConfigError(f"phases: {name!r} cannot be the name of a folder in the run's")
-        if "out" in keys:
-            raise ConfigError(f"phases: out of {name!r} is RUN or in RUN; set the config's own")
+        for key in ("name", "out", "device", "phase", "init")[: 5 if number else 4]:
+            if key in keys:
+                raise ConfigError(f"phases: {key} of {name!r} is that of the whole config: leave it out here")
     return phases
 
 

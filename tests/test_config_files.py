@@ -330,8 +330,8 @@ def test_an_override_is_for_every_phase(tmp_path: Path) -> None:
         ("{a: {b: 3}}", "unknown config key b"),
         ("{best: {}, c: {}}", "phases: 'best' cannot be the name of a folder in the run's"),
         ("{../a: {}, c: {}}", "phases: '../a' cannot be the name of a folder in the run's"),
-        ("{a: {out: b}, c: {}}", "phases: out of 'a' is RUN or in RUN; set the config's own"),
-        ("{a: {init: b}, c: {init: b}}", "phases: init of 'c' is set by the phase before it"),
+        ("{a: {out: b}, c: {}}", "phases: out of 'a' is that of the whole config: leave it out here"),
+        ("{a: {init: b}, c: {init: b}}", "phases: init of 'c' is that of the whole config"),
     ],
 )
 def test_impossible_phases(tmp_path: Path, phases: str, message: str) -> None:
@@ -347,6 +347,13 @@ def test_overrides_of_a_phase_that_is_not_there(tmp_path: Path) -> None:
             load_phases(path, ["phases.fourth.seed=3"])
 
 
+def test_phases_that_share_a_section_are_overridden_one_by_one(tmp_path: Path) -> None:
+    text = "phases: {a: &a {objective: {queue: 64}}, b: {<<: *a, seed: 1}}"
+    (tmp_path / "experiment.yaml").write_text(text)
+    first, second = load_phases(tmp_path / "experiment.yaml", ["phases.a.objective.queue=7"])
+    assert (first.objective.queue, second.objective.queue, second.seed) == (7, 64, 1)
+
+
 def test_names_of_phases_may_be_numbers(tmp_path: Path) -> None:
     (tmp_path / "experiment.yaml").write_text("phases: {1: {seed: 1}, 2: {seed: 2}}")
     first, second = load_phases(tmp_path / "experiment.yaml", ["phases.2.seed=3"])
@@ -354,9 +361,7 @@ def test_names_of_phases_may_be_numbers(tmp_path: Path) -> None:
 
 
 def test_phases_are_no_single_config(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"several phases, first, second, third: `lexlip pretrain .*yaml` tr"
-    ):
+    with pytest.raises(ConfigError, match=r"several phases, first, second, third, and this needs the config"):
         load(tmp_path, PHASES)
 
 

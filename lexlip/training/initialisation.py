@@ -68,7 +68,7 @@ def make_model(config: Config, train: Source, progress: bool = False) -> tuple[D
 def continued_model(init: str, config: ModelConfig) -> DualEncoder:
     """Load `init` as a model of a config, at the config's size."""
     model = load_initial(init, config)
-    _check_agreement(init, config, model)
+    check_agreement(init, config, model.config)
     if model.config.image.size != config.image.size:
         model.resize(config.image.size)
     model.mirror(config.image.mirror)
@@ -112,20 +112,20 @@ def counted_captions(train: Source, seed: int) -> list[tuple[str, ...]]:
     return [train.items[row].captions for row in rows.tolist()]
 
 
-def _check_agreement(init: str, config: ModelConfig, model: DualEncoder) -> None:
+def check_agreement(init: str, config: ModelConfig, saved: ModelConfig) -> None:
     """Raise ConfigError unless the config describes the model of `init`.
 
     Free to differ are the photos' size and whether they are mirrored, where weights and tokenizer came from,
     how the heads started, and for models that run photo tokens through the text encoder which tokens a
     vector is made of.
     """
-    asked, saved = _flat(to_dict(config)), _flat(to_dict(model.config))
+    asked, had = _flat(to_dict(config)), _flat(to_dict(saved))
     free = {"kind", "image.weights", "image.size", "image.mirror", "text.name", "text.tokenizer", "head"}
-    if model.can.photo_tokens or config.pooling is None:
+    if MODELS[config.kind].photo_tokens or config.pooling is None:
         free.add("pooling")
     for key in asked.keys() - free:
-        if asked[key] != saved[key]:
-            raise ConfigError(f"model.{key} is {asked[key]}, but init={init} was trained with {saved[key]}")
+        if asked[key] != had[key]:
+            raise ConfigError(f"model.{key} is {asked[key]}, but init={init} was trained with {had[key]}")
 
 
 def _check_pooling(model: DualEncoder) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import check_first_stage
 from lexlip.models.model_folder import model_folder
 from lexlip.registry import MODELS, load_class
-from lexlip.training.initialisation import add_words, continued_model, counted_captions
+from lexlip.training.initialisation import add_words, check_agreement, continued_model, counted_captions
 from lexlip.training.loading import Order
 from lexlip.training.method import Method
 from lexlip.training.run_folder import check_run, phase_to_begin_with
@@ -95,21 +96,35 @@ class RunPlan:
 def plan_phases(phases: Sequence[Config], processes: int = 1, resume: bool = False) -> list[RunPlan]:
     """Work out what the phases of a config would do that are still to be trained; see `plan`.
 
-    A phase that starts from one before it is planned as if it started as the first one does.
+    A phase that starts from one before it is planned with the model that the first of them starts from.
     """
     try:
         first = phase_to_begin_with(phases, resume)
-    except ConfigError:  # one of them holds a run: its own plan says so
+    except ConfigError:  # one of them holds a run, or another config's: its own plan says so
         first = 0
-    plans = [plan(phases[first], processes, resume)]
-    for config in phases[first + 1 :]:
-        begun = plan(replace(config, init=phases[0].init), processes)
-        plans.append(replace(begun, config=config))
+    start = _start(phases[first], resume)
+    plans = [_plan(phases[first], processes, resume, start)]
+    for before, config in pairwise(phases[first:]):
+        plans.append(_plan(config, processes, False, start))
+        try:
+            check_agreement(str(config.init), config.model, before.model)
+        except ConfigError as error:
+            plans[-1].missing.append(str(error))
     return plans
 
 
 def plan(config: Config, processes: int = 1, resume: bool = False) -> RunPlan:
     """Work out what a run would do with so many processes, and all that it lacks."""
+    return _plan(config, processes, resume, _start(config, resume))
+
+
+def _start(config: Config, resume: bool) -> str | None:
+    """Return the model that a run starts from, or goes on from."""
+    last = config.folder / "last"
+    return str(last) if resume and last.exists() else config.init
+
+
+def _plan(config: Config, processes: int, resume: bool, start: str | None) -> RunPlan:
     found = RunPlan(config, processes)
     try:
         check_run(config, resume)
@@ -128,7 +143,7 @@ def plan(config: Config, processes: int = 1, resume: bool = False) -> RunPlan:
             few = f"{found.rows} {config.data.epoch} are fewer than optim.batch={config.optim.batch}"
             found.missing.append(f"data.train: {few}")
     found.steps = config.optim.run_steps(found.rows) if found.rows else config.optim.steps
-    made = _make_model(config, train, found.missing)
+    made = _make_model(config, start, train, found.missing)
     if made is not None:
         found.model = _parameters(made)
         found.memory = estimate_memory(made, config, processes)
@@ -179,10 +194,10 @@ def _fetch(repository: str) -> str:
 # ---- the model ----
 
 
-def _make_model(config: Config, train: Source | None, missing: list[str]) -> Method | None:
+def _make_model(config: Config, start: str | None, train: Source | None, missing: list[str]) -> Method | None:
     """Return the method without memory for its weights; None if the model cannot be made."""
     before = len(missing)
-    if config.init is None:
+    if start is None:
         _check_weights(config, missing)
     if config.teacher is not None:
         try:
@@ -190,7 +205,7 @@ def _make_model(config: Config, train: Source | None, missing: list[str]) -> Met
         except LexLIPError as error:
             missing.append(f"teacher: {error}")
     try:
-        model, vocabulary = _started(config, train, missing) if config.init else (None, None)
+        model, vocabulary = _started(start, config, train, missing) if start else (None, None)
         if model is None:
             model, vocabulary = _new(config, train)
         if config.optim.checkpoint_activations:
@@ -206,12 +221,11 @@ def _make_model(config: Config, train: Source | None, missing: list[str]) -> Met
 
 
 def _started(
-    config: Config, train: Source | None, missing: list[str]
+    start: str, config: Config, train: Source | None, missing: list[str]
 ) -> tuple[DualEncoder | None, Vocabulary | None]:
-    """Return the model of `init`, with its new words; None, which is then missing, if it does not exist."""
-    assert config.init is not None
+    """Return the model of `start`, with its new words; None, which is then missing, if it does not exist."""
     try:
-        folder = model_folder(config.init)
+        folder = model_folder(start)
     except ModelError as error:
         missing.append(f"init: {error}")
         return None, None

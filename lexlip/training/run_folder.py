@@ -56,12 +56,12 @@ def begin_run(config: Config, resume: bool, processes: Processes) -> tuple[Path,
 def phase_to_begin_with(phases: Sequence[Config], resume: bool) -> int:
     """Return the number of a phase: the first, or with `resume` the last one that has a checkpoint.
 
-    ConfigError: without `resume`, one of them holds a run already.
+    ConfigError: without `resume`, one of them holds a run already; with it, one that has begun has another
+    config.
     """
-    if not resume:
-        for config in phases:
-            check_run(config, resume)
     begun = [number for number, config in enumerate(phases) if (config.folder / "last").exists()]
+    for number in begun:
+        check_run(phases[number], resume)
     return max(begun, default=0)
 
 
@@ -143,10 +143,18 @@ def lineage(run: Path) -> Lineage:
         configs.append(config)
         if config.init is None:
             return Lineage(configs, None, runs)
-        before = find_run(Path(config.init))
+        before = _phase_before(run, Path(config.init)) or find_run(Path(config.init))
         if before is None or before.resolve() in seen:
             return Lineage(configs, config.init, runs)
         run = before
+
+
+def _phase_before(run: Path, init: Path) -> Path | None:
+    """Return the phase of the same run that a phase started from, also if the run was moved since."""
+    for folder in (run / init.parent.name, run.parent / init.parent.name):
+        if find_run(folder) and read_config(folder).phase == init.parent.name:
+            return folder
+    return None
 
 
 def training_of(places: Sequence[str | Path]) -> Training | None:

@@ -16,6 +16,7 @@ from lexlip.errors import ConfigError
 from lexlip.models.load import load_model
 from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
+from lexlip.training.plan import plan_phases
 from lexlip.training.run_folder import lineage, read_config, training_of
 from tests.tiny import WITHOUT_DROPOUT
 from tests.training.run_folders import metrics
@@ -111,6 +112,25 @@ def test_a_phase_starts_from_the_best_of_the_one_before(three: list[Config], tmp
     assert load_model(run / "best").config.image.size == 48
     with pytest.raises(ConfigError, match="phase-1 holds a run already; go on with --resume"):
         pretrain(three)
+
+
+def test_a_run_that_was_moved_has_its_phases(three: list[Config], tmp_path: Path) -> None:
+    pretrain(three).rename(tmp_path / "moved")
+    moved = tmp_path / "moved"
+    assert lineage(moved).runs == [moved, moved / "phase-2", moved / "phase-1"]
+
+
+def test_a_plan_of_phases(three: list[Config], tmp_path: Path) -> None:
+    assert [(plan.steps, plan.missing) for plan in plan_phases(three)] == [(4, [])] * 3
+    other = replace(three[2], model=replace(three[2].model, companions=3))
+    disagrees = "model.companions is 3, but init="
+    assert [what.startswith(disagrees) for what in plan_phases([*three[:2], other])[2].missing] == [True]
+    pretrain(three[:2])
+    planned = plan_phases(three, resume=True)
+    assert [(plan.config.phase, plan.missing) for plan in planned] == [("phase-2", []), ("tuned", [])]
+    changed = [replace(three[0], seed=9), *three[1:]]
+    with pytest.raises(ConfigError, match=r"phase-1/config\.yaml differs from this config"):
+        pretrain(changed, resume=True)
 
 
 @pytest.mark.parametrize(("phase", "step"), [(0, 3), (1, 1), (1, 3), (2, 4)])

@@ -15,6 +15,7 @@ import pytest
 
 FOLDER = Path(__file__).parent
 FIXTURES, EXPECTED = FOLDER / "fixtures", FOLDER / "expected"
+DRAWN = str(FOLDER.parent / "drawn_scenes.yaml")
 
 QUERY = "a red circle above two blue stars"
 SCENES = "scenes:12:3"
@@ -110,7 +111,14 @@ def training(name: str) -> list[str]:
     anchors = [f"objective.anchor_{key}=0" for key in ("contrastive", "align", "words")]
     chosen = [f"objective.{override}" for override in OBJECTIVES[name]]
     return [
-        *("pretrain", f"model.kind={kind}", "optim.steps=20", "validate_every=20", "checkpoint_every=20"),
+        *(
+            "pretrain",
+            DRAWN,
+            f"model.kind={kind}",
+            "optim.steps=20",
+            "validate_every=20",
+            "checkpoint_every=20",
+        ),
         *TINY_RUN,
         *sorted(none),
         *anchors,
@@ -120,7 +128,7 @@ def training(name: str) -> list[str]:
 
 
 RESUMED = [
-    *("pretrain", "optim.steps=12", "validate_every=4", "checkpoint_every=4", *TINY_RUN, "out=run"),
+    *("pretrain", DRAWN, "optim.steps=12", "validate_every=4", "checkpoint_every=4", *TINY_RUN, "out=run"),
 ]
 """The run that was interrupted after step 8."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lexlip.data.scenes import Group, Scene, draw
+from tests.net.commands import DRAWN
 
 THINGS = (("circle", "red"), ("square", "blue"), ("star", "green"), ("cross", "yellow"))
 COUPLES = [(a, b, row) for a, b in itertools.permutations(THINGS, 2) for row in (True, False)]  # 24 pictures
@@ -63,7 +64,7 @@ def test_a_trained_reranker_finds_the_first_of_drawn_relations(
 
     def train(name: str, epochs: int, *settings: str) -> str:
         data = ("data.train=[train]", "data.val=[val]", "data.workers=0", "validate_every=10000")
-        lexlip("pretrain", *data, *TOWERS, f"out={name}", f"optim.epochs={epochs}", *settings)
+        lexlip("pretrain", DRAWN, *data, *TOWERS, f"out={name}", f"optim.epochs={epochs}", *settings)
         return f"{name}/last"
 
     def recall_at_1(*options: object) -> tuple[float, float]:

@@ -34,6 +34,7 @@ COMING_ALONG = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
 """The folder of the configs that come along."""
 
 RESERVED = ("best", "last", "checkpoints")  # names in RUN that no phase may have
+OF_ALL_PHASES = ("name", "out", "device", "phase")  # keys that no phase may have; "init" only the first
 
 T = TypeVar("T")
 
@@ -107,7 +108,7 @@ def _phases(given: Any) -> dict[str, dict[str, Any]]:
     for number, (name, keys) in enumerate(phases.items()):
         if name and (not re.fullmatch(r"\w[\w-]*", name) or name in RESERVED):
             raise ConfigError(f"phases: {name!r} cannot be the name of a folder in the run's")
-        for key in ("name", "out", "device", "phase", "init")[: 5 if number else 4]:
+        for key in OF_ALL_PHASES if number == 0 else (*OF_ALL_PHASES, "init"):
             if key in keys:
                 raise ConfigError(f"phases: {key} of {name!r} is that of the whole config: leave it out here")
     return phases

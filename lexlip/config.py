@@ -69,6 +69,8 @@ class SourceConfig:
     images: str | None = None  # where the photos are, if the path is a list of them
     split: str | None = None  # of a Karpathy JSON or a table
     captions: tuple[str, ...] = ()  # tables with further captions of these photos, such as translations
+    # tables with texts that name what is in them, such as tags: objective.anchor_words learns their words too
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -230,22 +230,25 @@ def no_photos(name: str) -> DataError:
     return DataError(f"{name} names no photos: each needs a file name and a caption")
 
 
-class FurtherCaptions(View):
-    """The photos of a source, with further captions from tables after their own, table by table.
+class FurtherTexts(View):
+    """The photos of a source, with further captions from tables after their own, table by table; and words.
 
     How a table names a photo, `NamedPhotos` says. Photos that only a table names, or that it does not name
     clearly, are left out, and counted in `skipped`. DataError: a table cannot be read, or names none of the
     photos.
     """
 
-    def __init__(self, source: Source, tables: Sequence[str]) -> None:
+    def __init__(self, source: Source, captions: Sequence[str], words: Sequence[str] = ()) -> None:
         self.name, self.source = source.name, source
         self.roots, self.skipped, self.unlisted = source.roots, list(source.skipped), source.unlisted
+        self.items = self._photos = LazyItems([_Further(source, *map(self._texts, (captions, words)))], [""])
+
+    def _texts(self, tables: Sequence[str]) -> dict[int, tuple[str, ...]]:
+        """Return the texts of tables, by the index of their photo."""
         more: dict[int, list[str]] = {}
         for table in tables:
             self._add(table, more)
-        cleaned = {row: clean_captions(texts) for row, texts in more.items()}
-        self.items = self._photos = LazyItems([_Captioned(source, cleaned)], [""])
+        return {row: clean_captions(texts) for row, texts in more.items()}
 
     def _add(self, table: str, more: dict[int, list[str]]) -> None:
         path = path_of(table)
@@ -278,18 +281,21 @@ class FurtherCaptions(View):
         return self._photos.captioned()
 
 
-class _Captioned:
-    """The items of a source, with further captions, by index, after their own."""
+class _Further:
+    """The items of a source, with further captions and words, by index, after their own."""
 
-    def __init__(self, source: Source, more: dict[int, tuple[str, ...]]) -> None:
-        self._source, self._more = source, more
+    def __init__(
+        self, source: Source, more: dict[int, tuple[str, ...]], words: dict[int, tuple[str, ...]]
+    ) -> None:
+        self._source, self._more, self._words = source, more, words
 
     def __len__(self) -> int:
         return len(self._source)
 
     def item(self, index: int, prefix: str) -> Item:
         item = self._source.item(index, prefix)
-        return Item(item.id, item.captions + self._more.get(index, ()))
+        more, words = self._more.get(index, ()), self._words.get(index, ())
+        return Item(item.id, item.captions + more, item.words + words)
 
     def captioned(self) -> np.ndarray:
         more = [index for index, captions in self._more.items() if captions]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lexlip.config import SourceConfig
-from lexlip.data.caption_files import CaptionedSource, FurtherCaptions
+from lexlip.data.caption_files import CaptionedSource, FurtherTexts
 from lexlip.data.captions import SUFFIXES as OF_TABLES
 from lexlip.data.captions import read_splits, read_table
 from lexlip.data.files import path_of, reason_of
@@ -30,7 +30,8 @@ def open_sources(configs: Sequence[SourceConfig]) -> Source:
     sources: list[Source] = []
     for config in configs:
         source = open_source(config.path, config.images, config.split)
-        sources.append(FurtherCaptions(source, config.captions) if config.captions else source)
+        further = config.captions or config.words
+        sources.append(FurtherTexts(source, config.captions, config.words) if further else source)
     return sources[0] if len(sources) == 1 else Concat(sources)
 
 

@@ -46,10 +46,14 @@ LEFT = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One photo: an id that is unique within its source, and its captions (there may be none)."""
+    """One photo: an id that is unique within its source, and its captions (there may be none).
+
+    `words` are texts, such as tags, that name what is in the photo, and that nobody would search with.
+    """
 
     id: str
     captions: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
 
 class Skipped(NamedTuple):
@@ -204,7 +208,7 @@ class Source(ABC):
 
     def item(self, index: int, prefix: str = "") -> Item:
         item = self.items[index]
-        return Item(prefix + item.id, item.captions)
+        return replace(item, id=prefix + item.id)
 
     def captioned(self) -> np.ndarray:
         """Return the indices of the photos that have captions, int64 [n], in order."""

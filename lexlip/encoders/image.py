@@ -22,6 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lexlip.config import ImageEncoderConfig
 from lexlip.data.upright import as_seen, pixel_array
+from lexlip.encoders.depthwise import FastDepthwise
 from lexlip.encoders.hub_access import check_reachable, folder_here, reason
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
 from lexlip.errors import DataError, ModelError
@@ -129,7 +130,8 @@ class ImageEncoder(nn.Module):
 
     def body_tokens(self, normalised: Tensor) -> Tensor:
         """Return the same of normalised photos, float32 [B, 3, S, S]; torch's errors pass."""
-        features = self.body.forward_features(normalised)
+        with FastDepthwise():
+            features = self.body.forward_features(normalised)
         norm = norm_after_pooling(self.body)
         if norm is not None:
             features = norm(features)

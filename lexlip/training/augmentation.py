@@ -65,6 +65,7 @@ class Sample(NamedTuple):
     tokens: Tensor | None  # float16 [P, C]
     drawn: list[int]  # which of its captions were drawn
     captions: tuple[str, ...]  # all of them
+    words: tuple[str, ...] = ()  # further texts whose words the photo has
 
 
 class FrozenViews(NamedTuple):
@@ -102,16 +103,19 @@ class AugmentedPhotos(Dataset):
 
     def __getitem__(self, key: Key) -> Sample | str:
         rng = np.random.default_rng((self.seed, key.epoch, key.photo, *(key.captions or ())))
-        captions = self.source.items[key.photo].captions
+        item = self.source.items[key.photo]
+        captions = item.captions
         if key.captions is None:
             drawn = rng.permutation(len(captions))[: self.captions_per_image].tolist()
         else:
             drawn = list(key.captions)
         if self.views is not None:
             tokens = self.views.draw(key.photo, rng)
-            return tokens if isinstance(tokens, str) else Sample(key, None, tokens, drawn, captions)
+            return (
+                tokens if isinstance(tokens, str) else Sample(key, None, tokens, drawn, captions, item.words)
+            )
         pixels = self.pixels(key.photo, key.size, int(rng.integers(2**62)))
-        return pixels if isinstance(pixels, str) else Sample(key, pixels, None, drawn, captions)
+        return pixels if isinstance(pixels, str) else Sample(key, pixels, None, drawn, captions, item.words)
 
     def pixels(self, photo: int, size: int, seed: int) -> Tensor | str:
         """Return a photo, augmented as `seed` draws, uint8 [3, size, size], or why it cannot be read."""

@@ -73,7 +73,7 @@ class MaskedTokens:
 @dataclass(frozen=True)
 class Words:
     of_captions: Tensor  # int64 [2, n], (caption, column of the vocabulary)
-    of_photos: Tensor  # int64 [2, m], (photo, column) for each word of each of the photo's captions
+    of_photos: Tensor  # int64 [2, m], (photo, column) for each word of each of the photo's texts
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Collate:
 
     def _words(self, good: Sequence[Sample], captions: Sequence[str]) -> Words:
         of_captions = self._columns([[caption] for caption in captions])
-        return Words(of_captions, self._columns([sample.captions for sample in good]))
+        return Words(of_captions, self._columns([sample.captions + sample.words for sample in good]))
 
     def _columns(self, captions_of: Sequence[Sequence[str]]) -> Tensor:
         """Return int64 [2, n]: (row, column) of the distinct words of each caption of each row."""

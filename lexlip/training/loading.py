@@ -51,6 +51,13 @@ class Order:
             self.rows = np.random.default_rng((config.seed, 0, 2)).choice(self.rows, sample, replace=False)
         self.steps = config.optim.run_steps(len(self.rows))
 
+    @property
+    def seen(self) -> np.ndarray:
+        """The indices of the photos of an epoch, int64 [n], ascending."""
+        if self.starts is None:
+            return self.photos[np.sort(self.rows)]
+        return self.photos[np.unique(np.searchsorted(self.starts, self.rows, side="right") - 1)]
+
     def check(self) -> None:
         """Raise DataError if an epoch has fewer photos with captions, or pairs, than a batch."""
         number, batch = len(self.rows), self.config.optim.batch

@@ -201,9 +201,7 @@ def set_up(
     photos = AugmentedPhotos(train, config.data, config.model.image, config.seed)
     if config.data.views:
         file = folder / "views.npy"
-        photos.views = views or encode_views(
-            model.image_encoder, photos, order.photos, config, file, processes
-        )
+        photos.views = views or encode_views(model.image_encoder, photos, order.seen, config, file, processes)
     if method.teacher is not None and config.data.alike:
         order.topics = method.teacher.topics(order.photos, config.data.alike, config.seed)
     max_tokens = config.model.text.max_tokens

@@ -10,7 +10,7 @@ import pytest
 
 from lexlip.config import SourceConfig
 from lexlip.data import Item, Skipped, open_source
-from lexlip.data.caption_files import FurtherCaptions, NamedPhotos
+from lexlip.data.caption_files import FurtherTexts, NamedPhotos
 from lexlip.data.open import open_sources
 from lexlip.errors import DataError
 from tests.data.pictures import jpeg, write, write_tar
@@ -169,7 +169,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_captions_follow_those_that_photos_have(here: Path) -> None:
-    source = FurtherCaptions(open_source("p.tar"), ["de.tsv", "de.tsv"])
+    source = FurtherTexts(open_source("p.tar"), ["de.tsv", "de.tsv"])
     assert source.items == [
         Item("p.tar/a.jpg", ("a dog", "ein Hund", "ein Hund")),
         Item("p.tar/b.jpg", ("eine Katze, schläft", "eine Katze, schläft")),
@@ -186,6 +186,19 @@ def test_captions_follow_those_that_photos_have(here: Path) -> None:
     assert pickle.loads(pickle.dumps(source)).items == source.items
 
 
+def test_words_are_apart_from_captions(here: Path) -> None:
+    source = open_sources(
+        [SourceConfig("p.tar", captions=("de.tsv",), words=("de.tsv",)), SourceConfig("folder")]
+    )
+    plain, photo = source.items[:2], source.items[2]
+    assert [item.words for item in plain] == [("ein Hund",), ("eine Katze, schläft",)]
+    assert [item.captions for item in plain] == [("a dog", "ein Hund"), ("eine Katze, schläft",)]
+    assert not photo.words
+    tagged = FurtherTexts(open_source("p.tar"), (), ["de.tsv"])
+    assert [item.captions for item in tagged.items] == [item.captions for item in open_source("p.tar").items]
+    assert tagged.captioned().tolist() == open_source("p.tar").captioned().tolist()
+
+
 def test_a_config_names_them(here: Path) -> None:
     source = open_sources(
         [SourceConfig("p.tar", captions=("de.tsv",)), SourceConfig("folder", captions=("fr.csv",))]
@@ -200,7 +213,7 @@ def test_a_config_names_them(here: Path) -> None:
 
 def test_photos_without_any_caption_stay_so(here: Path) -> None:
     write(here / "one.tsv", "a.jpg\tein Hund\nb.jpg\t \n")
-    source = FurtherCaptions(open_source("p.tar"), ["one.tsv"])
+    source = FurtherTexts(open_source("p.tar"), ["one.tsv"])
     assert [item.captions for item in source.items] == [("a dog", "ein Hund"), ()]
     assert source.captioned().tolist() == [0]
 
@@ -215,12 +228,12 @@ def test_photos_without_any_caption_stay_so(here: Path) -> None:
 )
 def test_what_cannot_be_used(here: Path, table: str, says: str) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(says)}$"):
-        FurtherCaptions(open_source("p.tar"), [table])
+        FurtherTexts(open_source("p.tar"), [table])
 
 
 def test_two_photos_of_one_name(here: Path) -> None:
     write(here / "folder" / "deep" / "c.jpg", jpeg())
-    source = FurtherCaptions(open_source("folder"), ["fr.csv"])
+    source = FurtherTexts(open_source("folder"), ["fr.csv"])
     assert {item.id: item.captions for item in source.items} == {
         "c.jpg": (),
         "deep/c.jpg": ("un bateau", "le bateau"),
@@ -228,7 +241,7 @@ def test_two_photos_of_one_name(here: Path) -> None:
     write(here / "folder" / "high" / "c.jpg", jpeg())
     write(here / "both.tsv", "high/c.jpg\tone\nother/c.jpg\ttwo\ndeep/c.jpg\tthree\n")
     unclear = "1 of its 3 photos are not in folder, or not clear (other/c.jpg: it may be "
-    (skipped,) = FurtherCaptions(open_source("folder"), ["both.tsv"]).skipped
+    (skipped,) = FurtherTexts(open_source("folder"), ["both.tsv"]).skipped
     assert skipped.reason == f"{unclear}c.jpg or deep/c.jpg: give more of its path)"
 
 

@@ -115,6 +115,11 @@ def test_words_of_captions_and_of_photos() -> None:
     )
     assert named(batch.words.of_photos).count((2, "dog")) == 2
     assert named(batch.words.of_captions).count((4, "dogs")) == 1
+    tagged = collate([sample._replace(words=("grass", "sea, sea")) for sample in SAMPLES])
+    assert tagged.words is not None
+    assert torch.equal(tagged.words.of_captions, batch.words.of_captions)
+    tags = [(row, word) for row in range(len(SAMPLES)) for word in ("grass", "sea")]
+    assert named(tagged.words.of_photos) == sorted([*named(batch.words.of_photos), *tags])
 
 
 def test_split_keeps_photos_and_captions_together() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from lexlip.config import DataConfig, OptimConfig
+from lexlip.config import Config, DataConfig, OptimConfig
 from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
-from lexlip.training.loading import PATIENCE, _watched
-from tests.training.augmented import AUGMENTED, batches_of, captions_of, collate_of, keys_of, seen
+from lexlip.training.loading import PATIENCE, Order, _watched
+from tests.training.augmented import AUGMENTED, Photos, batches_of, captions_of, collate_of, keys_of, seen
 from tests.training.small_run import write_captioned
 
 COLOURS = ("red", "blue", "green")
@@ -118,6 +118,15 @@ def test_a_sample_is_the_same_in_every_epoch(captions: list[int] | None) -> None
     ]
     assert all(len(epoch) == 12 for order in seen for epoch in order)
     assert seen[0][0] == seen[0][1] == seen[0][2] == seen[1][0] != seen[2][0]
+
+
+@pytest.mark.parametrize("captions", [None, [1, 2, 3] * 10])
+def test_the_photos_of_an_epoch(captions: list[int] | None) -> None:
+    photos = range(5, 65, 2)
+    epoch = "photos" if captions is None else "pairs"
+    config = Config(data=DataConfig(epoch=epoch, sample=12), optim=OptimConfig(batch=4, steps=3))
+    order = Order(Photos(photos, captions), config)
+    assert order.seen.tolist() == sorted({key.photo for batch in order for key in batch})
 
 
 def test_batches_of_pairs(tmp_path: Path) -> None:

@@ -74,8 +74,9 @@ class Log:
             self._append({"step": step, **row})
         self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
 
-    def validation(self, step: int, report: Report) -> None:
-        self._append({"step": step, "val": report.to_dict()})
+    def validation(self, step: int, report: Report, gradient: Mapping[str, float]) -> None:
+        """Print and write a validation, and each loss's share of the gradient."""
+        self._append({"step": step, "val": report.to_dict(), "gradient": gradient})
         words = ""
         if report.words_at_10 is not None:
             terms = f"{report.terms_image:.1f} / {report.terms_text:.1f}"
@@ -85,6 +86,9 @@ class Log:
             for name, way in (("T2I", report.t2i), ("I2T", report.i2t))
         )
         self.write(f"step {step:6d}  val  mean recall {report.mean_recall:.2f}  {recalls}{words}")
+        if gradient:
+            shares = "  ".join(f"{name} {share:.0%}" for name, share in gradient.items())
+            self.write(f"step {step:6d}  gradient  {shares}")
 
     def close(self) -> None:
         self.bar.close()

@@ -35,7 +35,14 @@ from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
 from lexlip.training.run_folder import begin_run, phase_to_begin_with
-from lexlip.training.step import SkippedStep, Step, make_optimizer, set_learning_rate, train_step
+from lexlip.training.step import (
+    SkippedStep,
+    Step,
+    gradient_shares,
+    make_optimizer,
+    set_learning_rate,
+    train_step,
+)
 from lexlip.training.teacher import find_teacher
 from lexlip.words.vocabulary import Vocabulary
 
@@ -123,9 +130,10 @@ def train(run: Run) -> None:
             )
 
         if done % config.validate_every == 0 or done == run.steps:
+            gradient = gradient_shares(given)
             if processes.first:
                 report = validate(method.model, run.val, config.data.workers)
-                run.log.validation(done, report)
+                run.log.validation(done, report, gradient)
                 if report.mean_recall > state.best:
                     state.best, state.best_step = report.mean_recall, done
             state.best, state.best_step = processes.collect((state.best, state.best_step))[0]

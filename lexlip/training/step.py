@@ -160,6 +160,38 @@ def backward(step: Step) -> tuple[Tensors, Tensors | None]:
     return _detached({**parts, **caption_parts, "loss": loss + of_captions}), keys
 
 
+def gradient_shares(step: Step) -> dict[str, float]:
+    """Return each loss's share of the gradient of the model's weights: its norm over the sum of all norms.
+
+    Each norm is that of the loss times its weight, and the norms are those of this process's part of the
+    batch. Empty if a batch is encoded in parts. torch's generators stay as they are.
+    """
+    method, batch, micro = step.method, step.batch, step.config.micro_batch
+    device = batch.owners.device
+    if (micro is not None and micro < len(batch.photos)) or step.totals.ready < step.processes.world:
+        return {}
+    state = _generator_state(device)
+    with autocast(pick_precision(step.config.precision, device), device):
+        keys = method.key_vectors(batch) if method.objective.queue else None
+        raw, sums = method(batch)
+    loss, parts = whole_batch_loss(step, raw, keys)
+    of_captions, caption_parts = caption_loss(step, sums)
+    _set_generator_state(device, state)
+    losses = {name: part for name, part in {**parts, **caption_parts}.items() if part.requires_grad}
+    total = loss + of_captions
+    factors = torch.autograd.grad(total, list(losses.values()), retain_graph=True)  # their weights
+    weights = [weight for weight in method.model.parameters() if weight.requires_grad]
+    norms = {}
+    for (name, part), factor in zip(losses.items(), factors, strict=True):
+        scaled = step.scaler.scale(factor * part)
+        found = torch.autograd.grad(scaled, weights, retain_graph=True, allow_unused=True)
+        norms[name] = float(
+            torch.stack([g.float().square().sum() for g in found if g is not None]).sum().sqrt()
+        )
+    whole = sum(norms.values())
+    return {name: norm / whole for name, norm in norms.items()} if whole > 0 else {}
+
+
 def _by_parts(step: Step, chunks: list[Batch], keys: Tensors | None, cast: torch.autocast) -> Tensors:
     """Add the gradient of a batch that is encoded in parts; return all losses."""
     method, scaler = step.method, step.scaler

@@ -12,6 +12,7 @@ from lexlip.training.step import (
     Totals,
     backward,
     caption_loss,
+    gradient_shares,
     make_optimizer,
     train_step,
     whole_batch_loss,
@@ -91,6 +92,40 @@ def test_every_loss_is_logged() -> None:
     of_batch = {"flops_image": 0.1, "flops_text": 0.2, "contrastive": 1, "topk_contrastive": 1, **ANCHORS}
     weights = {**of_batch, **PHASE_1}
     assert float(parts["loss"]) == pytest.approx(sum(w * float(parts[n]) for n, w in weights.items()))
+
+
+def test_shares_of_the_gradient() -> None:
+    """Against the gradient of each loss alone."""
+    method = method_of(EVERYTHING, dropout=False)
+    batch, objective = tiny_batch(method), method.objective
+    shares = gradient_shares(step_of(method, batch))
+    assert all(parameter.grad is None for parameter in method.parameters())
+    norms = {}
+    names = "contrastive", "flops_image", "flops_text", *ANCHORS, *PHASE_1
+    for name in names:
+        others = dict.fromkeys(set(names) - {name}, 0.0)
+        method.objective = replace(objective, topk=(), **others)
+        run_backward(method, batch)
+        of_model = [g for n, g in gradients(method).items() if n.startswith("model.")]
+        norms[name] = float(torch.cat([g.flatten() for g in of_model]).norm())
+    method.objective = replace(objective, **dict.fromkeys(set(names) - {"contrastive"}, 0.0))
+    run_backward(method, batch)
+    both = {n: g for n, g in gradients(method).items() if n.startswith("model.")}
+    method.objective = replace(method.objective, topk=())
+    run_backward(method, batch)
+    one = gradients(method)
+    norms["topk_contrastive"] = float(torch.cat([(both[n] - one[n]).flatten() for n in both]).norm())
+    assert sum(shares.values()) == pytest.approx(1)
+    whole = sum(norms.values())
+    assert shares == pytest.approx({name: norm / whole for name, norm in norms.items()}, rel=1e-3)
+    assert gradient_shares(step_of(method, batch, micro_batch=2)) == {}
+
+
+def test_shares_of_the_gradient_leave_dropout_s_generator() -> None:
+    method, state = method_of(EVERYTHING), torch.get_rng_state()
+    gradient_shares(step_of(method, tiny_batch(method)))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(parameter.grad is None for parameter in method.parameters())
 
 
 UNUSED = {

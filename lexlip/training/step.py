@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lexlip.config import OptimConfig
 from lexlip.errors import ConfigError
@@ -94,6 +97,19 @@ class Step:
     processes: Processes
     scaler: torch.amp.GradScaler  # of the gradients, for fp16
 
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Compute in the precision of `config` within a `with` block.
+
+        On a CPU in bf16, attention is plain products: torch's fused one multiplies the few tokens of each
+        caption and head alone, and its gradient takes most of a step.
+        """
+        device = self.batch.owners.device
+        precision = pick_precision(self.config.precision, device)
+        plain = device.type == "cpu" and precision == "bf16"
+        with autocast(precision, device), sdpa_kernel(SDPBackend.MATH) if plain else nullcontext():
+            yield
+
     @cached_property
     def totals(self) -> Totals:
         """What all processes count together; each of them asks when its step begins."""
@@ -141,17 +157,15 @@ def backward(step: Step) -> tuple[Tensors, Tensors | None]:
     Returns the losses by name, and the keys to enqueue (None without queues).
     """
     method, batch, micro = step.method, step.batch, step.config.micro_batch
-    device = batch.owners.device
     whole = micro is None or micro >= len(batch.photos)
     chunks = [batch] if whole else batch.split(micro or 1)
-    cast = autocast(pick_precision(step.config.precision, device), device)
     keys = None
     if method.objective.queue:
-        with cast:
+        with step.computing():
             keys = _concat([method.key_vectors(chunk) for chunk in chunks])
     if not whole:
-        return _detached(_by_parts(step, chunks, keys, cast)), keys
-    with cast:
+        return _detached(_by_parts(step, chunks, keys)), keys
+    with step.computing():
         raw, sums = method(batch)
     loss, parts = whole_batch_loss(step, raw, keys)
     of_captions, caption_parts = caption_loss(step, sums)
@@ -171,7 +185,7 @@ def gradient_shares(step: Step) -> dict[str, float]:
     if (micro is not None and micro < len(batch.photos)) or step.totals.ready < step.processes.world:
         return {}
     state = _generator_state(device)
-    with autocast(pick_precision(step.config.precision, device), device):
+    with step.computing():
         keys = method.key_vectors(batch) if method.objective.queue else None
         raw, sums = method(batch)
     loss, parts = whole_batch_loss(step, raw, keys)
@@ -192,11 +206,11 @@ def gradient_shares(step: Step) -> dict[str, float]:
     return {name: norm / whole for name, norm in norms.items()} if whole > 0 else {}
 
 
-def _by_parts(step: Step, chunks: list[Batch], keys: Tensors | None, cast: torch.autocast) -> Tensors:
+def _by_parts(step: Step, chunks: list[Batch], keys: Tensors | None) -> Tensors:
     """Add the gradient of a batch that is encoded in parts; return all losses."""
     method, scaler = step.method, step.scaler
     device, states, encoded = chunks[0].owners.device, [], []
-    with torch.no_grad(), cast:
+    with torch.no_grad(), step.computing():
         for chunk in chunks:
             states.append(_generator_state(device))
             encoded.append(method.raw(chunk))
@@ -212,7 +226,7 @@ def _by_parts(step: Step, chunks: list[Batch], keys: Tensors | None, cast: torch
         _set_generator_state(device, state)  # the same dropout as the first time
         if chunk is chunks[-1]:
             step.processes.overlap()
-        with cast:
+        with step.computing():
             part, sums = method(chunk)
         of_captions, caption_parts = caption_loss(step, sums)
         for name, value in [*caption_parts.items(), ("loss", of_captions)]:

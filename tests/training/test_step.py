@@ -156,25 +156,21 @@ def test_both_passes_of_a_micro_batch_drop_the_same_units(precision: str) -> Non
     """With the graph of all chunks held at once, each begun with the generator's state of its first pass."""
     method = method_of(EVERYTHING)
     batch = tiny_batch(method)
-    given, chunks, states = step_of(method, batch), batch.split(2), []
-
-    def autocast() -> torch.autocast:
-        return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
-
+    given, chunks, states = step_of(method, batch, precision=precision), batch.split(2), []
     torch.manual_seed(7)
     for chunk in chunks:
         states.append(torch.get_rng_state())
-        with torch.no_grad(), autocast():
+        with torch.no_grad(), given.computing():
             method.raw(chunk)
     after = torch.get_rng_state()
     raws, masked = [], torch.zeros(())
     for chunk, state in zip(chunks, states, strict=True):
         torch.set_rng_state(state)
-        with autocast():
+        with given.computing():
             raw, sums = method(chunk)
         raws.append(raw)
         masked = masked + caption_loss(given, sums)[0]
-    with autocast():
+    with given.computing():
         parts = [method.key_vectors(chunk) for chunk in chunks]
     keys = {name: torch.cat([part[name] for part in parts]) for name in ("image", "text")}
     whole = {name: torch.cat([raw[name] for raw in raws]) for name in ("image", "text")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,7 +56,8 @@ def pretrain(config: Config | Sequence[Config], resume: bool = False) -> Path:
     """Train a model as a config says, alone or with the processes that torchrun started; return RUN.
 
     Writes RUN/config.yaml, RUN/metrics.jsonl, RUN/last and RUN/best (see lexlip.training.checkpoint),
-    where RUN is `config.out` or runs/NAME. The best checkpoint has the highest mean recall on `data.val`.
+    where RUN is `config.out` or runs/NAME. The best checkpoint has the highest mean recall on `data.val`;
+    what a run starts from (`config.init`) counts as one, of step 0.
     With `resume` goes on from RUN/last; under torchrun, begins if there is none.
 
     Several configs are phases (see `lexlip.config_files.load_phases`), trained one after another; `resume`
@@ -76,7 +77,10 @@ def pretrain(config: Config | Sequence[Config], resume: bool = False) -> Path:
             first = phase_to_begin_with(phases, resume) if processes.first else 0
             for phase in phases[processes.collect(first)[0] :]:
                 folder, resume = begin_run(phase, resume, processes)
-                train(set_up(phase, folder, resume, processes))
+                run = set_up(phase, folder, resume, processes)
+                if phase.init is not None and not resume:
+                    consider_start(run)
+                train(run)
                 resume = False
     finally:
         torch.set_flush_denormal(False)
@@ -101,7 +105,7 @@ class Run:
 
 def train(run: Run) -> None:
     """Train to the end of a run, with validations and checkpoints."""
-    config, method, processes, state = run.config, run.method, run.processes, run.state
+    config, method, processes = run.config, run.method, run.processes
     method.train()
     failed = 0
     for step, batch in enumerate(run.batches, run.first):
@@ -130,23 +134,41 @@ def train(run: Run) -> None:
             )
 
         if done % config.validate_every == 0 or done == run.steps:
-            gradient = gradient_shares(given)
-            if processes.first:
-                report = validate(method.model, run.val, config.data.workers)
-                run.log.validation(done, report, gradient)
-                if report.mean_recall > state.best:
-                    state.best, state.best_step = report.mean_recall, done
-            state.best, state.best_step = processes.collect((state.best, state.best_step))[0]
-            run.log.restart()
-            method.train()
-        is_best = state.best_step == done
-        if is_best or done % config.checkpoint_every == 0 or done == run.steps:
-            save_checkpoint(run.folder, done, method, run.optimizer, run.scaler, state, processes, is_best)
+            consider(run, done, gradient_shares(given))
+        if run.state.best_step == done or done % config.checkpoint_every == 0 or done == run.steps:
+            save(run, done)
     if processes.first and isinstance(method.model, LexLIP):
         for line in words_seen(method.model, run.val):
             run.log.write(line)
     processes.wait()
     run.log.close()
+
+
+def consider_start(run: Run) -> None:
+    """Validate and save what a run starts from; it draws the same numbers afterwards."""
+    device = run.processes.device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        consider(run, 0, {})
+    save(run, 0)
+
+
+def consider(run: Run, step: int, gradient: Mapping[str, float]) -> None:
+    """Validate the weights of a step, and note whether they are the best so far."""
+    state = run.state
+    if run.processes.first:
+        report = validate(run.method.model, run.val, run.config.data.workers)
+        run.log.validation(step, report, gradient)
+        if report.mean_recall > state.best:
+            state.best, state.best_step = report.mean_recall, step
+    state.best, state.best_step = run.processes.collect((state.best, state.best_step))[0]
+    run.log.restart()
+    run.method.train()
+
+
+def save(run: Run, step: int) -> None:
+    """Save what `--resume` needs to go on after a step."""
+    parts = run.method, run.optimizer, run.scaler, run.state, run.processes
+    save_checkpoint(run.folder, step, *parts, best=run.state.best_step == step)
 
 
 def validate(model: DualEncoder, val: Source, workers: int) -> Report:

@@ -48,6 +48,7 @@ def begin_run(config: Config, resume: bool, processes: Processes) -> tuple[Path,
     if processes.first and not resume:
         with writing_run(run):
             run.mkdir(parents=True, exist_ok=True)
+            (run / "metrics.jsonl").unlink(missing_ok=True)  # of one that was killed before its checkpoint
             with atomic_write(run / "config.yaml") as file:
                 file.write(yaml.safe_dump(to_dict(config), sort_keys=False))
     return run, resume

@@ -77,6 +77,7 @@ class SourceConfig:
 class DataConfig:
     train: tuple[SourceConfig, ...] = (SourceConfig("scenes:4000:0"),)
     val: tuple[SourceConfig, ...] = (SourceConfig("scenes:400:1000000"),)
+    others: tuple[SourceConfig, ...] = ()  # with init: a run says what it forgets of these photos
     # what an epoch has once, and optim.batch counts: each photo, with captions_per_image drawn captions, or
     # each pair of a photo and a caption, as in the papers
     epoch: Literal["photos", "pairs"] = "photos"
@@ -362,6 +363,9 @@ class Config:
     # with init: content words that the training captions have so often, and the checkpoint does not, join its
     # vocabulary; 0: none
     new_words: int = 0
+    # with init: at its end a run looks for the best weights also so far on the way from the start's to the
+    # end's: [0.5] is their mean (WiSE-FT, arXiv 2109.01903)
+    interpolate: tuple[float, ...] = ()
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
     log_every: int = 10  # steps
@@ -374,6 +378,12 @@ class Config:
         _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
         _check_not_negative("", self, "seed", most=2**63 - MOST)
         _check_not_negative("", self, "new_words")
+        _check_share("", self, "interpolate")
+        for key, value in (("interpolate", self.interpolate), ("data.others", self.data.others)):
+            if value and self.init is None:
+                raise ConfigError(
+                    f"{key} is for runs that start from a model: give one (init=), or set {key}=[]"
+                )
         if (self.teacher is not None) != bool(self.objective.distillation or self.data.alike):
             raise ConfigError(
                 "teacher is the model for objective.distillation and data.alike: give it with one of them"

@@ -3,6 +3,8 @@
 RUN/checkpoints/step-00001200/   the model (see DualEncoder.save), and for resuming left_behind.safetensors
                                  (see Method.left_behind), optimizer.safetensors and trainer.json
 RUN/last, RUN/best               links to the newest and to the best checkpoint
+RUN/start                        a link to what a run started from, until it has looked for the best weights
+                                 between that and its end; what it finds there is saved as a model alone
 
 Others are removed, but for those that an index was made with.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from torch import Tensor
 from anserini_bridge.given_files import read_json
 from anserini_bridge.storage import CHECKSUM, checksum, fields_checksum, replace_link
 from lexlip.errors import ModelError
+from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.model_folder import KEPT, check_model, read_words
 from lexlip.training.distributed import Processes
 from lexlip.training.method import Method
@@ -48,9 +51,9 @@ def save_checkpoint(
     scaler: torch.amp.GradScaler,
     state: State,
     processes: Processes,
-    best: bool,
+    links: Sequence[str] = (),
 ) -> None:
-    """Write a checkpoint, point `last` (and `best`) to it, and delete those that nothing points to.
+    """Write a checkpoint, point `last` and other links to it, and delete those that nothing points to.
 
     Every process must call it; the first one writes. What is written is durable before anything points to it.
     DataError: it cannot be written; the checkpoints before it stay.
@@ -69,14 +72,29 @@ def save_checkpoint(
             trainer["files"] = {name: checksum(temporary / name) for name in (LEFT_BEHIND, OPTIMIZER)}
             trainer[CHECKSUM] = fields_checksum(trainer)
             (temporary / TRAINER).write_text(json.dumps(trainer), encoding="utf-8")
-        for name in ("best", "last") if best else ("last",):  # a run goes on from `last`: it comes last
+        for name in (*links, "last"):  # a run goes on from `last`: it comes last
             replace_link(run / name, folder.relative_to(run))
+    _remove_others(run)
+
+
+def save_best(run: Path, name: str, model: DualEncoder) -> None:
+    """Write a model that no run goes on from, and point `best` to it; DataError: it cannot be written."""
+    folder = run / "checkpoints" / name
+    with writing_run(run):
+        with replacing_folder(folder) as temporary:
+            model.save(temporary, graph=False)
+        replace_link(run / "best", folder.relative_to(run))
+
+
+def forget_start(run: Path) -> None:
+    """Delete what a finished run started from, unless it is the best."""
+    (run / "start").unlink(missing_ok=True)
     _remove_others(run)
 
 
 def _remove_others(run: Path) -> None:
     """Remove the checkpoints, half-written ones too, that neither links nor indexes need."""
-    kept = {(run / name).resolve() for name in ("last", "best")}
+    kept = {(run / name).resolve() for name in ("last", "best", "start")}
     for other in (run / "checkpoints").glob("*"):
         if other.resolve() not in kept and not (other / KEPT).exists():
             shutil.rmtree(other)

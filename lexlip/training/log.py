@@ -74,21 +74,32 @@ class Log:
             self._append({"step": step, **row})
         self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
 
-    def validation(self, step: int, report: Report, gradient: Mapping[str, float]) -> None:
-        """Print and write a validation, and each loss's share of the gradient."""
-        self._append({"step": step, "val": report.to_dict(), "gradient": gradient})
+    def validation(
+        self, step: int, report: Report, gradient: Mapping[str, float] | None = None, way: float | None = None
+    ) -> None:
+        """Print and write a validation, and each loss's share of the gradient.
+
+        `way`: how far the weights are from the start's to this step's, if they are between.
+        """
+        between = {} if way is None else {"way": way}
+        self._append({"step": step, **between, "val": report.to_dict(), "gradient": gradient or {}})
         words = ""
         if report.words_at_10 is not None:
             terms = f"{report.terms_image:.1f} / {report.terms_text:.1f}"
             words = f"  terms {terms}  words@10 {report.words_in_words}"
         recalls = "  ".join(
-            f"{name} " + " / ".join(f"{way[k]:.1f}" for k in ("R@1", "R@5", "R@10"))
-            for name, way in (("T2I", report.t2i), ("I2T", report.i2t))
+            f"{name} " + " / ".join(f"{found[k]:.1f}" for k in ("R@1", "R@5", "R@10"))
+            for name, found in (("T2I", report.t2i), ("I2T", report.i2t))
         )
-        self.write(f"step {step:6d}  val  mean recall {report.mean_recall:.2f}  {recalls}{words}")
+        at = "" if way is None else f" at {way:g} of the way"
+        self.write(f"step {step:6d}  val{at}  mean recall {report.mean_recall:.2f}  {recalls}{words}")
         if gradient:
             shares = "  ".join(f"{name} {share:.0%}" for name, share in gradient.items())
             self.write(f"step {step:6d}  gradient  {shares}")
+
+    def others(self, step: int, report: Report) -> None:
+        """Write what was measured on `data.others`."""
+        self._append({"step": step, "others": report.to_dict()})
 
     def close(self) -> None:
         self.bar.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 
 from lexlip.config import Config
 from lexlip.data import Source, UnreadableImage, open_sources, spread
@@ -24,17 +25,19 @@ from lexlip.measure.pool import embed_pool
 from lexlip.measure.recalls import Report
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.model_folder import WEIGHTS
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.engines.exact import engine_for
 from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, encode_views
+from lexlip.training.averages import average
 from lexlip.training.batches import Batch, Collate
-from lexlip.training.checkpoint import State, load_checkpoint, save_checkpoint
+from lexlip.training.checkpoint import State, forget_start, load_checkpoint, save_best, save_checkpoint
 from lexlip.training.distributed import Processes
 from lexlip.training.initialisation import add_words, counted_captions, make_model
 from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
-from lexlip.training.run_folder import begin_run, phase_to_begin_with
+from lexlip.training.run_folder import begin_run, best_validation, measured, phase_to_begin_with
 from lexlip.training.step import (
     SkippedStep,
     Step,
@@ -99,6 +102,7 @@ class Run:
     first: int  # the step to begin with
     steps: int  # of the whole run
     val: Source
+    others: Source | None  # photos that the run is not for
     state: State  # the best checkpoint so far
     log: Log
 
@@ -133,13 +137,21 @@ def train(run: Run) -> None:
                 " start again with a lower optim.lr or optim.precision=fp32"
             )
 
+        best = False
         if done % config.validate_every == 0 or done == run.steps:
-            consider(run, done, gradient_shares(given))
-        if run.state.best_step == done or done % config.checkpoint_every == 0 or done == run.steps:
-            save(run, done)
-    if processes.first and isinstance(method.model, LexLIP):
-        for line in words_seen(method.model, run.val):
-            run.log.write(line)
+            best = consider(run, done, gradient_shares(given))
+        if done == run.steps and consider_between(run):
+            best = False
+        if best or done % config.checkpoint_every == 0 or done == run.steps:
+            save(run, done, ("best",) if best else ())
+    if processes.first:
+        forget_start(run.folder)
+        if isinstance(method.model, LexLIP):
+            for line in words_seen(method.model, run.val):
+                run.log.write(line)
+        if config.init is not None:
+            for line in gain(run):
+                run.log.write(line)
     processes.wait()
     run.log.close()
 
@@ -148,27 +160,92 @@ def consider_start(run: Run) -> None:
     """Validate and save what a run starts from; it draws the same numbers afterwards."""
     device = run.processes.device
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        consider(run, 0, {})
-    save(run, 0)
+        measure_others(run, 0)
+        consider(run, 0)
+    save(run, 0, ("start", "best") if run.config.interpolate else ("best",))
 
 
-def consider(run: Run, step: int, gradient: Mapping[str, float]) -> None:
-    """Validate the weights of a step, and note whether they are the best so far."""
-    state = run.state
+def consider_between(run: Run) -> bool:
+    """Validate weights between those of the start and of the end; return whether the best are among them.
+
+    The method of WiSE-FT (Wortsman et al., 2022, arXiv 2109.01903): (1 - way) start + way end keeps much of
+    what the start knew and the end has forgotten. The model has the end's weights again afterwards.
+    """
+    if not run.config.interpolate:
+        return False
+    model, best = run.method.model, None
+    start = load_file(run.folder / "start" / WEIGHTS)
+    end = {name: value.cpu().clone() for name, value in model.state_dict().items()}
+    for way in run.config.interpolate:
+        model.load_state_dict(average([start, end], [1 - way, way]))
+        if consider(run, run.steps, way=way):
+            best = way
+    if best is not None and run.processes.first:
+        model.load_state_dict(average([start, end], [1 - best, best]))
+        save_best(run.folder, f"step-{run.steps:08d}-way-{best:g}", model)
+    model.load_state_dict(end)
+    return best is not None
+
+
+def consider(
+    run: Run, step: int, gradient: Mapping[str, float] | None = None, way: float | None = None
+) -> bool:
+    """Validate the model as it is; return whether it is the best so far. See also `Log.validation`."""
+    state, recall = run.state, 0.0
     if run.processes.first:
         report = validate(run.method.model, run.val, run.config.data.workers)
-        run.log.validation(step, report, gradient)
-        if report.mean_recall > state.best:
-            state.best, state.best_step = report.mean_recall, step
-    state.best, state.best_step = run.processes.collect((state.best, state.best_step))[0]
+        run.log.validation(step, report, gradient, way)
+        recall = report.mean_recall
+    recall = run.processes.collect(recall)[0]
     run.log.restart()
     run.method.train()
+    if recall <= state.best:
+        return False
+    state.best, state.best_step = recall, step
+    return True
 
 
-def save(run: Run, step: int) -> None:
-    """Save what `--resume` needs to go on after a step."""
+def measure_others(run: Run, step: int) -> None:
+    """Measure the model as it is on `data.others`, and log that as of a step."""
+    if run.others is not None and run.processes.first:
+        run.log.others(step, validate(run.method.model, run.others, run.config.data.workers))
+
+
+def gain(run: Run) -> Iterator[str]:
+    """Yield what RUN/best has gained over the start on `data.val`, and what that costs on `data.others`."""
+    (first, before), *_ = measured(run.folder, "val")
+    if first:
+        return  # an older version began this run, without a validation of its start
+    after = best_validation(run.folder)
+    yield f"gained on {run.val.name}: {_recalls(before, after)}"
+    if after == before:
+        yield "nothing was better there than the start, which stays the best: lower optim.lr, or add photos"
+    if run.others is not None:
+        if len(measured(run.folder, "others")) == 1:
+            run.method.model.load_state_dict(load_file(run.folder / "best" / WEIGHTS))
+            measure_others(run, run.steps)
+        (_, before), (_, after) = measured(run.folder, "others")
+        yield f"in return, on {run.others.name}: {_recalls(before, after)}"
+    elif run.config.phase is None:
+        yield (
+            f"to see what it forgets of other photos: lexlip package {run.folder} FOLDER, then compare"
+            f" lexlip evaluate PHOTOS --model FOLDER with --model {run.config.init}"
+        )
+
+
+def _recalls(before: Report, after: Report) -> str:
+    numbers = {
+        "mean recall": (before.mean_recall, after.mean_recall),
+        "R@1 text to image": (before.t2i["R@1"], after.t2i["R@1"]),
+        "image to text": (before.i2t["R@1"], after.i2t["R@1"]),
+    }
+    return ", ".join(f"{name} {old:.1f} → {new:.1f}" for name, (old, new) in numbers.items())
+
+
+def save(run: Run, step: int, links: Sequence[str]) -> None:
+    """Save what `--resume` needs to go on after a step; `links` besides `last` point to it."""
     parts = run.method, run.optimizer, run.scaler, run.state, run.processes
-    save_checkpoint(run.folder, step, *parts, best=run.state.best_step == step)
+    save_checkpoint(run.folder, step, *parts, links)
 
 
 def validate(model: DualEncoder, val: Source, workers: int) -> Report:
@@ -206,8 +283,12 @@ def set_up(
     """
     torch.manual_seed(config.seed)
     train, val = open_sources(config.data.train), open_sources(config.data.val)
-    if not len(val.captioned()):
-        raise DataError(f"{val.name} has no captions to validate with; name other photos in data.val")
+    others = open_sources(config.data.others) if config.data.others else None
+    for key, source in (("val", val), ("others", others)):
+        if source is not None and not len(source.captioned()):
+            raise DataError(
+                f"{source.name} has no captions to validate with; name other photos in data.{key}"
+            )
     order = Order(train, config, processes.part)
     order.check()
     processes.part(config.optim.batch)  # enough photos for all
@@ -250,7 +331,7 @@ def set_up(
     if not same_processes:
         log.write("another number of processes than before: dropout differs from an uninterrupted run")
     span = order.first, order.steps
-    return Run(config, folder, processes, method, optimizer, scaler, batches, *span, val, state, log)
+    return Run(config, folder, processes, method, optimizer, scaler, batches, *span, val, others, state, log)
 
 
 def _method_of(

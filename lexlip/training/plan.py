@@ -135,6 +135,8 @@ def _plan(config: Config, processes: int, resume: bool, start: str | None) -> Ru
         found.missing.append(f"optim.batch={config.optim.batch} is fewer than {processes} processes")
     train = _open("data.train", config.data.train, found.missing)
     _open("data.val", config.data.val, found.missing)
+    if config.data.others:
+        _open("data.others", config.data.others, found.missing)
     if train is None:
         found.rows = config.data.expected
     else:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
@@ -120,16 +120,22 @@ def run_of(place: str | Path) -> Path:
 
 def best_validation(run: Path) -> Report:
     """Return what RUN/best reached on the run's own `data.val`; DataError: nothing, or it cannot be read."""
-    try:
-        reports = [Report.from_dict(row["val"]) for row in _metrics(run) if "val" in row]
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{run / 'metrics.jsonl'} is damaged: {error}") from error
+    reports = measured(run, "val")
     if not reports:
         raise DataError(
             f"{run} has no validation results (metrics.jsonl); name a run's folder, or give photos to measure"
             " on (--source)"
         )
-    return max(reports, key=lambda report: report.mean_recall)  # the first, as in training
+    _, best = max(reports, key=lambda row: row[1].mean_recall)  # the first, as in training
+    return best
+
+
+def measured(run: Path, photos: Literal["val", "others"]) -> list[tuple[int, Report]]:
+    """Return what a run has measured on `data.val` or `data.others`, with steps; DataError: it is damaged."""
+    try:
+        return [(row["step"], Report.from_dict(row[photos])) for row in _metrics(run) if photos in row]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{run / 'metrics.jsonl'} is damaged: {error}") from error
 
 
 def lineage(run: Path) -> Lineage:

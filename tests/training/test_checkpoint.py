@@ -39,7 +39,7 @@ def step(method: Method, optimizer: torch.optim.Optimizer, number: int) -> None:
 
 
 def save(run: Path, number: int, best: bool = False, state: State | None = None) -> Path:
-    save_checkpoint(run, number, *trained(steps=1), OFF, state or State(), ALONE, best)
+    save_checkpoint(run, number, *trained(steps=1), OFF, state or State(), ALONE, ("best",) if best else ())
     return run / "checkpoints" / f"step-{number:08d}"
 
 
@@ -51,7 +51,7 @@ def load(run: Path, steps: int = 0, **changes: Any) -> tuple[int, State, bool]:
 def test_weights_queues_and_optimizer_go_on_as_they_were(tmp_path: Path, share_decoder: bool) -> None:
     objective = replace(OBJECTIVE, share_decoder=share_decoder)
     method, optimizer = trained(objective=objective)
-    save_checkpoint(tmp_path, 7, method, optimizer, OFF, State(0.5, 3), ALONE, best=False)
+    save_checkpoint(tmp_path, 7, method, optimizer, OFF, State(0.5, 3), ALONE)
     for number in (2, 3):
         step(method, optimizer, number)
     other, its_optimizer = trained(steps=0, seed=1, objective=objective)
@@ -77,7 +77,7 @@ def test_weights_queues_and_optimizer_go_on_as_they_were(tmp_path: Path, share_d
 def test_a_checkpoint_of_other_objectives(
     tmp_path: Path, before: ObjectiveConfig, after: ObjectiveConfig
 ) -> None:
-    save_checkpoint(tmp_path, 1, *trained(1, objective=before), OFF, State(), ALONE, best=False)
+    save_checkpoint(tmp_path, 1, *trained(1, objective=before), OFF, State(), ALONE)
     with pytest.raises(ModelError, match=r"cannot resume|was trained with other objectives") as caught:
         load(tmp_path, objective=after)
     assert "\n" not in str(caught.value)

@@ -2,8 +2,7 @@
 
     python tools/studies/average_weights.py OUTPUT FOLDER=WEIGHT FOLDER=WEIGHT ...
 
-What is averaged lies in one valley of the loss, and the middle of it is often better than its ends (Wortsman
-et al., 2022, arXiv 2203.05482). OUTPUT is a model's folder, as the others are.
+OUTPUT is a model's folder, as the others are (see lexlip.training.averages).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from lexlip.errors import LexLIPError, ModelError
 from lexlip.models.lexlip import LexLIP
+from lexlip.training.averages import average as mean_of
 
 
 def average(output: Path, weight_of: Mapping[Path, float]) -> None:
@@ -25,16 +25,11 @@ def average(output: Path, weight_of: Mapping[Path, float]) -> None:
     """
     models = [LexLIP.from_pretrained(folder) for folder in weight_of]
     states = [model.state_dict() for model in models]
-    mean, total = states[0], sum(weight_of.values())
     for folder, model, state in zip(weight_of, models, states, strict=True):
-        shapes = [{name: value.shape for name, value in one.items()} for one in (state, mean)]
+        shapes = [{name: value.shape for name, value in one.items()} for one in (state, states[0])]
         if shapes[0] != shapes[1] or model.vocabulary.words != models[0].vocabulary.words:
             raise ModelError(f"{folder} is not the same kind of model as {next(iter(weight_of))}")
-    for name, value in mean.items():
-        if value.is_floating_point():
-            parts = (w / total * state[name] for w, state in zip(weight_of.values(), states, strict=True))
-            mean[name] = sum(parts)
-    models[0].load_state_dict(mean)
+    models[0].load_state_dict(mean_of(states, list(weight_of.values())))
     for name in ("balance", "keywords", "likely", "honest_end"):  # of the weights before
         setattr(models[0], name, None)
     models[0].save(output)

@@ -24,8 +24,8 @@ def package(run: str, folder: str, sources: tuple[str, ...], device: str, as_jso
 
     RUN is a training run, whose best checkpoint is taken, or a model's folder; FOLDER is the new model's. Its
     weights are int8. Captioned photos that it was trained on balance its documents, so that no photo fits
-    every sentence: those of the run, or of each SOURCE, as for `lexlip index`. A convolutional image encoder
-    such as mini's needs no torch then.
+    every sentence: those of the run, with what balances the model that it started from, or those of each
+    SOURCE, as for `lexlip index`. A convolutional image encoder such as mini's needs no torch then.
 
     \b
         lexlip package runs/own own

@@ -2,8 +2,8 @@
 
 - Its matrices are int8, a quarter of the size (`lexlip.models.model_folder`).
 - Captions and photos of the training data, equally many of each source, make the bank by which it balances
-  its documents, and all photos say what a word asks for that stands alone, and how likely people are to name
-  it.
+  its documents; the bank of the model that training started from joins them, so that other photos are
+  balanced, too. All photos say what a word asks for that stands alone, and how likely people are to name it.
 - A convolutional image encoder gets a graph for ONNX Runtime (`lexlip.models.image_graph`).
 """
 
@@ -23,7 +23,7 @@ from scipy.sparse import csc_matrix, csr_matrix, vstack
 
 from anserini_bridge.storage import folder_megabytes
 from lexlip.data import Source, open_source, open_sources
-from lexlip.errors import DataError
+from lexlip.errors import DataError, ModelError
 from lexlip.machine.device import autocast, pick_device, pick_precision
 from lexlip.machine.progress import ProgressBar
 from lexlip.models.compression import compress, expand
@@ -37,8 +37,8 @@ from lexlip.sparse.rows import unit_length
 from lexlip.sparse.top_words import topk
 from lexlip.sparse.word_chances import LikelyWords, scaled
 from lexlip.training.head_fits import caption_matrix
-from lexlip.training.run_folder import check_place, find_run, read_config, save_whole
-from lexlip.words.vocabulary import other_number
+from lexlip.training.run_folder import check_place, find_run, lineage, read_config, save_whole
+from lexlip.words.vocabulary import Vocabulary, other_number
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device:
     """Save a model for use, under the name of its new folder, as a whole or not at all.
 
     `name` is a run (its best checkpoint) or a folder; `folder` is made, or replaces a saved model. `sources`
-    are photos with captions of the training data; without any those of the run, unless the model has a bank
-    already. They are encoded on `device`.
+    are photos with captions of the training data; without any those of the run, and the bank of the model
+    that it started from, unless the model has a bank already. They are encoded on `device`.
 
     ModelError: there is no such model, it is damaged, or of another kind. DataError: the folder cannot be
     written, or the photos cannot be used. ConfigError: there is no such device, or the run's config cannot be
@@ -66,12 +66,12 @@ def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device:
     place = pick_device(device)
     check_model(name)
     model = LexLIP.from_pretrained(name)
-    opened = [open_source(source) for source in sources]
+    opened, before = [open_source(source) for source in sources], None
     if not opened and model.balance is None:
-        opened = _sources_of_run(Path(name))
+        opened, before = _sources_of_run(Path(name)), _bank_before(Path(name), model.vocabulary)
     model.name = folder.name
     if opened:
-        _draw(model, opened, place)
+        _draw(model, opened, before, place)
     save_whole(model, folder, small=True)
     bank = model.balance
     return Package(
@@ -95,14 +95,28 @@ def _sources_of_run(place: Path) -> list[Source]:
         raise DataError(f"the photos that {run} was trained on: {error}; name some as SOURCE") from error
 
 
-def _draw(model: LexLIP, sources: Sequence[Source], place: torch.device) -> None:
+def _bank_before(place: Path, vocabulary: Vocabulary) -> Balance | None:
+    """Return the bank of the model that a run started from, if that is here, and has one for these words."""
+    run = find_run(place)
+    origin = None if run is None else lineage(run).origin
+    if origin is None:
+        return None
+    try:
+        model = LexLIP.from_pretrained(origin)
+    except ModelError:  # it is no longer there, or has no words
+        return None
+    words = model.vocabulary.words
+    return model.balance if words == vocabulary.words[: len(words)] else None
+
+
+def _draw(model: LexLIP, sources: Sequence[Source], before: Balance | None, place: torch.device) -> None:
     """Give a model what depends on its weights, once they are rounded to int8."""
     weights = {name: weight.cpu().contiguous().numpy() for name, weight in model.state_dict().items()}
     rounded = expand(compress(weights))
     model.load_state_dict({name: torch.from_numpy(weight) for name, weight in rounded.items()})
     model.to(place)
     try:
-        model.balance = draw_balance(model, sources)
+        model.balance = draw_balance(model, sources, before=before)
         photos = encode_captioned(model, sources)
     except ValueError as error:
         raise DataError(f"{error}: name more photos with captions as SOURCE") from error
@@ -122,8 +136,17 @@ CAPTIONS, PHOTOS = 8_000, 1_500  # of all sources together
 QUERY_TOPK = 64  # words that a photo keeps as a query
 
 
-def draw_balance(model: DualEncoder, sources: Sequence[Source], seed: int = 0, workers: int = 2) -> Balance:
-    """Encode captions, and photos they are not of, as many of each source; ValueError: there are too few."""
+def draw_balance(
+    model: DualEncoder,
+    sources: Sequence[Source],
+    seed: int = 0,
+    workers: int = 2,
+    before: Balance | None = None,
+) -> Balance:
+    """Encode captions, and photos they are not of, as many of each source; ValueError: there are too few.
+
+    For `before` see `balance_of`.
+    """
     rng = np.random.default_rng(seed)
     captions: list[str] = []
     photos: list[csr_matrix] = []
@@ -140,15 +163,23 @@ def draw_balance(model: DualEncoder, sources: Sequence[Source], seed: int = 0, w
     if min(len(captions), number) < NEAREST:
         raise ValueError(f"a bank needs {NEAREST} photos and as many captions of other photos")
     texts = encode_captions(model, captions, progress="captions of the bank")
-    return balance_of(texts, vstack(photos, format="csr"))
+    return balance_of(texts, vstack(photos, format="csr"), before)
 
 
-def balance_of(texts: csr_matrix, images: csr_matrix) -> Balance:
-    """Return what the vectors of captions [n, V] and of other photos [m, V] balance by; n, m >= NEAREST."""
-    return Balance(
-        photos=make_bank(topk(texts, SENTENCE_TOPK), images),
-        captions=make_bank(topk(images, QUERY_TOPK), texts),
-    )
+def balance_of(texts: csr_matrix, images: csr_matrix, before: Balance | None = None) -> Balance:
+    """Return what the vectors of captions [n, V] and of other photos [m, V] balance by; n, m >= NEAREST.
+
+    What `before` balances by, with the first of the V words, joins them.
+    """
+    queries = [topk(texts, SENTENCE_TOPK), topk(images, QUERY_TOPK)]
+    if before is not None:
+        width = texts.shape[1]
+        queries = [vstack([_widened(bank.units, width), q]) for bank, q in zip(before, queries, strict=True)]
+    return Balance(photos=make_bank(queries[0], images), captions=make_bank(queries[1], texts))
+
+
+def _widened(rows: csr_matrix, width: int) -> csr_matrix:
+    return csr_matrix((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], width))
 
 
 # ---- photos with what people say of them ----

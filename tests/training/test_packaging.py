@@ -25,12 +25,15 @@ from lexlip.training.packaging import (
     KEPT,
     QUERY_TOPK,
     RIDGE,
+    _bank_before,
+    balance_of,
     draw_balance,
     encode_captioned,
     fit_keywords,
     fit_likely,
     package,
 )
+from lexlip.words.vocabulary import Vocabulary
 from tests.models.test_image_graph import CONVOLUTIONAL
 from tests.tiny import CAPTIONS, tiny_balanced, tiny_dense, tiny_model, tiny_photos
 from tests.training.run_folders import write_run
@@ -117,6 +120,42 @@ def test_a_bank_that_is_there_stays_with_its_honest_end(tmp_path: Path, few_step
     assert json.loads((tmp_path / "tiny" / HONEST_END).read_text()) == {"format": 1, "model": made.identity}
     package(tmp_path / "saved", tmp_path / "tiny", ["scenes:40:3"])
     assert not (tmp_path / "tiny" / HONEST_END).exists()
+
+
+def test_the_bank_of_the_start_joins_that_of_the_run(run: Path, tmp_path: Path) -> None:
+    """Its 30 captions and 30 photos; not if photos are named, nor if it has other words, or is gone."""
+    start = tiny_balanced()
+    start.save(tmp_path / "start")
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("init: null", f"init: {tmp_path / 'start'}"))
+    made = package(run, tmp_path / "tiny")
+    assert (made.captions, made.photos) == (90, 90)
+    assert package(run, tmp_path / "named", ["scenes:60:1"]).captions == 30
+    joined = LexLIP.from_pretrained(tmp_path / "tiny").balance
+    for bank, before in zip(joined, start.balance, strict=True):
+        difference = bank.queries[:30].astype(int) - before.queries.astype(int)
+        assert abs(difference).max() <= 1
+    first, second, *others = start.vocabulary.words
+    changed = Vocabulary.from_words((second, first, *others), start.tokenizer)
+    assert _bank_before(run, start.vocabulary) is not None
+    assert _bank_before(run, changed) is None
+    shutil.rmtree(tmp_path / "start")
+    assert package(run, tmp_path / "tiny").captions == 60
+
+
+def test_a_joined_bank_against_plain_products() -> None:
+    """The mean of the NEAREST best cosines with all queries, of the typical document; a word has joined."""
+    rng = np.random.default_rng(0)
+    before = tiny_balanced().balance
+    width = before.photos.queries.shape[1] + 1
+    texts, images = (csr_matrix(rng.random((20, width)) * (rng.random((20, width)) < 0.3)) for _ in range(2))
+    joined = balance_of(texts, images, before)
+    queries = [*np.pad(before.photos.units.toarray(), ((0, 0), (0, 1))), *texts.toarray()]
+    unit = [query / np.linalg.norm(query) for query in queries]
+    cosines = np.array(unit) @ (images.toarray() / np.linalg.norm(images.toarray(), axis=1, keepdims=True)).T
+    nearest = np.sort(cosines, axis=0)[-NEAREST:].mean(axis=0)
+    assert joined.photos.typical == pytest.approx(np.median(nearest), rel=1e-2)
+    np.testing.assert_allclose(joined.photos.units.toarray(), unit, atol=1e-3)
 
 
 def check_queries(folder: Path, source: Scenes) -> None:

@@ -77,7 +77,7 @@ class SourceConfig:
 class DataConfig:
     train: tuple[SourceConfig, ...] = (SourceConfig("scenes:4000:0"),)
     val: tuple[SourceConfig, ...] = (SourceConfig("scenes:400:1000000"),)
-    others: tuple[SourceConfig, ...] = ()  # with init: a run says what it forgets of these photos
+    others: tuple[SourceConfig, ...] = ()  # with init: `best` may lose a point of mean recall on these
     # what an epoch has once, and optim.batch counts: each photo, with captions_per_image drawn captions, or
     # each pair of a photo and a caption, as in the papers
     epoch: Literal["photos", "pairs"] = "photos"

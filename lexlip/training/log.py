@@ -75,14 +75,20 @@ class Log:
         self.write(f"step {step:6d}  " + "  ".join(f"{name} {value:.4g}" for name, value in row.items()))
 
     def validation(
-        self, step: int, report: Report, gradient: Mapping[str, float] | None = None, way: float | None = None
+        self,
+        step: int,
+        report: Report,
+        others: Report | None = None,
+        gradient: Mapping[str, float] | None = None,
+        way: float | None = None,
     ) -> None:
-        """Print and write a validation, and each loss's share of the gradient.
+        """Print and write a validation, that on other photos, and each loss's share of the gradient.
 
         `way`: how far the weights are from the start's to this step's, if they are between.
         """
-        between = {} if way is None else {"way": way}
-        self._append({"step": step, **between, "val": report.to_dict(), "gradient": gradient or {}})
+        row: dict[str, Any] = {"step": step} | ({} if way is None else {"way": way})
+        row |= {"val": report.to_dict()} | ({} if others is None else {"others": others.to_dict()})
+        self._append({**row, "gradient": gradient or {}})
         words = ""
         if report.words_at_10 is not None:
             terms = f"{report.terms_image:.1f} / {report.terms_text:.1f}"
@@ -93,13 +99,11 @@ class Log:
         )
         at = "" if way is None else f" at {way:g} of the way"
         self.write(f"step {step:6d}  val{at}  mean recall {report.mean_recall:.2f}  {recalls}{words}")
+        if others is not None:
+            self.write(f"step {step:6d}  others{at}  mean recall {others.mean_recall:.2f}")
         if gradient:
             shares = "  ".join(f"{name} {share:.0%}" for name, share in gradient.items())
             self.write(f"step {step:6d}  gradient  {shares}")
-
-    def others(self, step: int, report: Report) -> None:
-        """Write what was measured on `data.others`."""
-        self._append({"step": step, "others": report.to_dict()})
 
     def close(self) -> None:
         self.bar.close()

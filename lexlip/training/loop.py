@@ -37,7 +37,7 @@ from lexlip.training.initialisation import add_words, counted_captions, make_mod
 from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
-from lexlip.training.run_folder import begin_run, best_validation, measured, phase_to_begin_with
+from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
 from lexlip.training.step import (
     SkippedStep,
     Step,
@@ -60,7 +60,8 @@ def pretrain(config: Config | Sequence[Config], resume: bool = False) -> Path:
 
     Writes RUN/config.yaml, RUN/metrics.jsonl, RUN/last and RUN/best (see lexlip.training.checkpoint),
     where RUN is `config.out` or runs/NAME. The best checkpoint has the highest mean recall on `data.val`;
-    what a run starts from (`config.init`) counts as one, of step 0.
+    what a run starts from (`config.init`) counts as one, of step 0. It may have lost at most a point on
+    `data.others`.
     With `resume` goes on from RUN/last; under torchrun, begins if there is none.
 
     Several configs are phases (see `lexlip.config_files.load_phases`), trained one after another; `resume`
@@ -160,7 +161,6 @@ def consider_start(run: Run) -> None:
     """Validate and save what a run starts from; it draws the same numbers afterwards."""
     device = run.processes.device
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        measure_others(run, 0)
         consider(run, 0)
     save(run, 0, ("start", "best") if run.config.interpolate else ("best",))
 
@@ -190,42 +190,34 @@ def consider_between(run: Run) -> bool:
 def consider(
     run: Run, step: int, gradient: Mapping[str, float] | None = None, way: float | None = None
 ) -> bool:
-    """Validate the model as it is; return whether it is the best so far. See also `Log.validation`."""
-    state, recall = run.state, 0.0
+    """Validate the model as it is; return whether it is the best so far, by `best_of`."""
+    found = False, 0.0
     if run.processes.first:
-        report = validate(run.method.model, run.val, run.config.data.workers)
-        run.log.validation(step, report, gradient, way)
-        recall = report.mean_recall
-    recall = run.processes.collect(recall)[0]
+        model, workers = run.method.model, run.config.data.workers
+        own = validate(model, run.val, workers)
+        others = None if run.others is None else validate(model, run.others, workers)
+        run.log.validation(step, own, others, gradient, way)
+        rows = validations(run.folder)
+        found = best_of(rows) is rows[-1], own.mean_recall
+    best, recall = run.processes.collect(found)[0]
+    if best:
+        run.state.best, run.state.best_step = recall, step
     run.log.restart()
     run.method.train()
-    if recall <= state.best:
-        return False
-    state.best, state.best_step = recall, step
-    return True
-
-
-def measure_others(run: Run, step: int) -> None:
-    """Measure the model as it is on `data.others`, and log that as of a step."""
-    if run.others is not None and run.processes.first:
-        run.log.others(step, validate(run.method.model, run.others, run.config.data.workers))
+    return best
 
 
 def gain(run: Run) -> Iterator[str]:
     """Yield what RUN/best has gained over the start on `data.val`, and what that costs on `data.others`."""
-    (first, before), *_ = measured(run.folder, "val")
-    if first:
+    rows = validations(run.folder)
+    start, best = rows[0], best_of(rows)
+    if start.step:
         return  # an older version began this run, without a validation of its start
-    after = best_validation(run.folder)
-    yield f"gained on {run.val.name}: {_recalls(before, after)}"
-    if after == before:
+    yield f"gained on {run.val.name}: {_recalls(start.own, best.own)}"
+    if best is start:
         yield "nothing was better there than the start, which stays the best: lower optim.lr, or add photos"
-    if run.others is not None:
-        if len(measured(run.folder, "others")) == 1:
-            run.method.model.load_state_dict(load_file(run.folder / "best" / WEIGHTS))
-            measure_others(run, run.steps)
-        (_, before), (_, after) = measured(run.folder, "others")
-        yield f"in return, on {run.others.name}: {_recalls(before, after)}"
+    if run.others is not None and start.others is not None and best.others is not None:
+        yield f"in return, on {run.others.name}: {_recalls(start.others, best.others)}"
     elif run.config.phase is None:
         yield (
             f"to see what it forgets of other photos: lexlip package {run.folder} FOLDER, then compare"

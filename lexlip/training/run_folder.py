@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -118,24 +118,52 @@ def run_of(place: str | Path) -> Path:
     return found
 
 
+@dataclass(frozen=True)
+class Validation:
+    step: int
+    own: Report  # on `data.val`
+    others: Report | None  # on `data.others`
+
+
+MAY_FORGET = 1.0  # points of mean recall on `data.others` that a best checkpoint may have lost
+
+
 def best_validation(run: Path) -> Report:
     """Return what RUN/best reached on the run's own `data.val`; DataError: nothing, or it cannot be read."""
-    reports = measured(run, "val")
-    if not reports:
+    rows = validations(run)
+    if not rows:
         raise DataError(
             f"{run} has no validation results (metrics.jsonl); name a run's folder, or give photos to measure"
             " on (--source)"
         )
-    _, best = max(reports, key=lambda row: row[1].mean_recall)  # the first, as in training
-    return best
+    return best_of(rows).own
 
 
-def measured(run: Path, photos: Literal["val", "others"]) -> list[tuple[int, Report]]:
-    """Return what a run has measured on `data.val` or `data.others`, with steps; DataError: it is damaged."""
+def validations(run: Path) -> list[Validation]:
+    """Return the validations of a run, the first one first; DataError: they cannot be read."""
     try:
-        return [(row["step"], Report.from_dict(row[photos])) for row in _metrics(run) if photos in row]
+        return [
+            Validation(
+                row["step"],
+                Report.from_dict(row["val"]),
+                Report.from_dict(row["others"]) if "others" in row else None,
+            )
+            for row in _metrics(run)
+            if "val" in row
+        ]
     except (KeyError, TypeError) as error:
         raise DataError(f"{run / 'metrics.jsonl'} is damaged: {error}") from error
+
+
+def best_of(rows: Sequence[Validation]) -> Validation:
+    """Return the first of the highest mean recall, of those that have forgotten MAY_FORGET at most."""
+    start = rows[0].others
+    kept = [
+        row
+        for row in rows
+        if start is None or row.others is None or row.others.mean_recall >= start.mean_recall - MAY_FORGET
+    ]
+    return max(kept, key=lambda row: row.own.mean_recall)
 
 
 def lineage(run: Path) -> Lineage:

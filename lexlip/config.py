@@ -313,6 +313,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 class OptimConfig:
     epochs: float = 10.0
     steps: int | None = None  # length of the run; overrides epochs
+    # length of the run by the clock, from when all is set up to its last checkpoint; overrides steps and
+    # epochs. Learning rate and FLOPS warm-up follow the share of it that is used
+    minutes: float | None = None
     batch: int = 64  # photos or pairs per step (see data.epoch), over all processes
     # photos that a process encodes at a time; the gradient is the same, but for dropout
     micro_batch: int | None = None
@@ -320,22 +323,24 @@ class OptimConfig:
     lr_scale: dict[str, float] = field(default_factory=dict)  # factor by prefix of the parameter's name
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     weight_decay: float = 0.01
-    warmup: float = 0.1  # share of the steps
+    warmup: float = 0.1  # share of the run
     clip: float = 1.0  # largest norm of the gradient
     precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"  # bf16 if the device supports it, else fp32
     checkpoint_activations: bool = False  # recompute activations in the backward pass instead of keeping them
     compile: bool = False  # run both encoders through torch.compile
 
     def __post_init__(self) -> None:
-        _check_positive("optim.", self, "epochs", "steps", "batch", "micro_batch", "lr", "clip")
+        _check_positive("optim.", self, "epochs", "steps", "minutes", "batch", "micro_batch", "lr", "clip")
         _check_not_negative("optim.", self, "weight_decay", "lr_scale")
         _check_share("optim.", self, "warmup")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ConfigError(f"optim.betas is {shown(self.betas)}; both must be at least 0 and less than 1")
 
-    def run_steps(self, rows: int) -> int:
-        """Return the number of steps of a run whose epochs have so many photos or pairs."""
-        return self.steps or max(1, int(self.epochs * (rows // self.batch)))
+    def run_steps(self, rows: int | None) -> int | None:
+        """Return the steps of a run whose epochs have so many photos or pairs; None: not known before."""
+        if self.minutes is not None:
+            return None
+        return self.steps or (max(1, int(self.epochs * (rows // self.batch))) if rows else None)
 
 
 _NEEDS = {
@@ -368,6 +373,7 @@ class Config:
     interpolate: tuple[float, ...] = ()
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
+    checkpoint_minutes: float | None = None  # also whenever so much time has passed since the last one
     log_every: int = 10  # steps
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
@@ -375,7 +381,7 @@ class Config:
     optim: OptimConfig = OptimConfig()
 
     def __post_init__(self) -> None:
-        _check_positive("", self, "validate_every", "checkpoint_every", "log_every")
+        _check_positive("", self, "validate_every", "checkpoint_every", "checkpoint_minutes", "log_every")
         _check_not_negative("", self, "seed", most=2**63 - MOST)
         _check_not_negative("", self, "new_words")
         _check_share("", self, "interpolate")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,14 @@ LEFT_BEHIND, OPTIMIZER, TRAINER = "left_behind.safetensors", "optimizer.safetens
 
 @dataclass
 class State:
-    """The best checkpoint so far: its mean recall in percent, and its step."""
+    """How far a run is, beside its steps."""
 
-    best: float = -1.0
+    best: float = -1.0  # the best checkpoint's mean recall in percent
     best_step: int = 0
+    seconds: float = 0.0  # of the clock, from the first step on
+    validation: float = 0.0  # seconds that the slowest one took
+    saving: float = 0.0  # seconds that the slowest checkpoint took
+    ended: bool = False  # no step follows
 
 
 def save_checkpoint(
@@ -128,7 +132,8 @@ def load_checkpoint(
         _restore_optimizer(optimizer, load_file(folder / OPTIMIZER))
         scaler.load_state_dict(trainer["scaler"])
         restored = _restore_generators(trainer, processes)
-        return trainer["step"], State(trainer["best"], trainer["best_step"]), restored
+        known = [key.name for key in fields(State) if key.name in trainer]  # older ones have no clock
+        return trainer["step"], State(**{name: trainer[name] for name in known}), restored
     except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"cannot resume from {folder}: {' '.join(str(error).split())}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ class Order:
     Attributes:
         photos: int64 [n], the indices of those with captions.
         rows: the photos, or pairs, of an epoch.
-        steps: of the whole run.
+        steps: of the whole run; None: as many as are asked for.
         first: the step to begin with; earlier steps were done before.
         topics: int64 [n], of the photos, `data.alike` of which a batch has together; None: drawn at random.
     """
@@ -70,14 +71,11 @@ class Order:
                 f" lower optim.batch={batch} or give more photos"
             )
 
-    def __len__(self) -> int:
-        return self.steps - self.first
-
     def __iter__(self) -> Iterator[list[Key]]:
         config, batch = self.config, self.config.optim.batch
         sizes, per_epoch = config.sizes, len(self.rows) // batch
         epoch = -1
-        for step in range(self.first, self.steps):
+        for step in count(self.first) if self.steps is None else range(self.first, self.steps):
             if epoch != step // per_epoch:
                 epoch = step // per_epoch
                 shuffled = self._shuffled(epoch)

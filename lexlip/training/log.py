@@ -27,7 +27,7 @@ class Log:
     Lines of metrics.jsonl after the step to begin with are removed.
     """
 
-    def __init__(self, folder: Path, first: int, steps: int, every: int, processes: Processes) -> None:
+    def __init__(self, folder: Path, first: int, steps: int | None, every: int, processes: Processes) -> None:
         self.file, self.every, self.processes = folder / "metrics.jsonl", every, processes
         self.restart()
         self.bar = tqdm(

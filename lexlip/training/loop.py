@@ -38,12 +38,12 @@ from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
 from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
+from lexlip.training.schedule import Schedule, set_learning_rate
 from lexlip.training.step import (
     SkippedStep,
     Step,
     gradient_shares,
     make_optimizer,
-    set_learning_rate,
     train_step,
 )
 from lexlip.training.teacher import find_teacher
@@ -101,25 +101,27 @@ class Run:
     scaler: torch.amp.GradScaler  # of the gradients, for fp16
     batches: Iterator[Batch]  # this process's, from step `first` on
     first: int  # the step to begin with
-    steps: int  # of the whole run
+    schedule: Schedule
     val: Source
     others: Source | None  # photos that the run is not for
-    state: State  # the best checkpoint so far
+    state: State
     log: Log
 
 
 def train(run: Run) -> None:
     """Train to the end of a run, with validations and checkpoints."""
     config, method, processes = run.config, run.method, run.processes
+    schedule, state = run.schedule, run.state
     method.train()
     failed = 0
     for step, batch in enumerate(run.batches, run.first):
         run.log.report_unreadable(batch)
         batch = batch.to(processes.device)
-        lr = set_learning_rate(run.optimizer, config.optim, step, run.steps)
+        steps = schedule.steps(step)
+        lr = set_learning_rate(run.optimizer, config.optim, step, steps)
         method.take_turn(step)
         try:
-            given = Step(method, batch, config.optim, step / run.steps, processes, run.scaler)
+            given = Step(method, batch, config.optim, step / steps, processes, run.scaler)
             outcome = train_step(given, run.optimizer)
         except torch.OutOfMemoryError as error:
             raise ConfigError(
@@ -138,13 +140,15 @@ def train(run: Run) -> None:
                 " start again with a lower optim.lr or optim.precision=fp32"
             )
 
-        best = False
-        if done % config.validate_every == 0 or done == run.steps:
-            best = consider(run, done, gradient_shares(given))
-        if done == run.steps and consider_between(run):
+        schedule.count(done)
+        run.log.bar.total = schedule.steps(done)
+        best = schedule.validates(done) and consider(run, done, gradient_shares(given))
+        if state.ended and consider_between(run, done):
             best = False
-        if best or done % config.checkpoint_every == 0 or done == run.steps:
+        if best or schedule.saves(done):
             save(run, done, ("best",) if best else ())
+        if state.ended:
+            break
     if processes.first:
         forget_start(run.folder)
         if isinstance(method.model, LexLIP):
@@ -165,7 +169,7 @@ def consider_start(run: Run) -> None:
     save(run, 0, ("start", "best") if run.config.interpolate else ("best",))
 
 
-def consider_between(run: Run) -> bool:
+def consider_between(run: Run, step: int) -> bool:
     """Validate weights between those of the start and of the end; return whether the best are among them.
 
     The method of WiSE-FT (Wortsman et al., 2022, arXiv 2109.01903): (1 - way) start + way end keeps much of
@@ -178,11 +182,11 @@ def consider_between(run: Run) -> bool:
     end = {name: value.cpu().clone() for name, value in model.state_dict().items()}
     for way in run.config.interpolate:
         model.load_state_dict(average([start, end], [1 - way, way]))
-        if consider(run, run.steps, way=way):
+        if consider(run, step, way=way):
             best = way
     if best is not None and run.processes.first:
         model.load_state_dict(average([start, end], [1 - best, best]))
-        save_best(run.folder, f"step-{run.steps:08d}-way-{best:g}", model)
+        save_best(run.folder, f"step-{step:08d}-way-{best:g}", model)
     model.load_state_dict(end)
     return best is not None
 
@@ -204,6 +208,7 @@ def consider(
         run.state.best, run.state.best_step = recall, step
     run.log.restart()
     run.method.train()
+    run.schedule.validated()
     return best
 
 
@@ -238,6 +243,7 @@ def save(run: Run, step: int, links: Sequence[str]) -> None:
     """Save what `--resume` needs to go on after a step; `links` besides `last` point to it."""
     parts = run.method, run.optimizer, run.scaler, run.state, run.processes
     save_checkpoint(run.folder, step, *parts, links)
+    run.schedule.saved()
 
 
 def validate(model: DualEncoder, val: Source, workers: int) -> Report:
@@ -299,6 +305,8 @@ def set_up(
     state, same_processes = State(), True
     if resume:
         order.first, state, same_processes = load_checkpoint(folder, method, optimizer, scaler, processes)
+        if state.ended:
+            order.steps = order.first
     if config.optim.compile:
         model.compile_encoders()
     photos = AugmentedPhotos(train, config.data, config.model.image, config.seed)
@@ -311,8 +319,11 @@ def set_up(
     collate = Collate(config.objective, model.tokenizer, max_tokens, vocabulary, config.seed)
     pinned = processes.device.type == "cuda"
     batches = load_batches(photos, order, collate, config.data.workers, pinned)
+    schedule = Schedule(config, order.steps, state, processes)
     log = Log(folder, order.first, order.steps, config.log_every, processes)
-    _describe(log, config.phase, train, val, model, vocabulary, order.steps)
+    by_clock = config.optim.minutes is not None
+    length = f"{config.optim.minutes:g} minutes" if by_clock else f"{order.steps} steps"
+    _describe(log, config.phase, train, val, model, vocabulary, length)
     if new:
         some = textwrap.shorten(", ".join(new), 200, placeholder=" …")
         log.write(f"{len(new)} of the words are new: {some}")
@@ -322,8 +333,8 @@ def set_up(
         log.write(f"going on at step {order.first}")
     if not same_processes:
         log.write("another number of processes than before: dropout differs from an uninterrupted run")
-    span = order.first, order.steps
-    return Run(config, folder, processes, method, optimizer, scaler, batches, *span, val, others, state, log)
+    parts = config, folder, processes, method, optimizer, scaler, batches, order.first
+    return Run(*parts, schedule, val, others, state, log)
 
 
 def _method_of(
@@ -356,7 +367,7 @@ def _describe(
     val: Source,
     model: DualEncoder,
     vocabulary: Vocabulary,
-    steps: int,
+    length: str,
 ) -> None:
     """Say what is trained, and which photos are left out."""
     for skipped in [*train.skipped, *val.skipped]:
@@ -368,5 +379,5 @@ def _describe(
     parameters = sum(p.numel() for p in model.parameters()) / 1e6
     processes = log.processes
     device = f"{processes.world} x " * (processes.world > 1) + processes.device.type
-    what = f"{len(train)} photos, {len(vocabulary)} words, {parameters:.1f}M parameters, {steps} steps"
+    what = f"{len(train)} photos, {len(vocabulary)} words, {parameters:.1f}M parameters, {length}"
     log.write(f"{'' if phase is None else f'{phase}: '}{what} on {device}")

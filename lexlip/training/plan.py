@@ -44,7 +44,7 @@ class RunPlan:
     config: Config
     processes: int
     rows: int | None = None  # photos or pairs of an epoch; None if neither photos nor `data.expected` tell
-    steps: int | None = None  # of the whole run; None if unknown
+    steps: int | None = None  # of the whole run; None if unknown, or planned by the clock
     missing: list[str] = field(default_factory=list)  # what keeps the run from starting, a sentence each
     model: dict[str, int] = field(default_factory=dict)  # how many parameters it has, by part
     memory: dict[str, float] = field(default_factory=dict)  # bytes of a process on its device, by what for
@@ -59,7 +59,11 @@ class RunPlan:
         yield f"run        {config.folder}, {config.model.kind}, seed {config.seed}"
         if self.rows is not None:
             yield f"epoch      {self.rows:,} {unit}, {self.rows // optim.batch:,} steps"
-        if self.steps is None:
+        if optim.minutes is not None:
+            yield f"minutes    {optim.minutes:g}, with validations and checkpoints"
+            yield f"rate       up to {optim.lr:g} over {optim.warmup:.0%} of them, then linearly down to 0"
+            yield f"validation every {config.validate_every:,} steps, and at the end"
+        elif self.steps is None:
             yield "steps      unknown: the photos are not here, and data.expected does not tell their number"
         else:
             epochs = f", {self.steps * optim.batch / self.rows:.1f} epochs" if self.rows else ""
@@ -86,6 +90,7 @@ class RunPlan:
         return {
             "rows": self.rows,
             "steps": self.steps,
+            "minutes": self.config.optim.minutes,
             "parameters": self.model,
             "memory_bytes": {name: round(size) for name, size in self.memory.items()},
             "shared_memory_bytes": round(self.shared_memory),
@@ -144,7 +149,7 @@ def _plan(config: Config, processes: int, resume: bool, start: str | None) -> Ru
         if found.rows < config.optim.batch:
             few = f"{found.rows} {config.data.epoch} are fewer than optim.batch={config.optim.batch}"
             found.missing.append(f"data.train: {few}")
-    found.steps = config.optim.run_steps(found.rows) if found.rows else config.optim.steps
+    found.steps = config.optim.run_steps(found.rows)
     made = _make_model(config, start, train, found.missing)
     if made is not None:
         found.model = _parameters(made)

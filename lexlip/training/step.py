@@ -51,15 +51,6 @@ def make_optimizer(method: Method, config: OptimConfig) -> torch.optim.AdamW:
     )
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, config: OptimConfig, step: int, steps: int) -> float:
-    """Set the rate for `step` (from 0): linear warm-up, then linear decay to 0; return that of scale 1."""
-    warmup = max(1, round(config.warmup * steps))
-    factor = min((step + 1) / warmup, (steps - step) / max(1, steps - warmup + 1))
-    for group in optimizer.param_groups:
-        group["lr"] = config.lr * factor * group["scale"]
-    return config.lr * factor
-
-
 class SkippedStep(Enum):
     NO_PHOTO = "a process has no readable photo"
     OVERFLOW = "a number was too large for fp16, whose scale is now halved"

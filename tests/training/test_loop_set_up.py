@@ -37,7 +37,7 @@ def test_what_is_trained_is_said_before_the_first_step(
     config = replace(SMALL, optim=replace(SMALL.optim, batch=4, epochs=1, micro_batch=None))
     config = with_data(config, train=(SourceConfig(str(photos)),), val=(SourceConfig(str(photos)),))
     run = set_up(config, tmp_path, False, Processes("cpu"))
-    assert (run.first, run.steps, len(run.val)) == (0, 1, 5)
+    assert (run.first, run.schedule.steps(0), len(run.val)) == (0, 1, 5)
     assert [len(batch.photos) for batch in run.batches] == [4]
     printed = capsys.readouterr().err
     assert "1 photos have no caption and are left out, such as 3.jpg" in printed

@@ -1,31 +1,17 @@
 import copy
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from lexlip.config import ObjectiveConfig, OptimConfig
 from lexlip.errors import ConfigError
-from lexlip.training.step import make_optimizer, set_learning_rate
-from tests.reference.losses import naive_learning_rate
+from lexlip.training.step import make_optimizer
 from tests.tiny import TINY, tiny_method, tiny_model
 
 TWO_LAYERS = replace(TINY, text=replace(TINY.text, options={**TINY.text.options, "num_hidden_layers": 2}))
 EVERYTHING = ObjectiveConfig(
     anchor_words=0.4, mlm=0.5, image_to_text=0.7, text_to_text=1.1, queue=9, momentum=0.6
 )
-
-
-@pytest.mark.parametrize(("steps", "warmup"), [(10, 0.3), (7, 0.0), (1, 0.1), (20, 1.0), (100, 0.1)])
-def test_learning_rate(steps: int, warmup: float) -> None:
-    config = OptimConfig(lr=0.5, warmup=warmup, lr_scale={"text_encoder": 0.1})
-    optimizer = make_optimizer(tiny_method(ObjectiveConfig()), config)
-    rates = [set_learning_rate(optimizer, config, step, steps) for step in range(steps)]
-    np.testing.assert_allclose(rates, [naive_learning_rate(0.5, s, steps, warmup) for s in range(steps)])
-    assert max(rates) == pytest.approx(0.5)
-    assert min(rates) > 0
-    for group in optimizer.param_groups:
-        assert group["lr"] == pytest.approx(rates[-1] * group["scale"])
 
 
 def test_groups_by_longest_prefix_and_decay() -> None:

@@ -314,7 +314,7 @@ def set_up(
         file = folder / "views.npy"
         photos.views = views or encode_views(model.image_encoder, photos, order.seen, config, file, processes)
     if method.teacher is not None and config.data.alike:
-        order.topics = method.teacher.topics(order.photos, config.data.alike, config.seed)
+        order.topics = method.teacher.topics(order.photos, config.data.alike, config.seed, processes)
     max_tokens = config.model.text.max_tokens
     collate = Collate(config.objective, model.tokenizer, max_tokens, vocabulary, config.seed)
     pinned = processes.device.type == "cuda"

@@ -7,6 +7,7 @@ costs hardly more. What it finds is kept in RUN/teacher.npz, for `--resume`.
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.cluster.vq import kmeans2
 from scipy.sparse import csr_matrix, vstack
-from scipy.sparse.linalg import svds
 from torch import Tensor
 
 from lexlip.data import Source
@@ -32,10 +31,10 @@ from lexlip.sparse.rows import packed, unit_length, unpacked
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run
+from lexlip.training.topics import topics_of
 
 FILE = "teacher.npz"
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)  # what reading a damaged one raises
-TOPIC_DIRECTIONS = 64  # of the photos' vectors, in which topics are looked for
 GROUPS_PER_TOPIC = 8  # groups of photos of one batch that a topic has on average
 
 
@@ -107,32 +106,29 @@ class Teacher:
     def scores(self, batch: Batch, processes: Processes) -> TaughtScores:
         """Return the scores of this process's captions with the photos and captions of all processes."""
         assert batch.numbers is not None
-        of_texts = batch.photos.indices[batch.owners]
-        photos, _ = processes.gather(batch.photos.indices)
-        owners, _ = processes.gather(of_texts)
-        numbers, _ = processes.gather(batch.numbers)
-        own, everyone = self._texts(of_texts, batch.numbers), self._texts(owners, numbers)
-        images = photos.cpu().numpy()
-        to_images = (self.texts[own] @ self.images[images].T).toarray() * self.image_factors[images]
-        of_images = self.images[of_texts.cpu().numpy()]
-        to_texts = (of_images @ self.texts[everyone].T).toarray() * self.text_factors[everyone]
         device = batch.owners.device
-        return TaughtScores(torch.from_numpy(to_images).to(device), torch.from_numpy(to_texts).to(device))
+        photos, first_photo = processes.gather(batch.photos.indices)
+        owners, first_text = processes.gather(batch.photos.indices[batch.owners])
+        numbers, _ = processes.gather(batch.numbers)
+        images = photos.cpu().numpy()
+        texts = self.starts[owners.cpu().numpy()] + numbers.cpu().numpy()
+        scores = _on(self.texts[texts], device) @ _on(self.images[images], device).t().to_dense()  # [T, B]
+        own = slice(first_text, first_text + len(batch.owners))
+        return TaughtScores(
+            scores[own] * torch.from_numpy(self.image_factors[images]).to(device),
+            scores.t()[first_photo + batch.owners] * torch.from_numpy(self.text_factors[texts]).to(device),
+        )
 
-    def topics(self, photos: NDArray[np.int64], alike: int, seed: int) -> NDArray[np.int64]:
-        """Return a topic for each photo, int64 [n], `alike` of which share a batch: by k-means."""
-        number = max(1, len(photos) // (GROUPS_PER_TOPIC * alike))
-        vectors = self.images[photos]
-        directions = min(TOPIC_DIRECTIONS, min(vectors.shape) - 1)
-        if number == 1 or directions < 1:
-            return np.zeros(len(photos), dtype=np.int64)
-        left, sizes, _ = svds(vectors, k=directions, random_state=np.random.default_rng(seed))
-        _, topics = kmeans2(left * sizes, number, minit="++", seed=np.random.default_rng(seed))
-        return topics.astype(np.int64)
-
-    def _texts(self, photos: Tensor, numbers: Tensor) -> NDArray[np.int64]:
-        rows: NDArray[np.int64] = self.starts[photos.cpu().numpy()] + numbers.cpu().numpy()
-        return rows
+    def topics(
+        self, photos: NDArray[np.int64], alike: int, seed: int, processes: Processes
+    ) -> NDArray[np.int64]:
+        """Return a topic for each photo, int64 [n], `alike` of which share a batch; the first process's."""
+        topics = np.zeros(len(photos), dtype=np.int64)
+        number = len(photos) // (GROUPS_PER_TOPIC * alike)
+        if processes.first and number > 1:
+            topics = topics_of(_on(self.images[photos], processes.device), number, seed).cpu().numpy()
+        found: NDArray[np.int64] = processes.collect(topics)[0]
+        return found
 
 
 def find_teacher(name: str, source: Source, folder: Path, processes: Processes) -> Teacher:
@@ -154,6 +150,16 @@ def find_teacher(name: str, source: Source, folder: Path, processes: Processes) 
     if kept is None:
         raise ModelError(f"{file} cannot be read: delete it, and its vectors are made anew")
     return kept
+
+
+def _on(rows: csr_matrix, device: torch.device) -> Tensor:
+    """Return rows as a sparse tensor [n, V] on a device."""
+    starts, columns, weights = (torch.from_numpy(part) for part in (rows.indptr, rows.indices, rows.data))
+    with warnings.catch_warnings():  # torch warns once of each of the two layouts
+        warnings.filterwarnings("ignore", "Sparse CS[RC] tensor support is in beta")
+        tensor = torch.sparse_csr_tensor(starts, columns, weights, rows.shape, check_invariants=False)
+        tensor.t()
+    return tensor.to(device)
 
 
 def _kept(file: Path) -> Teacher | None:

@@ -82,12 +82,14 @@ def test_photos_of_a_topic_are_near_each_other() -> None:
     rows = np.concatenate([middle + 0.02 * rng.random((16, 30)) for middle in middles]).astype(np.float32)
     order = rng.permutation(64)
     teacher = Teacher("t@1", *_as_images(rows[order]))
-    topics = teacher.topics(np.arange(64), alike=2, seed=0)  # 64 photos, 8 groups of 2 to a topic
+    topics = teacher.topics(
+        np.arange(64), alike=2, seed=0, processes=ALONE
+    )  # 64 photos, 8 groups of 2 to a topic
     assert len(set(topics.tolist())) == 4
     for topic in set(topics.tolist()):
         assert len(set((order[topics == topic] // 16).tolist())) == 1
-    assert (teacher.topics(np.arange(64), alike=2, seed=0) == topics).all()
-    assert set(teacher.topics(np.arange(5), alike=64, seed=0).tolist()) == {0}
+    assert (teacher.topics(np.arange(64), 2, 0, ALONE) == topics).all()
+    assert set(teacher.topics(np.arange(5), 64, 0, ALONE).tolist()) == {0}
 
 
 def _as_images(rows: np.ndarray) -> tuple:

@@ -220,7 +220,12 @@ def gain(run: Run) -> Iterator[str]:
         return  # an older version began this run, without a validation of its start
     yield f"gained on {run.val.name}: {_recalls(start.own, best.own)}"
     if best is start:
-        yield "nothing was better there than the start, which stays the best: lower optim.lr, or add photos"
+        if run.others is None:
+            why, remedy = "no weights were better there", "lower optim.lr"
+        else:
+            why = "no weights were better there and lost at most a point on the others"
+            remedy = "give interpolate smaller shares"
+        yield f"{why}, so the start is the best: {remedy}, or add photos"
     if run.others is not None and start.others is not None and best.others is not None:
         yield f"in return, on {run.others.name}: {_recalls(start.others, best.others)}"
     elif run.config.phase is None:

@@ -262,7 +262,7 @@ def test_a_run_that_gained_nothing_says_so(
     run = pretrain(going_on)
     gained, nothing, how = last_lines(capsys, 3)
     assert gained.startswith("gained on 8 drawn scenes of seed 9: mean recall 50.0 → 50.0,")
-    assert nothing.startswith("nothing was better there than the start")
+    assert nothing.startswith("no weights were better there, so the start is the best")
     assert f"lexlip package {run} FOLDER, then compare lexlip evaluate PHOTOS --model FOLDER with" in how
 
 

@@ -33,7 +33,7 @@ _PLACES = Path(__file__).parent / FOLDER, Path(__file__).parents[1] / FOLDER  # 
 COMING_ALONG = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
 """The folder of the configs that come along."""
 
-RESERVED = ("best", "last", "start", "checkpoints")  # names in RUN that no phase may have
+RESERVED = ("best", "last", "start", "prepared", "checkpoints")  # names in RUN that no phase may have
 OF_ALL_PHASES = ("name", "out", "device", "phase")  # keys that no phase may have; "init" only the first
 
 T = TypeVar("T")

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     "--dry-run", is_flag=True, help="Train nothing: show steps, parameters, memory, and what is missing."
 )
 @click.option(
+    "--prepare",
+    is_flag=True,
+    help="Train nothing: fit a new model's heads and encode what a teacher needs, for a later run.",
+)
+@click.option(
     "--processes",
     type=options.Integer(1),
     help="With --dry-run: how many would train together (default: those of torchrun, or 1).",
@@ -40,6 +45,7 @@ def pretrain(
     overrides: tuple[str, ...],
     resume: bool,
     dry_run: bool,
+    prepare: bool,
     processes: int | None,
     as_json: bool,
 ) -> None:
@@ -56,11 +62,19 @@ def pretrain(
     if config is not None and "=" in config:
         overrides, config = (config, *overrides), None
     phases = load_phases(config or DEFAULT_CONFIG, overrides)
+    if prepare and (dry_run or resume):
+        raise click.UsageError("--prepare goes without --dry-run and --resume")
     if dry_run:
         _plan(phases, processes or int(os.environ.get("WORLD_SIZE", 1)), resume, as_json)
         return
     if processes or as_json:
         raise click.UsageError("--processes and --json go with --dry-run")
+    if prepare:
+        from lexlip.training.loop import prepare as make_ready
+
+        with interruptible("start again"):
+            click.echo(f"prepared: {make_ready(phases)}; the same command without --prepare trains")
+        return
     way_on = "go on from the last checkpoint with the same command and --resume"
     with interruptible(way_on), terminated_as_interrupted():  # torchrun terminates the others if one fails
         from lexlip.training.loop import pretrain as train

@@ -33,10 +33,11 @@ from lexlip.training.averages import average
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.checkpoint import State, forget_start, load_checkpoint, save_best, save_checkpoint
 from lexlip.training.distributed import Processes
-from lexlip.training.initialisation import add_words, counted_captions, make_model
+from lexlip.training.initialisation import add_words, counted_captions
 from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log
 from lexlip.training.method import Method
+from lexlip.training.prepared import prepare_model, starting_model
 from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
 from lexlip.training.schedule import Schedule, set_learning_rate
 from lexlip.training.step import (
@@ -88,6 +89,28 @@ def pretrain(config: Config | Sequence[Config], resume: bool = False) -> Path:
                 resume = False
     finally:
         torch.set_flush_denormal(False)
+    return folder
+
+
+def prepare(config: Config | Sequence[Config]) -> Path:
+    """Make what `pretrain` needs before its first step, and another machine can make; return RUN.
+
+    That is the new model, with fitted heads (RUN/prepared), and the teacher's vectors. `pretrain` uses what
+    belongs to its config, photos and weights, and makes the rest anew. LexLIPError: as `pretrain` raises it.
+    """
+    phases = [config] if isinstance(config, Config) else config
+    with Processes(phases[0].device) as processes:
+        if processes.world > 1:
+            raise ConfigError("one process prepares a run: leave out torchrun")
+        phase_to_begin_with(phases, resume=False)
+        for phase in phases:
+            folder, _ = begin_run(phase, False, processes)
+            train = open_sources(phase.data.train)
+            Order(train, phase).check()
+            if phase.init is None:
+                prepare_model(phase, train, folder)
+            if phase.teacher is not None:
+                find_teacher(phase.teacher, train, folder, processes)
     return folder
 
 
@@ -296,7 +319,7 @@ def set_up(
     order.check()
     processes.part(config.optim.batch)  # enough photos for all
     start = replace(config, init=str(folder / "last")) if resume else config
-    model, vocabulary = make_model(start, train, progress=processes.first)
+    model, vocabulary = starting_model(start, train, folder, progress=processes.first)
     new: tuple[str, ...] = ()
     if config.new_words and not resume:
         assert isinstance(model, LexLIP)

@@ -133,7 +133,7 @@ LEARNING = Config(
     validate_every=1000,
     checkpoint_every=1000,
     log_every=4,
-    data=DataConfig((SourceConfig("scenes:640:0"),), (SourceConfig("scenes:100:9"),), 2, workers=0),
+    data=DataConfig((SourceConfig("scenes:640:0"),), (SourceConfig("scenes:100:9"),), workers=0),
     model=replace(
         TINY,
         image=replace(TINY.image, options={**TINY.image.options, "embed_dim": 64, "depth": 2}, size=48),

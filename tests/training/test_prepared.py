@@ -1,0 +1,68 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lexlip.config import SourceConfig
+from lexlip.data import Scenes
+from lexlip.errors import ConfigError
+from lexlip.training import prepared
+from lexlip.training.loop import prepare, pretrain
+from lexlip.training.teacher import FILE, Teacher
+from tests.tiny import tiny_model
+from tests.training.small_run import WITH_DECODERS, with_data
+from tests.training.test_loop import check_same
+
+CONFIG = replace(
+    WITH_DECODERS,
+    model=replace(WITH_DECODERS.model, head="fitted", companions=2),
+    optim=replace(WITH_DECODERS.optim, steps=2),
+)
+
+
+def test_a_prepared_run_is_the_run_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_model(seed=3).save(tmp_path / "teacher")
+    objective = replace(CONFIG.objective, distillation=1.0)
+    config = replace(CONFIG, teacher=str(tmp_path / "teacher"), objective=objective)
+    whole = pretrain(replace(config, out=str(tmp_path / "whole")))
+    config = replace(config, out=str(tmp_path / "run"))
+    run = prepare(config)
+    assert (run / FILE).is_file()
+    assert not (run / "last").exists()
+    monkeypatch.setattr("lexlip.training.initialisation.fit_text_head", lambda *_: pytest.fail("fitted"))
+    monkeypatch.setattr(Teacher, "encoding", lambda *_: pytest.fail("encoded"))
+    check_same(pretrain(config), whole)
+    assert f"the run starts from {run / 'prepared'}" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="holds a run already"):
+        prepare(config)
+
+
+@pytest.mark.parametrize("changed", ["seed", "captions", "damaged", "unreadable"])
+def test_what_belongs_to_another_run_is_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: str
+) -> None:
+    config = replace(CONFIG, out=str(tmp_path / "run"), optim=replace(CONFIG.optim, steps=1))
+    folder = prepare(config) / prepared.FOLDER
+    if changed == "seed":
+        config = replace(config, seed=6)
+    elif changed == "captions":
+        config = with_data(config, train=(SourceConfig("scenes:25:0"),))
+    else:
+        file = folder / ("model.safetensors" if changed == "damaged" else prepared.FILE)
+        file.write_bytes(file.read_bytes()[:-9])
+    pretrain(config)
+    why = "it was made from another config" if changed in ("seed", "captions") else "it cannot be read"
+    assert f"{folder} is not used: {why}" in capsys.readouterr().err
+
+
+def test_weights_that_changed_are_noticed(tmp_path: Path) -> None:
+    weights = tmp_path / "image.safetensors"
+    image = replace(CONFIG.model.image, weights=str(weights))
+    config = replace(CONFIG, model=replace(CONFIG.model, image=image))
+    weights.write_bytes(b"first")
+    first = prepared._made_from(config, Scenes(3, seed=0))
+    assert prepared._made_from(config, Scenes(3, seed=0)) == first
+    weights.write_bytes(b"other")
+    assert prepared._made_from(config, Scenes(3, seed=0)) != first

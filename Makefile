@@ -6,6 +6,7 @@
 # make docs    the documentation as a site, in build/docs
 # make extras  each extra alone does what it is for, in an environment of its own
 # make release  the slow tests; the wheel and the sdist, in dist; both are installed and tried, and so is each extra
+# make models  the last two packaged models, and those of all releases, in dist: with them older indexes answer
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,9 +18,10 @@ JAVA_STYLE := --style='{BasedOnStyle: Google, ColumnLimit: 110}'
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lexlip
 ECJ := 3.42.0
 ECJ_SHA256 := 29f6d3918ee02db4400c103bc25dd90a22491c3a395867d9393070cb96a7dd29
+MODELS = $(shell git tag --list 'v*'; git log -2 --format=%h -- lexlip/weights/mini/model.safetensors)
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check check-java format docs extras release alone python clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check check-java format docs extras release models alone python clean
 
 install: $(VENV)/installed
 
@@ -120,8 +122,16 @@ release: install browser
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build --outdir build/again --wheel
 	cmp dist/*.whl build/again/*.whl
 	@test $$(cat dist/*.whl | wc -c) -lt 95000000 || { echo "the wheel has 95 MB or more" >&2; exit 1; }
-	@for archive in dist/*.whl dist/*.tar.gz; do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)/$$archive" TRY=lean || exit 1; done
-	@$(MAKE) --no-print-directory extras
+	@for archive in dist/*.whl dist/lexlip-*.tar.gz; do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)/$$archive" TRY=lean || exit 1; done
+	@$(MAKE) --no-print-directory extras models
+
+# Named after their identities, as by the message that an index was made with a model of before.
+models:
+	@mkdir -p dist; for commit in $(MODELS); do \
+		name=$$(git show $$commit:lexlip/weights/mini/config.json | sed -n 's/.*"identity": "\(.*\)@\(.*\)".*/\1-\2/p'); \
+		git archive --output=dist/$$name.tar.gz --prefix=$$name/ $$commit:lexlip/weights/mini || exit 1; \
+		echo dist/$$name.tar.gz; \
+	done
 
 extras:
 	@for extra in $(EXTRAS); do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)[$$extra]" TRY=$$extra || exit 1; done

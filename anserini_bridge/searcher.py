@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge.errors import BadVectors, CorruptIndex, UnknownId
+from anserini_bridge.errors import BadVectors, CorruptIndex, IndexMismatch, UnknownId
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
@@ -305,6 +305,7 @@ class ImpactSearcher:
         """Move to the newest state of the index; return whether there was a newer one.
 
         Raises:
+            IndexMismatch: it was made with another model or in another way; the old state stays open.
             BridgeError: the new state cannot be opened; the old one stays open.
         """
         with self._moving:
@@ -312,7 +313,10 @@ class ImpactSearcher:
 
     def _move(self, metadata: IndexMetadata) -> bool:
         opened = self._opened
-        if (metadata.directory, metadata.created) != (opened.metadata.directory, opened.metadata.created):
+        before = opened.metadata
+        if (metadata.directory, metadata.created) != (before.directory, before.created):
+            if (metadata.encoder, metadata.quantization) != (before.encoder, before.quantization):
+                raise IndexMismatch(f"the index at {self.path} was made in another way now: open it again")
             self._opened = self._open(metadata)
             return True
         newer = self._ask(opened, "refresh", metadata.commit.encode())

@@ -28,7 +28,7 @@ WITHOUT = {
 }
 THEMES = {
     "tests/search": {"snapshots"},
-    "tests/cli": {"main", "first_stages", "second_stage", "multilingual", "interruption"},
+    "tests/cli": {"main", "first_stages", "second_stage", "multilingual", "interruption", "upgrade"},
     "tests/cluster": {"taking_over"},
     "tests/training": {"full_disk", "nodes", "phases", "relations"},
     "tests/benchmarks/peers": {"peers"},

@@ -211,10 +211,11 @@ def _summary(done: Indexed | Updated) -> str:
     from lexlip.indexing.report import Updated
 
     if isinstance(done, Updated):
-        encoded = done.added + done.changed - done.resumed
+        encoded = done.added + done.changed + done.encoded_anew - done.resumed
         numbers = {"added": done.added, "changed": done.changed, "deleted": done.deleted}
         numbers["unchanged"] = done.unchanged
         rare = {"moved": done.moved, "with other captions": done.described, "kept out of reach": done.kept}
+        rare["encoded anew by the new model"] = done.encoded_anew
         numbers |= {name: number for name, number in rare.items() if number}
         what = ", ".join(f"{number} {name}" for name, number in numbers.items())
     else:

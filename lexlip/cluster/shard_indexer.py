@@ -35,7 +35,7 @@ class ShardWork(NamedTuple):
     root: str  # the folder that ids are relative to
     size: int  # bytes of the tar
     folder: str
-    earlier: str = ""  # folder of the shard that the tar had before it changed, whose photos are known
+    earlier: str = ""  # folder of the shard that the tar had before it, or the model, changed
     whole: bool = False  # refuse a tar of which a part cannot be listed
 
 
@@ -131,8 +131,9 @@ class ShardIndexer:
         if source.unlisted and (work.whole or not source.items):
             raise DataError(f"{tar} cannot be read: {source.unlisted[0].reason}")
         earlier = Path(work.earlier) if work.earlier else None
-        if earlier is not None:
-            look_for_damage(earlier).refuse()
+        known = earlier if earlier and read_metadata(earlier).encoder == self._settings.identity else None
+        if known is not None:
+            look_for_damage(known).refuse()
         if not source.items:
             Path(work.folder).mkdir(parents=True, exist_ok=True)
             record = ShardRecord(skipped=_lists(source.skipped), unlisted=[], **_compare(None, earlier))
@@ -156,7 +157,7 @@ class ShardIndexer:
             workers=self._settings.workers,
             progress=count,
             of_more=True,
-            earlier=earlier,
+            earlier=known,
         )
         folder = Path(work.folder)
         record = ShardRecord(

@@ -45,8 +45,15 @@ from lexlip.indexing.api import Names
 from lexlip.indexing.changes import mounts_with, unmounted
 from lexlip.indexing.damage import look_for_damage
 from lexlip.indexing.report import Indexed, Updated
-from lexlip.indexing.update import check_deletions, check_settings, is_made_so
-from lexlip.models.model_folder import lasting_name
+from lexlip.indexing.update import (
+    check_deletions,
+    check_settings,
+    is_made_so,
+    is_to_renew,
+    name_to_store,
+    would_lose,
+)
+from lexlip.models.model_folder import model_folder, read_description
 from lexlip.retrieval.collection import check_same_collection, given_again
 from lexlip.retrieval.seal import sealed_tables
 from lexlip.search.engines.shard import read_sharded
@@ -172,7 +179,11 @@ def update_shards(
     metadata = read_sharded(index)
     check_settings(index, metadata, topk, quantization)
     model = None if model is None else str(model)
-    name = check_encoder(index, metadata, model)
+    if anew := is_to_renew(metadata, model):
+        name = str(metadata.extra["model"])
+        identity = read_description(model_folder(name))["identity"]
+    else:
+        name, identity = check_encoder(index, metadata, model), metadata.encoder
     sources = tuple(source) or given_again(metadata.extra, index).sources
     if len(sources) != 1:
         raise ConfigError("an index in shards has one SOURCE: a folder of tars, or a pattern in quotes")
@@ -194,19 +205,23 @@ def update_shards(
                 raise IndexLocked(f"another process has just changed the index {index}: update it again")
             data = index / metadata.directory
             damaged = _damaged(index, data) if repair else Counter[str]()
-            made_with = metadata.encoder, metadata.topk, metadata.quantization["scheme"]
+            made_with = identity, metadata.topk, metadata.quantization["scheme"]
             names = names_of(tars, *made_with)
             gone_disks = [] if prune else unmounted(metadata.extra.get("mounts", {}), names, folders)
             unlisted += gone_disks
             away = {} if prune or not unlisted else {tar: folders[tar] for tar in folders.keys() - names}
+            if anew and away:
+                raise would_lose(f"{min(away)} is out of reach")
             names = dict(sorted((names | away).items())) if away else names
             complete = take_over(index, names, damaged)
             earlier = {tar: str(data / old) for tar, old in folders.items() if old not in damaged}
             new = {tar: shard for tar, shard in names.items() if tar not in complete}
             works = works_of(index, root, new, earlier, whole=not prune)
-            settings = ShardSettings(name, metadata.encoder, device, *made_with[1:], workers)
+            settings = ShardSettings(name, identity, device, *made_with[1:], workers)
             failed = make_shards(works, settings, address, len(names), progress)
             stay = {} if prune else {tar: folders[tar] for tar in failed if tar in folders}
+            if anew and stay:
+                raise would_lose(failed[min(stay)])
             take_over(index, stay)
             names |= stay
             lost = {tar: reason for tar, reason in failed.items() if tar not in stay}
@@ -217,7 +232,7 @@ def update_shards(
             deleted += sum(documents[tar] for tar in folders.keys() - there)
             if not prune:
                 check_deletions(deleted, metadata.documents, index)
-            model_name = metadata.extra.get("model") if model is None else lasting_name(model)
+            model_name = name_to_store(metadata, model)
             mounts = mounts_with({place.id for place in gone_disks}, described, metadata.extra)
             extra = {"model": model_name, **described, **mounts}
             sealed = typed or bool(source or sealed_tables(metadata.extra))
@@ -228,16 +243,18 @@ def update_shards(
     kept = sum(documents[tar] for tar in [*away, *stay])
     repaired = sum(documents[tar] for tar in folders if folders[tar] in damaged and tar not in stay)
     said = report(index, records, failed, unlisted)
+    same = said["photos"] - added - changed - moved - kept - repaired
     return Updated(
         **said,
         added=added,
         changed=changed,
         deleted=deleted,
-        unchanged=said["photos"] - added - changed - moved - kept - repaired,
+        unchanged=0 if anew else same,
         seconds=time.perf_counter() - started,
         resumed=sum(complete[tar].documents for tar in complete if names[tar] not in folders.values()),
         moved=moved,
         repaired=repaired,
+        encoded_anew=same if anew else 0,
         damaged_files=damaged.total(),
         kept=kept,
         listed_ahead=max(0.0, metadata.extra["listed"] - listed),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,8 @@ def index_photos(
     progress: bool | Progress = False,
     of_more: bool = False,
     earlier: Path | None = None,
+    sealed: bool = True,
+    complete: Callable[[PhotoVectors], None] | None = None,
 ) -> Indexed:
     """Index the photos of a source; an index that exists already answers until the new one is complete.
 
@@ -61,6 +63,8 @@ def index_photos(
         of_more: this is a shard of an index, which itself indexes captions and keywords, and is sealed.
         earlier: an index of these photos as they were, made with the same model and settings: what it holds
             is not encoded again.
+        sealed: whether this user has named the source, now or when the index was made.
+        complete: is called when all photos are encoded; the old index stays if it raises an error.
 
     Raises:
         DataError: no photo could be read, or the folder cannot be written; the old index stays.
@@ -90,9 +94,12 @@ def index_photos(
             table.remember(photos.unreadable)
         if len(photos.skipped) == len(source):
             raise photos.none_read()
+        if complete is not None:
+            complete(photos)
         extra["photos"] = table.name
         if not of_more:
-            extra = seal_table(write_caption_index(writer.folder, index, extra, {}), writer.folder)
+            extra = write_caption_index(writer.folder, index, extra, {})
+            extra = seal_table(extra, writer.folder) if sealed else extra
         writer.set_extra(extra, [table.name])
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, words)

@@ -65,6 +65,7 @@ class Updated(Indexed):
             deleted.
         described: unchanged photos that have other captions now.
         repaired: photos that were encoded again because the index was damaged; they are not changed.
+        encoded_anew: photos that have not changed, as another model is packaged now.
         damaged_files: of the index, which were written again.
         kept: photos that stay as they were, because their place could not be listed or their file not be
             opened.
@@ -78,6 +79,7 @@ class Updated(Indexed):
     moved: int = 0
     described: int = 0
     repaired: int = 0
+    encoded_anew: int = 0
     damaged_files: int = 0
     kept: int = 0
     listed_ahead: float = 0.0

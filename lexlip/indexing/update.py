@@ -37,7 +37,7 @@ from lexlip.indexing.damage import Damage, look_for_damage
 from lexlip.indexing.journal import Journal, settings_of
 from lexlip.indexing.report import Updated, report
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
-from lexlip.models.model_folder import lasting_name, model_folder, read_description
+from lexlip.models.model_folder import check_model, lasting_name, model_folder, read_description
 from lexlip.retrieval.collection import (
     check_same_collection,
     check_stored,
@@ -48,6 +48,7 @@ from lexlip.retrieval.collection import (
 from lexlip.retrieval.photo_table import open_photos
 from lexlip.retrieval.seal import can_seal, seal_table, sealed_tables, table_checksum
 from lexlip.search.engines.shard import read_index_of_words
+from lexlip.search.stages.index_model import was_replaced
 from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme
 
@@ -76,7 +77,8 @@ def update_photos(
     """Make an index of words match its source again, in one commit.
 
     Searches see all changes at once, after a refresh. An update that fails or is interrupted changes nothing;
-    the next one takes what it had encoded.
+    the next one takes what it had encoded. If the model that made the index is a packaged one, and an upgrade
+    has replaced it, all photos are encoded anew.
 
     Args:
         source, listed, index, workers, progress: see `lexlip.indexing.impact.index_photos`.
@@ -100,10 +102,11 @@ def update_photos(
     described = describe_collection(source, index, listed)
     check_same_collection(metadata.extra, described, index)
     damage = look_for_damage(index)
-    if repair:
-        damage.prepare_repair(model_name)
-    else:
+    anew = is_to_renew(metadata, model_name)
+    if not repair:
         damage.refuse()
+    elif not anew:
+        damage.prepare_repair(model_name)
     sound = replace(metadata, extra=damage.kept(metadata.extra))
     writer = update_index(index, without=damage.segments)
     with ImpactSearcher(index, without=damage.segments) as searcher, open_photos(index, sound) as old_table:
@@ -111,12 +114,14 @@ def update_photos(
     _check_plan(plan, index, source, "photos" in metadata.extra, prune)
 
     update = _Update(index, source, metadata, damage, plan, model_name, workers, prune)
+    sealed = _is_sealed(index, sound)
+    if anew:
+        return update.encode_anew(started, listed, device, progress, sealed or typed)
     if plan.to_encode or model_name is not None:
         update.open_encoder(device, progress)
     settings = settings_of(metadata.encoder, metadata.topk, metadata.quantization["scheme"])
     journal = Journal(index, settings, source, listed, metadata.vocabulary_size, np.int32, plan.to_encode)
-    model = metadata.extra.get("model") if model_name is None else lasting_name(model_name)
-    sealed = _is_sealed(index, sound)
+    model = name_to_store(metadata, model_name)
     waits = (
         "captions_left_out" in metadata.extra and has_anserini(),
         model != metadata.extra.get("model"),
@@ -194,6 +199,60 @@ class _Update:
             extra["kept"] = kept_since(places, held)
         extra |= mounts_with(places, extra, held)
         return write_caption_index(writer.folder, self.index, {**extra, "photos": table.name}, held)
+
+    def encode_anew(
+        self, started: float, listed: float, device: str, progress: bool | Progress, sealed: bool
+    ) -> Updated:
+        """Make the index anew with the model that is packaged now, as it is to be sealed or not.
+
+        DataError: photos are out of reach, which the new index would lose.
+        """
+        from lexlip.indexing.impact import index_photos
+        from lexlip.queries.photo_encoder import open_encoder
+
+        plan, name = self.plan, self.metadata.extra["model"]
+        if plan.kept:
+            raise would_lose(f"{plan.places[0] or self.source.name} is out of reach")
+        check_model(name)
+        encoder: Any = open_encoder(name, device)
+        done = index_photos(
+            encoder,
+            name,
+            self.source,
+            listed,
+            self.index,
+            self.metadata.topk,
+            self.metadata.quantization["scheme"],
+            workers=self.workers,
+            progress=progress,
+            sealed=sealed,
+            complete=self._check_complete,
+        )
+        skipped = {skip.id for skip in done.skipped}
+        new, changed = self._ids(plan.changes.new) - skipped, self.changed - skipped
+        moved = new & self._ids(plan.known)
+        added = len(new) - len(moved)
+        return Updated(
+            **{**vars(done), "seconds": time.perf_counter() - started},
+            added=added,
+            changed=len(changed),
+            deleted=plan.held + added - done.photos,
+            unchanged=0,
+            moved=len(moved),
+            described=plan.described,
+            encoded_anew=done.photos - len(new) - len(changed),
+            damaged_files=len(self.damage.files),
+        )
+
+    def _check_complete(self, photos: PhotoVectors) -> None:
+        """Raise DataError if the index made anew lacks photos that may not be gone, or too many."""
+        if self.prune:
+            return
+        new = self._ids(self.plan.changes.new)
+        if away := photos.away - new:
+            raise would_lose(f"{min(away)} is out of reach")
+        lost = {skip.id for skip in photos.skipped} - new
+        check_deletions(len(self.plan.deleted) + len(lost), self.plan.held, self.index)
 
     def _write_photos(self, writer: ImpactWriter, table: TableWriter, journal: Journal) -> None:
         plan = self.plan
@@ -327,12 +386,40 @@ def is_made_so(
         check_same_collection(metadata.extra, now, index)
         before = given_again(metadata.extra, index)
         folder = model_folder(model)
-        identity = read_description(folder).get("identity")
+        same = read_description(folder).get("identity") == metadata.encoder
+        same = same or is_to_renew(metadata, str(model))
     except FixableError:
         return False
-    settings = given.split, given.exclude, given.include, identity, topk_words, scheme or scheme_of(folder)
-    made_with = metadata.encoder, metadata.topk, metadata.quantization["scheme"]
-    return settings == (before.split, before.exclude, before.include, *made_with)
+    settings = given.split, given.exclude, given.include, topk_words, scheme or scheme_of(folder)
+    made_with = metadata.topk, metadata.quantization["scheme"]
+    return same and settings == (before.split, before.exclude, before.include, *made_with)
+
+
+def would_lose(why: str) -> DataError:
+    """Return the error to raise if an index is to be made anew and would lose photos."""
+    return DataError(
+        f"{why}, and all photos are to be encoded anew by the model that is packaged now: nothing was"
+        " changed; make them accessible, or give --prune to delete those that are not"
+    )
+
+
+def is_to_renew(metadata: IndexHeader, model: str | None) -> bool:
+    """Return whether an index is to be made anew by the packaged model that replaced its own.
+
+    Not if the user names a model at another place, which may be the old one.
+    """
+    named = model is None or lasting_name(model) == metadata.extra.get("model")
+    return named and was_replaced(metadata)
+
+
+def name_to_store(metadata: IndexHeader, model: str | None) -> str | None:
+    """Return how an updated index names its model, given where that is now; None is where it was.
+
+    An index whose packaged model was replaced names that still: then it is updated with the old one, and
+    made anew when no model is named.
+    """
+    before: str | None = metadata.extra.get("model")
+    return before if model is None or was_replaced(metadata) else lasting_name(model)
 
 
 def header_to_update(index: Path) -> IndexHeader:

@@ -85,6 +85,12 @@ def kind_of(name: str | Path) -> str:
     return "clip" if is_of_transformers(folder) else str(read_description(folder)["kind"])
 
 
+def is_packaged(name: str) -> bool:
+    """Return whether a name is that of a packaged model, and not of a folder here."""
+    folder = _first(Path(name), Path(name) / "best", PACKAGED / name)
+    return folder is not None and folder.parent == PACKAGED
+
+
 def lasting_name(name: str) -> str:
     """Return a name that finds the model from any working directory: of a folder its absolute path."""
     folder = _first(Path(name), Path(name) / "best")

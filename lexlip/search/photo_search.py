@@ -140,7 +140,8 @@ class PhotoSearch:
     def refresh(self) -> bool:
         """Move to the newest state of the index; return whether there was a newer one.
 
-        If it cannot be read, BridgeError is raised, and the old one stays open.
+        If it cannot be read, BridgeError is raised, or ModelError if another model made it than the one that
+        was named, and the old one stays open.
         """
         with self._refreshing:
             if not self.stage.refresh():

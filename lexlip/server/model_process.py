@@ -291,6 +291,7 @@ class ModelTasks:
         numbers = {
             **{"added": done.added, "changed": done.changed, "moved": done.moved, "deleted": done.deleted},
             **{"unchanged": done.unchanged, "kept out of reach": done.kept, "skipped": len(done.skipped)},
+            "encoded anew by the new model": done.encoded_anew,
         }
         said = [f"{number:,} {what}" for what, number in numbers.items() if number]
         return ", ".join([*said, f"{done.seconds:.1f} s"])

@@ -65,8 +65,7 @@ def serve_index(
         find_java(), find_jar()  # fail before the work
     if cluster is not None and header.kind != "sharded":
         raise ConfigError(f"--ray searches shards, and {index} has none: make it with `lexlip index --ray`")
-    listening = listen(host, port)
-    with _opened(index, model, device, captions, cluster) as search:
+    with listen(host, port) as listening, _opened(index, model, device, captions, cluster) as search:
         from lexlip.server.served_index import ServedIndex
 
         served = ServedIndex(index, model, device, limits, search, folders)

@@ -107,7 +107,7 @@ def test_json(indexed: Run, photos: Path) -> None:
     done = as_json(indexed, "index", "photos", "--update")
     names = ["index", "photos", "postings", "megabytes", "seconds", "skipped", "resumed", "unlisted"]
     numbers = ["added", "changed", "deleted", "unchanged"]
-    more = ["moved", "described", "repaired", "damaged_files", "kept"]
+    more = ["moved", "described", "repaired", "encoded_anew", "damaged_files", "kept"]
     assert sorted(done) == sorted(
         [*names, "captions_left_out", "files", "listed_ahead", "missed", "unsealed", *numbers, *more]
     )

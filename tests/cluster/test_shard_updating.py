@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from anserini_bridge import read_header
 from lexlip import LexLIPError, update
 from lexlip.cluster.shard_indexer import ShardIndexer
+from lexlip.errors import DataError
 from lexlip.indexing.api import index
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
 from tests.cluster.conftest import members, replace_tar, sharded_index, write_tars
 from tests.cluster.test_shard_indexing import answers, answers_of
+from tests.search.indexes import change_header
 
 Run = Callable[..., Result]
 
@@ -211,3 +214,67 @@ def test_an_interrupted_update_changes_nothing_and_goes_on(
     monkeypatch.setattr(ShardIndexer, "index", lambda self, work: made.append(work.tar) or make(self, work))
     assert counts(updated(lexlip)) == right
     assert [Path(tar).name for tar in made] == ["00.tar", "02.tar"]
+
+
+@pytest.fixture
+def upgraded(
+    lexlip: Run, tmp_path: Path, many: Path, model_folder: Path, other_model: Path
+) -> dict[str, Path]:
+    """Another packaged model has come in the place of the index's: where both are."""
+    header = read_header(many)
+    change_header(many, extra={**header.extra, "model": "mini"})
+    (tmp_path / "packaged" / "mini").unlink()
+    (tmp_path / "packaged" / "mini").symlink_to(other_model)
+    return {"old": model_folder, "new": other_model}
+
+
+def test_an_upgrade_encodes_all_shards_anew_or_none(
+    lexlip: Run, tmp_path: Path, many: Path, upgraded: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PhotoSearch(many, str(upgraded["old"])) as search:
+        before = answers_of(search)
+    with pytest.raises(LexLIPError, match="encodes its photos anew"):
+        PhotoSearch(many)
+    right = change(tmp_path / "tars") | {"unchanged": 0}
+    make, made = ShardIndexer.index, list[str]()
+
+    def once(self: ShardIndexer, work: Any) -> Any:
+        if made:
+            raise KeyboardInterrupt
+        made.append(work.tar)
+        return make(self, work)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardIndexer, "index", once)
+        lexlip("index", "--update", "--index", "many", code=130)
+
+    def fail(self: ShardIndexer, work: Any) -> Any:
+        raise DataError(f"{work.tar} cannot be read: cut short")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardIndexer, "index", fail)
+        said = lexlip("index", "--update", "--index", "many", code=2).output
+    assert "01.tar cannot be read: cut short, and all photos are to be encoded anew" in said
+    with PhotoSearch(many, str(upgraded["old"])) as search:
+        assert answers_of(search)[:5] == before[:5]
+    monkeypatch.setattr(ShardIndexer, "index", lambda self, work: made.append(work.tar) or make(self, work))
+    done = updated(lexlip)
+    assert counts(done) == right
+    assert done["encoded_anew"] == 12
+    assert [Path(tar).name for tar in made] == ["00.tar", "01.tar", "02.tar"]
+    index("tars/*.tar", "one", upgraded["new"])
+    assert answers(many) == answers(tmp_path / "one")
+
+
+def test_an_open_search_in_shards_goes_on_with_the_new_model(
+    lexlip: Run, many: Path, model_folder: Path, upgraded: dict[str, Path], tmp_path: Path
+) -> None:
+    mini = tmp_path / "packaged" / "mini"
+    mini.unlink()
+    mini.symlink_to(upgraded["old"])
+    with PhotoSearch(many) as search:
+        mini.unlink()
+        mini.symlink_to(upgraded["new"])
+        updated(lexlip)
+        assert search.refresh()
+        assert answers_of(search) == answers(many)

@@ -15,6 +15,6 @@ def test_reports_as_plain_values() -> None:
     assert indexed.to_dict() == {**given, **none, "skipped": skipped}
     counts = {"added": 1, "changed": 2, "deleted": 3, "unchanged": 4}
     updated = Updated("ix", 6, None, 0.5, 2.0, BAD, files=FILES, **counts)
-    others = dict.fromkeys("moved described repaired damaged_files kept listed_ahead".split(), 0)
+    others = dict.fromkeys("moved described repaired encoded_anew damaged_files kept listed_ahead".split(), 0)
     assert updated.to_dict() == {**indexed.to_dict(), **counts, **others}
     json.dumps(updated.to_dict())

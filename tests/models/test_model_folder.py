@@ -14,6 +14,7 @@ from lexlip.models.model_folder import (
     CHECKSUMS,
     PACKAGED,
     check_model,
+    is_packaged,
     model_folder,
     sha256,
     write_checksums,
@@ -79,6 +80,17 @@ def test_packaged_models_by_name(saved: Path, tmp_path: Path, monkeypatch: pytes
     assert model_folder("small") == tmp_path / "weights" / "small"
     with pytest.raises(ModelError, match=r"packaged model \(small\)$"):
         model_folder("large")
+
+
+def test_which_names_are_of_packaged_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert is_packaged("mini")
+    assert is_packaged(str(PACKAGED / "mini"))
+    assert not is_packaged("maxi")
+    assert not is_packaged("../weights/mini")
+    tiny_model().save(tmp_path / "mini")
+    assert not is_packaged("mini")
+    assert not is_packaged(str(tmp_path / "mini"))
 
 
 def test_a_run_means_its_best_checkpoint(tmp_path: Path, model_folder: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactSearcher, IndexMetadata, read_metadata
+from anserini_bridge import ImpactSearcher, IndexMetadata, IndexMismatch, read_metadata
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import Ends
@@ -52,6 +52,7 @@ class ImpactStage(FirstStage):
         device: str = "auto",
     ) -> None:
         self.index, self.model, self.device, self.query_topk = index, model, device, query_topk
+        self.query_encoder = query_encoder
         metadata = self._read_metadata()
         self.queries = load_queries(index, metadata, model, query_encoder)
         self.searcher = self._open(metadata)
@@ -186,19 +187,39 @@ class ImpactStage(FirstStage):
             yield held
 
     def refresh(self) -> bool:
-        return self.searcher.refresh()
+        """See `FirstStage`; ModelError: another model made the newest state than the given one."""
+        try:
+            return self.searcher.refresh()
+        except IndexMismatch:  # it was made by another model, which encodes queries from now on
+            newest = self._open_again(self.model, self.query_encoder, self.query_topk, self.device)
+        before, self.__dict__ = self.searcher, vars(newest)
+        before.close()
+        return True
+
+    def _open_again(self, *how: Any) -> ImpactStage:
+        return ImpactStage(self.index, *how)
 
     def close(self) -> None:
         self.searcher.close()
 
 
 class ShardedStage(ImpactStage):
-    """The first stage over shards, which are opened in this process or given, and are closed with it."""
+    """The first stage over shards, which are opened in this process or given, and are closed with it.
+
+    `before` are those of another state of the index, which says where these are opened.
+    """
 
     searcher: ShardedSearcher
 
-    def __init__(self, index: Path, *how: Any, shards: Shards | None = None, **more: Any) -> None:
-        self._shards = shards
+    def __init__(
+        self,
+        index: Path,
+        *how: Any,
+        shards: Shards | None = None,
+        before: Shards | None = None,
+        **more: Any,
+    ) -> None:
+        self._shards, self._before = shards, before
         super().__init__(index, *how, **more)
 
     def _read_metadata(self) -> IndexMetadata:
@@ -209,8 +230,12 @@ class ShardedStage(ImpactStage):
     def _open(self, metadata: Any) -> ShardedSearcher:
         from lexlip.search.engines.shards import LocalShards, ShardedSearcher
 
-        shards = self._shards or LocalShards(self.index, metadata)
+        given = self._before.at(metadata) if self._before else self._shards
+        shards = given or LocalShards(self.index, metadata)
         return ShardedSearcher(self.index, metadata, self.queries.vocabulary.words, shards)
+
+    def _open_again(self, *how: Any) -> ShardedStage:
+        return ShardedStage(self.index, *how, before=self.searcher.shards)
 
     def tables(self) -> list[PhotoTable]:
         from lexlip.search.engines.shards import ShardedPhotos

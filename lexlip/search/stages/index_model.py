@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING
 from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata, check_same_vocabulary, read_header
 from lexlip.encoders.hub_access import folder_here
 from lexlip.errors import ModelError, needing_extras
-from lexlip.models.model_folder import check_model, is_hub_name, kind_of, model_folder, read_description
+from lexlip.models.model_folder import (
+    check_model,
+    is_hub_name,
+    is_packaged,
+    kind_of,
+    model_folder,
+    read_description,
+)
 from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import BM25, INDEXES, load_class
 from lexlip.retrieval.collection import check_stored
@@ -111,6 +119,18 @@ def check_no_model(index: Path, metadata: IndexHeader, model: str | None) -> Non
         pass
 
 
+def was_replaced(metadata: IndexHeader) -> bool:
+    """Return whether an upgrade has put another packaged model in the place of the one that made an index.
+
+    Both have the same name: the model of an older index may also have been a folder where it was made.
+    """
+    name = metadata.extra.get("model")
+    if name is None or not is_packaged(name):
+        return False
+    was, now = metadata.encoder, str(_identity_of(name, metadata))
+    return was != now and was.partition("@")[0] == now.partition("@")[0]
+
+
 @contextmanager
 def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator[str]:
     """Give the name of the model that made an index; explain a ModelError that the `with` block raises."""
@@ -134,6 +154,12 @@ def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator
             f"the index {index} was made with {metadata.encoder}, which cannot be loaded: {error};"
             " say with --model where it is, or index again"
         ) from error
+    if name == metadata.extra.get("model") and was_replaced(metadata):
+        raise ModelError(
+            f"the index {index} was made with {metadata.encoder}, before {identity} was packaged: `lexlip"
+            f" index --update --index {shlex.quote(str(index))}` encodes its photos anew; until then --model"
+            f" FOLDER answers, with {metadata.encoder.replace('@', '-')}.tar.gz of a release unpacked there"
+        )
     raise _another(index, metadata, name, identity)
 
 

@@ -126,7 +126,9 @@ class Teacher:
         topics = np.zeros(len(photos), dtype=np.int64)
         number = len(photos) // (GROUPS_PER_TOPIC * alike)
         if processes.first and number > 1:
-            topics = topics_of(_on(self.images[photos], processes.device), number, seed).cpu().numpy()
+            rows, device = self.images[photos], processes.device
+            both = _on(rows, device), _on(rows.T.tocsr(), device)  # torch would transpose by sorting
+            topics = topics_of(*both, number, seed).cpu().numpy()
         found: NDArray[np.int64] = processes.collect(topics)[0]
         return found
 

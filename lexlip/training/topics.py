@@ -11,13 +11,13 @@ LLOYD_ROUNDS = 10
 AT_A_TIME = 2**24  # distances: 64 MB
 
 
-def topics_of(vectors: Tensor, number: int, seed: int) -> Tensor:
-    """Return which of so many topics each vector, sparse [n, V] with a transpose, is of: int64 [n]."""
+def topics_of(vectors: Tensor, transposed: Tensor, number: int, seed: int) -> Tensor:
+    """Return which of so many topics each vector is of, int64 [n]; they are sparse, [n, V] and [V, n]."""
     rng = torch.Generator(vectors.device).manual_seed(seed)
-    return k_means(main_directions(vectors, DIRECTIONS, rng), number, rng)
+    return k_means(main_directions(vectors, transposed, DIRECTIONS, rng), number, rng)
 
 
-def main_directions(vectors: Tensor, number: int, rng: torch.Generator) -> Tensor:
+def main_directions(vectors: Tensor, transposed: Tensor, number: int, rng: torch.Generator) -> Tensor:
     """Return vectors [n, V] projected on an orthonormal basis of about their first right singular vectors.
 
     Subspace iteration (Halko et al., 2011, Algorithm 4.4). The basis may be turned, which leaves distances as
@@ -26,7 +26,7 @@ def main_directions(vectors: Tensor, number: int, rng: torch.Generator) -> Tenso
     size = min(number, *vectors.shape)
     basis = torch.randn(vectors.shape[1], size, generator=rng, device=vectors.device)
     for _ in range(ROUNDS):
-        basis = torch.linalg.qr(vectors.t() @ (vectors @ basis)).Q
+        basis = torch.linalg.qr(transposed @ (vectors @ basis)).Q
     return vectors @ basis
 
 

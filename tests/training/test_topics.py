@@ -13,12 +13,12 @@ def test_main_directions_keep_products_and_nearly_all_that_they_can() -> None:
     noise = np.random.default_rng(1)
     left, right = noise.standard_normal((60, 5)), noise.standard_normal((5, 40))
     flat = torch.from_numpy((left * [9, 7, 5, 3, 2]) @ right).float()
-    projected = main_directions(flat, 5, rng())  # of rank 5: nothing is lost
+    projected = main_directions(flat, flat.t(), 5, rng())  # of rank 5: nothing is lost
     torch.testing.assert_close(projected @ projected.t(), flat @ flat.t(), rtol=1e-3, atol=0.05)
     vectors = flat + torch.from_numpy(noise.standard_normal((60, 40))).float()
     best = torch.linalg.svdvals(vectors)[:8].square().sum()
-    assert 0.98 * best < main_directions(vectors, 8, rng()).square().sum() <= best * (1 + 1e-5)
-    assert main_directions(vectors[:3], 8, rng()).shape == (3, 3)
+    assert 0.98 * best < main_directions(vectors, vectors.t(), 8, rng()).square().sum() <= best * (1 + 1e-5)
+    assert main_directions(vectors[:3], vectors[:3].t(), 8, rng()).shape == (3, 3)
 
 
 def test_clusters_are_around_their_means() -> None:

@@ -363,7 +363,8 @@ class Config:
     phase: str | None = None  # its name among the phases of a config (see lexlip.config_files.load_phases)
     device: str = "auto"  # auto: a GPU if there is one
     init: str | None = None  # checkpoint to start from; the model section must agree, except for the size
-    # a model with vectors, by packaged name, folder or hub name, for objective.distillation and data.alike
+    # a model with vectors, by packaged name, folder or hub name, for objective.distillation and data.alike; a
+    # YAML file may say init, for the one that the run or phase starts from
     teacher: str | None = None
     # with init: content words that the training captions have so often, and the checkpoint does not, join its
     # vocabulary; 0: none

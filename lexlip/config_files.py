@@ -93,6 +93,12 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
             _apply_override(merged, override)
         if configs:
             merged["init"] = str(configs[-1].folder / "best")
+        if merged.get("teacher") == "init":
+            if merged.get("init") is None:
+                raise ConfigError(
+                    "teacher=init is the model that a run starts from: name that one, too (init=)"
+                )
+            merged["teacher"] = merged["init"]
         config = from_dict(Config, _merge(PRESETS.get(str(merged.get("preset")), {}), merged))
         if number < len(phases):
             config = dataclasses.replace(config, out=str(config.folder / name))

@@ -206,7 +206,8 @@ def _make_model(config: Config, start: str | None, train: Source | None, missing
     before = len(missing)
     if start is None:
         _check_weights(config, missing)
-    if config.teacher is not None:
+    of_phase_before = config.teacher == config.init != start  # it is trained first
+    if config.teacher is not None and not of_phase_before:
         try:
             check_first_stage(config.teacher)
         except LexLIPError as error:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -14,6 +15,7 @@ from lexlip.config_files import load_phases, to_dict
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError
 from lexlip.models.load import load_model
+from lexlip.models.model_folder import read_description
 from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
 from lexlip.training.plan import plan_phases
@@ -101,6 +103,22 @@ def three(tmp_path: Path) -> list[Config]:
     }
     (tmp_path / "three.yaml").write_text(yaml.safe_dump({**to_dict(small), "phases": phases}))
     return load_phases(tmp_path / "three.yaml", ["optim.steps=4"])
+
+
+def test_a_phase_may_be_taught_by_the_one_before(tmp_path: Path) -> None:
+    taught = {"teacher": "init", "objective": {"distillation": 1.0}}
+    small = replace(SMALL, out=str(tmp_path / "run"), validate_every=100)
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump({**to_dict(small), "phases": {"alone": {}, "taught": taught}}))
+    phases = load_phases(file, ["optim.steps=2"])
+    assert phases[1].teacher == phases[1].init == str(tmp_path / "run/alone/best")
+    assert not any(plan.missing for plan in plan_phases(phases))
+    run = pretrain(phases)
+    with np.load(run / "teacher.npz") as kept:
+        assert str(kept["identity"]) == read_description(run / "alone/best")["identity"]
+    assert "distillation" in (run / "metrics.jsonl").read_text()
+    with pytest.raises(ConfigError, match=r"teacher=init is the model that a run starts from: name that one"):
+        load_phases(file, ["phases.alone.teacher=init", "phases.alone.objective.distillation=1"])
 
 
 def test_a_phase_starts_from_the_best_of_the_one_before(three: list[Config], tmp_path: Path) -> None:

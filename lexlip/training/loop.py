@@ -40,13 +40,7 @@ from lexlip.training.method import Method
 from lexlip.training.prepared import prepare_model, starting_model
 from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
 from lexlip.training.schedule import Schedule, set_learning_rate
-from lexlip.training.step import (
-    SkippedStep,
-    Step,
-    gradient_shares,
-    make_optimizer,
-    train_step,
-)
+from lexlip.training.step import SkippedStep, Step, gradient_shares, make_optimizer, train_step
 from lexlip.training.teacher import find_teacher
 from lexlip.words.vocabulary import Vocabulary
 

@@ -169,19 +169,31 @@ def gradient_shares(step: Step) -> dict[str, float]:
     """Return each loss's share of the gradient of the model's weights: its norm over the sum of all norms.
 
     Each norm is that of the loss times its weight, and the norms are those of this process's part of the
-    batch. Empty if a batch is encoded in parts. torch's generators stay as they are.
+    batch. Empty if a batch is encoded in parts, or if a GPU has no room to keep the graph for all losses.
+    torch's generators stay as they are.
     """
-    method, batch, micro = step.method, step.batch, step.config.micro_batch
-    device = batch.owners.device
-    if (micro is not None and micro < len(batch.photos)) or step.totals.ready < step.processes.world:
+    micro, device = step.config.micro_batch, step.batch.owners.device
+    if (micro is not None and micro < len(step.batch.photos)) or step.totals.ready < step.processes.world:
         return {}
     state = _generator_state(device)
+    try:
+        norms = _gradient_norms(step)
+    except torch.OutOfMemoryError:
+        return {}
+    finally:
+        _set_generator_state(device, state)
+    whole = sum(norms.values())
+    return {name: norm / whole for name, norm in norms.items()} if whole > 0 else {}
+
+
+def _gradient_norms(step: Step) -> dict[str, float]:
+    """Return the norm of each loss's gradient, times its weight, with respect to the model's weights."""
+    method, batch = step.method, step.batch
     with step.computing():
         keys = method.key_vectors(batch) if method.objective.queue else None
         raw, sums = method(batch)
     loss, parts = whole_batch_loss(step, raw, keys)
     of_captions, caption_parts = caption_loss(step, sums)
-    _set_generator_state(device, state)
     losses = {name: part for name, part in {**parts, **caption_parts}.items() if part.requires_grad}
     total = loss + of_captions
     factors = torch.autograd.grad(total, list(losses.values()), retain_graph=True)  # their weights
@@ -193,8 +205,7 @@ def gradient_shares(step: Step) -> dict[str, float]:
         norms[name] = float(
             torch.stack([g.float().square().sum() for g in found if g is not None]).sum().sqrt()
         )
-    whole = sum(norms.values())
-    return {name: norm / whole for name, norm in norms.items()} if whole > 0 else {}
+    return norms
 
 
 def _by_parts(step: Step, chunks: list[Batch], keys: Tensors | None) -> Tensors:

@@ -192,12 +192,9 @@ def test_what_an_update_refuses_is_one_sentence(
     ).output  # fmt: skip
 
 
-def test_an_interrupted_update_changes_nothing_and_goes_on(
-    lexlip: Run, tmp_path: Path, many: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right = change(tmp_path / "tars")
-    written, was = (many / "index.json").read_bytes(), answers(many)[:5]
-    make, made = ShardIndexer.index, list[str]()
+def interrupted_after_one(made: list[str]) -> Callable[[ShardIndexer, Any], Any]:
+    """What indexes one tar, which joins those that are made, and is interrupted at the next."""
+    make = ShardIndexer.index
 
     def once(self: ShardIndexer, work: Any) -> Any:
         if made:
@@ -205,8 +202,17 @@ def test_an_interrupted_update_changes_nothing_and_goes_on(
         made.append(work.tar)
         return make(self, work)
 
+    return once
+
+
+def test_an_interrupted_update_changes_nothing_and_goes_on(
+    lexlip: Run, tmp_path: Path, many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = change(tmp_path / "tars")
+    written, was = (many / "index.json").read_bytes(), answers(many)[:5]
+    make, made = ShardIndexer.index, list[str]()
     with monkeypatch.context() as patch:
-        patch.setattr(ShardIndexer, "index", once)
+        patch.setattr(ShardIndexer, "index", interrupted_after_one(made))
         said = lexlip("index", "--update", "--index", "many", code=130).output
     assert "nothing was changed" in said
     assert (many / "index.json").read_bytes() == written
@@ -237,15 +243,8 @@ def test_an_upgrade_encodes_all_shards_anew_or_none(
         PhotoSearch(many)
     right = change(tmp_path / "tars") | {"unchanged": 0}
     make, made = ShardIndexer.index, list[str]()
-
-    def once(self: ShardIndexer, work: Any) -> Any:
-        if made:
-            raise KeyboardInterrupt
-        made.append(work.tar)
-        return make(self, work)
-
     with monkeypatch.context() as patch:
-        patch.setattr(ShardIndexer, "index", once)
+        patch.setattr(ShardIndexer, "index", interrupted_after_one(made))
         lexlip("index", "--update", "--index", "many", code=130)
 
     def fail(self: ShardIndexer, work: Any) -> Any:

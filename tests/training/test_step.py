@@ -121,6 +121,18 @@ def test_shares_of_the_gradient() -> None:
     assert gradient_shares(step_of(method, batch, micro_batch=2)) == {}
 
 
+def test_shares_of_the_gradient_that_find_no_memory_end_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    method, state = method_of(EVERYTHING), torch.get_rng_state()
+
+    def full(*_: object) -> None:
+        torch.rand(3)
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(method, "forward", full)
+    assert gradient_shares(step_of(method, tiny_batch(method))) == {}
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_shares_of_the_gradient_leave_dropout_s_generator() -> None:
     method, state = method_of(EVERYTHING), torch.get_rng_state()
     gradient_shares(step_of(method, tiny_batch(method)))

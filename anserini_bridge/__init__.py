@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         UnknownId,
         VocabularyMismatch,
     )
+    from anserini_bridge.flat import FLAT_POSTINGS, FlatSearcher, has_flat, needs_java, open_searcher
     from anserini_bridge.integrity import Damaged, find_damage
     from anserini_bridge.jvm import JavaHome, find_anserini, find_jar, find_java, lucene_version, start_jvm
     from anserini_bridge.metadata import (
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from anserini_bridge.writer import ImpactWriter, update_index
 
 __all__ = [
+    "FLAT_POSTINGS",
     "FORMAT_VERSION",
     "AllowedDocuments",
     "BadVectors",
@@ -56,6 +58,7 @@ __all__ = [
     "CorruptIndex",
     "Damaged",
     "FixableError",
+    "FlatSearcher",
     "ImpactSearcher",
     "ImpactWriter",
     "IndexHeader",
@@ -77,7 +80,10 @@ __all__ = [
     "find_jar",
     "find_java",
     "folder_megabytes",
+    "has_flat",
     "lucene_version",
+    "needs_java",
+    "open_searcher",
     "read_header",
     "read_metadata",
     "read_metadata_as",
@@ -92,7 +98,7 @@ __all__ = [
 ]
 
 # the lightest first: errors alone load no scipy
-_MODULES = ("errors", "storage", "metadata", "jvm", "integrity", "vectors", "searcher", "writer")
+_MODULES = ("errors", "storage", "metadata", "flat", "jvm", "integrity", "vectors", "searcher", "writer")
 
 
 def __getattr__(name: str) -> object:

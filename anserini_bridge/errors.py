@@ -30,6 +30,11 @@ class BridgeError(FixableError):
         └── UnknownId                 no document has that id
     """
 
+    @staticmethod
+    def closed(path: Path) -> BridgeError:
+        """Return the error for a searcher of the index at path that was closed."""
+        return BridgeError(f"the index at {path} was closed: open it again")
+
 
 class NoJava(BridgeError):
     """No Java runtime that is new enough was found."""
@@ -89,3 +94,10 @@ class BadVectors(BridgeError):
 
 class UnknownId(BridgeError):
     """No document has the id."""
+
+    @classmethod
+    def at(cls, path: Path, id: str) -> Self:
+        """Return the error for an id that the index at path does not hold."""
+        return cls(
+            f"the index at {path} holds no document with the id {id!r}: give one of those that ids() returns"
+        )

@@ -382,7 +382,7 @@ def _translate(error: Any, path: Path) -> BridgeError:
             " `lexlip doctor --verify`, or build it again"
         )
     if kind == "AlreadyClosedException":
-        return BridgeError(f"the index at {path} was closed: open it again")
+        return BridgeError.closed(path)
     if kind == "OutOfMemoryError":
         return BridgeError(
             f"Java ran out of memory at {path} ({message}): pass a smaller k or memory_mb,"

@@ -18,10 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from anserini_bridge.errors import BadVectors, CorruptIndex, IndexMismatch, UnknownId
+from anserini_bridge.checks import (
+    check_allowed,
+    check_one_row,
+    check_same_state,
+    check_settings,
+    made_anew,
+    state_of,
+)
+from anserini_bridge.errors import CorruptIndex, UnknownId
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.jvm import java_class, java_errors
 from anserini_bridge.metadata import IndexMetadata, check_same_vocabulary, read_metadata, read_words
+from anserini_bridge.sparse_rows import Rows
 from anserini_bridge.storage import check_data
 from anserini_bridge.vectors import (
     check_vectors,
@@ -154,12 +163,11 @@ class ImpactSearcher:
     @property
     def state(self) -> str:
         """A name of the state that is searched; another state of this index has another one."""
-        metadata = self.metadata
-        return f"{metadata.created} {metadata.directory} {metadata.commit or metadata.documents}"
+        return state_of(self.metadata)
 
     def search(
         self,
-        queries: csr_matrix,
+        queries: csr_matrix | Rows,
         k: int = 10,
         threads: int = 1,
         alpha: float = 1.0,
@@ -188,15 +196,12 @@ class ImpactSearcher:
             CorruptIndex: a file of the index is damaged.
         """
         opened = self._opened
-        for name, value in (("k", k), ("threads", threads)):
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise BadVectors(f"{name} is {value!r}: give a whole number of at least 1")
-        if not 0 < alpha <= 1:
-            raise BadVectors(f"alpha is {alpha!r}: give a number above 0 and at most 1")
+        check_settings(k, threads, alpha)
+        queries = queries.csr() if isinstance(queries, Rows) else queries
         if isinstance(allowed, np.ndarray):
             allowed = self.allow(allowed, for_many=False)
-        if allowed is not None and allowed.state != self.state:
-            raise BadVectors("the allowed documents are of another state of the index: prepare them again")
+        if allowed is not None:
+            check_same_state(allowed.state, self.state)
         chosen = None if allowed is None else allowed.java
         k = min(int(k), max(1, len(self)))
         step = max(int(threads), _MAX_HITS // k)
@@ -238,16 +243,12 @@ class ImpactSearcher:
             BadVectors: it is of another type or length.
         """
         opened = self._opened
-        if allowed.dtype != np.bool_ or allowed.shape != (opened.size,):
-            raise BadVectors(
-                f"allowed is {allowed.dtype} {list(allowed.shape)}: give bool [{opened.size}], as the index"
-                " has in this state"
-            )
+        check_allowed(allowed, opened.size)
         bits = np.packbits(allowed, bitorder="little").tobytes()
         java = self._ask(opened, "allow", bits, for_many)
         return AllowedDocuments(self.state, int(np.count_nonzero(allowed)), java)
 
-    def contributions(self, query: csr_matrix, ids: Sequence[str]) -> csr_matrix:
+    def contributions(self, query: csr_matrix | Rows, ids: Sequence[str]) -> csr_matrix:
         """Return what each word adds to the scores of n documents.
 
         Args:
@@ -262,9 +263,8 @@ class ImpactSearcher:
             UnknownId: the index does not hold one of the ids.
         """
         opened = self._opened
-        query = check_vectors(query, len(opened.words))
-        if query.shape[0] != 1:
-            raise BadVectors(f"there are {query.shape[0]} queries: give one row")
+        query = check_vectors(query.csr() if isinstance(query, Rows) else query, len(opened.words))
+        check_one_row(query.shape[0])
         weights = self._weights(opened, ids, query.indices)
         return csr_matrix(weights.multiply(query.astype(np.int64)))
 
@@ -316,7 +316,7 @@ class ImpactSearcher:
         before = opened.metadata
         if (metadata.directory, metadata.created) != (before.directory, before.created):
             if (metadata.encoder, metadata.quantization) != (before.encoder, before.quantization):
-                raise IndexMismatch(f"the index at {self.path} was made in another way now: open it again")
+                raise made_anew(self.path)
             self._opened = self._open(metadata)
             return True
         newer = self._ask(opened, "refresh", metadata.commit.encode())
@@ -362,11 +362,7 @@ class ImpactSearcher:
         numbers = np.frombuffer(answer, "<i4")
         documents, triples = numbers[: len(ids)], numbers[len(ids) :].reshape(-1, 3)
         if (documents < 0).any():
-            name = ids[int(np.argmax(documents < 0))]
-            raise UnknownId(
-                f"the index at {self.path} holds no document with the id {name!r}:"
-                " give one of those that ids() returns"
-            )
+            raise UnknownId.at(self.path, ids[int(np.argmax(documents < 0))])
         rows, positions, weights = triples.T
         return csr_matrix(
             (weights.astype(np.int64), (rows, columns[positions])), shape=(len(ids), len(opened.words))

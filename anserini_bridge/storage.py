@@ -25,8 +25,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
-from filelock import lock_descriptor
-
 from anserini_bridge.errors import BridgeError, CorruptIndex, IndexLocked, IndexNotFound
 from anserini_bridge.given_files import check_files, read_file
 
@@ -251,6 +249,8 @@ class WriterLock:
 
     def _acquire(self) -> bool:
         """Lock the open file; return False if it was deleted in the meantime."""
+        from filelock import lock_descriptor
+
         with contextlib.suppress(FileNotFoundError):
             if not lock_descriptor(self._descriptor, blocking=False):
                 os.close(self._descriptor)

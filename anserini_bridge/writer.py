@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from scipy.sparse import csr_matrix
 
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
+from anserini_bridge.flat import FLAT, FLAT_POSTINGS, flat_file, has_flat, remove_other_flats
 from anserini_bridge.integrity import LUCENE_FOLDER, find_damage
 from anserini_bridge.jvm import java_class, java_errors, lucene_version
 from anserini_bridge.memory_limits import memory_left
@@ -27,7 +28,14 @@ from anserini_bridge.metadata import (
     write_metadata,
     write_words,
 )
-from anserini_bridge.storage import WriterLock, check_data, check_writable, remove_leftovers
+from anserini_bridge.storage import (
+    WriterLock,
+    check_data,
+    check_writable,
+    checksum,
+    remove_leftovers,
+    sync,
+)
 from anserini_bridge.vectors import (
     check_document_lengths,
     check_ids,
@@ -68,6 +76,8 @@ class ImpactWriter:
         reorder: False keeps the documents of a segment in the order in which they were added.
         without: names of damaged segments, which an update drops with all of their documents; so no damage is
             looked for. None checks all files first, and refuses to update a damaged index.
+        flat: also write a copy that `FlatSearcher` searches without Java, unless the index has more than
+            `FLAT_POSTINGS`; None: if the index to update has one.
 
     Raises:
         BadVectors: the vocabulary is invalid.
@@ -89,6 +99,7 @@ class ImpactWriter:
         memory_mb: float = 512,
         reorder: bool = True,
         without: Iterable[str] | None = None,
+        flat: bool | None = None,
     ) -> None:
         if mode not in ("create", "update"):
             raise ValueError(f'mode is {mode!r}: give "create" or "update"')
@@ -102,6 +113,7 @@ class ImpactWriter:
         self._memory_mb = min(memory_mb, max(1.0, memory_left() / 4e6))
         self._reorder = reorder
         self._without = None if without is None else list(without)
+        self._flat = flat
         self._java: Any = None
         self._old: IndexMetadata | None = None  # of the index that is updated
         self._failed = False
@@ -295,9 +307,27 @@ class ImpactWriter:
         metadata = self._metadata(commit, int(documents), int(postings))
         if self._files is not None:
             metadata = with_checksums(self.path, metadata, self._files)
+        metadata = self._with_flat(metadata)
         write_metadata(self.path, metadata)
         with java_errors(self.path):
             _java().finish(self._java)
+        remove_other_flats(self.path, metadata)
+
+    def _with_flat(self, metadata: IndexMetadata) -> IndexMetadata:
+        """Write the copy that is searched without Java, if there is to be one."""
+        files = {name: sum for name, sum in metadata.files.items() if not name.startswith(FLAT)}
+        wanted = self._old is not None and has_flat(self._old) if self._flat is None else self._flat
+        if wanted and metadata.postings <= FLAT_POSTINGS:
+            name = flat_file(metadata)
+            file = self._folder / name
+            lucene, commit = str(self._folder / LUCENE_FOLDER).encode(), metadata.commit.encode()
+            with self._whole():
+                java_class("impact.Flat").write(
+                    lucene, commit, *pack_strings(self.vocabulary), str(file).encode()
+                )
+            sync(file)
+            files[name] = checksum(file)
+        return dataclasses.replace(metadata, files=files)
 
     def _metadata(self, commit: str, documents: int, postings: int) -> IndexMetadata:
         if self._old:
@@ -361,6 +391,7 @@ def update_index(
     memory_mb: float = 512,
     extra: Mapping[str, Any] | None = None,
     without: Iterable[str] | None = None,
+    flat: bool | None = None,
 ) -> ImpactWriter:
     """Return a writer that updates the index at path, with the settings that the index was made with.
 
@@ -368,7 +399,7 @@ def update_index(
         path: the index's folder.
         memory_mb: see `ImpactWriter`.
         extra: replaces the caller's own metadata; None keeps it.
-        without: see `ImpactWriter`.
+        without, flat: see `ImpactWriter`.
 
     Raises:
         IndexNotFound, IndexMismatch, IndexVersion, CorruptIndex: see `read_metadata`.
@@ -385,4 +416,5 @@ def update_index(
         mode="update",
         memory_mb=memory_mb,
         without=without,
+        flat=flat,
     )

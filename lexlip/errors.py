@@ -32,6 +32,14 @@ class DataError(LexLIPError):
     """Photos or captions are missing or unusable."""
 
 
+class UnreadableImage(DataError):
+    """An image that cannot be used, and the reason; the message names its path, if it is known."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(f"{path}: {reason}" if path else reason)
+        self.reason = reason
+
+
 class ModelError(LexLIPError):
     """A checkpoint or an encoder is missing or does not fit."""
 

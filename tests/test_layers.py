@@ -15,6 +15,7 @@ PACKAGES = ("lexlip", "anserini_bridge", "benchmarks")
 
 ROOMS = """
     anserini_bridge.errors anserini_bridge.given_files anserini_bridge.memory_limits
+    anserini_bridge.sparse_rows
     lexlip.errors lexlip.registry
     lexlip.machine
     lexlip.config lexlip.config_files
@@ -77,6 +78,7 @@ MODULES = {module_of(path): path for package in PACKAGES for path in sorted((ROO
 
 SHARED = (
     *("anserini_bridge.errors", "anserini_bridge.given_files", "anserini_bridge.memory_limits"),
+    "anserini_bridge.sparse_rows",
     "lexlip.data.upright",
 )
 """Modules that every room may use: they know nothing of Lucene, nor where photos are."""

@@ -244,7 +244,7 @@ def _answer_in_steps(stage: ImpactStage, k: int, query: str) -> tuple[float, ...
     times.append(time.perf_counter())
     stage.searcher.search(impacts, k)
     times.append(time.perf_counter())
-    return (*np.diff(times), times[-1] - times[0], float(impacts.nnz))
+    return (*np.diff(times), times[-1] - times[0], float(len(impacts.data)))
 
 
 def grow(index: Path, folder: Path, documents: int) -> None:

@@ -1,34 +1,23 @@
-"""The command line: one file a command; whatever is heavy is imported inside the command."""
+"""The command line: one file a command, loaded when it is used; whatever is heavy is imported inside it."""
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 import click
 
-from lexlip.cli.bench import bench
-from lexlip.cli.demo import demo
-from lexlip.cli.doctor import doctor
-from lexlip.cli.evaluate import evaluate
 from lexlip.cli.exit_codes import Commands
-from lexlip.cli.explain import explain
-from lexlip.cli.export import export
-from lexlip.cli.index import index
-from lexlip.cli.lexicon import lexicon
-from lexlip.cli.mcp import mcp
-from lexlip.cli.optimize import optimize
-from lexlip.cli.package import package
-from lexlip.cli.pretrain import pretrain
-from lexlip.cli.search import search
-from lexlip.cli.serve import serve
-from lexlip.cli.table import table
-from lexlip.cli.words import words
+
+NAMES = (
+    *("bench", "demo", "doctor", "evaluate", "explain", "export", "index", "lexicon", "mcp", "optimize"),
+    *("package", "pretrain", "search", "serve", "table", "words"),
+)
 
 
 def show_versions(context: click.Context, _: click.Parameter, asked: bool) -> None:
     """Print the versions of LexLIP and of what it stands on; this imports no torch and starts no Java."""
     if not asked or context.resilient_parsing:
         return
+    from importlib.metadata import PackageNotFoundError, version
+
     from anserini_bridge import NoJar, NoJava, find_java, lucene_version
 
     click.echo(f"lexlip, version {version('lexlip')}")
@@ -48,7 +37,9 @@ def show_versions(context: click.Context, _: click.Parameter, asked: bool) -> No
     context.exit()
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(
+    cls=Commands, names=NAMES, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -66,10 +57,3 @@ def main() -> None:
         lexlip index ~/Pictures            make the photos of a folder searchable
         lexlip search "two dogs in snow"   find them
     """  # noqa: D301 (click's mark for lines that are not wrapped)
-
-
-for command in (
-    *(demo, index, optimize, search, explain, export, serve, mcp, words),
-    *(evaluate, table, pretrain, package, lexicon, bench, doctor),
-):
-    main.add_command(command)

@@ -8,8 +8,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import click
@@ -54,7 +55,24 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """Prints errors that the user can fix as one sentence, and exits with 2."""
+    """Prints errors that the user can fix as one sentence, and exits with 2.
+
+    Args:
+        names: of the commands; each is loaded from the module of its name when it is used.
+    """
+
+    def __init__(self, *args: Any, names: Sequence[str], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._names = names
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted(self._names)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self._names:
+            return None
+        command: click.Command = getattr(import_module(f"lexlip.cli.{name}"), name)
+        return command
 
     def main(self, *args: Any, **extra: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):

@@ -131,13 +131,15 @@ def search(
         _ask_server(context, server)
         return
 
-    from anserini_bridge import read_header
+    from anserini_bridge import find_jar, find_java, needs_java, read_header
     from lexlip.machine.output_files import check_output
 
     if html:
         check_output(html, "the contact sheet ")
     header = read_header(index_folder)
     _check_index(context, header)
+    if needs_java(index_folder, header) or given["captions"]:
+        find_java(), find_jar()  # fail before the seconds that loading torch takes
 
     from lexlip.models.model_folder import model_folder
     from lexlip.retrieval.filters import Filters
@@ -211,13 +213,9 @@ def _check_query(context: click.Context, sentence: str | None) -> None:
 
 def _check_index(context: click.Context, header: IndexHeader) -> None:
     """Refuse options that this kind of index has not, and to start without what it needs."""
-    from anserini_bridge import find_jar, find_java
-
     made = f"and {context.params['index_folder']} was made with {header.encoder}"
     if header.kind == "dense":
         options.refuse(context, ["query_topk"], f"is for an index of words, {made}")
-    else:
-        find_java(), find_jar()  # fail before the seconds that loading torch takes
     if header.kind == "bm25":
         unused = ["query_topk", "query_encoder"]
         options.refuse(context, unused, f"is for queries that a model encodes, {made}")

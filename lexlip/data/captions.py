@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from anserini_bridge.given_files import parse_json
 from lexlip.data.files import LARGEST_TABLE, read_file
-from lexlip.data.images import UnreadableImage
 from lexlip.data.source import Skipped
-from lexlip.errors import DataError
+from lexlip.errors import DataError, UnreadableImage
 from lexlip.words.plain_text import composed, whole
 
 _MARKS = (  # the longer ones first: that of UTF-32 begins with that of UTF-16

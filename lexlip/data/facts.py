@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, IptcImagePlugin
 
 from lexlip.data.images import decode_opened, open_image, quiet, upright_size
@@ -164,7 +163,6 @@ SIDE = 32  # fields of a row or column, of which the DCT is taken
 KEPT = 8  # its lowest frequencies, in each direction
 _DCT = np.cos(np.pi / SIDE * np.outer(np.arange(KEPT), np.arange(SIDE) + 0.5))
 _WEIGHTS = np.uint64(1) << np.arange(63, -1, -1, dtype=np.uint64)
-_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +224,3 @@ def fingerprint(image: Image.Image) -> int:
     frequencies = (_DCT @ grey @ _DCT.T).ravel()
     above = frequencies > np.median(frequencies[1:])
     return int(_WEIGHTS[above].sum(dtype=np.uint64))
-
-
-def distances(one: int, others: Sequence[int] | NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return in how many bits each of n fingerprints differs from one, int64 [n]."""
-    different = np.asarray(others, dtype=np.uint64) ^ np.uint64(one)
-    return _BITS[different.view(np.uint8).reshape(-1, 8)].sum(axis=1, dtype=np.int64)

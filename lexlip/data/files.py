@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from lexlip.data.images import UnreadableImage
 from lexlip.data.tar_headers import contents
-from lexlip.errors import DataError
+from lexlip.errors import DataError, UnreadableImage
 
 LARGEST_PHOTO = 2**30  # bytes of a photo's file
 LARGEST_CAPTIONS = 2**20  # bytes of a file of captions beside a photo

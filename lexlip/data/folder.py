@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from lexlip.data.captions import Beside, caption_lines
 from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, reason_of
-from lexlip.data.images import SUFFIXES, UnreadableImage
+from lexlip.data.images import SUFFIXES
 from lexlip.data.source import Item, Skipped, Source, Unlisted
+from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import composed, readable, whole
 
 NOT_UTF8 = "the name is not UTF-8"

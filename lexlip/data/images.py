@@ -15,7 +15,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from lexlip.data import heic_and_jpeg2000
 from lexlip.data.upright import SIDEWAYS, TRANSPARENT, as_seen, turn_of
-from lexlip.errors import DataError
+from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import counted
 
 ENDINGS = {
@@ -62,14 +62,6 @@ _MISSING = 0.02  # of a JPEG's pixels may be missing at its end
 _BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
 _OPAQUE_BYTES, _TRANSPARENT_BYTES, _COMPARED_BYTES = 6, 16, 20
 _MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4, "JPEG2000": 20}  # for what their decoders hold besides
-
-
-class UnreadableImage(DataError):
-    """An image that cannot be used, and the reason; the message names its path, if it is known."""
-
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(f"{path}: {reason}" if path else reason)
-        self.reason = reason
 
 
 def decode(data: bytes, size: int | None = None) -> Image.Image:

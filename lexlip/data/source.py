@@ -29,8 +29,8 @@ from lexlip.data.files import (
     read_place,
     state_of,
 )
-from lexlip.data.images import UnreadableImage, decode
-from lexlip.errors import DataError
+from lexlip.data.images import decode
+from lexlip.errors import DataError, UnreadableImage
 
 LEFT = {
     "beside": "beside photos",

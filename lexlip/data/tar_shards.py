@@ -32,10 +32,10 @@ from anserini_bridge.given_files import parse_json
 from lexlip.data.captions import Beside, caption_lines, clean_captions, decode_text
 from lexlip.data.files import LARGEST_CAPTIONS, Place, open_file, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown
-from lexlip.data.images import SUFFIXES, UnreadableImage
+from lexlip.data.images import SUFFIXES
 from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted
 from lexlip.data.tar_headers import Member, contents
-from lexlip.errors import DataError
+from lexlip.errors import DataError, UnreadableImage
 from lexlip.machine.output_files import replacing
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import cores, worker_context

@@ -18,6 +18,7 @@ from anserini_bridge import (
     read_metadata,
     restore_words,
 )
+from anserini_bridge.flat import FLAT
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.metadata import VOCABULARY_FILE
 from lexlip.errors import DataError
@@ -78,7 +79,8 @@ class Damage:
         """Return the ids of the photos whose words or vectors are damaged; None if that cannot be told."""
         table = self.header.extra.get("photos")
         beside = {table, VOCABULARY_FILE, self.header.extra.get("captions", {}).get("folder")}
-        if all(file.file.relative_to(self._data).parts[0] in beside for file in self.files):
+        names = [file.file.relative_to(self._data).parts[0] for file in self.files]
+        if all(name in beside or name.startswith(FLAT) for name in names):
             return []
         if self.has(table):
             return None

@@ -75,7 +75,7 @@ def index_photos(
     scheme = scheme or usual_scheme(model.balance)
     settings = settings_of(model.identity, topk_words, scheme)
     words = model.vocabulary.words
-    writer = impact_writer(index, words, scheme, topk_words, model.identity, extra)
+    writer = impact_writer(index, words, scheme, topk_words, model.identity, extra, flat=not of_more)
     journal = Journal(index, settings, source, listed, len(words), np.int32)
     documents: list[Impacts] = []
     with writing_index(index), writer, journal:

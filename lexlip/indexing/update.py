@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from anserini_bridge import (
+    FLAT_POSTINGS,
     ImpactSearcher,
     ImpactWriter,
     IndexHeader,
     IndexLocked,
     IndexMetadata,
     IndexNotFound,
+    has_flat,
     read_header,
     read_metadata,
     update_index,
@@ -108,7 +110,7 @@ def update_photos(
     elif not anew:
         damage.prepare_repair(model_name)
     sound = replace(metadata, extra=damage.kept(metadata.extra))
-    writer = update_index(index, without=damage.segments)
+    writer = update_index(index, without=damage.segments, flat=True)
     with ImpactSearcher(index, without=damage.segments) as searcher, open_photos(index, sound) as old_table:
         plan = plan_update(source, searcher, old_table, sound, prune)
     _check_plan(plan, index, source, "photos" in metadata.extra, prune)
@@ -127,6 +129,7 @@ def update_photos(
         model != metadata.extra.get("model"),
         not described.get("mounts", {}).items() <= metadata.extra.get("mounts", {}).items(),
         typed and not (sealed or plan.kept) and can_seal(),
+        metadata.postings <= FLAT_POSTINGS and not has_flat(metadata),
     )
     if plan.writes or damage.files or any(waits):
         with writing_index(index), writer:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
+from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Skipped, Source
 from lexlip.data.source import no_captions
 from lexlip.errors import ModelError
@@ -17,6 +18,7 @@ from lexlip.machine.resources import photos_at_a_time
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.queries.saved_model import TypedWords
+from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query
 
 if TYPE_CHECKING:  # BM25 is measured without torch
@@ -216,7 +218,11 @@ def as_queries(
     if model.vocabulary is None:
         return vectors
     typed = typed_words(model)
-    rows = [as_query(vectors[row], typed.of(text), model.keywords, most) for row, text in enumerate(texts)]
+    keywords = None if model.keywords is None else Rows.of(model.keywords)
+    rows = [
+        row_of(as_query(vectors[row].toarray()[0], typed.of(text), keywords, most))
+        for row, text in enumerate(texts)
+    ]
     return vstack(rows, format="csr")
 
 

@@ -374,7 +374,8 @@ class DualEncoder(nn.Module):
             model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
             model.identity = description["identity"]
             model.balance = load_balance(folder, model.dimensions)
-            model.keywords = load_keywords(folder, model.dimensions)
+            keywords = load_keywords(folder, model.dimensions)
+            model.keywords = None if keywords is None else keywords.csr()
             model.likely = load_likely(folder, model.dimensions)
             model.honest_end = _read_honest_end(folder, model.identity)
         except (

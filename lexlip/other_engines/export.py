@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -24,9 +24,6 @@ from lexlip.registry import WITH_WORDS
 from lexlip.search.engines.shard import read_sharded
 from lexlip.search.engines.shards import LocalShards, ShardedSearcher
 from lexlip.sparse.top_words import topk
-
-if TYPE_CHECKING:
-    from lexlip.search.engines.lucene import WordSearcher
 
 ABOUT = "export.json"
 """Says what an export is; a folder without it is never replaced."""
@@ -147,7 +144,7 @@ def export(
     )
 
 
-def _open(index: Path) -> WordSearcher:
+def _open(index: Path) -> ImpactSearcher | ShardedSearcher:
     """Open an index of words, whole or in shards."""
     if read_header(index).kind != "sharded":
         return ImpactSearcher(index)
@@ -163,7 +160,7 @@ class _Cost:
     Brute force over the documents as they pass; hits are compared by weight, so equal scores count as equal.
     """
 
-    def __init__(self, searcher: WordSearcher, bits: int) -> None:
+    def __init__(self, searcher: ImpactSearcher | ShardedSearcher, bits: int) -> None:
         ids = searcher.ids()
         chosen = np.random.default_rng(0).choice(len(ids), min(QUERIES, len(ids)), replace=False)
         self.ids = [ids[number] for number in sorted(chosen.tolist())]
@@ -201,7 +198,7 @@ class _Cost:
         return dict(zip(row.indices[order].tolist(), row.data[order].astype(int).tolist(), strict=True))
 
 
-def _read(searcher: WordSearcher) -> Iterator[tuple[list[str], csr_matrix]]:
+def _read(searcher: ImpactSearcher | ShardedSearcher) -> Iterator[tuple[list[str], csr_matrix]]:
     """Yield ids and weights, in the order of Lucene's documents: similar ones are neighbours."""
     ids = searcher.ids()
     for start in range(0, len(ids), ROWS):

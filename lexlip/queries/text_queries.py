@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
-from scipy.sparse import csr_matrix
 
 from lexlip.models.model_folder import (
     begin_check,
@@ -24,6 +23,8 @@ from lexlip.sparse.typed_words import as_query, load_keywords
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from lexlip.models.contract import QueryEncoder
 
 
@@ -71,35 +72,36 @@ class TextQueries:
         return row_of(self._vector(text))
 
     def encode_query(self, query: Query, most: int | None = None) -> csr_matrix:
-        """Return the vector of a query with its marks, float32 [1, V]; see `lexlip.sparse.typed_words`.
+        """Return the vector of a query with its marks, float32 [1, V]; see `vector`."""
+        return row_of(self.vector(query, most))
+
+    def vector(self, query: Query, most: int | None = None) -> Vector:
+        """Return the vector of a query with its marks, float32 [V]; see `lexlip.sparse.typed_words`.
 
         At most so many words of its sentence stay; None keeps all.
         """
-        vector = csr_matrix((1, len(self.vocabulary)), dtype=np.float32)
+        vector = np.zeros(len(self.vocabulary), np.float32)
         if query.sentence.strip() or not query.marked:
             typed = self.typed.of(query.sentence)
             if self.keywords is None or not typed.columns or typed.share < 1:  # else it does not matter
-                vector = self.encode(query.sentence)
+                vector = self._vector(query.sentence)
             vector = as_query(vector, typed, self.keywords, most)
         return self.adjust(vector, query) if query.marked else vector
 
-    def adjust(self, vector: csr_matrix, query: Query) -> csr_matrix:
-        """Return the vector of a query's sentence with its marks applied, float32 [1, V].
+    def adjust(self, vector: Vector, query: Query) -> Vector:
+        """Return the vector of a query's sentence with its marks applied, float32 [V].
 
         A word is added at the weight of the heaviest word of the vector, or at 1 if there is none; so is a
         word that is to be multiplied, but not by 1, and that the vector lacks.
         """
-        heaviest = float(vector.data.max(initial=0)) or 1.0
-        weights = dict(zip(vector.indices.tolist(), vector.data.tolist(), strict=True))
+        heaviest, adjusted = float(np.max(vector, initial=0)) or 1.0, vector.copy()
         for word, factor in query.factors.items():
             if factor != 1 and (column := self.column(word)) is not None:
-                weights[column] = factor * weights.get(column, heaviest)
+                adjusted[column] = factor * (float(adjusted[column]) or heaviest)
         for word, factor in query.added.items():
             if (column := self.column(word)) is not None:
-                weights[column] = factor * heaviest
-        adjusted = np.zeros(vector.shape[1], np.float32)
-        adjusted[list(weights)] = [max(weight, 0) for weight in weights.values()]
-        return row_of(adjusted)
+                adjusted[column] = factor * heaviest
+        return np.maximum(adjusted, 0)
 
     def read(self, query: Query) -> Query:
         """Return a query whose negations leave out both numbers of a noun, of those that are known."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata
 from anserini_bridge.given_files import check_form
 from anserini_bridge.storage import METADATA_FILE
-from lexlip.data import Given, Source
 from lexlip.data.files import mount_points
 from lexlip.errors import DataError
+
+if TYPE_CHECKING:
+    from lexlip.data import Given, Source
 
 
 class _Sources(TypedDict):
@@ -131,6 +133,8 @@ def place_now(absolute: str, relative: str, index: Path) -> str:
 
 def given_again(extra: dict[str, Any], index: Path) -> Given:
     """Return what an index was made of, given what it stores; DataError: it is too old to tell."""
+    from lexlip.data import Given
+
     if "given" in extra:
         stored = extra["given"]
         images = stored["images"]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lexlip.data.facts import distances
 from lexlip.errors import DataError
 from lexlip.words.plain_text import composed, readable, whole, words_in
 
@@ -18,6 +18,7 @@ MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition o
 
 NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-duplicates.md says why 6
 
+_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 _LAST = "\U0010ffff"  # sorts after everything
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
@@ -122,3 +123,9 @@ def group_alike(photos: Sequence[tuple[str, str, int | None]]) -> list[list[str]
         if digest:
             digests.setdefault(digest, number)
     return groups
+
+
+def distances(one: int, others: Sequence[int] | NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return in how many bits each of n fingerprints differs from one, int64 [n]."""
+    different = np.asarray(others, dtype=np.uint64) ^ np.uint64(one)
+    return _BITS[different.view(np.uint8).reshape(-1, 8)].sum(axis=1, dtype=np.int64)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from anserini_bridge import BridgeError, IndexHeader
 from lexlip.queries.query_language import Query, QueryError
@@ -25,6 +24,8 @@ from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.retrieval.photo_table import OldPhotoTable, PhotoTable, open_photos
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from lexlip.models.contract import Encoder
     from lexlip.queries.photo_encoder import PhotoEncoder
 
@@ -48,7 +49,7 @@ class Engine(Protocol):
         ...
 
 
-EngineOf = Callable[[Sequence[str], csr_matrix], AbstractContextManager[Engine]]
+EngineOf = Callable[[Sequence[str], "csr_matrix"], AbstractContextManager[Engine]]
 """Makes an engine that holds documents, given their ids and (top-K) vectors."""
 
 

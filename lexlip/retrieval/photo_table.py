@@ -21,15 +21,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote
 
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
-from lexlip.data import Unreadable, UnreadableImage
 from lexlip.data.files import Place, find_location, read_place
-from lexlip.errors import DataError
+from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.plain_tables import (
@@ -44,6 +43,9 @@ from lexlip.retrieval.plain_tables import (
 )
 from lexlip.retrieval.seal import read_as_indexed, table_checksum
 from lexlip.words.plain_text import composed
+
+if TYPE_CHECKING:
+    from lexlip.data import Unreadable
 
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened
 _AT_ONCE = 10_000  # ids of one question to SQLite
@@ -186,6 +188,8 @@ class PhotoTable:
         """Return the photos that were found unreadable, by id."""
         if not self._all("SELECT 1 FROM sqlite_master WHERE name = 'unreadable'"):
             return {}
+        from lexlip.data.source import Unreadable
+
         return {id: Unreadable(*known) for id, *known in self._all("SELECT * FROM unreadable")}
 
     def texts(self) -> tuple[list[str], list[str]]:

@@ -22,7 +22,6 @@ from typing import Any
 
 from anserini_bridge import IndexHeader
 from anserini_bridge.storage import sync
-from lexlip.data.facts import digest
 from lexlip.data.files import (
     FileState,
     Place,
@@ -33,8 +32,7 @@ from lexlip.data.files import (
     real_place,
     state_of,
 )
-from lexlip.data.images import UnreadableImage, open_image, quiet
-from lexlip.errors import ConfigError
+from lexlip.errors import ConfigError, UnreadableImage
 
 CHANGED = "not what was indexed: update the index"
 ELSEWHERE = "not in a folder whose photos may be sent"
@@ -196,6 +194,8 @@ def read_as_indexed(
     except ValueError as error:  # no path can hold this
         raise UnreadableImage(str(error), place.file) from None
     if known_digest:
+        from lexlip.data.facts import digest
+
         same = digest(data) == known_digest
     elif not known_state and not sealed:
         same = _is_picture(data)
@@ -216,6 +216,8 @@ def _is_of(state: FileState | None, descriptor: int) -> bool:
 
 def _is_picture(data: bytes) -> bool:
     try:
+        from lexlip.data.images import open_image, quiet
+
         with quiet(), open_image(data):
             return True
     except UnreadableImage:

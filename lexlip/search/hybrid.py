@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from anserini_bridge import IndexHeader, UnknownId
 from lexlip.errors import ModelError
@@ -17,6 +16,8 @@ from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.bm25 import CaptionsStage
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from lexlip.models.contract import Encoder
     from lexlip.queries.photo_encoder import PhotoEncoder
 

@@ -11,13 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from PIL import Image
-from scipy.sparse import csr_matrix
-
 from anserini_bridge import BridgeError, UnknownId, read_header
-from lexlip.data import UnreadableImage, decode
 from lexlip.data.files import read_location, reading
-from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
@@ -37,13 +33,14 @@ from lexlip.search.answering import (
     first_of_page,
     page_of,
 )
-from lexlip.search.hybrid import HybridStage
-from lexlip.search.stages.bm25 import CaptionsStage
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
 
 if TYPE_CHECKING:
+    from PIL import Image
+    from scipy.sparse import csr_matrix
+
     from lexlip.models.contract import QueryEncoder
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.hybrid import Hybrid
@@ -98,6 +95,9 @@ class PhotoSearch:
             check_same_photos(first, second, Path(index), Path(also))
         stage: FirstStage = open_index(index, model, query_encoder, query_topk, device)
         if also is not None or captions:
+            from lexlip.search.hybrid import HybridStage
+            from lexlip.search.stages.bm25 import CaptionsStage
+
             try:
                 other = open_index(also, device=device) if also else CaptionsStage(Path(index))
                 stage = HybridStage(stage, other, hybrid, hybrid_weight)
@@ -219,6 +219,10 @@ class PhotoSearch:
             DataError: the file cannot be read, or is not an image.
             ModelError: the index holds captions, or is fused with another one; or there is a reranker.
         """
+        from PIL import Image
+
+        from lexlip.data import decode
+
         self._check_no_reranker()
         started = time.perf_counter()
         name = "picture" if isinstance(picture, Image.Image) else str(picture)

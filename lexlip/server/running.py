@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anserini_bridge import find_jar, find_java, read_header, start_jvm
+from anserini_bridge import find_jar, find_java, needs_java, read_header, start_jvm
 from anserini_bridge.jvm import SMALL_GARBAGE
 from lexlip.errors import ConfigError
 from lexlip.registry import WITH_WORDS
@@ -61,7 +61,7 @@ def serve_index(
         raise ConfigError(
             f"--watch is for an index of words, and {index} was made with {header.encoder}: leave it out"
         )
-    if header.kind != "dense":
+    if needs_java(index, header) or captions or watch:
         find_java(), find_jar()  # fail before the work
     if cluster is not None and header.kind != "sharded":
         raise ConfigError(f"--ray searches shards, and {index} has none: make it with `lexlip index --ray`")
@@ -119,7 +119,7 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
     """Open an index, and search once, so that the first caller does not wait for what is loaded on demand."""
     from lexlip.search.photo_search import PhotoSearch
 
-    if read_header(index).kind != "dense" or captions:
+    if needs_java(index, read_header(index)) or captions:
         start_jvm(SMALL_GARBAGE)
     search = PhotoSearch(index, model, device=device, keep_states=STATES, captions=captions)
     search.text("a photo", 50, suggest=SUGGESTED)

@@ -165,6 +165,6 @@ def load_balance(folder: Path, width: int) -> Balance | None:
             return None
         banks = []
         for name in Balance._fields:
-            queries = unpacked(tensors, width, np.uint16, f"{name}.")
+            queries = unpacked(tensors, width, np.uint16, f"{name}.").csr()
             banks.append(Bank(queries, float(tensors[f"{name}.typical"][0])))
         return Balance(*banks)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from numpy.typing import NDArray
 
+from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
 from lexlip.sparse.rows import owners
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Scheme = Literal["balanced", "unit", "paper"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
@@ -33,7 +37,32 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
     """
     if scheme not in SCHEMES:
         raise ConfigError(f"quantization is '{scheme}'; it must be one of {', '.join(SCHEMES)}")
-    data = vectors.data.astype(np.float64)
+    from scipy.sparse import csr_matrix
+
+    weights = _whole(vectors.data, owners(vectors), vectors.shape[0], scheme)
+    result = csr_matrix((weights, vectors.indices, vectors.indptr), shape=vectors.shape, copy=True)
+    result.eliminate_zeros()
+    return result
+
+
+def quantize_queries(queries: csr_matrix | Rows, scheme: Scheme) -> Rows:
+    """Return the whole weights, int32 [n, V], of float queries that search documents of a scheme.
+
+    Entries that are not positive, or become 0, are dropped. DataError: see `quantize`.
+    """
+    number = queries.shape[0]
+    order = np.lexsort((queries.indices, owners(queries)))
+    order = order[queries.data[order] > 0]
+    rows, columns = owners(queries)[order], queries.indices[order]
+    weights = _whole(queries.data[order], rows, number, query_scheme(scheme))
+    stay = weights > 0
+    starts = np.cumsum(np.bincount(rows[stay] + 1, minlength=number + 1)).astype(np.int32)
+    return Rows(weights[stay], columns[stay].astype(np.int32), starts, queries.shape)
+
+
+def _whole(data: NDArray[Any], rows: NDArray[np.int64], number: int, scheme: Scheme) -> NDArray[np.int32]:
+    """Return the whole weights of entries of `number` rows, given each one's row."""
+    data = data.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme == "paper":
             # p in float32 may be up to 2^-24 of itself below the decimal number it stands for, as 0.29 is
@@ -41,17 +70,12 @@ def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
         elif scheme == "balanced":
             impacts = np.rint(UNIT_SCALE * data)
         else:
-            rows = owners(vectors)
-            norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=vectors.shape[0]))
+            norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=number))
             lengths = np.maximum(norms[rows], 1e-12)  # a row of zeros has no length
             impacts = np.where(np.isfinite(lengths), np.rint(UNIT_SCALE * data / lengths), np.nan)
     if impacts.size and not np.abs(impacts).max() < TOO_LARGE:  # NaN is not
         raise DataError("a weight is not a finite number, or too large to become a whole one of 32 bits")
-    result = csr_matrix(
-        (impacts.astype(np.int32), vectors.indices, vectors.indptr), shape=vectors.shape, copy=True
-    )
-    result.eliminate_zeros()
-    return result
+    return impacts.astype(np.int32)
 
 
 def scale_of(scheme: Scheme) -> int:

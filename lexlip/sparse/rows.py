@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
-from scipy.sparse import csr_matrix, diags_array
+
+from anserini_bridge.sparse_rows import Rows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 def unit_length(vectors: csr_matrix) -> csr_matrix:
     """Return vectors [n, V] with length 1, float32; rows of zeros stay."""
+    from scipy.sparse import csr_matrix, diags_array
+
     rows = csr_matrix(vectors, dtype=np.float32)
     norms = np.sqrt(rows.multiply(rows).sum(axis=1)).A1
     return csr_matrix(diags_array(1 / np.maximum(norms, np.float32(1e-12))) @ rows)
@@ -23,12 +29,10 @@ def unit_length(vectors: csr_matrix) -> csr_matrix:
 
 def row_of(vector: NDArray[np.float32]) -> csr_matrix:
     """Return a vector [V] as a row, float32 [1, V], in a fifth of the time that scipy takes."""
-    columns = np.flatnonzero(vector)
-    row = vector[columns], columns.astype(np.int32), np.array([0, len(columns)], np.int32)
-    return csr_matrix(row, shape=(1, len(vector)))
+    return Rows.of_vector(vector).csr()
 
 
-def owners(rows: csr_matrix) -> NDArray[np.int64]:
+def owners(rows: csr_matrix | Rows) -> NDArray[np.int64]:
     """Return the row of each stored entry."""
     return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
@@ -42,12 +46,12 @@ def packed(rows: csr_matrix, prefix: str = "") -> dict[str, NDArray[Any]]:
     }
 
 
-def unpacked(arrays: Mapping[str, NDArray[Any]], width: int, dtype: Any, prefix: str = "") -> csr_matrix:
+def unpacked(arrays: Mapping[str, NDArray[Any]], width: int, dtype: Any, prefix: str = "") -> Rows:
     """Return the rows of some of such arrays, [n, width]; KeyError, ValueError: they do not fit together."""
     weights, columns, starts = (arrays[f"{prefix}{part}"] for part in ("weights", "columns", "starts"))
     parts = weights.astype(dtype, copy=False), columns.astype(np.int32, copy=False), starts
-    rows = csr_matrix(parts, shape=(len(starts) - 1, width))
-    rows.check_format(full_check=True)
+    rows = Rows(*parts, (len(starts) - 1, width))
+    rows.check()
     return rows
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from lexlip.sparse.rows import owners
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 NEAR = 512  # queries that decide what a document keeps
 HEAVIEST = 3  # the K words that it keeps include its K // HEAVIEST heaviest
@@ -22,6 +26,8 @@ def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
     Raises:
         ValueError: k < 1.
     """
+    from scipy.sparse import csr_matrix
+
     vectors = csr_matrix(vectors, copy=True)
     vectors.data[vectors.data < 0] = 0
     vectors.eliminate_zeros()
@@ -41,6 +47,15 @@ def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
     return csr_matrix((vectors.data[kept], vectors.indices[kept], indptr), shape=vectors.shape)
 
 
+def heaviest(vector: NDArray[np.float32], k: int | None) -> NDArray[np.float32]:
+    """Return a vector [V] with its K heaviest positive entries only, as `topk` does for rows."""
+    columns = np.flatnonzero(vector > 0)
+    columns = columns[np.argsort(-vector[columns], kind="stable")[:k]]
+    kept = np.zeros_like(vector)
+    kept[columns] = vector[columns]
+    return kept
+
+
 def prune(unit: csr_matrix, k: int, queries: csr_matrix, scores: NDArray[np.float32]) -> csr_matrix:
     """Return documents of at most k words, float32 [n, V], not of unit length; shorter ones stay as they are.
 
@@ -56,6 +71,8 @@ def prune(unit: csr_matrix, k: int, queries: csr_matrix, scores: NDArray[np.floa
         queries: unit vectors, float32 [m, V].
         scores: of the documents for the queries, [n, m].
     """
+    from scipy.sparse import csr_matrix
+
     place = np.full(unit.shape[1], -1)
     rows: list[tuple[NDArray[np.float32], NDArray[np.int32]]] = []
     for number, best in enumerate(_near(scores)):

@@ -13,16 +13,22 @@ Then the words that were typed rise to where people see them, and the heaviest w
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
-from scipy.sparse import csr_matrix
 
+from anserini_bridge.sparse_rows import Rows
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import UNIT_SCALE
-from lexlip.sparse.rows import packed, part_of_model, row_of, unpacked
-from lexlip.sparse.top_words import topk
+from lexlip.sparse.rows import packed, part_of_model, unpacked
+from lexlip.sparse.top_words import heaviest
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Vector = NDArray[np.float32]  # [V]
 
 FILE = "keywords.safetensors"
 LEAST = 1 / 8  # share of the words' queries in a sentence
@@ -50,44 +56,42 @@ class Typed(NamedTuple):
         return max(2.0 ** (1 - self.number), LEAST) if self.alone else LEAST
 
 
-def as_query(
-    sentence: csr_matrix, typed: Typed, keywords: csr_matrix | None, most: int | None = None
-) -> csr_matrix:
-    """Return the query of a text, float32 [1, V], about as long as the sentence's vector, or 1 for one word.
+def as_query(sentence: Vector, typed: Typed, keywords: Rows | None, most: int | None = None) -> Vector:
+    """Return the query of a text, float32 [V], about as long as the sentence's vector, or 1 for one word.
 
     Args:
-        sentence: the text as a model encodes it, float32 [1, V]; of one word it does not matter.
+        sentence: the text as a model encodes it, float32 [V]; of one word it does not matter.
         typed: what it holds.
         keywords: the query of each word, unit vectors [V, V]; None: nothing is mixed.
         most: heaviest words that the query keeps; None keeps all.
     """
     own = typed.columns
     if not own:
-        return topk(sentence, most)
+        return heaviest(sentence, most)
     if keywords is not None:
-        vector, words = sentence.toarray()[0], np.zeros(sentence.shape[1], np.float32)
+        words = np.zeros_like(sentence)
         for column in own:
-            of_word = slice(*keywords.indptr[column : column + 2])
-            words[keywords.indices[of_word]] += keywords.data[of_word]
+            columns, weights = keywords.row(column)
+            words[columns] += weights
         share = typed.share
-        length = 1.0 if share == 1 else np.linalg.norm(vector) or 1.0
+        length = 1.0 if share == 1 else np.linalg.norm(sentence) or 1.0
         of_words = np.linalg.norm(words) or 1.0
-        sentence = row_of((1 - share) * vector + share * length / of_words * words)
-    return topk(_risen(sentence, typed), most)
+        sentence = (1 - share) * sentence + share * length / of_words * words
+    return heaviest(_risen(sentence, typed), most)
 
 
-def _risen(query: csr_matrix, typed: Typed) -> csr_matrix:
+def _risen(query: Vector, typed: Typed) -> Vector:
     """Return a query with the words that were typed at least as heavy as their last place asks for."""
-    weights, own = query.toarray()[0], typed.columns
+    weights, own = query.copy(), typed.columns
     others = np.delete(weights, own)
     others = -np.sort(-others[others > 0])
     place = max((FIRST if typed.number <= FEW else SENTENCE_TOPK) - len(own), 0)  # so many may be heavier
     if len(others):
         lowest = others[: place + 1][-1] + STEP * np.linalg.norm(weights)
     else:
-        lowest = weights[weights > 0].min() if weights.any() else 1.0
+        lowest = np.min(weights[weights > 0]) if weights.any() else 1.0
     weights[own] = np.maximum(weights[own], lowest)
-    return row_of(weights)
+    return weights
 
 
 def save_keywords(folder: Path, keywords: csr_matrix) -> None:
@@ -99,7 +103,7 @@ def save_keywords(folder: Path, keywords: csr_matrix) -> None:
     save_file(tensors, folder / FILE)
 
 
-def load_keywords(folder: Path, width: int) -> csr_matrix | None:
+def load_keywords(folder: Path, width: int) -> Rows | None:
     """Return the query of each of `width` words in a model's folder, float32 [V, V]; None if it has none.
 
     OSError or ValueError: the file is damaged.

@@ -82,7 +82,8 @@ class Teacher:
         """Read what `save` wrote; one of UNREADABLE is raised if it is damaged."""
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
             sides = [
-                unpacked(arrays, int(arrays["width"]), np.float32, f"{side}_") for side in ("images", "texts")
+                unpacked(arrays, int(arrays["width"]), np.float32, f"{side}_").csr()
+                for side in ("images", "texts")
             ]
             rest = (arrays[name] for name in ("starts", "image_factors", "text_factors"))
             return cls(str(arrays["identity"]), *sides, *rest)

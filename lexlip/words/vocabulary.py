@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers.decoders import ByteLevel
 
-from lexlip.config import VocabularyConfig
 from lexlip.errors import ModelError
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.plain_text import words_in
@@ -33,6 +32,8 @@ from lexlip.words.plain_text import words_in
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
+
+    from lexlip.config import VocabularyConfig
 
 CONTINUES = "##"  # how WordPiece marks a piece that continues a word
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
@@ -61,12 +62,11 @@ def is_sign(word: str) -> bool:
 
 def word_mark(entries: Iterable[str]) -> str:
     """Return the mark that a tokenizer uses most: CONTINUES, one of WORD_BEGINS or WORD_ENDS; "" if none."""
-    counts: Counter[str] = Counter()
-    for entry in entries:
-        counts.update(mark for mark in _MARKS if entry.startswith(mark))
-        counts[WORD_ENDS] += entry.endswith(WORD_ENDS)
-    counts += Counter()  # without zeros
-    return max(counts, key=counts.__getitem__, default="")
+    text = "\0".join(["", *entries, ""])
+    counts = {mark: text.count(f"\0{mark}") for mark in _MARKS}
+    counts[WORD_ENDS] = text.count(f"{WORD_ENDS}\0")
+    mark = max(counts, key=counts.__getitem__)
+    return mark if counts[mark] else ""
 
 
 def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str, int]:
@@ -77,7 +77,11 @@ def entries_as_words(tokenizer: PreTrainedTokenizerBase | Tokenizer) -> dict[str
     where a word ends: "hund</w>" becomes "hund", and "ba", which another piece continues, becomes "ba##".
     """
     entries: dict[str, int] = tokenizer.get_vocab()
-    mark = word_mark(entries)
+    return _as_words(entries, word_mark(entries))
+
+
+def _as_words(entries: dict[str, int], mark: str) -> dict[str, int]:
+    """Return what `entries_as_words` does, given a tokenizer's entries and the mark that they use most."""
     if mark not in (*WORD_BEGINS, WORD_ENDS):
         return entries
     words: dict[str, int] = {}
@@ -189,17 +193,18 @@ class Vocabulary:
             ModelError: a word is neither an entry of the tokenizer nor made of entries.
         """
         words = tuple(words)
-        ids = entries_as_words(tokenizer)
-        named = {id: word for word, id in ids.items()}
-        split = {}
-        for column, word in enumerate(words):
-            if word not in ids:
-                pieces = _pieces_of(word, tokenizer)
-                if _joined(named[id] for id in pieces) != word:
-                    raise ModelError(f"'{word}' of the vocabulary cannot be made of the tokenizer's entries")
-                split[column] = pieces
+        entries = tokenizer.get_vocab()
+        mark = word_mark(entries)
+        ids = _as_words(entries, mark)
+        several = [column for column, word in enumerate(words) if word not in ids]
+        split = dict(zip(several, _pieces_of([words[column] for column in several], tokenizer), strict=True))
+        named = {id: word for word, id in ids.items()} if split else {}
+        for column, pieces in split.items():
+            if _joined(named[id] for id in pieces) != words[column]:
+                missing = words[column]
+                raise ModelError(f"'{missing}' of the vocabulary cannot be made of the tokenizer's entries")
         firsts = [split[column][0] if column in split else ids[word] for column, word in enumerate(words)]
-        ends = word_mark(tokenizer.get_vocab()) == WORD_ENDS
+        ends = mark == WORD_ENDS
         joins = (frozenset(), _unfinished(ids)) if ends else (_continuing(ids), frozenset())
         return cls(words, np.array(firsts, dtype=np.int64), split, *(joins if split else ()))
 
@@ -253,7 +258,9 @@ def whole_words(
 def _continuing(ids: Mapping[str, int]) -> frozenset[int]:
     """Return the entries that continue a word; a sign ends it: "Hund." is "Hund" and "."."""
     rests = ((word.removeprefix(CONTINUES), id) for word, id in ids.items() if word.startswith(CONTINUES))
-    return frozenset(id for rest, id in rests if not is_sign(rest) and not _SPECIAL.fullmatch(rest))
+    return frozenset(
+        id for rest, id in rests if rest.isalnum() or not (is_sign(rest) or _SPECIAL.fullmatch(rest))
+    )
 
 
 def _unfinished(ids: Mapping[str, int]) -> frozenset[int]:
@@ -268,10 +275,14 @@ def _joined(pieces: Iterable[str]) -> str:
     return "".join(rest for rest in rests if rest not in WORD_BEGINS)
 
 
-def _pieces_of(word: str, tokenizer: PreTrainedTokenizerBase | Tokenizer) -> tuple[int, ...]:
+def _pieces_of(words: Sequence[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> list[tuple[int, ...]]:
+    """Return the tokenizer's ids of each word."""
     core: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    encoded = core.encode(f" {word}", add_special_tokens=False)  # byte-level BPE knows a word by its space
-    return tuple(id for id, counts in zip(encoded.ids, encoded.attention_mask, strict=True) if counts)
+    spaced = [f" {word}" for word in words]  # byte-level BPE knows a word by its space
+    return [
+        tuple(id for id, counts in zip(encoded.ids, encoded.attention_mask, strict=True) if counts)
+        for encoded in (core.encode(word, add_special_tokens=False) for word in spaced)
+    ]
 
 
 def _of_several(
@@ -289,7 +300,8 @@ def _of_several(
     often.sort(key=lambda pieces: (-counts[pieces], pieces))
     words = dict.fromkeys(_joined(named[id] for id in pieces) for pieces in often)
     new = [word for word in words if word not in ids]
-    return [word for word in new if _joined(named[id] for id in _pieces_of(word, tokenizer)) == word]
+    pieces = zip(new, _pieces_of(new, tokenizer), strict=True)
+    return [word for word, ids_of_word in pieces if _joined(named[id] for id in ids_of_word) == word]
 
 
 def is_held(column: int, vocabulary: Vocabulary, held: Collection[int]) -> bool:

@@ -16,13 +16,12 @@ from lexlip.data.facts import (
     Facts,
     decode_with_facts,
     digest,
-    distances,
     facts_of_header,
     fingerprint,
     read_embedded,
 )
 from lexlip.data.images import quiet
-from lexlip.retrieval.filters import NEAR
+from lexlip.retrieval.filters import NEAR, distances
 from tests.data.pictures import encode
 
 PICTURE = Image.new("RGB", (40, 30), "red")

@@ -5,6 +5,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix
 
+from anserini_bridge.sparse_rows import Rows
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.rows import row_of, unit_length
 from lexlip.sparse.typed_words import FILE, Typed, as_query, load_keywords, save_keywords
@@ -15,9 +16,13 @@ RNG = np.random.default_rng(3)
 KEYWORDS = unit_length(csr_matrix(RNG.random((WIDTH, WIDTH)) * (RNG.random((WIDTH, WIDTH)) < 0.2)))
 
 
-def drawn(rng: np.random.Generator, most: float = 0.6) -> csr_matrix:
+def drawn(rng: np.random.Generator, most: float = 0.6) -> np.ndarray:
     share = rng.random() * most
-    return csr_matrix(np.float32(5 * rng.random((1, WIDTH)) ** 3 * (rng.random((1, WIDTH)) < share)))
+    return np.float32(5 * rng.random(WIDTH) ** 3 * (rng.random(WIDTH) < share))
+
+
+def rows(keywords: csr_matrix | None) -> Rows | None:
+    return None if keywords is None else Rows.of(keywords)
 
 
 @pytest.mark.parametrize("most", [None, 1, 5, 24])
@@ -29,11 +34,10 @@ def test_queries_are_these_formulas(keywords: csr_matrix | None, most: int | Non
         number, sentence = int(rng.integers(0, 32)), drawn(rng)
         own = rng.permutation(WIDTH)[: rng.integers(0, number + 1)].tolist()
         typed = Typed(own, number, bool(rng.random() < 0.5) or number == 1)
-        found = as_query(sentence, typed, keywords, most)
-        expected = plain_query(sentence.toarray()[0], own, number, typed.alone, whole, most)
+        found = as_query(sentence, typed, rows(keywords), most)
+        expected = plain_query(sentence, own, number, typed.alone, whole, most)
         assert found.dtype == np.float32
-        assert found.has_sorted_indices
-        np.testing.assert_allclose(found.toarray()[0], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("most", [None, 24])
@@ -44,8 +48,9 @@ def test_typed_words_are_where_people_see_them(keywords: csr_matrix | None, most
         number = int(rng.integers(1, 25))
         own = rng.permutation(WIDTH)[: rng.integers(1, number + 1)].tolist()
         sentence = drawn(rng)
-        sentence.data *= np.float32(rng.choice([1e-4, 1, 1e4], size=sentence.nnz))  # some round to nothing
-        whole = quantize(as_query(sentence, Typed(own, number, False), keywords, most)).toarray()[0]
+        sentence *= np.float32(rng.choice([1e-4, 1, 1e4], size=WIDTH))  # some round to nothing
+        query = as_query(sentence, Typed(own, number, False), rows(keywords), most)
+        whole = quantize(row_of(query)).toarray()[0]
         for word in own:
             assert whole[word] > 0
             if number <= 2:
@@ -56,17 +61,17 @@ def test_typed_words_are_where_people_see_them(keywords: csr_matrix | None, most
 def test_the_pieces_of_long_words_are_all_heaviest() -> None:
     """Of a vocabulary of pieces two words may be more than three."""
     query = as_query(drawn(np.random.default_rng(2)), Typed([1, 2, 3, 4, 5], 2, True), None, 8)
-    assert query.indices[np.argsort(-query.data)][:5].tolist() == [1, 2, 3, 4, 5]
+    assert sorted(np.argsort(-query, kind="stable")[:5]) == [1, 2, 3, 4, 5]
 
 
 def test_nothing_of_its_own_or_nothing_at_all() -> None:
     sentence = drawn(np.random.default_rng(0))
-    assert (as_query(sentence, Typed([], 2, True), KEYWORDS) != sentence).nnz == 0
-    assert as_query(sentence, Typed([], 2, True), KEYWORDS, 3).nnz == 3
-    empty = csr_matrix((1, WIDTH), dtype=np.float32)
-    assert as_query(empty, Typed([], 0, False), KEYWORDS).nnz == 0
-    for keywords in (None, csr_matrix((WIDTH, WIDTH), dtype=np.float32)):
-        assert as_query(empty, Typed([7], 1, True), keywords).indices.tolist() == [7]
+    np.testing.assert_array_equal(as_query(sentence, Typed([], 2, True), rows(KEYWORDS)), sentence)
+    assert np.count_nonzero(as_query(sentence, Typed([], 2, True), rows(KEYWORDS), 3)) == 3
+    empty = np.zeros(WIDTH, np.float32)
+    assert not as_query(empty, Typed([], 0, False), rows(KEYWORDS)).any()
+    for keywords in (None, rows(csr_matrix((WIDTH, WIDTH), dtype=np.float32))):
+        assert np.flatnonzero(as_query(empty, Typed([7], 1, True), keywords)).tolist() == [7]
 
 
 def test_a_row() -> None:
@@ -83,15 +88,17 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     save_keywords(tmp_path, KEYWORDS)
     found = load_keywords(tmp_path, WIDTH)
     assert found is not None
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found.toarray(), KEYWORDS.toarray().astype(np.float16))
+    assert found.data.dtype == np.float32
+    np.testing.assert_array_equal(found.csr().toarray(), KEYWORDS.toarray().astype(np.float16))
 
 
 def test_a_large_vocabulary(tmp_path: Path) -> None:
     width = 70_000
     keywords = csr_matrix(([1.0], ([2], [width - 1])), shape=(width, width), dtype=np.float32)
     save_keywords(tmp_path, keywords)
-    assert (load_keywords(tmp_path, width) != keywords).nnz == 0
+    found = load_keywords(tmp_path, width)
+    assert found is not None
+    assert (found.csr() != keywords).nnz == 0
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ def test_a_package_is_a_small_model_with_the_name_of_its_folder(run: Path, tmp_p
     assert packaged.balance is not None
     assert packaged.likely is not None
     typed = TextQueries(tmp_path / "tiny").keywords
-    np.testing.assert_array_equal(typed.toarray(), packaged.keywords.toarray())
+    assert typed is not None
+    np.testing.assert_array_equal(typed.csr().toarray(), packaged.keywords.toarray())
     photos, captions = packaged.balance
     assert made.captions == photos.queries.shape[0] == 60  # a caption of the half that is no photo
     assert made.photos == captions.queries.shape[0] == 60

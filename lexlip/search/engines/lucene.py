@@ -8,20 +8,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scipy.sparse import csr_matrix
-
-from anserini_bridge import ImpactSearcher, ImpactWriter
-from lexlip.machine.progress import ProgressBar
+from anserini_bridge.sparse_rows import Rows
 from lexlip.retrieval.first_stage import Results
-from lexlip.sparse.quantize import Scheme, quantize, query_scheme, scale_of
-from lexlip.sparse.top_words import topk
+from lexlip.sparse.quantize import Scheme, quantize, quantize_queries, scale_of
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from anserini_bridge import FlatSearcher, ImpactSearcher, ImpactWriter
+    from lexlip.machine.progress import ProgressBar
     from lexlip.search.engines.shards import ShardedSearcher
 
-    WordSearcher = ImpactSearcher | ShardedSearcher
+    WordSearcher = FlatSearcher | ImpactSearcher | ShardedSearcher
 
-Cut = Callable[[csr_matrix], csr_matrix]
+Cut = Callable[["csr_matrix"], "csr_matrix"]
 """What a document keeps of its vector, such as its K heaviest words."""
 
 
@@ -37,9 +37,9 @@ class LuceneEngine:
         self.scheme: Scheme = searcher.metadata.quantization["scheme"]
         self.unit = scale_of(self.scheme) ** 2
 
-    def quantized(self, queries: csr_matrix) -> csr_matrix:
+    def quantized(self, queries: csr_matrix | Rows) -> Rows:
         """Return float queries [n, V] as whole weights, as the index takes them."""
-        return quantize(topk(queries, None), query_scheme(self.scheme))
+        return quantize_queries(queries, self.scheme)
 
     def search(self, queries: csr_matrix, k: int) -> Results:
         ids, scores = self.searcher.search(self.quantized(queries), k, self.threads)
@@ -54,11 +54,14 @@ def impact_writer(
     encoder: str = "temporary",
     extra: Mapping[str, Any] | None = None,
     memory_mb: float = 512,
+    flat: bool = False,
 ) -> ImpactWriter:
     """Return a writer of a new index for vectors that `quantize` made whole; see `ImpactWriter`.
 
     Of `topk_words` and the encoder's identity the index keeps a record.
     """
+    from anserini_bridge import ImpactWriter
+
     return ImpactWriter(
         folder,
         words,
@@ -68,6 +71,7 @@ def impact_writer(
         normalize=scheme == "unit",
         extra=extra,
         memory_mb=memory_mb,
+        flat=flat,
     )
 
 
@@ -103,6 +107,8 @@ def temporary_lucene_engine(
     ids: Sequence[str], vectors: csr_matrix, words: Sequence[str], scheme: Scheme = "unit", threads: int = 1
 ) -> Iterator[LuceneEngine]:
     """Give a LuceneEngine of n documents, float [n, V] cut to their top-K, that exists for a `with` block."""
+    from anserini_bridge import ImpactSearcher
+
     with tempfile.TemporaryDirectory(prefix="lexlip-") as folder:
         write_impacts({Path(folder): lambda rows: rows}, words, [(ids, vectors)], scheme)
         with ImpactSearcher(folder) as searcher:

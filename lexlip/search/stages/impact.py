@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, vstack
 
-from anserini_bridge import ImpactSearcher, IndexMetadata, IndexMismatch, read_metadata
+from anserini_bridge import IndexMetadata, IndexMismatch, open_searcher, read_metadata
+from anserini_bridge.sparse_rows import Rows
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import Ends
@@ -25,6 +25,8 @@ from lexlip.search.stages.index_model import load_encoder, load_queries
 from lexlip.sparse import SENTENCE_TOPK
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from lexlip.models.contract import QueryEncoder
     from lexlip.models.lexlip import LexLIP
     from lexlip.queries.photo_encoder import PhotoEncoder
@@ -65,7 +67,7 @@ class ImpactStage(FirstStage):
         return read_metadata(self.index)
 
     def _open(self, metadata: Any) -> WordSearcher:
-        return ImpactSearcher(self.index, self.queries.vocabulary.words)
+        return open_searcher(self.index, self.queries.vocabulary.words)
 
     @property
     def metadata(self) -> IndexMetadata:
@@ -84,12 +86,14 @@ class ImpactStage(FirstStage):
     def read(self, query: Query) -> Query:
         return self.queries.read(query)
 
-    def encode(self, query: str | Query) -> csr_matrix:
+    def encode(self, query: str | Query) -> Rows:
         asked = Query(query, query) if isinstance(query, str) else query
-        return self.queries.encode_query(asked, self.query_topk)
+        return Rows.of_vector(self.queries.vector(asked, self.query_topk))
 
-    def like(self, id: str) -> csr_matrix:
-        return (self.searcher.vectors([id]) / self.engine.unit**0.5).astype(np.float32)
+    def like(self, id: str) -> Rows:
+        stored = self.searcher.vectors([id])
+        weights = (stored.data / self.engine.unit**0.5).astype(np.float32)
+        return Rows(weights, stored.indices, stored.indptr, stored.shape)
 
     def unknown(self, query: str | Query) -> list[str]:
         return self.queries.unknown(query)
@@ -102,8 +106,8 @@ class ImpactStage(FirstStage):
 
     # ---- answers ----
 
-    def search(self, queries: Sequence[csr_matrix], k: int, allowed: Any = None) -> Results:
-        impacts = self.engine.quantized(vstack(queries, format="csr"))
+    def search(self, queries: Sequence[Rows | csr_matrix], k: int, allowed: Any = None) -> Results:
+        impacts = self.engine.quantized(Rows.stacked(queries, len(self.searcher.vocabulary)))
         ids, scores = self.searcher.search(impacts, k, min(len(queries), cores()), allowed=allowed)
         return ids, [row / self.engine.unit for row in scores]
 
@@ -127,24 +131,29 @@ class ImpactStage(FirstStage):
         return frozenset(np.array(ids, dtype=object)[held[self.searcher.numbers(ids)]])
 
     def ends(
-        self, query: Query, encoded: csr_matrix, ids: Sequence[str], scores: Scores, allowed: Any = None
+        self,
+        query: Query,
+        encoded: Rows | csr_matrix,
+        ids: Sequence[str],
+        scores: Scores,
+        allowed: Any = None,
     ) -> Ends:
         photos = len(self.searcher) if allowed is None else allowed.count
         words = self.matches(encoded, ids[:HEAD])
         known, unknown = self.queries.known(query.plain), self.queries.unknown(query.plain)
         return ends(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
 
-    def terms(self, query: csr_matrix) -> dict[str, float]:
+    def terms(self, query: Rows | csr_matrix) -> dict[str, float]:
         return self._named(self.engine.quantized(query), self.engine.unit**0.5)[0]
 
-    def matches(self, query: csr_matrix, ids: Sequence[str]) -> list[dict[str, float]]:
+    def matches(self, query: Rows | csr_matrix, ids: Sequence[str]) -> list[dict[str, float]]:
         return self._named(self.searcher.contributions(self.engine.quantized(query), ids), self.engine.unit)
 
     def weights(self, id: str) -> dict[str, float]:
         return self._named(self.searcher.vectors([id]), self.engine.unit**0.5)[0]
 
     def suggestions(
-        self, query: csr_matrix, ids: Sequence[str], number: int, without: Sequence[str] = ()
+        self, query: Rows | csr_matrix, ids: Sequence[str], number: int, without: Sequence[str] = ()
     ) -> list[str]:
         known = {*self._columns(without), *query.indices.tolist()}
         hits = self.searcher.vectors(ids[:SUGGESTING])
@@ -166,7 +175,7 @@ class ImpactStage(FirstStage):
         """Return the numbers of those words that the vocabulary has."""
         return [column for word in words if (column := self.queries.column(word)) is not None]
 
-    def _named(self, rows: csr_matrix, unit: float) -> list[dict[str, float]]:
+    def _named(self, rows: Rows | csr_matrix, unit: float) -> list[dict[str, float]]:
         """Return the entries of each row as {word: weight}, heaviest first."""
         row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         order = np.lexsort((rows.indices, -rows.data, row))
@@ -244,15 +253,19 @@ class ShardedStage(ImpactStage):
 
 
 def suggest(
-    hits: csr_matrix, frequencies: NDArray[np.int64], documents: int, known: Collection[int], number: int
+    hits: Rows | csr_matrix,
+    frequencies: NDArray[np.int64],
+    documents: int,
+    known: Collection[int],
+    number: int,
 ) -> list[int]:
     """Return the columns of words that hits share and other photos lack, the most telling first.
 
     A word counts by its mean weight in the hits, [n, V], times the logarithm of how rare it is, as in tf-idf.
     `frequencies`, [V], say in how many of the documents each word is; `known` columns are left out.
     """
-    held = hits.getnnz(axis=0)
-    mean = np.asarray(hits.sum(axis=0)).ravel() / max(1, hits.shape[0])
+    held = np.bincount(hits.indices, minlength=hits.shape[1])
+    mean = np.bincount(hits.indices, hits.data, hits.shape[1]) / max(1, hits.shape[0])
     value = mean * np.log((1 + documents) / (1 + frequencies))
     value[held < min(FEWEST, hits.shape[0])] = 0
     value[list(known)] = 0

@@ -208,7 +208,7 @@ def test_of_what_an_index_finds(indexed: Indexed, model_folder: Path, tmp_path: 
         answers = [search.text("a red circle", k) for k in (1, 6)]
         assert [(answer.well, answer.cut) for answer in answers] == [(well, end)] * 2
         assert answers[1].above_well == sum(score >= well for score in scores)
-    signs = Signs.of(stage.terms(encoded), scores, words, known, unknown, 6)
+        signs = Signs.of(stage.terms(encoded), scores, words, known, unknown, 6)
     assert signs.own == pytest.approx(sum(words[0].get(word, 0) for word in known))
     assert signs.own <= signs.best + 1e-9
 

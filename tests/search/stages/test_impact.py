@@ -57,9 +57,8 @@ def test_scores_are_those_of_brute_force(indexes: dict[str, Path], scheme: Schem
     with closing(ImpactStage(indexes[scheme], query_topk=kept)) as stage:
         queries = [stage.encode(caption) for caption in CAPTIONS]
         ids, scores = stage.search(queries, 4)
-    for found, points, row in zip(
-        ids, scores, brute_force(indexes[scheme], vstack(queries, format="csr"), scheme), strict=True
-    ):
+    asked = vstack([query.csr() for query in queries], format="csr")
+    for found, points, row in zip(ids, scores, brute_force(indexes[scheme], asked, scheme), strict=True):
         of = dict(zip(IDS, row, strict=True))
         assert points.tolist() == pytest.approx(sorted(row[row > 0], reverse=True)[:4])
         assert points.tolist() == pytest.approx([of[id] for id in found])
@@ -70,7 +69,7 @@ def test_a_sentence_keeps_its_heaviest_words_and_its_own(indexed: Indexed, model
     typed = queries.typed.of(CAPTIONS[0])
     for kept in (None, 2):
         with closing(ImpactStage(indexed.words, query_topk=kept)) as stage:
-            found = stage.encode(CAPTIONS[0]).toarray()[0]
+            found = stage.encode(CAPTIONS[0]).csr().toarray()[0]
         sentence = queries.encode(CAPTIONS[0]).toarray()[0]
         np.testing.assert_allclose(found, plain_query(sentence, *typed, most=kept), rtol=1e-5)
 
@@ -111,23 +110,24 @@ def test_a_picture_searches_with_all_of_its_words(stage: ImpactStage, indexed: I
 
 
 def test_marks_change_the_words_of_a_query(stage: ImpactStage) -> None:
-    plain = stage.encode("two dogs")
+    plain = stage.encode("two dogs").csr()
     column = {word: stage.queries.column(word) for word in ("two", "dogs", "beach", "quokka", "dogs beach")}
     assert column["quokka"] is None
     assert column["dogs beach"] is None
-    assert (stage.encode(parse_query("two dogs")) != plain).nnz == 0
+    assert (stage.encode(parse_query("two dogs")).csr() != plain).nnz == 0
     dense = plain.toarray()[0]
     top = dense.max()
     expected = dense.copy()
     expected[column["dogs"]] *= 2
     expected[column["two"]] = 0
     expected[column["beach"]] = 0.5 * top
-    marked = stage.encode(parse_query("two dogs", ["dogs^2", "two^0", "+beach^0.5", "+quokka", "quokka^2"]))
+    query = parse_query("two dogs", ["dogs^2", "two^0", "+beach^0.5", "+quokka", "quokka^2"])
+    marked = stage.encode(query).csr()
     np.testing.assert_allclose(marked.toarray()[0], expected, rtol=1e-6)
     assert (marked.dtype, marked.indices.dtype, marked.has_sorted_indices) == (np.float32, np.int32, True)
-    alone = stage.encode(parse_query("+beach -dogs"))
+    alone = stage.encode(parse_query("+beach -dogs")).csr()
     assert alone.toarray()[0].nonzero()[0].tolist() == [column["beach"]]
-    assert stage.encode(parse_query("-dogs")).nnz == 0
+    assert stage.encode(parse_query("-dogs")).csr().nnz == 0
     assert stage.unknown(parse_query("a zebra +quokka dogs -zebra")) == ["zebra", "quokka"]
 
 
@@ -167,7 +167,7 @@ def test_the_model_is_loaded_when_a_picture_wants_it_and_once(
 def test_words_of_a_sentence_by_one_learned_weight_each(indexed: Indexed, model_folder: Path) -> None:
     expected = TextQueries(model_folder, "words").encode("two dogs")
     with closing(ImpactStage(indexed.words, query_encoder="words")) as stage:
-        assert (stage.encode("two dogs") != expected).nnz == 0
+        assert (stage.encode("two dogs").csr() != expected).nnz == 0
 
 
 def test_another_model_leaves_nothing_open(indexed: Indexed, other_model: Path) -> None:

@@ -53,8 +53,10 @@ class Rows:
     def check(self) -> None:
         """Check that the arrays belong together; ValueError: they do not."""
         ends, columns = self.indptr, self.indices
-        if ends.ndim != 1 or not len(ends) or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
-            raise ValueError("the rows' ends do not ascend from 0")
+        if {ends.dtype.kind, columns.dtype.kind} - {"i", "u"}:
+            raise ValueError("the rows' ends, or columns, are no whole numbers")
+        if ends.shape != (self.shape[0] + 1,) or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
+            raise ValueError(f"the ends of {self.shape[0]} rows do not ascend from 0")
         if not ends[-1] == len(columns) == len(self.data) or self.data.ndim != 1:
             raise ValueError(f"{len(columns)} columns, {len(self.data)} weights, and rows of {ends[-1]}")
         if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:

@@ -1,8 +1,11 @@
 """Rows without scipy are those of scipy."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
-from bridge_corpus import DO_NOT_FIT, of_arrays, random_vectors
+from bridge_corpus import random_vectors
 from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge.sparse_rows import Rows
@@ -38,9 +41,26 @@ def test_one_below_another() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [*DO_NOT_FIT, {"indptr": np.array([1, 2, 3, 4])}, {"indptr": np.array([])}]
+    "changed",
+    [
+        {"indptr": np.array([0, 3, 2, 4])},  # descends
+        {"indptr": np.array([1, 2, 3, 4])},  # begins late
+        {"indptr": np.array([0, 2, 3, 9])},  # ends behind the weights
+        {"indptr": np.array([0, 2, 4])},  # of two rows
+        {"indptr": np.array([0.0, 2.0, 3.0, 4.0])},
+        {"indptr": np.array([], np.int32)},
+        {"indices": np.array([0, 2, 1, 4])},
+        {"indices": np.array([0, -1, 1, 3])},
+        {"indices": np.array([0, 2.5, 1, 3])},
+        {"indices": np.array([0, 2, 1])},
+        {"data": np.array([3, 2], np.int32)},
+        {"data": np.ones((4, 1), np.int32)},
+        {"shape": (3, 3)},
+        {"shape": (4, 4)},
+    ],
 )
-def test_arrays_that_do_not_belong_together(changed: dict[str, np.ndarray]) -> None:
-    matrix = of_arrays(**changed)
+def test_arrays_that_do_not_belong_together(changed: dict[str, Any]) -> None:
+    rows = Rows(np.array([3, 2, 5, 1]), np.array([0, 2, 1, 3]), np.array([0, 2, 3, 4]), (3, 4))
+    rows.check()
     with pytest.raises(ValueError, match=r"rows|columns|column"):
-        Rows(matrix.data, matrix.indices, matrix.indptr, (3, 4)).check()
+        replace(rows, **changed).check()

@@ -6,6 +6,7 @@ Tables time a stage in a process of its own that holds only what answers, so thi
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from anserini_bridge import read_header
 from lexlip.bench.clocks import Seconds, percentiles, time_queries
 from lexlip.data import Item, spread
 from lexlip.errors import DataError
@@ -235,6 +237,54 @@ def measure_latency(
     return {"conditions": {**conditions, **resources.describe()}, "encoders": report}
 
 
+COLD = "import numpy, onnxruntime, tokenizers"
+"""What a search cannot do without, as a program."""
+
+
+def measure_cold(
+    index: Path,
+    queries: Sequence[str],
+    starts: int,
+    model: str | None = None,
+    query_topk: int | None = None,
+    k: int = 10,
+) -> dict[str, Any]:
+    """Measure searches from the start of a process to its end, in turns with COLD, as a process.
+
+    Files are in the system's memory: one start of each does not count.
+
+    Returns:
+        {"conditions": …, "search": {"p50": seconds, "min": …, "max": …}, "import": …, "ratio": of medians}
+
+    Raises:
+        DataError: a search failed.
+    """
+    command = [sys.executable, "-m", "lexlip", "search", "--index", str(index), "-k", str(k)]
+    command += ["--query-topk", "all" if query_topk is None else str(query_topk)]
+    command += [] if model is None else ["--model", model]
+    programs = {"search": command, "import": [sys.executable, "-c", COLD]}
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for number in range(starts + 1):
+        for name, program in programs.items():
+            asked = ["--", queries[number % len(queries)]] if name == "search" else []
+            started = time.perf_counter()
+            done = subprocess.run([*program, *asked], capture_output=True, text=True)
+            if done.returncode:
+                raise DataError(f"a search failed: {done.stderr.strip()}")
+            seconds[name].append(time.perf_counter() - started)
+    found = {name: np.array(values[1:]) for name, values in seconds.items()}
+    documents = read_header(index).documents
+    conditions = {"documents": documents, "starts": starts, "k": k, "query_topk": query_topk}
+    return {
+        "conditions": {**conditions, **resources.describe()},
+        **{
+            name: {**percentiles(values, (50,)), "min": float(values.min()), "max": float(values.max())}
+            for name, values in found.items()
+        },
+        "ratio": float(np.median(found["search"]) / np.median(found["import"])),
+    }
+
+
 def _answer_in_steps(stage: ImpactStage, k: int, query: str) -> tuple[float, ...]:
     """Return the seconds of each of STAGES, and how many words the query had."""
     times = [time.perf_counter()]
@@ -255,7 +305,7 @@ def grow(index: Path, folder: Path, documents: int) -> None:
     """
     from scipy.sparse import csr_matrix, vstack
 
-    from anserini_bridge import ImpactSearcher, read_metadata
+    from anserini_bridge import ImpactSearcher, has_flat, read_metadata
     from lexlip.bench.distractors import recombined
     from lexlip.search.engines.lucene import impact_writer
     from lexlip.sparse.quantize import quantize, scale_of
@@ -268,7 +318,8 @@ def grow(index: Path, folder: Path, documents: int) -> None:
         words = searcher.vocabulary
     vectors = csr_matrix(vstack(parts, format="csr"))
     scheme = metadata.quantization["scheme"]
-    with impact_writer(folder, words, scheme, metadata.topk, metadata.encoder, metadata.extra) as writer:
+    made_as = metadata.topk, metadata.encoder, metadata.extra
+    with impact_writer(folder, words, scheme, *made_as, flat=has_flat(metadata)) as writer:
         writer.add(ids, vectors)
         made = 0
         for mixed in recombined(vectors, max(0, documents - len(ids))):

@@ -13,6 +13,7 @@ import click
 from lexlip.cli import options
 from lexlip.cli.bench_engine import engine, plot
 from lexlip.cli.exit_codes import interruptible
+from lexlip.words.plain_text import counted
 
 if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
@@ -51,6 +52,9 @@ def _row(*cells: str) -> str:
     metavar="N",
     help="Search a copy of the index with N documents: each added one mixes two of its own.",
 )
+@options.count_option(
+    "--cold", metavar="N", help="Measure N searches, each from the start of a process to its end, instead."
+)
 @options.split_option
 @options.json_option
 def latency(
@@ -58,6 +62,7 @@ def latency(
     index_folder: str,
     queries: int,
     docs: int | None,
+    cold: int | None,
     split: str | None,
     as_json: bool,
     **how: Any,
@@ -65,7 +70,8 @@ def latency(
     """Measure searches one by one, from a sentence to ids, on one thread.
 
     The captions of SOURCE are the queries, with both query encoders. The first ten seconds of each do not
-    count.
+    count. With --cold, each search is a `lexlip search` of its own, in turns with a Python that only imports
+    numpy, ONNX Runtime and tokenizers.
     """
     from anserini_bridge import read_metadata
     from lexlip.cli.evaluate import open_captioned
@@ -73,7 +79,7 @@ def latency(
     read_metadata(index_folder)  # fails before the seconds that the rest takes
     photos = open_captioned(source, None, split)
 
-    from lexlip.bench.response import grow, measure_latency, some_captions
+    from lexlip.bench.response import grow, measure_cold, measure_latency, some_captions
 
     with interruptible("nothing was measured"), tempfile.TemporaryDirectory(prefix="lexlip-bench-") as copy:
         searched = Path(index_folder)
@@ -81,8 +87,11 @@ def latency(
             searched = Path(copy) / "index"
             grow(Path(index_folder), searched, docs)
         captions = some_captions(photos.items, queries)
-        report = measure_latency(searched, captions, ENCODERS, **how)
-    click.echo(json.dumps(report)) if as_json else _show_latency(report)
+        if cold is not None:
+            report, show = measure_cold(searched, captions, cold, **how), _show_cold
+        else:
+            report, show = measure_latency(searched, captions, ENCODERS, **how), _show_latency
+    click.echo(json.dumps(report)) if as_json else show(report)
 
 
 def _show_latency(report: dict[str, Any]) -> None:
@@ -97,6 +106,15 @@ def _show_latency(report: dict[str, Any]) -> None:
         for stage, values in stages.items():
             if stage != "terms":
                 click.echo(f"  {stage}".ljust(32) + _row(*(f"{value:.2f}" for value in values.values())))
+
+
+def _show_cold(report: dict[str, Any]) -> None:
+    c = report["conditions"]
+    click.echo(f"{counted(c['starts'], 'start')} of a process, {counted(c['documents'], 'document')}")
+    click.echo(f"{c['cpu']}; seconds".ljust(44) + _row("median", "least", "most"))
+    for name, what in (("search", "lexlip search"), ("import", "numpy, ONNX Runtime, tokenizers")):
+        click.echo(what.ljust(44) + _row(*(f"{value:.2f}" for value in report[name].values())))
+    click.echo("ratio".ljust(44) + _row(f"{report['ratio']:.2f}"))
 
 
 # ---- lexlip bench encode ----

@@ -63,16 +63,12 @@ class Commands(click.Group):
 
     def __init__(self, *args: Any, names: Sequence[str], **more: Any) -> None:
         super().__init__(*args, **more)
-        self._names = names
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return sorted(self._names)
+        self.commands: dict[str, Any] = dict.fromkeys(names)  # click lists them, and says which one is meant
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in self._names:
-            return None
-        command: click.Command = getattr(import_module(f"lexlip.cli.{name}"), name)
-        return command
+        if name in self.commands and self.commands[name] is None:
+            self.commands[name] = getattr(import_module(f"lexlip.cli.{name}"), name)
+        return self.commands.get(name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):

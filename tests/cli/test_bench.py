@@ -121,6 +121,18 @@ def test_latency_as_text(with_index: Run) -> None:
     assert [line.split()[0].strip(",") for line in lines[2:]] == ["network", *STAGES, "words", *STAGES]
 
 
+def test_cold_starts(with_index: Run, model_folder: Path) -> None:
+    how = ("--model", model_folder)
+    report = bench(with_index, "latency", "photos", "--cold", 2, *how)
+    assert report["conditions"]["documents"] == 6
+    for name in ("search", "import"):
+        assert 0 < report[name]["min"] <= report[name]["p50"] <= report[name]["max"]
+    assert report["ratio"] == pytest.approx(report["search"]["p50"] / report["import"]["p50"])
+    lines = with_index("bench", "latency", "photos", "--cold", 1, *how).stdout.splitlines()
+    assert lines[0] == "1 start of a process, 6 documents"
+    assert [line.split()[0] for line in lines[2:]] == ["lexlip", "numpy,", "ratio"]
+
+
 def test_what_has_no_latency(lexlip: Run, photos: Path) -> None:
     assert error(lexlip("bench", "latency", "photos", code=2)).startswith("there is no index at .lexlip")
     lexlip("index", "photos")

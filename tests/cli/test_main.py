@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from anserini_bridge import find_java, jvm, lucene_version
 from anserini_bridge.errors import NoJar, NoJava
-from lexlip import cli
 from lexlip.cli import main
 from tests.cli.conftest import Run
 from tests.conftest import ROOT
@@ -59,7 +58,8 @@ def test_what_is_missing_is_said(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(jvm, "lucene_version", lambda: fail(NoJar("no jar here")))
     monkeypatch.setattr(jvm, "find_java", lambda: fail(NoJava("none found")))
     monkeypatch.setattr(
-        cli, "version", lambda name: "1" if name == "lexlip" else fail(PackageNotFoundError())
+        "importlib.metadata.version",
+        lambda name: "1" if name == "lexlip" else fail(PackageNotFoundError()),
     )
     assert lexlip("--version").stdout.splitlines() == [
         "lexlip, version 1",

@@ -3,6 +3,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from anserini_bridge import ImpactSearcher, read_metadata
+from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
+from anserini_bridge.flat import flat_file
 from lexlip.cli import main
 from lexlip.cli.demo import PHOTOS
 from lexlip.data.files import read_location
@@ -201,15 +203,24 @@ def test_no_index(lexlip: Run, tmp_path: Path) -> None:
     assert says.startswith("notes.txt is a file, not an index")
 
 
+def forget_flat(index: Path) -> None:
+    """Let an index have no copy that is searched without Java, as those of older versions have none."""
+    metadata = read_metadata(index)
+    files = {name: sum for name, sum in metadata.files.items() if name != flat_file(metadata)}
+    write_metadata(index, replace(metadata, files=files))
+
+
 def test_damaged_index_files(lexlip: Run, photos: Path) -> None:
     lexlip("index", "photos")
     lucene = Path(".lexlip") / read_metadata(".lexlip").directory / "lucene"
     whole = Path(".lexlip/index.json").read_bytes()
-    for path in [*lucene.glob("*.doc"), *lucene.glob("segments_*")]:
-        content = path.read_bytes()
-        path.write_bytes(content[:10])
-        assert "is damaged" in error(lexlip("search", "dog", code=2))
-        path.write_bytes(content)
+    for read in (lucene.parent.glob("flat-*"), [*lucene.glob("*.doc"), *lucene.glob("segments_*")]):
+        for path in read:
+            content = path.read_bytes()
+            path.write_bytes(content[:10])
+            assert "is damaged" in error(lexlip("search", "dog", code=2))
+            path.write_bytes(content)
+        forget_flat(Path(".lexlip"))
     Path(".lexlip/index.json").write_bytes(whole[:50])
     assert "index.json is not JSON" in error(lexlip("search", "dog", code=2))
     Path(".lexlip/index.json").write_bytes(whole)

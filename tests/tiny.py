@@ -159,7 +159,8 @@ def tiny_collate(objective: ObjectiveConfig, model: DualEncoder) -> Collate:
 def balanced(bank: Bank, vectors: csr_matrix, kept: int | None) -> np.ndarray:
     """Return documents by the definition: what is kept of unit vectors, times the factors of whole ones."""
     units = unit_length(vectors)
-    short = units if kept is None else prune(units, kept, bank.units, (units @ bank.columns).toarray())
+    scores = (units @ bank.columns).toarray()
+    short = units if kept is None else prune(units, kept, bank.units, scores, bank.often)
     return bank.factors(units)[:, None] * short.toarray()
 
 

@@ -312,7 +312,8 @@ def _impact_system(
 ) -> System:
     engine = LuceneEngine(searcher, threads=cores())
     queries, size = vectors.query_captions(), folder_megabytes(searcher.path)
-    shuffled = engine.quantized(queries[np.random.default_rng(settings.seed).permutation(queries.shape[0])])
+    order = np.random.default_rng(settings.seed).permutation(queries.shape[0])
+    shuffled = engine.quantized(queries[order]).csr()
     what = f"LexLIP {name}, text to image"
     row = Row(
         model="LexLIP",

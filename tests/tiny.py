@@ -159,8 +159,7 @@ def tiny_collate(objective: ObjectiveConfig, model: DualEncoder) -> Collate:
 def balanced(bank: Bank, vectors: csr_matrix, kept: int | None) -> np.ndarray:
     """Return documents by the definition: what is kept of unit vectors, times the factors of whole ones."""
     units = unit_length(vectors)
-    scores = (units @ bank.columns).toarray()
-    short = units if kept is None else prune(units, kept, bank.units, scores, bank.often)
+    short = units if kept is None else prune(units, kept, bank.units, (units @ bank.columns).toarray())
     return bank.factors(units)[:, None] * short.toarray()
 
 

@@ -24,7 +24,6 @@ from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix, diags_array, vstack
 
 from lexlip.errors import ConfigError
-from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import UNIT_SCALE, Scheme, quantize
 from lexlip.sparse.rows import packed, part_of_model, unit_length, unpacked
 from lexlip.sparse.top_words import prune, topk
@@ -61,12 +60,6 @@ class Bank:
         """The same, transposed, float32 [V, n]."""
         return csr_matrix(self.units.T.tocsr())
 
-    @cached_property
-    def often(self) -> NDArray[np.float32]:
-        """The share of the queries that ask for each word, [V], each for as many as a sentence keeps."""
-        asked = topk(self.units, SENTENCE_TOPK).indices
-        return np.bincount(asked, minlength=self.units.shape[1]).astype(np.float32) / self.units.shape[0]
-
     def documents(self, vectors: csr_matrix, kept: int | None = None) -> csr_matrix:
         """Return float32 documents of whole vectors [n, V]: unit vectors, each times its factor.
 
@@ -75,7 +68,7 @@ class Bank:
         unit = unit_length(topk(vectors, None))
         parts = []
         for block, scores in self.compared(unit):
-            short = block if kept is None else prune(block, kept, self.units, scores, self.often)
+            short = block if kept is None else prune(block, kept, self.units, scores)
             parts.append(diags_array(self._factors(scores)) @ short)
         return csr_matrix(vstack(parts, format="csr"))
 

@@ -16,7 +16,6 @@ NEAR = 512  # queries that decide what a document keeps
 HEAVIEST = 3  # the K words that it keeps include its K // HEAVIEST heaviest
 RIDGE = 0.05  # of the change of weights: this share of the words' squared lengths in these queries, over K
 ROUND = 0.2  # of the words may leave before the weights are fitted anew
-PRICE = 0.004  # of a word that every query asks for, as a share of what its document's scores amount to
 
 
 def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
@@ -57,13 +56,7 @@ def heaviest(vector: NDArray[np.float32], k: int | None) -> NDArray[np.float32]:
     return kept
 
 
-def prune(
-    unit: csr_matrix,
-    k: int,
-    queries: csr_matrix,
-    scores: NDArray[np.float32],
-    often: NDArray[np.float32],
-) -> csr_matrix:
+def prune(unit: csr_matrix, k: int, queries: csr_matrix, scores: NDArray[np.float32]) -> csr_matrix:
     """Return documents of at most k words, float32 [n, V], not of unit length; shorter ones stay as they are.
 
     A photo's K heaviest words are not the K that its scores need most. Some are hardly ever asked for, and of
@@ -72,15 +65,11 @@ def prune(
     once the weights of the others have made up for it: Optimal Brain Surgeon (Hassibi and Stork, 1992) for a
     ridge regression. The heaviest third of K words stays in any case, because people read them.
 
-    A search reads a posting whenever its word is asked for. So a word has a price: of two that scores need
-    equally, the one leaves that more queries ask for.
-
     Args:
         unit: the whole documents, unit vectors without negative entries, float32 [n, V].
         k: words that a document keeps.
         queries: unit vectors, float32 [m, V].
         scores: of the documents for the queries, [n, m].
-        often: the share of all queries that ask for each word, [V].
     """
     from scipy.sparse import csr_matrix
 
@@ -93,7 +82,7 @@ def prune(
             place[words] = np.arange(len(words))
             asked = _on_words(queries[best], place, len(words))
             place[words] = -1
-            kept, weights = _fitted(weights, asked, k, often[words])
+            kept, weights = _fitted(weights, asked, k)
             words = words[kept]
         rows.append((weights, words))
     starts = np.cumsum([0, *(len(words) for _, words in rows)])
@@ -119,23 +108,21 @@ def _on_words(queries: csr_matrix, place: NDArray[np.int64], number: int) -> NDA
 
 
 def _fitted(
-    weights: NDArray[np.float32], asked: NDArray[np.float32], k: int, often: NDArray[np.float32]
+    weights: NDArray[np.float32], asked: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return which k words of a document stay, int64 [k], ascending, and their new weights, float32 [k] ≥ 0.
 
     Of the weights w of n > k words, and `asked`, those in m queries, [m, n], the new weights v, 0 for words
     that left, have the smallest (v - w)ᵀ H (v - w) = |asked (v - w)|² + ridge |v - w|². To drop one more word
-    i adds v_i² / (H⁻¹)_ii to it, and saves PRICE often_i wᵀ H w.
+    i adds v_i² / (H⁻¹)_ii to it.
     """
     matrix = (asked.T @ asked).astype(np.float64)
     matrix[np.diag_indices_from(matrix)] += max(RIDGE * float(np.trace(matrix)) / k, 1e-12)
     heavy = np.zeros(len(weights), dtype=bool)
     heavy[np.argsort(-weights, kind="stable")[: k // HEAVIEST]] = True
-    whole = weights.astype(np.float64)
-    saved = PRICE * often * (whole @ matrix @ whole)
-    inverse, fitted, kept = np.linalg.inv(matrix), whole, np.arange(len(weights))
+    inverse, fitted, kept = np.linalg.inv(matrix), weights.astype(np.float64), np.arange(len(weights))
     while len(kept) > k:
-        adds = np.where(heavy[kept], np.inf, fitted**2 / np.diag(inverse) - saved[kept])
+        adds = np.where(heavy[kept], np.inf, fitted**2 / np.diag(inverse))
         order = np.argsort(-adds, kind="stable")
         stay, leave = np.split(order, [max(k, int(len(kept) * (1 - ROUND)))])
         stay.sort()

@@ -4,7 +4,7 @@ from scipy.sparse import csr_matrix, random_array
 
 from lexlip.sparse import top_words as module
 from lexlip.sparse.rows import unit_length
-from lexlip.sparse.top_words import HEAVIEST, PRICE, RIDGE, ROUND, prune, topk
+from lexlip.sparse.top_words import HEAVIEST, RIDGE, ROUND, prune, topk
 from tests.reference.ranking import naive_topk
 
 
@@ -75,14 +75,12 @@ def cost(document: np.ndarray, asked: np.ndarray, kept: list[int], ridge: float)
     return float(np.square(matrix @ (found - document)).sum()), found
 
 
-def by_formula(document: np.ndarray, queries: np.ndarray, near: int, often: np.ndarray) -> np.ndarray:
+def by_formula(document: np.ndarray, queries: np.ndarray, near: int) -> np.ndarray:
     """One document by the definition in double precision: every word is left out once in every round."""
     document, queries = document.astype(np.float64), queries.astype(np.float64)
     asked = queries[np.argsort(-(queries @ document))[:near]]
     kept = np.flatnonzero(document).tolist()
     ridge = RIDGE * (asked[:, kept] ** 2).sum() / K
-    amount = np.square(asked @ document).sum() + ridge * np.square(document).sum()
-    prices = PRICE * often * amount
     first = np.argsort(-document)[: K // HEAVIEST].tolist()
     while len(kept) > K:
         without = {
@@ -90,26 +88,22 @@ def by_formula(document: np.ndarray, queries: np.ndarray, near: int, often: np.n
             for word in kept
             if word not in first
         }
-        number = len(kept) - max(K, int(len(kept) * (1 - ROUND)))
-        leave = sorted(without, key=lambda word: without[word] - prices[word])[:number]
+        leave = sorted(without, key=without.__getitem__)[: len(kept) - max(K, int(len(kept) * (1 - ROUND)))]
         kept = [word for word in kept if word not in leave]
     return np.maximum(cost(document, asked, kept, ridge)[1], 0)
 
 
-def pruned(documents: csr_matrix, k: int, queries: csr_matrix, often: np.ndarray | float = 0.0) -> csr_matrix:
-    return prune(documents, k, queries, (documents @ queries.T).toarray(), np.full(WIDTH, often, np.float32))
+def pruned(documents: csr_matrix, k: int, queries: csr_matrix) -> csr_matrix:
+    return prune(documents, k, queries, (documents @ queries.T).toarray())
 
 
-@pytest.mark.parametrize(
-    "often", [np.zeros(WIDTH), np.random.default_rng(3).random(WIDTH)], ids=["0", "often"]
-)
 @pytest.mark.parametrize("near", [20, 10_000])
-def test_by_the_formula(near: int, often: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_the_formula(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "NEAR", near)
     documents, queries = units(30, 1), units(50, 2)
-    found = pruned(documents, K, queries, often).toarray()
+    found = pruned(documents, K, queries).toarray()
     for document, row in zip(documents.toarray(), found, strict=True):
-        expected = by_formula(document, queries.toarray(), min(near, 50), often.astype(np.float32))
+        expected = by_formula(document, queries.toarray(), min(near, 50))
         np.testing.assert_allclose(row, expected, rtol=1e-3, atol=1e-5)
 
 
@@ -120,16 +114,6 @@ def test_scores_come_closer_to_those_of_whole_documents() -> None:
     shorter = pruned(documents, K, queries), csr_matrix(heaviest)
     whole, short, plain = ((rows @ queries.T).toarray() for rows in (documents, *shorter))
     assert np.square(short - whole).mean() < 0.8 * np.square(plain - whole).mean()
-
-
-def test_words_that_many_queries_ask_for_leave_first() -> None:
-    """The documents keep as many words, and a search reads fewer postings, in exchange for a little."""
-    documents, queries = units(200, 3), units(600, 4, density=0.1)
-    often = np.linspace(0, 10, WIDTH)
-    free, priced = (pruned(documents, K, queries, price) for price in (0.0, often))
-    assert free.nnz == priced.nnz
-    read = [(np.bincount(rows.indices, minlength=WIDTH) * often).sum() for rows in (free, priced)]
-    assert read[1] < 0.95 * read[0]
 
 
 def test_short_documents_stay() -> None:

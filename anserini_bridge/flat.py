@@ -39,7 +39,7 @@ from anserini_bridge.checks import (
     made_anew,
     state_of,
 )
-from anserini_bridge.errors import BridgeError, CorruptIndex, IndexMismatch, UnknownId
+from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch, UnknownId
 from anserini_bridge.given_files import check_file
 from anserini_bridge.metadata import (
     IndexHeader,
@@ -60,7 +60,7 @@ FLAT = "flat-"
 """How the name of a copy begins."""
 
 FLAT_POSTINGS = 8_000_000
-"""The most postings of an index with such a copy, some 200,000 photos: Java skips most of a larger one."""
+"""The most postings of an index with such a copy, some 250,000 photos; of a larger one Java skips most."""
 
 _FEW = 64  # ids that are looked up one by one
 
@@ -304,7 +304,7 @@ class FlatSearcher:
         if isinstance(allowed, np.ndarray):
             allowed = self.allow(allowed)
         if allowed is not None:
-            check_same_state(allowed.state, self.state)
+            check_same_state(allowed.state, state_of(opened.metadata))
         whole = _whole(queries, len(opened.words))
         found = [
             opened.flat.best(*whole.row(row), k, None if allowed is None else allowed.mask)
@@ -338,9 +338,10 @@ class FlatSearcher:
 
     def holding(self, columns: Sequence[int] | NDArray[Any]) -> NDArray[np.bool_]:
         """See `ImpactSearcher.holding`."""
-        held = np.zeros(self.size, np.bool_)
+        flat = self._now.flat
+        held = np.zeros(len(flat), np.bool_)
         for column in columns:
-            held[self._now.flat.postings(int(column))[0]] = True
+            held[flat.postings(int(column))[0]] = True
         return held
 
     def frequencies(self) -> NDArray[np.int64]:
@@ -398,8 +399,15 @@ class FlatSearcher:
 
 def _whole(queries: Rows | csr_matrix, width: int) -> Rows:
     """Return queries as they are searched; BadVectors: see `check_vectors`."""
-    if isinstance(queries, Rows) and queries.data.dtype == np.int32 and queries.shape[1] == width:
-        return queries
+    if isinstance(queries, Rows):
+        try:
+            queries.check()
+        except ValueError as error:
+            raise BadVectors(
+                f"the rows are malformed ({error}): make them again from their entries"
+            ) from None
+        if queries.data.dtype == np.int32 and queries.shape[1] == width and (queries.data > 0).all():
+            return queries
     from anserini_bridge.vectors import check_vectors
 
     return Rows.of(check_vectors(queries.csr() if isinstance(queries, Rows) else queries, width))

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,17 @@ def test_bad_input(made: Path) -> None:
     for query in (csr_matrix([[1, 0]]), csr_matrix([[0.5, 0, 0]]), csr_matrix([[-1, 0, 0]]), [[1, 0, 0]]):
         with pytest.raises(BadVectors):
             searcher.search(query)
+    row = Rows.of_vector(np.array([0, 2, 1], np.int32))
+    assert searcher.search(row)[0] == searcher.search(row.csr())[0]
+    for bad in (
+        replace(row, indices=np.array([1, 3], np.int32)),
+        replace(row, indptr=np.array([0, 3], np.int32)),
+        replace(row, data=np.array([2, -1], np.int32)),
+        replace(row, data=np.array([2, 0.5])),
+        replace(row, shape=(1, 4)),
+    ):
+        with pytest.raises(BadVectors):
+            searcher.search(bad)
     with pytest.raises(BadVectors, match="2 queries: give one row"):
         searcher.contributions(vstack([A, A]), ["x"])
     for ask in (searcher.vectors, lambda ids: searcher.contributions(A, ids)):

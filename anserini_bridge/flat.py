@@ -168,17 +168,19 @@ class _Flat:
         self, words: NDArray[Any], boosts: NDArray[Any], k: int, mask: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the k best documents for a query's words, among those of a mask [D], and their scores."""
-        scores = np.zeros(len(self), np.int64)
+        highest = int(boosts.sum(dtype=np.int64)) * np.iinfo(self.weights.dtype).max  # or less
+        kind = np.int32 if highest < 2**31 else np.int64
+        scores = np.zeros(len(self), kind)
         for word, boost in zip(words.tolist(), boosts.tolist(), strict=True):
             documents, weights = self.postings(word)
-            scores[documents] += weights.astype(np.int64) * boost
+            np.add.at(
+                scores, documents, np.multiply(weights, boost, dtype=kind)
+            )  # faster than += with an index
         if mask is not None:
             scores[~mask] = 0
-        hits = np.flatnonzero(scores)
-        found = scores[hits]
-        if len(hits) > k:
-            near = found >= np.partition(found, len(found) - k)[len(found) - k]
-            hits, found = hits[near], found[near]
+        least = np.partition(scores, len(scores) - k)[len(scores) - k] if k < len(scores) else 1
+        hits = np.flatnonzero(scores >= max(least, 1))
+        found = scores[hits].astype(np.int64)
         order = np.lexsort((self.orders[hits], -found))[:k]
         return hits[order], found[order]
 

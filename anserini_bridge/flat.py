@@ -170,12 +170,10 @@ class _Flat:
         """Return the k best documents for a query's words, among those of a mask [D], and their scores."""
         highest = int(boosts.sum(dtype=np.int64)) * np.iinfo(self.weights.dtype).max  # or less
         kind = np.int32 if highest < 2**31 else np.int64
-        scores = np.zeros(len(self), kind)
+        scores: NDArray[Any] = np.zeros(len(self), kind)
         for word, boost in zip(words.tolist(), boosts.tolist(), strict=True):
             documents, weights = self.postings(word)
-            np.add.at(
-                scores, documents, np.multiply(weights, boost, dtype=kind)
-            )  # faster than += with an index
+            np.add.at(scores, documents, np.multiply(weights, boost, dtype=kind))  # faster than +=
         if mask is not None:
             scores[~mask] = 0
         least = np.partition(scores, len(scores) - k)[len(scores) - k] if k < len(scores) else 1

@@ -82,7 +82,8 @@ public final class Flat {
       out.write(pack(numbers, Integer.BYTES));
     }
     block.writeTo(out);
-    out.write(pack(new int[] {words.length, starts[words.length], width, count, block.size()}, Integer.BYTES));
+    out.write(
+        pack(new int[] {words.length, starts[words.length], width, count, block.size()}, Integer.BYTES));
   }
 
   /** The live documents that have a word, and its weight in each. */

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -137,7 +138,7 @@ def test_how_it_ends(hostile: Path, how: str) -> None:
 @pytest.fixture
 def in_process(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line in this process, whose output stays where it is."""
-    monkeypatch.setattr(sys.modules["lexlip.cli.mcp"], "take_stdout", io.BytesIO)
+    monkeypatch.setattr(import_module("lexlip.cli.mcp"), "take_stdout", io.BytesIO)
     return lexlip
 
 

@@ -386,7 +386,8 @@ class FlatSearcher:
         try:
             flat = _Flat(file, metadata.files[name])
         except (OSError, ValueError) as error:
-            raise CorruptIndex.at(self.path, [f"{file} is damaged: {error}"]) from None
+            reason = getattr(error, "strerror", None) or error
+            raise CorruptIndex.at(self.path, [f"{file} is damaged: {reason}"]) from None
         counted = replace(metadata, documents=len(flat), postings=len(flat.documents))
         return _Opened(counted, words, flat)
 

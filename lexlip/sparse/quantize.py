@@ -52,7 +52,7 @@ def quantize_queries(queries: csr_matrix | Rows, scheme: Scheme) -> Rows:
     """
     number = queries.shape[0]
     order = np.lexsort((queries.indices, owners(queries)))
-    order = order[queries.data[order] > 0]
+    order = order[~(queries.data[order] <= 0)]  # what is no number stays, and is refused
     rows, columns = owners(queries)[order], queries.indices[order]
     weights = _whole(queries.data[order], rows, number, query_scheme(scheme))
     stay = weights > 0

@@ -49,7 +49,7 @@ def topk(vectors: csr_matrix, k: int | None) -> csr_matrix:
 
 def heaviest(vector: NDArray[np.float32], k: int | None) -> NDArray[np.float32]:
     """Return a vector [V] with its K heaviest positive entries only, as `topk` does for rows."""
-    columns = np.flatnonzero(vector > 0)
+    columns = np.flatnonzero(~(vector <= 0))
     columns = columns[np.argsort(-vector[columns], kind="stable")[:k]]
     kept = np.zeros_like(vector)
     kept[columns] = vector[columns]

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
+from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
-from lexlip.sparse.quantize import SCHEMES, quantize, scale_of
+from lexlip.sparse.quantize import SCHEMES, Scheme, quantize, quantize_queries, query_scheme, scale_of
+from lexlip.sparse.top_words import heaviest, topk
 from tests.reference.ranking import exact_paper, naive_unit
 from tests.search.engines.vectors import unit
 
@@ -108,3 +110,23 @@ def test_ranking_of_real_vectors_survives(shared) -> None:
     [[_, documents]] = list(PhotoVectors(model, source, batch=60, workers=0))
     queries = model.encode_text([item.captions[0] for item in source.items])
     assert ranking_kept(documents, queries, k=5) > 0.98
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_queries_are_quantised_as_rows_without_negative_entries(scheme: Scheme) -> None:
+    rng = np.random.default_rng(5)
+    dense = np.where(rng.random((40, 30)) < 0.4, rng.normal(size=(40, 30)), 0).astype(np.float32)
+    dense[3] = 0
+    expected = quantize(topk(csr_matrix(dense), None), query_scheme(scheme))
+    for queries in (csr_matrix(dense), Rows.of(csr_matrix(dense)), csr_matrix(dense[:, ::-1])[:, ::-1]):
+        found = quantize_queries(queries, scheme)
+        found.check()
+        assert (found.csr() != expected).nnz == 0
+        assert found.data.dtype == found.indices.dtype == found.indptr.dtype == np.int32
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_queries_without_a_number_are_refused(weight: float) -> None:
+    query = Rows.of_vector(heaviest(np.array([1, weight, 0, -1], np.float32), None))
+    with pytest.raises(DataError, match="finite"):
+        quantize_queries(query, "unit")

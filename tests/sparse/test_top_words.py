@@ -4,7 +4,7 @@ from scipy.sparse import csr_matrix, random_array
 
 from lexlip.sparse import top_words as module
 from lexlip.sparse.rows import unit_length
-from lexlip.sparse.top_words import HEAVIEST, RIDGE, ROUND, prune, topk
+from lexlip.sparse.top_words import HEAVIEST, RIDGE, ROUND, heaviest, prune, topk
 from tests.reference.ranking import naive_topk
 
 
@@ -23,6 +23,8 @@ def test_topk(few_values: bool, k: int) -> None:
     assert found.dtype == np.float32
     assert np.diff(found.indptr).max() <= k
     assert found.has_sorted_indices
+    for row, kept in zip(rows, naive_topk(rows, k), strict=True):
+        np.testing.assert_array_equal(heaviest(row, k), kept)
 
 
 def test_the_order_of_entries_does_not_matter() -> None:

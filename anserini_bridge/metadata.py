@@ -90,6 +90,7 @@ class IndexMetadata(IndexHeader):
         postings: number of nonzero weights, with those of deleted documents until Lucene merges them away.
         commit: name of Lucene's commit that is searched, such as "segments_2"; "", in indexes of older
             versions, is the newest one.
+        lucene_files: names of the files of that commit; older indexes have none.
     """
 
     kind: str = "impact"
@@ -101,6 +102,7 @@ class IndexMetadata(IndexHeader):
     normalize: bool
     postings: int
     commit: str = ""
+    lucene_files: list[str] = field(default_factory=list)
 
 
 Header = TypeVar("Header", bound=IndexHeader)

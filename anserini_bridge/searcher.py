@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from anserini_bridge.checks import (
     check_allowed,
@@ -40,6 +39,9 @@ from anserini_bridge.vectors import (
     pack_strings,
     unpack_strings,
 )
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 _MAX_HITS = 2**20  # of one call to Java, which limits the memory that a batch of queries takes
 
@@ -262,6 +264,8 @@ class ImpactSearcher:
             BadVectors: the query is invalid.
             UnknownId: the index does not hold one of the ids.
         """
+        from scipy.sparse import csr_matrix
+
         opened = self._opened
         query = check_vectors(query.csr() if isinstance(query, Rows) else query, len(opened.words))
         check_one_row(query.shape[0])
@@ -358,6 +362,8 @@ class ImpactSearcher:
 
     def _weights(self, opened: _Opened, ids: Sequence[str], columns: NDArray[Any]) -> csr_matrix:
         """Return the weights of some words in some documents, [len(ids), V]."""
+        from scipy.sparse import csr_matrix
+
         answer = self._ask(opened, "weights", *pack_strings(ids), pack_ints(columns)).tostring()
         numbers = np.frombuffer(answer, "<i4")
         documents, triples = numbers[: len(ids)], numbers[len(ids) :].reshape(-1, 3)

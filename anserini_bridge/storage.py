@@ -78,11 +78,17 @@ def checksum(file: Path) -> str:
     Raises:
         OSError: the file cannot be read.
     """
-    value = 0
     with file.open("rb") as content:
-        while block := content.read(_BLOCK):
-            value = zlib.crc32(block, value)
-    return f"{value:08x}"
+        return f"{crc32(content):08x}"
+
+
+def crc32(content: IO[bytes], size: int = sys.maxsize) -> int:
+    """Return the CRC-32 of the next bytes of a file, at most `size`."""
+    value = 0
+    while block := content.read(min(_BLOCK, size)):
+        value = zlib.crc32(block, value)
+        size -= len(block)
+    return value
 
 
 def fields_checksum(fields: Mapping[str, Any]) -> str:

@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, issparse
 
 from anserini_bridge.errors import BadVectors
 from anserini_bridge.storage import atomic_write
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 MAX_WEIGHT = 2**31 - 1  # also of the sum of a document's weights: Lucene counts its length in an int
 MAX_STRING_BYTES = 32_766  # Lucene's limit for a term
@@ -94,6 +96,8 @@ def check_vectors(vectors: Any, width: int) -> csr_matrix:
     Raises:
         BadVectors: not a scipy sparse matrix with whole weights from 0 to 2^31 - 1, or of another width.
     """
+    from scipy.sparse import csr_matrix, issparse
+
     if not issparse(vectors) or vectors.ndim != 2:
         raise BadVectors(f"the vectors are a {type(vectors).__name__}: give a scipy.sparse.csr_matrix")
     if vectors.shape[1] != width:
@@ -127,6 +131,8 @@ def _is_ready(vectors: Any) -> bool:
 
     What scipy remembers about a matrix does not count: it stays true when its arrays are replaced.
     """
+    from scipy.sparse import csr_matrix
+
     if not isinstance(vectors, csr_matrix):
         return False
     indptr, indices, weights = arrays = vectors.indptr, vectors.indices, vectors.data
@@ -160,6 +166,8 @@ def _as_csr(vectors: Any) -> csr_matrix:
     Raises:
         BadVectors: the arrays do not belong together.
     """
+    from scipy.sparse import csr_matrix
+
     try:
         if vectors.format in ("csr", "csc", "bsr"):
             if {vectors.indices.dtype.kind, vectors.indptr.dtype.kind} - {"i", "u"}:
@@ -221,6 +229,8 @@ def pack_queries(queries: Any, width: int) -> bytes | None:
         None if it is no matrix of int32 arrays that fit each other: `check_vectors` says what is wrong, or
         converts it.
     """
+    from scipy.sparse import csr_matrix
+
     if not isinstance(queries, csr_matrix) or queries.shape[1] != width:
         return None
     arrays = indptr, indices, weights = queries.indptr, queries.indices, queries.data

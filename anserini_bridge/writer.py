@@ -8,13 +8,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
-
-from scipy.sparse import csr_matrix
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
 from anserini_bridge.flat import FLAT, FLAT_POSTINGS, flat_file, has_flat, remove_other_flats
-from anserini_bridge.integrity import LUCENE_FOLDER, find_damage
+from anserini_bridge.integrity import LUCENE_FOLDER, find_damage, lucene_files
 from anserini_bridge.jvm import java_class, java_errors, lucene_version
 from anserini_bridge.memory_limits import memory_left
 from anserini_bridge.metadata import (
@@ -45,6 +43,9 @@ from anserini_bridge.vectors import (
     pack_strings,
     slices,
 )
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 class ImpactWriter:
@@ -330,6 +331,7 @@ class ImpactWriter:
         return dataclasses.replace(metadata, files=files)
 
     def _metadata(self, commit: str, documents: int, postings: int) -> IndexMetadata:
+        files = lucene_files(self._folder / LUCENE_FOLDER, commit)
         if self._old:
             return dataclasses.replace(
                 self._old,
@@ -337,6 +339,7 @@ class ImpactWriter:
                 documents=documents,
                 postings=postings,
                 commit=commit,
+                lucene_files=files,
                 extra=self._old.extra if self._extra is None else self._extra,
             )
         return IndexMetadata(
@@ -347,6 +350,7 @@ class ImpactWriter:
             documents=documents,
             postings=postings,
             commit=commit,
+            lucene_files=files,
             extra=self._extra or {},
             **self._settings,
         )

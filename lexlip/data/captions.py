@@ -78,6 +78,8 @@ class Beside:
 
     def find(self, stem: str, suffix: str) -> str | None:
         """Return the file with a suffix, given in lower case, beside the photo whose name begins so."""
+        if not self._names:  # as in most folders
+            return None
         return self._names.get(stem + suffix) or self._names.get(composed(stem) + suffix)
 
 

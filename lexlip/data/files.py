@@ -196,12 +196,13 @@ class FileState(NamedTuple):
 
 def state_of(path: str | Path) -> FileState | None:
     try:
-        found = [os.stat(path), os.lstat(path)]  # noqa: PTH116 (a Path for each file is slow)
+        found = link = os.lstat(path)
+        if stat.S_ISLNK(link.st_mode):
+            found = os.stat(path)  # noqa: PTH116 (a Path for each file is slow)
     except OSError:
         return None
-    found = found if stat.S_ISLNK(found[1].st_mode) else found[:1]
-    times = (time for status in found for time in (status.st_mtime_ns, status.st_ctime_ns))
-    return FileState(found[0].st_size, tuple(times))
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return FileState(found.st_size, times if found is link else (*times, link.st_mtime_ns, link.st_ctime_ns))
 
 
 # ---- where disks are mounted ----

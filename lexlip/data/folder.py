@@ -82,8 +82,8 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 fate = _sort_in(entry, name, found, folders, links, excluded, included)
-                beside = next((names for names in (found.texts, found.sides) if name in names), None)
-                if beside is not None and _is_of_elsewhere(entry, real_root):
+                beside = found.texts if name in found.texts else found.sides
+                if name in beside and _is_of_elsewhere(entry, real_root):
                     beside.remove(name)
                     found.skipped.append(Skipped(name, LEADS_OUT))
                     fate = "named"
@@ -118,6 +118,8 @@ def why_left_out(path: str, included: Matches | None = None) -> str:
 
 def _tell_beside(found: Listing, kinds: Counter[str]) -> None:
     """Count the texts and XMP files that are beside a photo, though it may be unusable, and the others."""
+    if not (found.texts or found.sides):
+        return
     photos = {composed(name) for name in (*found.photos, *(skip.id for skip in found.skipped))}
     stems = photos.union(photo.rpartition(".")[0] for photo in photos)
     for name in (*found.texts, *found.sides):

@@ -20,6 +20,7 @@ from typing import Any
 
 from anserini_bridge import replace_index, with_checksums, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
+from anserini_bridge.integrity import LUCENE_FOLDER, files_below
 from anserini_bridge.jvm import has_anserini
 from lexlip.data import Skipped, Source
 from lexlip.data.facts import Facts
@@ -78,8 +79,8 @@ def write_captions(
         write_table: writes a table of photos to the data folder; returns what to store instead of `extra`.
     """
     with replace_index(index) as folder:
-        write_bm25_index(folder / "lucene", ids, texts, language)
-        with Bm25Searcher(folder / "lucene", language=language) as searcher:
+        write_bm25_index(folder / LUCENE_FOLDER, ids, texts, language)
+        with Bm25Searcher(folder / LUCENE_FOLDER, language=language) as searcher:
             postings = searcher.postings
         extra = dict(extra) if write_table is None else write_table(folder)
         metadata = BM25Metadata(
@@ -90,8 +91,8 @@ def write_captions(
             language=language,
             extra=extra,
         )
-        tables = [] if write_table is None else [extra["photos"]]
-        write_metadata(index, with_checksums(index, metadata, tables))
+        files = files_below(folder / LUCENE_FOLDER) + ([] if write_table is None else [extra["photos"]])
+        write_metadata(index, with_checksums(index, metadata, files))
     return postings
 
 
@@ -148,6 +149,12 @@ def remove_old_captions(folder: Path, keep: str | None) -> None:
     for path in folder.glob("captions-*"):
         if _FOLDER.fullmatch(path.name) and path.name != keep:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def files_beside(folder: Path, extra: Mapping[str, Any]) -> list[str]:
+    """Return the names of files beside the photos' words, whose checksums are kept: the table, the captions."""
+    captions = extra.get("captions")
+    return [extra["photos"], *(files_below(folder / captions["folder"]) if captions else ())]
 
 
 def _texts(folder: Path, index: Path, extra: dict[str, Any]) -> tuple[list[str], list[str]]:

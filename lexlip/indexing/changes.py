@@ -8,16 +8,19 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scipy.sparse import csr_matrix
-
-from anserini_bridge import ImpactSearcher, IndexMetadata
+from anserini_bridge import IndexMetadata
 from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, is_mounted, state_of
 from lexlip.data.images import READER
 from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from anserini_bridge import FlatSearcher, ImpactSearcher
 
 _AT_ONCE = 10_000  # photos whose words are read at a time
 
@@ -185,6 +188,8 @@ def known_photos(
     The index was made with the model and settings of today. Only photos with these numbers are looked for;
     facts come with the index in the source.
     """
+    from anserini_bridge import ImpactSearcher
+
     with ImpactSearcher(earlier) as searcher, open_photos(earlier, searcher.metadata) as table:
         held = set(searcher.ids())
         changed = [number for number in numbers if source.items[number].id in held]
@@ -289,7 +294,11 @@ class Plan:
 
 
 def plan_update(
-    source: Source, searcher: ImpactSearcher, table: PhotoTable, metadata: IndexMetadata, prune: bool
+    source: Source,
+    searcher: ImpactSearcher | FlatSearcher,
+    table: PhotoTable,
+    metadata: IndexMetadata,
+    prune: bool,
 ) -> Plan:
     """Return what an update of an index of words does, given its searcher and its table."""
     readable = searcher.ids()

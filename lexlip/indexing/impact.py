@@ -15,7 +15,7 @@ from anserini_bridge import read_metadata, write_json_vectors
 from lexlip.data import Source
 from lexlip.data.images import READER
 from lexlip.errors import writing, writing_index
-from lexlip.indexing.bm25 import write_caption_index
+from lexlip.indexing.bm25 import files_beside, write_caption_index
 from lexlip.indexing.changes import known_photos
 from lexlip.indexing.journal import Journal, settings_of
 from lexlip.indexing.report import Indexed, report
@@ -100,7 +100,7 @@ def index_photos(
         if not of_more:
             extra = write_caption_index(writer.folder, index, extra, {})
             extra = seal_table(extra, writer.folder) if sealed else extra
-        writer.set_extra(extra, [table.name])
+        writer.set_extra(extra, files_beside(writer.folder, extra))
         if pseudo_documents is not None:
             _write_pseudo_documents(pseudo_documents, documents, words)
     postings = read_metadata(index).postings

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from anserini_bridge.given_files import parse_json
 from anserini_bridge.storage import UNFINISHED
@@ -27,7 +26,12 @@ from lexlip.retrieval.photo_table import Listed
 from lexlip.retrieval.plain_tables import PlainTables, connect
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from lexlip.queries.photo_vectors import PhotoVectors
+
+    Batch = tuple[list[str], csr_matrix]  # ids, rows [n, width]
+    Photos = tuple[list[str], csr_matrix, list[tuple[int, Facts]]]  # … and facts, with the source's index
 
 JOURNAL = "encoded.sqlite"
 EVERY = 2.0  # seconds after which what was encoded is made durable
@@ -41,8 +45,6 @@ CREATE TABLE photos (
 );
 """
 
-Batch = tuple[list[str], csr_matrix]  # ids, rows [n, width]
-Photos = tuple[list[str], csr_matrix, list[tuple[int, Facts]]]  # … and facts, with the index in the source
 
 
 def settings_of(encoder: str, topk: int | None, scheme: str) -> dict[str, Any]:
@@ -187,6 +189,8 @@ class Journal:
         return [number for number in self.indices if number not in again]
 
     def _read(self, numbers: Iterable[int]) -> Photos:
+        from scipy.sparse import csr_matrix
+
         ids, facts, columns, weights = [], [], [], []
         for number in numbers:
             id = self.source.items[number].id

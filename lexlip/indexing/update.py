@@ -16,8 +16,7 @@ import numpy as np
 
 from anserini_bridge import (
     FLAT_POSTINGS,
-    ImpactSearcher,
-    ImpactWriter,
+    FlatSearcher,
     IndexHeader,
     IndexLocked,
     IndexMetadata,
@@ -33,7 +32,7 @@ from lexlip.data import Given, Source
 from lexlip.data.facts import Facts
 from lexlip.data.images import READER
 from lexlip.errors import ConfigError, DataError, FixableError, writing_index
-from lexlip.indexing.bm25 import remove_old_captions, write_caption_index
+from lexlip.indexing.bm25 import files_beside, remove_old_captions, write_caption_index
 from lexlip.indexing.changes import Plan, kept_since, mounts_with, plan_update
 from lexlip.indexing.damage import Damage, look_for_damage
 from lexlip.indexing.journal import Journal, settings_of
@@ -58,6 +57,7 @@ FEWEST_DELETED = 5  # photos that an update deletes without being asked to, what
 LARGEST_SHARE = 0.2  # of an index that it deletes so
 
 if TYPE_CHECKING:
+    from anserini_bridge import ImpactSearcher, ImpactWriter
     from lexlip.indexing.impact import Impacts
     from lexlip.queries.photo_vectors import PhotoVectors, Progress
 
@@ -111,7 +111,7 @@ def update_photos(
         damage.prepare_repair(model_name)
     sound = replace(metadata, extra=damage.kept(metadata.extra))
     writer = update_index(index, without=damage.segments, flat=True)
-    with ImpactSearcher(index, without=damage.segments) as searcher, open_photos(index, sound) as old_table:
+    with _searcher(index, metadata, damage) as searcher, open_photos(index, sound) as old_table:
         plan = plan_update(source, searcher, old_table, sound, prune)
     _check_plan(plan, index, source, "photos" in metadata.extra, prune)
 
@@ -136,9 +136,18 @@ def update_photos(
             extra = update.write(writer, journal, {"model": model, "reader": READER, **described})
             if sealed or (typed and not (plan.kept or update.away)):  # what is kept may be made up
                 extra = seal_table(extra, writer.folder)
-            writer.set_extra(extra, [extra["photos"]])
+            writer.set_extra(extra, files_beside(writer.folder, extra))
     _clear(index, journal)
     return update.report(started, listed)
+
+
+def _searcher(index: Path, metadata: IndexMetadata, damage: Damage) -> FlatSearcher | ImpactSearcher:
+    """Return a searcher of what is not damaged, without Java if it can."""
+    if has_flat(metadata) and not damage.files:
+        return FlatSearcher(index)
+    from anserini_bridge import ImpactSearcher
+
+    return ImpactSearcher(index, without=damage.segments)
 
 
 @dataclass

@@ -331,6 +331,8 @@ class PhotoTable:
             raise _unreadable(self.file, error) from None
 
     def _texts(self, stored: str) -> list[str]:
+        if stored == "[]":  # as most are
+            return []
         try:
             texts = parse_json(stored)
         except ValueError:

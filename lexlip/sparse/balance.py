@@ -16,17 +16,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
-from scipy.sparse import csr_matrix, diags_array, vstack
 
 from lexlip.errors import ConfigError
 from lexlip.sparse.quantize import UNIT_SCALE, Scheme, quantize
 from lexlip.sparse.rows import packed, part_of_model, unit_length, unpacked
 from lexlip.sparse.top_words import prune, topk
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 FILE = "balance.safetensors"
 NEAREST = 16
@@ -53,11 +55,15 @@ class Bank:
     @cached_property
     def units(self) -> csr_matrix:
         """The queries as unit vectors, float32 [n, V]."""
+        from scipy.sparse import csr_matrix
+
         return csr_matrix(self.queries, dtype=np.float32) / np.float32(UNIT_SCALE)
 
     @cached_property
     def columns(self) -> csr_matrix:
         """The same, transposed, float32 [V, n]."""
+        from scipy.sparse import csr_matrix
+
         return csr_matrix(self.units.T.tocsr())
 
     def documents(self, vectors: csr_matrix, kept: int | None = None) -> csr_matrix:
@@ -65,6 +71,8 @@ class Bank:
 
         At most `kept` words stay, which answer the bank's queries as all do; None keeps all.
         """
+        from scipy.sparse import csr_matrix, diags_array, vstack
+
         unit = unit_length(topk(vectors, None))
         parts = []
         for block, scores in self.compared(unit):

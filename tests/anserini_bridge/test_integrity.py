@@ -16,6 +16,7 @@ from anserini_bridge import (
     read_metadata,
     update_index,
 )
+from anserini_bridge.jvm import java_class
 
 ROWS = {"x": [3, 0, 1], "y": [0, 2, 0], "z": [1, 1, 1], "new": [0, 0, 5]}
 SHARES = (0.0, 0.3, 0.5, 0.8, 1.0)
@@ -117,8 +118,53 @@ def test_a_commit_that_cannot_be_read(several: Path) -> None:
         assert [(damaged.file, damaged.segment) for damaged in find(several)] == [(file, "")]
         file.write_bytes(before)
     next(lucene.glob("segments_*")).unlink()
-    (damaged,) = find(several)
-    assert damaged == (lucene / "segments_2", "it is missing, or a file that it names is", "")
+    assert find(several) == [(lucene / "segments_2", "it is missing", "")]
+
+
+def test_an_older_index_does_not_name_its_files(several: Path) -> None:
+    """Lucene is asked for them; if it cannot read the commit, no file belongs to a segment."""
+    change_metadata(several, remove=["lucene_files"])
+    assert find(several) == []
+    lucene = several / "data-1" / "lucene"
+    for name, segment in (("_0*.doc", "_0"), ("_1.si", "")):
+        file = next(lucene.glob(name))
+        before = flip(file)
+        assert [(damaged.file, damaged.segment) for damaged in find(several)] == [(file, segment)]
+        file.write_bytes(before)
+    next(lucene.glob("segments_*")).unlink()
+    assert find(several) == [(lucene / "segments_2", "it is missing, or a file that it names is", "")]
+
+
+def test_checksums_are_those_of_lucene(several: Path) -> None:
+    """Files are refused if Lucene refuses them, and only then."""
+    lucene = several / "data-1" / "lucene"
+    opened = java_class("org.apache.lucene.store.FSDirectory").open(
+        java_class("java.nio.file.Paths").get(str(lucene))
+    )
+    once, util = java_class("org.apache.lucene.store.IOContext").READONCE, "org.apache.lucene.codecs.CodecUtil"
+
+    from jnius import JavaException  # after Java has started as it must
+
+    def refused(name: str) -> bool:
+        file = opened.openInput(name, once)
+        try:
+            java_class(util).checksumEntireFile(file)
+        except JavaException:
+            return True
+        finally:
+            file.close()
+        return False
+
+    for file in lucene.glob("[_s]*"):
+        whole = file.read_bytes()
+        middle = len(whole) // 2
+        for content in (
+            *(whole, whole[:-1], whole[:-16], whole[:7], b"", whole + b"\0", whole[:-16] + bytes(16)),
+            whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :],
+        ):
+            file.write_bytes(content)
+            assert [damaged.file for damaged in find(several)] == [file] * refused(file.name)
+        file.write_bytes(whole)
 
 
 def test_bytes_that_were_read_are_told(several: Path) -> None:

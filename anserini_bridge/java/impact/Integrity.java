@@ -1,56 +1,25 @@
 package impact;
 
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.NoSuchFileException;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.lucene.codecs.CodecUtil;
-import org.apache.lucene.index.CorruptIndexException;
 import org.apache.lucene.index.SegmentCommitInfo;
 import org.apache.lucene.index.SegmentInfos;
 import org.apache.lucene.store.ByteBuffersDirectory;
 import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.store.FileSwitchDirectory;
-import org.apache.lucene.store.IOContext;
-import org.apache.lucene.store.IndexInput;
 
-/** Finds damaged files by the checksums at their ends, and leaves out segments of which a file is damaged. */
+/** Lists the files of a commit, and leaves out segments of which a file is damaged. */
 public final class Integrity {
   private Integrity() {}
 
-  /**
-   * The files of a commit, see Commits.find.
-   *
-   * @return a line for the commit's own file, then one for each segment: its name and its files, with
-   *     blanks in between
-   */
+  /** The names of the files of a commit, see Commits.find; one in each line. */
   public static String files(byte[] path, byte[] commit) throws IOException {
     try (Directory directory = FSDirectory.open(Packed.path(path))) {
-      SegmentInfos segments = read(directory, Packed.string(commit));
-      List<String> lines = new ArrayList<>(List.of(segments.getSegmentsFileName()));
-      for (SegmentCommitInfo segment : segments) {
-        lines.add(segment.info.name + " " + String.join(" ", new TreeSet<>(segment.files())));
-      }
-      return String.join("\n", lines);
-    }
-  }
-
-  /** Reads all of a file; returns why it is not as Lucene wrote it, and nothing if it is. */
-  public static String check(byte[] path, byte[] file) {
-    try (Directory directory = FSDirectory.open(Packed.path(path));
-        IndexInput input = directory.openInput(Packed.string(file), IOContext.READONCE)) {
-      CodecUtil.checksumEntireFile(input);
-      return "";
-    } catch (CorruptIndexException error) {
-      return error.getOriginalMessage();
-    } catch (FileNotFoundException | NoSuchFileException error) {
-      return "it is missing";
-    } catch (IOException | InternalError error) { // the latter if the disk fails under mapped memory
-      return "it cannot be read: " + error.getMessage();
+      return String.join("\n", new TreeSet<>(read(directory, Packed.string(commit)).files(true)));
     }
   }
 

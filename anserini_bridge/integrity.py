@@ -113,7 +113,7 @@ def files_below(folder: Path) -> list[str]:
 
 
 def _all_files(folder: Path) -> list[str]:
-    return sorted(name for name in os.listdir(folder) if name != _LOCK) if folder.is_dir() else []
+    return sorted(path.name for path in folder.glob("*") if path.name != _LOCK)
 
 
 def _check(folder: Path, names: Iterable[str], done: Callable[[int], object]) -> Iterator[Damaged]:

@@ -152,7 +152,7 @@ def remove_old_captions(folder: Path, keep: str | None) -> None:
 
 
 def files_beside(folder: Path, extra: Mapping[str, Any]) -> list[str]:
-    """Return the names of files beside the photos' words, whose checksums are kept: the table, the captions."""
+    """Return the names of the files beside the photos' words: the table, and those of the captions."""
     captions = extra.get("captions")
     return [extra["photos"], *(files_below(folder / captions["folder"]) if captions else ())]
 

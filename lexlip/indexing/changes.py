@@ -11,6 +11,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from anserini_bridge import IndexMetadata
+from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, is_mounted, state_of
@@ -327,14 +328,14 @@ def plan_update(
         changes = replace(changes, gone=sorted([*found.gone, *found.kept]), kept=[])
     twins = find_known(source, changes, table)
     known = {number: (id, facts) for number, (id, facts) in twins.items() if id not in damaged}
-    vectors = searcher.vectors([id for id, _ in known.values()]) if known else None
+    rows = searcher.vectors([id for id, _ in known.values()]) if known else None
     waiting = [id for number in found.changed if (id := source.items[number].id) in away]
     reasons = {id: photo.reason for id, photo in unreadable.items()} | away
     return Plan(
         changes,
         len(held),
         known,
-        vectors,
+        rows.csr() if isinstance(rows, Rows) else rows,
         unchanged,
         described,
         damaged,

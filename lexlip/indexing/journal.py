@@ -46,7 +46,6 @@ CREATE TABLE photos (
 """
 
 
-
 def settings_of(encoder: str, topk: int | None, scheme: str) -> dict[str, Any]:
     """Return the settings of a journal of words: those of a new index are those of its updates."""
     return {"encoder": encoder, "topk": topk, "quantization": scheme}

@@ -141,7 +141,10 @@ def test_checksums_are_those_of_lucene(several: Path) -> None:
     opened = java_class("org.apache.lucene.store.FSDirectory").open(
         java_class("java.nio.file.Paths").get(str(lucene))
     )
-    once, util = java_class("org.apache.lucene.store.IOContext").READONCE, "org.apache.lucene.codecs.CodecUtil"
+    once, util = (
+        java_class("org.apache.lucene.store.IOContext").READONCE,
+        "org.apache.lucene.codecs.CodecUtil",
+    )
 
     from jnius import JavaException  # after Java has started as it must
 

@@ -147,7 +147,7 @@ def test_ids_are_checked_when_vectors_are_opened(kinds: dict[str, Path], tmp_pat
 
 
 def test_an_older_index_is_read_and_says_what_has_no_checksum(index: Path) -> None:
-    names = sorted(read_header(index).files)
+    names = sorted(name for name in read_header(index).files if "/" not in name)  # Lucene's have their own
     assert names
     change_header(index, files=None)
     damage = look_for_damage(index)

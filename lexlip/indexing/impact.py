@@ -20,7 +20,7 @@ from lexlip.indexing.changes import known_photos
 from lexlip.indexing.journal import Journal, settings_of
 from lexlip.indexing.report import Indexed, report
 from lexlip.indexing.table_writer import TableWriter
-from lexlip.queries.photo_vectors import PhotoVectors, Progress
+from lexlip.queries.photo_vectors import PhotoVectors, Progress, in_thread
 from lexlip.retrieval.collection import describe_collection
 from lexlip.retrieval.seal import seal_table
 from lexlip.search.engines.lucene import impact_writer
@@ -110,9 +110,8 @@ def index_photos(
 
 def impacts(photos: PhotoVectors, topk_words: int | None, scheme: Scheme) -> Iterator[Impacts]:
     """Yield the photos' ids and whole weights of the words that they keep."""
-    balance = photos.model.balance
-    for ids, vectors in photos:
-        yield ids, quantize_documents(vectors, topk_words, scheme, balance and balance.photos)
+    bank = photos.model.balance and photos.model.balance.photos
+    return in_thread(lambda vectors: quantize_documents(vectors, topk_words, scheme, bank), photos)
 
 
 def _write_pseudo_documents(path: str | Path, documents: list[Impacts], words: Sequence[str]) -> None:

@@ -32,7 +32,7 @@ NEEDED = {
 
 BYTES_A_PIXEL = 512  # of a GPU's memory, to encode a photo; large encoders take a quarter of it
 BYTES_A_TEXT = 4_000_000  # to encode a caption, with its vector over a whole vocabulary
-PHOTOS_ON_CPU, TEXTS_ON_CPU = 32, 256  # encoded at a time; more are no faster
+PHOTOS_ON_CPU, TEXTS_ON_CPU = 8, 256  # encoded at a time; more take more memory, and no less time
 PHOTOS_ON_GPU, TEXTS_ON_GPU = 256, 512  # at most: from there on a GPU is busy
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # options of mallopt, from glibc's malloc.h

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ Progress = Callable[[int, int], None]
 
 AHEAD = 2  # batches that are decoded while another is encoded
 
+Given = TypeVar("Given")
 _Photo = tuple[NDArray[np.uint8], Facts | None]
 
 
@@ -187,22 +188,7 @@ class PhotoVectors(PhotoPixels):
             for ids, pixels in self.pixels():
                 yield ids, self.model.encode_image(pixels)
         else:
-            yield from self._ahead()
-
-    def _ahead(self) -> Iterator[tuple[list[str], csr_matrix]]:
-        """Yield the same, while a thread makes the GPU encode the next batch."""
-        waiting: deque[tuple[list[str], Future[csr_matrix]]] = deque()
-        thread = ThreadPoolExecutor(1)
-        try:
-            for ids, pixels in self.pixels():
-                waiting.append((ids, thread.submit(self._encode, pixels)))
-                if len(waiting) > 1:
-                    ids, vectors = waiting.popleft()
-                    yield ids, vectors.result()
-            for ids, vectors in waiting:
-                yield ids, vectors.result()
-        finally:
-            thread.shutdown(cancel_futures=True)
+            yield from in_thread(self._encode, self.pixels())
 
     def _encode(self, pixels: Tensor) -> csr_matrix:
         """Encode a batch; in halves if the GPU's memory does not suffice."""
@@ -217,6 +203,24 @@ class PhotoVectors(PhotoPixels):
                 raise ConfigError(why) from error
         halves = pixels.split((len(pixels) + 1) // 2)  # after the exception, which holds tensors
         return vstack([self._encode(half) for half in halves], format="csr")
+
+
+def in_thread(
+    work: Callable[[Given], csr_matrix], batches: Iterable[tuple[list[str], Given]]
+) -> Iterator[tuple[list[str], csr_matrix]]:
+    """Yield the ids of each batch with what a thread makes of it while the next batch is made."""
+    waiting: deque[tuple[list[str], Future[csr_matrix]]] = deque()
+    thread = ThreadPoolExecutor(1)
+    try:
+        for ids, given in batches:
+            waiting.append((ids, thread.submit(work, given)))
+            if len(waiting) > 1:
+                ids, made = waiting.popleft()
+                yield ids, made.result()
+        for ids, made in waiting:
+            yield ids, made.result()
+    finally:
+        thread.shutdown(cancel_futures=True)
 
 
 def encode_captions(

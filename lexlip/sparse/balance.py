@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,9 +75,10 @@ class Bank:
 
         unit = unit_length(topk(vectors, None))
         parts = []
-        for block, scores in self.compared(unit):
-            short = block if kept is None else prune(block, kept, self.units, scores)
-            parts.append(diags_array(self._factors(scores)) @ short)
+        with _openblas().limit(limits=1):  # threads wait for each other at matrices as small as a document's
+            for block, scores in self.compared(unit):
+                short = block if kept is None else prune(block, kept, self.units, scores)
+                parts.append(diags_array(self._factors(scores)) @ short)
         return csr_matrix(vstack(parts, format="csr"))
 
     def factors(self, unit: csr_matrix) -> NDArray[np.float32]:
@@ -93,6 +94,13 @@ class Bank:
     def _factors(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         factors = np.sqrt(self.typical / np.maximum(_mean_of_nearest(scores), 1e-12))
         return np.clip(factors, *FACTORS).astype(np.float32)
+
+
+@cache
+def _openblas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(internal_api="openblas")
 
 
 class Balance(NamedTuple):

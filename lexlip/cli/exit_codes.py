@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -36,12 +36,12 @@ class Interrupted(click.ClickException):
 
 
 @contextmanager
-def interruptible(way_on: str) -> Iterator[None]:
-    """End on Ctrl-C with a sentence that says how to go on."""
+def interruptible(way_on: str | Callable[[], str]) -> Iterator[None]:
+    """End on Ctrl-C with a sentence that says how to go on, or with what a function says then."""
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted: {way_on}") from None
+        raise Interrupted(f"interrupted: {way_on if isinstance(way_on, str) else way_on()}") from None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -75,8 +76,10 @@ def pretrain(
         with interruptible("start again"):
             click.echo(f"prepared: {make_ready(phases)}; the same command without --prepare trains")
         return
-    way_on = "go on from the last checkpoint with the same command and --resume"
-    with interruptible(way_on), terminated_as_interrupted():  # torchrun terminates the others if one fails
+    from lexlip.training.run_folder import way_on
+
+    again = partial(way_on, phases[-1].folder)
+    with interruptible(again), terminated_as_interrupted():  # torchrun terminates the others if one fails
         from lexlip.training.loop import pretrain as train
 
         run = train(phases, resume)

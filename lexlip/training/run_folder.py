@@ -66,11 +66,18 @@ def phase_to_begin_with(phases: Sequence[Config], resume: bool) -> int:
     return max(begun, default=0)
 
 
+def way_on(run: Path) -> str:
+    """Say how to go on with a run, or with one that it is a phase of, after it was stopped."""
+    whole = run.parent if (run.parent / "config.yaml").is_file() else run
+    if (whole / "last").exists() or any(whole.glob("*/last")):
+        return "go on from the last checkpoint with the same command and --resume"
+    return "there is no checkpoint yet: start again with the same command"
+
+
 @contextmanager
 def writing_run(run: Path) -> Iterator[None]:
     """Raise DataError, which says how to go on, if the `with` block cannot write to RUN: a full disk."""
-    again = "go on with the same command and --resume" if (run / "last").exists() else "start again"
-    with writing(f"the run {run}", f"; when that is mended, {again}"):
+    with writing(f"the run {run}", f"; when that is mended, {way_on(run)}"):
         yield
 
 

@@ -88,15 +88,25 @@ def test_what_cannot_be_read(lexlip: Run, started: list[tuple[Config, bool]]) ->
     assert started == []
 
 
-def test_ctrl_c_says_how_to_go_on(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_says_how_to_go_on(lexlip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loop, "pretrain", interrupt)
-    result = lexlip("pretrain", code=130)
-    assert result.stderr == (
-        "Error: interrupted: go on from the last checkpoint with the same command and --resume\n"
-    )
+    to_start = "there is no checkpoint yet: start again with the same command"
+    to_go_on = "go on from the last checkpoint with the same command and --resume"
+    for place, checkpoint, way_on in (
+        ("none", None, to_start),
+        ("phases", "phase-1/last", to_go_on),
+        ("later", "fine-tuning/last", to_go_on),
+    ):
+        run = tmp_path / place
+        run.mkdir()
+        (run / "config.yaml").touch()
+        if checkpoint is not None:
+            (run / checkpoint).mkdir(parents=True)
+        result = lexlip("pretrain", f"out={run}", code=130)
+        assert result.stderr == f"Error: interrupted: {way_on}\n"
 
 
 def test_dry_run(lexlip: Run, started: list[tuple[Config, bool]]) -> None:

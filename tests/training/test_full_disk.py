@@ -16,6 +16,7 @@ from tests.training.small_run import SMALL, with_data
 from tests.training.test_loop import check_same
 
 KILOBYTES = 2000
+FIRST = "there is no checkpoint yet: start again with the same command"
 
 
 @pytest.fixture
@@ -53,8 +54,8 @@ def test_a_full_disk_leaves_the_last_checkpoint(
         with pytest.raises(DataError) as caught:
             pretrain(config)
     assert str(caught.value) == (
-        f"cannot write the run {disk / 'run'}: No space left on device; when that is mended, go on with the"
-        " same command and --resume"
+        f"cannot write the run {disk / 'run'}: No space left on device; when that is mended, go on from the"
+        " last checkpoint with the same command and --resume"
     )
     assert [folder.name for folder in (disk / "run" / "checkpoints").iterdir()] == ["step-00000004"]
     assert (disk / "run" / "last").resolve().name == "step-00000004"
@@ -67,11 +68,11 @@ def test_a_full_disk_leaves_the_last_checkpoint(
 def test_a_disk_that_is_full_from_the_beginning(disk: Path, finished: Path) -> None:
     config = replace(SMALL, out=str(disk / "run"))
     filler = fill(disk, 0)
-    with pytest.raises(DataError, match=r": No space left on device; when that is mended, start again$"):
+    with pytest.raises(DataError, match=rf": No space left on device; when that is mended, {FIRST}$"):
         pretrain(config)
     filler.unlink()
     fill(disk, 100)
-    with pytest.raises(DataError, match=r"mended, start again$"):
+    with pytest.raises(DataError, match=rf"mended, {FIRST}$"):
         pretrain(config)
     assert list((disk / "run" / "checkpoints").iterdir()) == []
     (disk / "filler").unlink()
@@ -82,7 +83,7 @@ def test_views_of_photos_get_their_room_before_the_first_is_encoded(disk: Path) 
     """What does not fit would kill the process otherwise: they are written through memory."""
     config = with_data(replace(SMALL, out=str(disk / "run")), views=400, crop=1.0)
     config = replace(config, optim=replace(config.optim, lr_scale={"image_encoder.body": 0.0}))
-    with pytest.raises(DataError, match=r": No space left on device; when that is mended, start again$"):
+    with pytest.raises(DataError, match=rf": No space left on device; when that is mended, {FIRST}$"):
         pretrain(config)
     assert sorted(path.name for path in (disk / "run").iterdir()) == ["config.yaml"]
 

@@ -45,7 +45,7 @@ def brute_force(queries: np.ndarray, documents: np.ndarray) -> list[list[int]]:
 @pytest.mark.parametrize("encoder", ["network", "words"])
 def test_recall_of_both_directions(model: LexLIP, encoder: QueryEncoder, kept: int | None) -> None:
     report = evaluate(model, SCENES, exact_engine, topk_words=kept, query_encoder=encoder, workers=0)
-    [[ids, images]] = list(PhotoVectors(model, SCENES, workers=0))
+    [[ids, images]] = list(PhotoVectors(model, SCENES, batch=12, workers=0))
     texts = [caption for item in SCENES.items for caption in item.captions]
     captions = model.encode_text(texts, encoder)
     owners = np.repeat(np.arange(12), 5)
@@ -76,7 +76,7 @@ def test_balanced_documents() -> None:
     through_lucene = engine_for(model, "lucene", "balanced")[1]
     whole_numbers = evaluate(model, SCENES, through_lucene, 8, workers=0, scheme="balanced")
     assert whole_numbers.t2i == pytest.approx(report.t2i, abs=2)  # one of 60 captions
-    [[_, images]] = list(PhotoVectors(model, SCENES, workers=0))
+    [[_, images]] = list(PhotoVectors(model, SCENES, batch=12, workers=0))
     texts = [caption for item in SCENES.items for caption in item.captions]
     captions = model.encode_text(texts)
     bank = model.balance.photos
@@ -127,7 +127,7 @@ def test_recalls_by_hand() -> None:
 def test_a_dense_model_has_recalls_but_no_words() -> None:
     model = tiny_dense()
     report = evaluate(model, SCENES, exact_engine, workers=0)
-    [[_, images]] = list(PhotoVectors(model, SCENES, workers=0))
+    [[_, images]] = list(PhotoVectors(model, SCENES, batch=12, workers=0))
     captions = model.encode_text([caption for item in SCENES.items for caption in item.captions])
     owners = np.repeat(np.arange(12), 5)
     t2i = cosine_order(captions.toarray(), images.toarray())

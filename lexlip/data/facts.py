@@ -52,16 +52,16 @@ class Embedded(NamedTuple):
     keywords: tuple[str, ...] = ()
 
 
-def read_embedded(image: Image.Image, side: bytes = b"") -> Embedded:
+def read_embedded(image: Image.Image, sides: Iterable[bytes] = ()) -> Embedded:
     """Return what a file says about its photo, inside `lexlip.data.images.quiet`.
 
-    The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's; an XMP file beside the photo
-    (`side`), in which people correct what the camera wrote, comes first. The image need not be loaded.
+    The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's. XMP files beside the photo (`sides`)
+    come first, as people correct in them what the camera wrote. The image need not be loaded.
     """
-    corrected, own = _xmp(side), _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
+    own = _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
     exif = _exif(image)
     iptc = _iptc(image)
-    parts = (corrected, exif, iptc, own)
+    parts = (*map(_xmp, sides), exif, iptc, own)
     return Embedded(
         next((part.taken for part in parts if part.taken), None),
         exif.camera,
@@ -190,26 +190,28 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def decode_with_facts(data: bytes, size: int | None = None, side: bytes = b"") -> tuple[Image.Image, Facts]:
+def decode_with_facts(
+    data: bytes, size: int | None = None, sides: Iterable[bytes] = ()
+) -> tuple[Image.Image, Facts]:
     """Return a photo as `lexlip.data.images.decode` does, and its facts; `side` is the XMP file beside it."""
     with quiet():
         opened = open_image(data)
         whole = opened.size  # it may be decoded smaller
         image = decode_opened(opened, data, size)
-        facts = _facts(opened, whole, side)
+        facts = _facts(opened, whole, sides)
         return image, replace(facts, size=len(data), digest=digest(data), fingerprint=fingerprint(image))
 
 
-def facts_of_header(file: BinaryIO, side: bytes = b"") -> Facts:
+def facts_of_header(file: BinaryIO, sides: Iterable[bytes] = ()) -> Facts:
     """Return what the beginning of a file tells: no digest or fingerprint; UnreadableImage: no image."""
     with quiet():
         opened = open_image(file)
-        return _facts(opened, opened.size, side)
+        return _facts(opened, opened.size, sides)
 
 
-def _facts(opened: Image.Image, size: tuple[int, int], side: bytes) -> Facts:
+def _facts(opened: Image.Image, size: tuple[int, int], sides: Iterable[bytes]) -> Facts:
     width, height = upright_size(opened, size)
-    return Facts(width, height, **read_embedded(opened, side)._asdict())
+    return Facts(width, height, **read_embedded(opened, sides)._asdict())
 
 
 def fingerprint(image: Image.Image) -> int:

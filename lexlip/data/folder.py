@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -268,8 +268,8 @@ class FolderSource(Source):
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"
 
-    def side(self, index: int) -> str | None:
+    def sides(self, index: int) -> Sequence[str]:
         photo = self.items[index].id
         stems = (photo, photo.rpartition(".")[0])
-        found = next((name for stem in stems if (name := self._sides.find(stem, ".xmp"))), None)
-        return None if found is None else f"{self.root}/{found}"
+        found = (self._sides.find(stem, ".xmp") for stem in stems)
+        return [f"{self.root}/{name}" for name in found if name is not None]

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -158,7 +158,7 @@ class Source(ABC):
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         with self._naming(index):
-            return decode_with_facts(self.read(index), size, self._side(index))
+            return decode_with_facts(self.read(index), size, self._read_sides(index))
 
     def out_of_reach(self, index: int) -> str:
         """Return why a photo's file cannot be opened now; "" if it can, or is not there."""
@@ -176,27 +176,28 @@ class Source(ABC):
         place = self.place(index)
         try:
             if place.offset is not None:
-                return facts_of_header(io.BytesIO(read_place(place)), self._side(index))
+                return facts_of_header(io.BytesIO(read_place(place)), self._read_sides(index))
             with open_file(place.file) as file:
-                return facts_of_header(file, self._side(index))
+                return facts_of_header(file, self._read_sides(index))
         except (OSError, UnreadableImage):
             return Facts()
 
-    def side(self, index: int) -> str | None:
-        return None
+    def sides(self, index: int) -> Sequence[str]:
+        """Return the XMP files beside a photo, that of its whole name first."""
+        return ()
 
     def state(self, index: int, of: Callable[[str], FileState | None] = state_of) -> str:
-        """Return what changes with a photo's file, its tar, or the XMP file beside it; "" cannot be known."""
-        states = [of(file) for file in (self.file(index), self.side(index)) if file is not None]
+        """Return what changes with a photo's file, its tar, or an XMP file beside it; "" cannot be known."""
+        states = [of(file) for file in (self.file(index), *self.sides(index))]
         return "" if None in states else "; ".join(map(str, states))
 
-    def _side(self, index: int) -> bytes:
-        """Return the XMP file beside a photo; one that may not or cannot be read is as none."""
-        path = self.side(index)
-        try:
-            return b"" if path is None else read_beside(path, self.real_roots)
-        except UnreadableImage:
-            return b""
+    def _read_sides(self, index: int) -> list[bytes]:
+        """Return the XMP files beside a photo, without those that may not or cannot be read."""
+        read = []
+        for path in self.sides(index):
+            with suppress(UnreadableImage):
+                read.append(read_beside(path, self.real_roots))
+        return read
 
     @cached_property
     def real_roots(self) -> list[str]:
@@ -304,9 +305,9 @@ class View(Source):
         source, index = self.origin(index)
         return source.place(index)
 
-    def side(self, index: int) -> str | None:
+    def sides(self, index: int) -> Sequence[str]:
         source, index = self.origin(index)
-        return source.side(index)
+        return source.sides(index)
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         source, index = self.origin(index)

@@ -16,6 +16,7 @@ from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, is_mounted, state_of
 from lexlip.data.images import READER
+from lexlip.indexing.table_writer import side_names
 from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def find_changes(
 ) -> Changes:
     """Compare a source with the ids that an index holds.
 
-    A photo counts as changed if its file, its tar, or the XMP file beside it has another size or other times
+    A photo counts as changed if its file, its tar, or an XMP file beside it has another size or other times
     than when it was read. Older indexes do not store these: there a photo has changed if it was written after
     the index's listing began. If a clock was wrong, and that is in the future, all have. No photo is opened.
 
@@ -84,13 +85,13 @@ def find_changes(
         gone.remove(item.id)
         moved = item.id in paths and paths[item.id] != source.path(number)
         was = (stored or {}).get(item.id)
-        other_side = was is not None and was.side != os.path.basename(source.side(number) or "")  # noqa: PTH119
+        other_sides = was is not None and was.side != side_names(source, number)
         now = source.state(number, state)
         if was is not None and was.state:
             written = was.state != now
         else:
             written = _written_after(_since(item.id, earlier, listed), source, number, state)
-        if item.id in damaged or moved or other_side or written:
+        if item.id in damaged or moved or other_sides or written:
             changed.append(number)
             continue
         unchanged += 1
@@ -158,8 +159,7 @@ def _written_after(
 
     It cannot if the time is still to come: then a clock was wrong.
     """
-    files = filter(None, (source.file(number), source.side(number)))
-    states = [state(file) for file in files]
+    states = [state(file) for file in (source.file(number), *source.sides(number))]
     return since > time() or any(one is None or one.written > since * 1e9 for one in states)
 
 

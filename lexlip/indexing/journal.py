@@ -21,7 +21,7 @@ from anserini_bridge.storage import UNFINISHED
 from lexlip.data import Source
 from lexlip.data.facts import Facts
 from lexlip.indexing.changes import find_changes
-from lexlip.indexing.table_writer import side_name
+from lexlip.indexing.table_writer import side_names
 from lexlip.retrieval.photo_table import Listed
 from lexlip.retrieval.plain_tables import PlainTables, connect
 
@@ -212,7 +212,7 @@ class Journal:
                 rows.indices[span].astype(np.int32).tobytes(),
                 rows.data[span].astype(self.dtype, casting="same_kind").tobytes(),
             )
-            place = self.source.path(number), side_name(self.source, number)
+            place = self.source.path(number), side_names(self.source, number)
             stored.append((id, *place, *fields, _sum(*fields)))
         self._connection.executemany("INSERT OR REPLACE INTO photos VALUES (?, ?, ?, ?, ?, ?, ?)", stored)
 

@@ -110,7 +110,7 @@ class TableWriter:
         for number in numbers:
             id, captions = self.source.items[number].id, self.source.items[number].captions
             *was, embedded, keywords = stored.get(id, (None,) * len(columns[1:]))
-            now = [*self._place(number), _json(captions), side_name(self.source, number)]
+            now = [*self._place(number), _json(captions), side_names(self.source, number)]
             if embedded is None:  # an older version made the index
                 self.add([(number, Facts())])
             elif was != now:
@@ -156,7 +156,7 @@ class TableWriter:
             id,
             *self._place(number),
             _json(captions),
-            side_name(self.source, number),
+            side_names(self.source, number),
             self.source.place(number).size if facts.size is None else facts.size,
             facts.width,
             facts.height,
@@ -181,9 +181,9 @@ class TableWriter:
         return None, file, member, start
 
 
-def side_name(source: Source, number: int) -> str:
-    """Return the name of the XMP file beside a photo; "" if there is none."""
-    return os.path.basename(source.side(number) or "")  # noqa: PTH119
+def side_names(source: Source, number: int) -> str:
+    """Return the names of the XMP files beside a photo, with slashes between them; "" if there are none."""
+    return "/".join(map(os.path.basename, source.sides(number)))
 
 
 def remove_old_tables(folder: Path, keep: str | None) -> None:

@@ -85,7 +85,7 @@ def test_captions_beside_a_photo_that_is_given_alone(tmp_path: Path) -> None:
     write(tmp_path / "Zürich.XMP", "")
     source = open_source(next(tmp_path.glob("*.jpg")))
     assert source.items[0].captions == ("two dogs",)
-    assert source.side(0) == f"{tmp_path}/Zürich.XMP"
+    assert source.sides(0) == [f"{tmp_path}/Zürich.XMP"]
 
 
 TWO = [Item("a.jpg", ("a dog", "two dogs")), Item("sub/b.png", ("a cat, asleep",))]

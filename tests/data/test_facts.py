@@ -169,7 +169,7 @@ def test_iptc() -> None:
 
 def test_a_file_beside_the_photo_comes_first() -> None:
     dated = exif({0x9C9E: "land".encode("utf-16-le")}, {0x9003: "2019:07:01 12:30:05"})
-    found = read_embedded(saved(exif=dated), xmp('xmp:CreateDate="2014-05-03T10:20:30"'))
+    found = read_embedded(saved(exif=dated), [xmp('xmp:CreateDate="2014-05-03T10:20:30"')])
     assert found.taken == "2014-05-03T10:20:30"
     assert found.keywords == ("sea", "holidays 2019", "land")
 
@@ -193,11 +193,11 @@ BOMB = """<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">""" + "".join(
     ],
 )
 def test_xmp_that_is_refused(packet: bytes) -> None:
-    assert read_embedded(PICTURE, packet) == Embedded()
+    assert read_embedded(PICTURE, [packet]) == Embedded()
 
 
 def test_deep_xml_does_no_harm() -> None:
-    assert read_embedded(PICTURE, b"<a>" * 100_000 + b"</a>" * 100_000) == Embedded()
+    assert read_embedded(PICTURE, [b"<a>" * 100_000 + b"</a>" * 100_000]) == Embedded()
 
 
 @pytest.mark.parametrize("damage", [b"\xff" * 30, b"\0" * 30, b"MM\0*\0\0\0\x08\xff\xff", b"II*\0"])
@@ -217,7 +217,7 @@ def test_texts_are_bounded() -> None:
     assert len(caption) <= LONGEST_TEXT
     many = "".join(f"<rdf:li>{number}</rdf:li>" for number in range(3000))
     packet = xmp().replace(b"<rdf:li>sea</rdf:li>", many.encode())
-    assert len(read_embedded(PICTURE, packet).keywords) == 500
+    assert len(read_embedded(PICTURE, [packet]).keywords) == 500
 
 
 def photo(format: str = "JPEG", orientation: int = 1) -> bytes:

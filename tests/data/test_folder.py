@@ -260,10 +260,10 @@ def test_an_xmp_file_is_beside_its_photo(tmp_path: Path) -> None:
     for name in ("a.xmp", "a.jpg.xmp", "b.XMP", "d.xmp"):
         write(tmp_path / name, "")
     source = open_source(tmp_path)
-    sides = {item.id: source.side(number) for number, item in enumerate(source.items)}
-    expected = {"a.jpg": "a.jpg.xmp", "a.png": "a.xmp", "b.jpg": "b.XMP"}
-    assert sides == {item.id: None for item in source.items} | {
-        photo: f"{tmp_path}/{side}" for photo, side in expected.items()
+    sides = {item.id: list(source.sides(number)) for number, item in enumerate(source.items)}
+    expected = {"a.jpg": ["a.jpg.xmp", "a.xmp"], "a.png": ["a.xmp"], "b.jpg": ["b.XMP"]}
+    assert sides == {item.id: [] for item in source.items} | {
+        photo: [f"{tmp_path}/{side}" for side in sides] for photo, sides in expected.items()
     }
 
 
@@ -317,7 +317,7 @@ def test_files_beside_photos_that_never_end_or_are_huge(tmp_path: Path) -> None:
         file.truncate(20 << 30)
     source = open_source(tmp_path)
     assert [item.captions for item in source.items] == [(), ()]
-    assert source.side(0) is None
+    assert not source.sides(0)
     assert source.skipped == [
         Skipped("p.tar", "not a file"),
         Skipped(".", "files of other kinds: 1 .txt, 1 .xmp"),

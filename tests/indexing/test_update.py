@@ -25,7 +25,7 @@ from lexlip.indexing.report import Updated
 from lexlip.indexing.update import check_deletions, update_photos
 from lexlip.models.lexlip import LexLIP
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import PhotoTable, open_photos
+from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
 from tests.conftest import write_photos
 from tests.data.test_facts import xmp
@@ -76,6 +76,13 @@ def ids_of(index: Path) -> list[str]:
 
 def table(index: Path) -> PhotoTable:
     return open_photos(index, read_metadata(index))
+
+
+def photo(index: Path, id: str) -> Photo:
+    with table(index) as made:
+        (found,) = made.get([id])
+    assert found is not None
+    return found
 
 
 def new_photo(path: Path, seed: int) -> None:
@@ -222,7 +229,7 @@ def test_an_update_that_fails_changes_nothing(
     index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first batch is written already when encoding the second fails."""
-    for number in range(34):
+    for number in range(10):
         shutil.copy(photos / "0.jpg", photos / f"new{number}.jpg")
     before = read_metadata(index)
     encode, batches = LexLIP.encode_image, []
@@ -236,7 +243,7 @@ def test_an_update_that_fails_changes_nothing(
     monkeypatch.setattr(LexLIP, "encode_image", fail)
     with pytest.raises(KeyboardInterrupt):
         update(photos, index)
-    assert batches == [32, 2]
+    assert batches == [8, 2]
     assert read_metadata(index) == before
     assert ids_of(index) == IDS
     with table(index) as made:
@@ -328,8 +335,7 @@ def test_other_captions_are_stored_without_encoding(
 
 def test_an_xmp_file_that_comes_changes_and_goes(index: Path, photos: Path) -> None:
     def keywords() -> tuple[str, ...]:
-        with table(index) as made:
-            return made.get(["1.jpg"])[0].keywords  # type: ignore[union-attr]
+        return photo(index, "1.jpg").keywords
 
     (photos / "1.xmp").write_bytes(xmp())
     assert counts(update(photos, index)) == (0, 1, 0, 5)
@@ -342,6 +348,25 @@ def test_an_xmp_file_that_comes_changes_and_goes(index: Path, photos: Path) -> N
     (photos / "1.xmp").unlink()
     assert counts(update(photos, index)) == (0, 1, 0, 5)
     assert keywords() == ()
+
+
+def test_two_xmp_files_beside_one_photo(index: Path, photos: Path) -> None:
+    """Programs write either; that of the whole name comes first, and hides nothing of the other."""
+    (photos / "1.xmp").write_bytes(xmp('xmp:CreateDate="2014-05-03T10:20:30"'))
+    update(photos, index)
+    (photos / "1.jpg.xmp").write_bytes(xmp().replace(b"sea", b"lake"))
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    found = photo(index, "1.jpg")
+    assert found.taken == "2014-05-03T10:20:30"
+    assert found.keywords == ("lake", "holidays 2019", "sea")
+    (photos / "1.jpg.xmp").write_bytes(xmp('xmp:CreateDate="2020-01-01T00:00:00"'))
+    set_ahead(photos / "1.jpg.xmp")
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert photo(index, "1.jpg").taken == "2020-01-01T00:00:00"
+    (photos / "1.xmp").unlink()
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+    assert photo(index, "1.jpg").keywords == ("sea", "holidays 2019")
 
 
 # ---- many photos that are gone ----

@@ -130,6 +130,7 @@ def update_photos(
         not described.get("mounts", {}).items() <= metadata.extra.get("mounts", {}).items(),
         typed and not (sealed or plan.kept) and can_seal(),
         metadata.postings <= FLAT_POSTINGS and not has_flat(metadata),
+        not metadata.lucene_files,
     )
     if plan.writes or damage.files or any(waits):
         with writing_index(index), writer:

@@ -174,7 +174,7 @@ def test_verify_names_files_and_photos(lexlip: Run, photos: Path) -> None:
     flip(damaged)
     assert findings(lexlip("doctor"))["index"][0] == "ok"  # it is not searched
     sentence, way_out, named = files(lexlip("doctor", "--verify", code=1))
-    assert sentence.startswith(f"{damaged} is damaged: checksum failed")
+    assert sentence.startswith(f"{damaged} is damaged: its checksum is ")
     assert way_out.endswith("encoded again by `lexlip index --index .lexlip --update --repair`")
     assert named == "6 are damaged: 0.jpg, 1.jpg, 2.jpg, 3.jpg, 4.jpg, 5.jpg"
     found = as_json(lexlip, "doctor", "--verify", code=1)

@@ -113,14 +113,14 @@ def check(random: Random, data: bytes, what: str, side: bytes = b"") -> None:
     from lexlip.data.facts import decode_with_facts, facts_of_header
 
     with refusals():
-        picture, known = decode_with_facts(data, random.choice([None, 1, 32, 224]), side)
+        picture, known = decode_with_facts(data, random.choice([None, 1, 32, 224]), [side])
         if picture.mode != "RGB" or min(picture.size) < 1:
             raise Broken(f"{what}: the picture is {picture.mode} of {picture.size}")
         if min(known.width, known.height) < 1 or known.size != len(data):
             raise Broken(f"{what}: the facts are {known}")
         "".join([*known.captions, *known.keywords, known.camera or ""]).encode()  # else no index stores them
     with refusals():
-        facts_of_header(io.BytesIO(data), side)
+        facts_of_header(io.BytesIO(data), [side])
 
 
 def _png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:

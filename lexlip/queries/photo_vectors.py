@@ -208,17 +208,25 @@ class PhotoVectors(PhotoPixels):
 def in_thread(
     work: Callable[[Given], csr_matrix], batches: Iterable[tuple[list[str], Given]]
 ) -> Iterator[tuple[list[str], csr_matrix]]:
-    """Yield the ids of each batch with what a thread makes of it while the next batch is made."""
+    """Yield the ids of each batch with what a thread makes of it while the next batch is made.
+
+    If making the next one fails or is interrupted, those before are yielded first.
+    """
     waiting: deque[tuple[list[str], Future[csr_matrix]]] = deque()
-    thread = ThreadPoolExecutor(1)
+    thread, stopped = ThreadPoolExecutor(1), None
     try:
-        for ids, given in batches:
-            waiting.append((ids, thread.submit(work, given)))
-            if len(waiting) > 1:
-                ids, made = waiting.popleft()
-                yield ids, made.result()
+        try:
+            for ids, given in batches:
+                waiting.append((ids, thread.submit(work, given)))
+                if len(waiting) > 1:
+                    ids, made = waiting.popleft()
+                    yield ids, made.result()
+        except (Exception, KeyboardInterrupt) as error:
+            stopped = error
         for ids, made in waiting:
             yield ids, made.result()
+        if stopped is not None:
+            raise stopped
     finally:
         thread.shutdown(cancel_futures=True)
 

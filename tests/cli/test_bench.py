@@ -81,7 +81,7 @@ def test_encoding_as_text(lexlip: Run, photos: Path) -> None:
     result = lexlip("bench", "encode", "photos", "--photos", 3, "--rounds", 2, "--workers", 0)
     lines = result.stdout.splitlines()
     assert lines[0].startswith("3 photos of 96 x 96 pixels (")
-    assert lines[1] == "mini: vit_tiny_patch16_224 at 32 pixels on cpu, batches of 32"
+    assert lines[1] == "mini: vit_tiny_patch16_224 at 32 pixels on cpu, batches of 8"
     assert ", workers: 0, rounds: 2, torch " in lines[2]
     assert [line[:26].strip() for line in lines[4:]] == ["lexlip index", "plain, as with open_clip", "ratio"]
     assert result.stderr == ""

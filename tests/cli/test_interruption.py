@@ -37,7 +37,7 @@ def test_an_update_that_is_interrupted_changes_nothing(
         assert {hit["id"] for hit in hits} <= {"0.jpg", "1.jpg", "2.jpg"}
 
     done = lexlip("index", "photos", "--update", "--workers", "0").stdout
-    assert done.startswith("67 added, 2 changed, 1 deleted, 0 unchanged, 32 encoded before, ")
+    assert done.startswith("67 added, 2 changed, 1 deleted, 0 unchanged, 8 encoded before, ")
     assert names(".lexlip") == ["data-1", "index.json", "writer.lock"]
 
 
@@ -64,7 +64,7 @@ def test_the_old_index_answers_and_the_next_run_completes(
     assert Path(".lexlip/index.json").read_bytes() == before
     assert len(as_json(lexlip, "search", "a dog on the beach")["hits"]) <= 3
     done = lexlip("index", "photos", "--workers", "0", "--anew").stdout
-    assert re.match(r"70 photos, \d+ postings(, 32 encoded before)?, ", done)
+    assert re.match(r"70 photos, \d+ postings(, 8 encoded before)?, ", done)
     assert "encoded before" in done or end == signal.SIGKILL  # which loses the last two seconds
     folder = json.loads(Path(".lexlip/index.json").read_text())["directory"]
     assert names(".lexlip") == [folder, "index.json", "writer.lock"]
@@ -82,4 +82,4 @@ def test_a_first_index_goes_on(lexlip: Run, tmp_path: Path, model_folder: Path) 
     assert "holds no index" in lexlip("search", "a dog", code=2).stderr
     done = lexlip("index", "photos", "--model", model_folder, "--workers", "0").stdout
     assert done.startswith("40 photos, ")
-    assert "32 encoded before" in done
+    assert "8 encoded before" in done

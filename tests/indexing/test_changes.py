@@ -13,7 +13,7 @@ import pytest
 from lexlip.data import Scenes, Source, Unlisted, files, open_source
 from lexlip.data.facts import decode_with_facts
 from lexlip.indexing.changes import Changes, find_changes, find_known, kept_since
-from lexlip.indexing.table_writer import side_name
+from lexlip.indexing.table_writer import side_names
 from lexlip.retrieval.photo_table import Listed, PhotoTable
 from tests.conftest import write_photos
 from tests.data.pictures import write, write_tar
@@ -25,7 +25,7 @@ IDS = [f"{number}.jpg" for number in range(6)]
 def told(source: Source) -> dict[str, Listed]:
     """What an index stores of photos that are read now."""
     numbers = range(len(source))
-    return {source.items[n].id: Listed((), side_name(source, n), source.state(n)) for n in numbers}
+    return {source.items[n].id: Listed((), side_names(source, n), source.state(n)) for n in numbers}
 
 
 def changes(photos: Path, stored: dict[str, Listed], held: list[str] | None = None) -> Changes:

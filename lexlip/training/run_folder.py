@@ -68,7 +68,10 @@ def phase_to_begin_with(phases: Sequence[Config], resume: bool) -> int:
 
 def way_on(run: Path) -> str:
     """Say how to go on with a run, or with one that it is a phase of, after it was stopped."""
-    whole = run.parent if (run.parent / "config.yaml").is_file() else run
+    try:
+        whole = run.parent if load_config(run / "config.yaml").phase == run.name else run  # see `load_phases`
+    except ConfigError:  # it is not written yet
+        whole = run
     if (whole / "last").exists() or any(whole.glob("*/last")):
         return "go on from the last checkpoint with the same command and --resume"
     return "there is no checkpoint yet: start again with the same command"

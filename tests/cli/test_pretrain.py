@@ -102,7 +102,6 @@ def test_ctrl_c_says_how_to_go_on(lexlip: Run, tmp_path: Path, monkeypatch: pyte
     ):
         run = tmp_path / place
         run.mkdir()
-        (run / "config.yaml").touch()
         if checkpoint is not None:
             (run / checkpoint).mkdir(parents=True)
         result = lexlip("pretrain", f"out={run}", code=130)

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from lexlip.config_files import to_dict
 from lexlip.errors import DataError
 from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
+from lexlip.training.run_folder import way_on
 from tests.disks import mount, unmount
 from tests.training.small_run import SMALL, with_data
 from tests.training.test_loop import check_same
@@ -116,3 +119,17 @@ def test_what_is_written_is_durable_before_anything_points_to_it(
         *(pair for name in ("best", "last") for pair in (("move", str(run / name)), ("sync", str(run)))),
     ]
     assert ("sync", str(run / "config.yaml.tmp")) in done[:begin]
+
+
+def test_a_later_phase_goes_on_after_the_one_before(tmp_path: Path) -> None:
+    """Both lie in the folder of the run; beside a run of one phase, others do not count."""
+    for name in ("phase-1", "phase-2"):
+        (tmp_path / name).mkdir()
+        config = replace(SMALL, out=str(tmp_path / name), phase=name)
+        (tmp_path / name / "config.yaml").write_text(yaml.safe_dump(to_dict(config)))
+    assert way_on(tmp_path / "phase-2") == FIRST
+    (tmp_path / "phase-1" / "last").mkdir()
+    assert way_on(tmp_path / "phase-2").endswith("with the same command and --resume")
+    (tmp_path / "another").mkdir()
+    (tmp_path / "another" / "config.yaml").write_text(yaml.safe_dump(to_dict(replace(SMALL, phase=None))))
+    assert way_on(tmp_path / "another") == FIRST

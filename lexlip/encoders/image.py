@@ -6,7 +6,8 @@ Shapes: B photos, S pixels along a side, P tokens, C channels of a timm model's 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from lexlip.data.upright import as_seen, pixel_array
 from lexlip.encoders.depthwise import FastDepthwise
 from lexlip.encoders.hub_access import check_reachable, folder_here, reason
 from lexlip.encoders.positions import allow_any_size, resample_positions, resize_bias_table
-from lexlip.errors import DataError, ModelError
+from lexlip.errors import ConfigError, DataError, ModelError
 
 _INTERPOLATING = ["vision_transformer", "deit", "eva"]  # timm modules that interpolate positions in forward
 
@@ -58,6 +59,10 @@ def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: Image
     )
 
 
+class _Stopped(Exception):
+    """The frozen part of a timm model is done."""
+
+
 class ImageEncoder(nn.Module):
     """A timm model without its classifier; a convolutional feature map becomes a list of tokens.
 
@@ -84,6 +89,7 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.checkpointing = False
+        self.frozen_until: str | None = None  # the body's module before which states are at hand; see `begin`
         self.body = _make_body(config if load_weights else _of_checkpoint(config))
         if load_weights and config.weights not in (None, "pretrained"):
             _load_weights(self.body, str(config.weights))
@@ -141,6 +147,73 @@ class ImageEncoder(nn.Module):
                 return features.flatten(1, 2)
             return features.flatten(2).transpose(1, 2)
         return features
+
+    # ---- a body whose first modules are frozen ----
+
+    def first_trained(self) -> str | None:
+        """Return the block of the timm model before which nothing is trained, such as "blocks.5".
+
+        None: nothing of the timm model is trained. ConfigError: training does not begin at a block.
+        """
+        trained = [
+            (name, module)
+            for name, module in self.body.named_modules()
+            if any(weight.requires_grad for weight in module.parameters(recurse=False))
+        ]
+        if not trained:
+            return None
+        if trained[0][1] is self.body:
+            raise ConfigError(f"the training of '{self.config.name}' begins at its positions")
+        order: list[str] = []
+        hooks = [
+            module.register_forward_pre_hook(lambda _, inputs, name=name: order.append(name))
+            for name, module in trained
+        ]
+        with torch.no_grad():
+            self.tokens(self.blank())
+        for hook in hooks:
+            hook.remove()
+        owner, _, rest = order[0].partition(".")
+        if not rest or not isinstance(self.body.get_submodule(owner), (nn.Sequential, nn.ModuleList)):
+            raise ConfigError(f"the training of '{self.config.name}' begins at its {order[0]}")
+        return f"{owner}.{rest.partition('.')[0]}"
+
+    def begin(self, pixels: Tensor) -> Tensor:
+        """Return what the timm model's frozen part makes of photos, which `finish` goes on from."""
+        if self.frozen_until is None:
+            return self.tokens(pixels)
+        states: list[Tensor] = []
+
+        def stop(_: nn.Module, inputs: tuple[Tensor]) -> None:
+            states.append(inputs[0])
+            raise _Stopped
+
+        with self._before_training(stop), suppress(_Stopped):
+            self.tokens(pixels)
+        return states[0]
+
+    def finish(self, states: Tensor) -> Tensor:
+        """Return the tokens [B, P, C] of photos of which `begin` made such states."""
+        if self.frozen_until is None:
+            return states
+        if states.ndim == 4:
+            states = states.contiguous(memory_format=torch.channels_last)
+        # what comes before runs for one blank photo, and is replaced
+        with self._before_training(lambda _, inputs: (states, *inputs[1:])):
+            return self.tokens(self.blank())
+
+    @contextmanager
+    def _before_training(self, hook: Callable[[nn.Module, Any], Any]) -> Iterator[None]:
+        handle = self.body.get_submodule(self.frozen_until).register_forward_pre_hook(hook)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def blank(self) -> Tensor:
+        """Return one black photo."""
+        size = self.config.size
+        return torch.zeros(1, 3, size, size, dtype=torch.uint8, device=self.mean.device)
 
     def deepen(self, tokens: Tensor) -> Tensor:
         """Return what the added layers make of tokens [B, P, C], if there are any: states [B, P, D]."""

@@ -1,4 +1,4 @@
-"""Photos for training: random crop, mirroring and RandAugment, or views through a frozen image body once.
+"""Photos for training: random crop, mirroring and RandAugment, or views through a body's frozen part once.
 
 What a photo looks like in an epoch depends on (seed, epoch, photo) alone: a resumed run sees what an
 uninterrupted one would have seen, however many workers and processes there are.
@@ -58,29 +58,30 @@ class Key(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A photo for training, given by pixels or by a frozen image body's tokens of a view."""
+    """A photo for training, given by pixels or by what the frozen part of an image body makes of a view."""
 
     key: Key
     pixels: Tensor | None  # uint8 [3, S, S]
-    tokens: Tensor | None  # float16 [P, C]
+    begun: Tensor | None  # float16, see `FrozenViews`
     drawn: list[int]  # which of its captions were drawn
     captions: tuple[str, ...]  # all of them
     words: tuple[str, ...] = ()  # further texts whose words the photo has
 
 
 class FrozenViews(NamedTuple):
-    """What a frozen image body makes of each view of some photos; see `encode_views`."""
+    """What the frozen part of an image body makes of each view of some photos; see `encode_views`."""
 
-    tokens: np.ndarray  # float16 [N, views, P, C]
+    states: np.ndarray  # float16 [N, views, …]: tokens [P, C], or what the first trained block is given
     photos: np.ndarray  # int64 [N], their indices in the source, ascending
     unreadable: dict[int, str]  # why some of them cannot be read, by index
+    until: str | None  # ImageEncoder.frozen_until
 
     def draw(self, photo: int, rng: np.random.Generator) -> Tensor | str:
-        """Return one view of a photo, float16 [P, C], or why the photo cannot be read."""
+        """Return one view of a photo, float16, or why the photo cannot be read."""
         if photo in self.unreadable:
             return self.unreadable[photo]
-        row, view = np.searchsorted(self.photos, photo), rng.integers(self.tokens.shape[1])
-        return torch.from_numpy(self.tokens[row, view].copy())
+        row, view = np.searchsorted(self.photos, photo), rng.integers(self.states.shape[1])
+        return torch.from_numpy(self.states[row, view].copy())
 
 
 class AugmentedPhotos(Dataset):
@@ -110,10 +111,8 @@ class AugmentedPhotos(Dataset):
         else:
             drawn = list(key.captions)
         if self.views is not None:
-            tokens = self.views.draw(key.photo, rng)
-            return (
-                tokens if isinstance(tokens, str) else Sample(key, None, tokens, drawn, captions, item.words)
-            )
+            begun = self.views.draw(key.photo, rng)
+            return begun if isinstance(begun, str) else Sample(key, None, begun, drawn, captions, item.words)
         pixels = self.pixels(key.photo, key.size, int(rng.integers(2**62)))
         return pixels if isinstance(pixels, str) else Sample(key, pixels, None, drawn, captions, item.words)
 
@@ -144,17 +143,26 @@ def encode_views(
 ) -> FrozenViews:
     """Encode `config.data.views` views of each photo; each process does its share.
 
-    `encoder` has a frozen body; `photos` makes the views of those of `indices`, int64 [N], ascending. They
-    are kept in `file`, which is deleted as soon as all processes, on one file system, have opened it: nothing
-    is left however the run ends. ConfigError: the body is not frozen. DataError: the disk has no room for
-    them.
+    `encoder` has a body that is frozen, or is up to a block. `photos` makes the views of those of `indices`,
+    int64 [N], ascending. They are kept in `file`, which is deleted as soon as all processes, on one file
+    system, have opened it: nothing is left however the run ends. ConfigError: the body is not frozen up to a
+    block. DataError: the disk has no room for them.
     """
-    if any(parameter.requires_grad for parameter in encoder.body.parameters()):
+    try:
+        encoder.frozen_until = encoder.first_trained()
+    except ConfigError as error:
         raise ConfigError(
-            f"data.views={config.data.views} needs a frozen image encoder:"
-            " set optim.lr_scale={image_encoder.body: 0}, or data.views=0"
+            f"data.views={config.data.views} needs a frozen image encoder, or one that is frozen up to a"
+            f" block, but {error}: set optim.lr_scale={{image_encoder.body: 0}}, or data.views=0"
+        ) from error
+    if encoder.frozen_until and encoder.checkpointing:
+        raise ConfigError(
+            "optim.checkpoint_activations would compute what data.views has of a partly frozen image encoder"
+            " once more: leave it out, or set data.views=0"
         )
-    tokens = _shared_array(file, (len(indices), config.data.views, *encoder.token_shape), processes)
+    with torch.no_grad():
+        shape = encoder.begin(encoder.blank()).shape[1:]
+    states = _shared_array(file, (len(indices), config.data.views, *shape), processes)
     rows = range(processes.rank, len(indices), processes.world)
     places = [(row, int(indices[row]), view) for row in rows for view in range(config.data.views)]
     workers = min(config.data.workers, cores())
@@ -169,7 +177,7 @@ def encode_views(
     device, unreadable = processes.device, dict[int, str]()
     precision = pick_precision(config.optim.precision, device)
     if processes.first:
-        count, size = config.data.views, tokens.nbytes / 1e9
+        count, size = config.data.views, states.nbytes / 1e9
         ProgressBar.write(f"encoding {count} views of {len(indices)} photos once, {size:.1f} GB", sys.stderr)
     training = encoder.training
     encoder.eval()  # without the body's dropout
@@ -182,12 +190,12 @@ def encode_views(
             if readable:
                 pixels = torch.stack([pixels for _, _, pixels in readable]).to(device)
                 with torch.inference_mode(), autocast(precision, device):
-                    encoded = encoder.tokens(pixels).half().cpu().numpy()
-                tokens[[row for row, _, _ in readable], [view for _, view, _ in readable]] = encoded
+                    encoded = encoder.begin(pixels).half().cpu().numpy()
+                states[[row for row, _, _ in readable], [view for _, view, _ in readable]] = encoded
             bar.update(len(samples))
     encoder.train(training)
     everywhere = {photo: why for part in processes.collect(unreadable) for photo, why in part.items()}
-    return FrozenViews(tokens, indices, everywhere)
+    return FrozenViews(states, indices, everywhere, encoder.frozen_until)
 
 
 def _shared_array(file: Path, shape: tuple[int, ...], processes: Processes) -> np.ndarray:

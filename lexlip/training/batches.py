@@ -36,11 +36,11 @@ BECOME_MASK, BECOME_RANDOM = 0.8, 0.1
 
 @dataclass(frozen=True)
 class PhotoBatch:
-    """B photos, given by pixels or by a frozen image body's tokens (see `lexlip.training.augmentation`)."""
+    """B photos, given by pixels or by what the frozen part of an image body made of them (`FrozenViews`)."""
 
     indices: Tensor  # int64 [B], in the source
     pixels: Tensor | None = None  # uint8 [B, 3, S, S]
-    tokens: Tensor | None = None  # float16 [B, P, C]
+    begun: Tensor | None = None  # float16 [B, …]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -231,9 +231,9 @@ class Collate:
 def _stack(samples: Sequence[Sample]) -> PhotoBatch:
     indices = torch.tensor([sample.key.photo for sample in samples], dtype=torch.int64)
     pixels = [sample.pixels for sample in samples if sample.pixels is not None]
-    tokens = [sample.tokens for sample in samples if sample.tokens is not None]
-    if tokens:
-        return PhotoBatch(indices, tokens=torch.stack(tokens))
+    begun = [sample.begun for sample in samples if sample.begun is not None]
+    if begun:
+        return PhotoBatch(indices, begun=torch.stack(begun))
     return PhotoBatch(indices, torch.stack(pixels) if pixels else torch.empty(0, dtype=torch.uint8))
 
 

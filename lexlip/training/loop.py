@@ -335,6 +335,7 @@ def set_up(
     if config.data.views:
         file = folder / "views.npy"
         photos.views = views or encode_views(model.image_encoder, photos, order.seen, config, file, processes)
+        method.begin_at(photos.views.until)
     if method.teacher is not None and config.data.alike:
         order.topics = method.teacher.topics(order.photos, config.data.alike, config.seed, processes)
     max_tokens = config.model.text.max_tokens

@@ -108,12 +108,17 @@ class Method(nn.Module):
         turns = self.whole_objective.turns
         self.objective = turns[step % len(turns)]
 
+    def begin_at(self, block: str | None) -> None:
+        """Take what the image body's frozen part made of photos; see `ImageEncoder.frozen_until`."""
+        for model in (self.model, self.keys) if hasattr(self, "keys") else (self.model,):
+            model.image_encoder.frozen_until = block
+
     # ---- vectors (Section 3.1) ----
 
     def image_tokens(self, photos: PhotoBatch) -> Tensor:
         """Return the timm model's tokens [B, P, C] of photos."""
-        if photos.tokens is not None:
-            return photos.tokens
+        if photos.begun is not None:
+            return self.model.image_encoder.finish(photos.begun.float())
         assert photos.pixels is not None
         return self.model.image_encoder.tokens(photos.pixels)
 
@@ -189,9 +194,10 @@ class Method(nn.Module):
 
 
 def image_states(model: DualEncoder, photos: PhotoBatch) -> Tensor:
-    """Return the image encoder's states [B, P, D_image] of photos, given by pixels or by frozen tokens."""
-    if photos.tokens is not None:
-        return model.image_encoder.deepen(photos.tokens.float())
+    """Return the image encoder's states [B, P, D_image] of photos, however they are given."""
+    encoder = model.image_encoder
+    if photos.begun is not None:
+        return encoder.deepen(encoder.finish(photos.begun.float()))
     states: Tensor = model.image_encoder(photos.pixels)
     return states
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lexlip.config import ImageEncoderConfig
 from lexlip.data.upright import seen_part, square
 from lexlip.encoders.image import ImageEncoder, norm_after_pooling, to_pixels
-from lexlip.errors import ModelError
+from lexlip.errors import ConfigError, ModelError
 from tests.encoders.some_encoders import (
     BEIT,
     SWIN,
@@ -24,6 +24,7 @@ from tests.encoders.some_encoders import (
 from tests.tiny import TINY, tiny_photos
 
 CONVOLUTIONAL = ImageEncoderConfig(name="mobilenetv2_035", size=32)
+TWO_BLOCKS = replace(TINY.image, options={**TINY.image.options, "depth": 2})
 CONVNEXT = ImageEncoderConfig(
     name="convnext_tiny", options={"depths": (1, 1, 1, 1), "dims": (8, 8, 16, 16)}, size=64
 )
@@ -299,6 +300,57 @@ def test_masked_tokens_below_fresh_layers() -> None:
     torch.testing.assert_close(targets, tokens[blank])
     assert encoder.patch_width == tokens.shape[2]
     torch.testing.assert_close(states, encoder.deepen(tokens * ~blank[:, :, None]))
+
+
+@pytest.mark.parametrize(
+    ("config", "frozen", "until"),
+    [
+        (TWO_BLOCKS, ["patch_embed", "cls_token", "pos_embed", "blocks.0"], "blocks.1"),
+        (
+            replace(BEIT, options={**BEIT.options, "depth": 2}),
+            ["patch_embed", "cls_token", "blocks.0"],
+            "blocks.1",
+        ),
+        (
+            replace(CONVOLUTIONAL, size=64),
+            ["conv_stem", "bn1", "blocks.0", "blocks.1", "blocks.2"],
+            "blocks.3",
+        ),
+        (replace(CONVNEXT, layers=1), ["stem", "stages.0", "stages.1"], "stages.2"),
+    ],
+    ids=["ViT", "BEiT", "convolutional", "ConvNeXt with layers"],
+)
+def test_what_a_frozen_part_makes_of_photos_replaces_them(
+    config: ImageEncoderConfig, frozen: list[str], until: str
+) -> None:
+    encoder = make(config)
+    for name, weight in encoder.body.named_parameters():
+        weight.requires_grad_(not name.startswith(tuple(frozen)))
+    photos = tiny_photos(3, config.size)
+    expected = encoder(photos)
+    expected.square().sum().backward()
+    gradients = {name: weight.grad for name, weight in encoder.named_parameters() if weight.grad is not None}
+    encoder.zero_grad()
+    encoder.frozen_until = encoder.first_trained()
+    assert encoder.frozen_until == until
+    with torch.no_grad():
+        begun = encoder.begin(photos)
+    found = encoder.deepen(encoder.finish(begun))
+    torch.testing.assert_close(found, expected)
+    found.square().sum().backward()
+    assert {name for name, weight in encoder.named_parameters() if weight.grad is not None} == set(gradients)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(encoder.get_parameter(name).grad, gradient)
+    torch.testing.assert_close(encoder(photos), expected)  # pixels are still taken
+
+
+def test_a_part_that_is_trained_before_the_blocks_is_named() -> None:
+    encoder = make(TINY.image)
+    encoder.body.requires_grad_(False)
+    assert encoder.first_trained() is None
+    encoder.body.pos_embed.requires_grad_(True)
+    with pytest.raises(ConfigError, match="begins at its positions"):
+        encoder.first_trained()
 
 
 SMALL_STAGES = {"depths": (1, 1, 1, 1), "embed_dims": (8, 8, 16, 16), "num_heads": (1, 1, 1, 1)}

@@ -7,15 +7,16 @@ import pytest
 import torch
 from PIL import Image
 
-from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from lexlip.config import Config, DataConfig, ModelConfig, ObjectiveConfig, OptimConfig, SourceConfig
 from lexlip.data import Scenes, open_source
 from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ConfigError
 from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, Key, Sample, encode_views
+from lexlip.training.batches import PhotoBatch
 from lexlip.training.distributed import Processes
 from lexlip.training.initialisation import make_model
 from lexlip.training.loop import pretrain
-from lexlip.training.method import Method
+from lexlip.training.method import Method, image_states
 from lexlip.training.step import make_optimizer
 from tests.tiny import WITHOUT_DROPOUT
 from tests.training.augmented import AUGMENTED, photos_of
@@ -46,6 +47,10 @@ def test_without_augmentation_a_photo_is_what_the_encoder_gets() -> None:
     assert isinstance(sample, Sample)
     expected = source.image(2).resize((32, 32), Image.Resampling.BICUBIC)
     np.testing.assert_array_equal(sample.pixels.numpy(), np.asarray(expected).transpose(2, 0, 1))
+
+
+def with_image_options(model: ModelConfig, **options: Any) -> ModelConfig:
+    return replace(model, image=replace(model.image, options={**model.image.options, **options}))
 
 
 FROZEN = Config(
@@ -79,7 +84,7 @@ def test_a_view_is_what_the_body_makes_of_an_augmented_photo(tmp_path: Path, wor
     method, photos, views = encoded(FROZEN, tmp_path, workers)
     assert not list(tmp_path.iterdir())  # the file is gone, though still read
     encoder = method.model.image_encoder.eval()
-    assert views.tokens.shape == (24, 3, *encoder.token_shape)
+    assert views.states.shape == (24, 3, *encoder.token_shape)
     pixels = []
     for view in range(3):
         rng = np.random.default_rng((FROZEN.seed, view, 5, 1))
@@ -88,7 +93,7 @@ def test_a_view_is_what_the_body_makes_of_an_augmented_photo(tmp_path: Path, wor
     assert not torch.equal(pixels[0], pixels[1])
     with torch.no_grad():
         tokens = encoder.tokens(torch.stack(pixels))
-        found = torch.tensor(views.tokens[5])
+        found = torch.tensor(views.states[5])
         torch.testing.assert_close(found.float(), tokens, rtol=1e-2, atol=1e-2)
         states = encoder(torch.stack(pixels))
         torch.testing.assert_close(encoder.deepen(found.float()), states, rtol=1e-2, atol=1e-2)
@@ -103,7 +108,7 @@ def test_every_view_is_drawn_and_captions_are_those_of_pixels(tmp_path: Path) ->
         assert not isinstance(sample, str)
         assert not isinstance(other, str)
         assert sample.drawn == other.drawn
-        drawn |= {view for view in range(3) if (sample.tokens.numpy() == views.tokens[5, view]).all()}
+        drawn |= {view for view in range(3) if (sample.begun.numpy() == views.states[5, view]).all()}
     assert drawn == {0, 1, 2}
 
 
@@ -116,12 +121,13 @@ def test_photos_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
 
 
 def test_views_do_not_depend_on_dropout_s_generator(tmp_path: Path) -> None:
-    image = replace(FROZEN.model.image, options={**FROZEN.model.image.options, "proj_drop_rate": 0.5})
-    method, photos, _ = encoded(replace(FROZEN, model=replace(FROZEN.model, image=image)), tmp_path)
+    method, photos, _ = encoded(
+        replace(FROZEN, model=with_image_options(FROZEN.model, proj_drop_rate=0.5)), tmp_path
+    )
     encoder, file, found = method.model.image_encoder.train(), tmp_path / "views.npy", []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        found.append(encode_views(encoder, photos, np.arange(4), FROZEN, file, ALONE).tokens)
+        found.append(encode_views(encoder, photos, np.arange(4), FROZEN, file, ALONE).states)
         assert encoder.training
     assert np.array_equal(*found)
 
@@ -146,6 +152,57 @@ def test_training_on_views_learns_and_leaves_the_body(tmp_path: Path) -> None:
     assert all(is_same for name, is_same in same.items() if name.startswith("image_encoder.body."))
     assert not same["image_encoder.reduce.weight"]
     assert not same["image_head.dense.weight"]
+
+
+PARTLY = replace(
+    FROZEN,
+    model=with_image_options(FROZEN.model, depth=2),
+    optim=replace(
+        FROZEN.optim,
+        lr_scale=dict.fromkeys(
+            ["image_encoder.body." + part for part in ("patch_embed", "cls_token", "pos_embed", "blocks.0")],
+            0,
+        ),
+    ),
+)
+
+
+def test_of_a_partly_frozen_body_the_rest_is_trained(tmp_path: Path) -> None:
+    objective = ObjectiveConfig(queue=16, flops_image=0, flops_text=0)
+    config = replace(PARTLY, objective=objective)
+    method, photos, views = encoded(config, tmp_path)
+    assert views.until == "blocks.1"
+    method.begin_at(views.until)
+    sample = photos[Key(0, 5, 32)]
+    assert isinstance(sample, Sample)
+    assert sample.begun is not None
+    view = next(view for view in range(3) if (sample.begun.numpy() == views.states[5, view]).all())
+    rng = np.random.default_rng((FROZEN.seed, view, 5, 1))
+    pixels = photos.pixels(5, 32, int(rng.integers(2**62)))
+    assert isinstance(pixels, torch.Tensor)
+    method.eval()
+    for model in (method.model, method.keys):
+        by_pixels = image_states(model, PhotoBatch(torch.tensor([5]), pixels=pixels[None]))
+        by_view = image_states(model, PhotoBatch(torch.tensor([5]), begun=sample.begun[None]))
+        torch.testing.assert_close(by_view, by_pixels, rtol=1e-2, atol=1e-2)
+
+
+def test_training_on_views_of_a_frozen_part(tmp_path: Path) -> None:
+    run = pretrain(replace(PARTLY, out=str(tmp_path / "run")))
+    torch.manual_seed(PARTLY.seed)
+    start, _ = make_model(PARTLY, open_source("scenes:24:0"))
+    end, _ = make_model(replace(PARTLY, init=str(run / "last")), open_source("scenes:24:0"))
+    same = {name: torch.equal(weight, end.state_dict()[name]) for name, weight in start.state_dict().items()}
+    body = {name for name in same if name.startswith("image_encoder.body.")}
+    assert {name for name in body if same[name]} == {
+        name for name in body if name.startswith(tuple(PARTLY.optim.lr_scale))
+    }
+
+
+def test_activations_of_a_partly_frozen_body_are_not_computed_anew(tmp_path: Path) -> None:
+    optim = replace(PARTLY.optim, checkpoint_activations=True)
+    with pytest.raises(ConfigError, match="leave it out"):
+        pretrain(replace(PARTLY, out=str(tmp_path / "run"), optim=optim))
 
 
 def test_views_need_a_frozen_body(tmp_path: Path) -> None:

@@ -99,9 +99,9 @@ def views_of(config: Config, file: Path) -> FrozenViews:
         views = encode_views(model.image_encoder, photos, source.captioned(), config, part, Processes("cpu"))
         if views.unreadable:
             sys.exit(f"{len(views.unreadable)} photos cannot be read; all must be readable to compare")
-        np.save(part, views.tokens)
+        np.save(part, views.states)
         part.replace(file)
-    return FrozenViews(np.load(file, mmap_mode="r"), source.captioned(), {})
+    return FrozenViews(np.load(file, mmap_mode="r"), source.captioned(), {}, None)
 
 
 def run(config: Config, setting: Setting, views: FrozenViews, val: Path, folder: Path) -> Figures:

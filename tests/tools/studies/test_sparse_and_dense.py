@@ -22,10 +22,10 @@ FROZEN = replace(
 def test_views_are_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = tool.views_of(FROZEN, tmp_path / "views.npy")
     source = open_sources(FROZEN.data.train)
-    assert first.tokens.shape[:2] == (len(source.captioned()), 2)
+    assert first.states.shape[:2] == (len(source.captioned()), 2)
     monkeypatch.setattr(tool, "encode_views", None)
     again = tool.views_of(FROZEN, tmp_path / "views.npy")
-    np.testing.assert_array_equal(again.tokens, first.tokens)
+    np.testing.assert_array_equal(again.states, first.states)
     assert [path.name for path in tmp_path.iterdir()] == ["views.npy"]
 
 

@@ -15,12 +15,14 @@ import org.apache.lucene.util.IntroSelector;
  * <p>The order does not depend on the number of threads.
  */
 final class Clustering {
-  private static final int SAMPLE = 512; // documents that the two clusters are computed from
-  private static final int ROUNDS = 2; // of two-means
+  private static final int SAMPLE = 256; // documents that the two clusters are computed from
+  private static final int ROUNDS = 1; // of two-means
   private static final int COARSE_SAMPLE = 1024; // the same above a group: few and decisive splits
-  private static final int COARSE_ROUNDS = 6;
+  private static final int COARSE_ROUNDS = 4;
   private static final int UNSURE = 4; // average weights, added to what both have: a rare word says less
   private static final int PART = 1 << 10; // documents that are copied together, to fit into the cache
+  private static final int FETCHED = 32; // documents that are fetched together
+  private static final int LINE = 64 / Integer.BYTES; // postings in a cache line
   private static final int SERIAL = 1 << 14; // documents for which a separate task is not worth its cost
 
   // a CSR matrix, see Rows
@@ -30,6 +32,7 @@ final class Clustering {
   private int weightBits;
 
   private int[] order; // rows
+  @SuppressWarnings("unused") private int fetched; // keeps the compiler from removing the reads
   private float[] scores; // of the documents, by position in the order
 
   /** The rows in their new order. */
@@ -196,9 +199,25 @@ final class Clustering {
   }
 
   private void score(float[] toward, int from, int to) {
-    for (int at = from; at < to; at++) {
-      scores[at] = score(toward, order[at]);
+    for (int begin = from; begin < to; begin += FETCHED) {
+      int end = Math.min(begin + FETCHED, to);
+      fetch(begin, end);
+      for (int at = begin; at < end; at++) {
+        scores[at] = score(toward, order[at]);
+      }
     }
+  }
+
+  /** Reads from each cache line of some documents, which are far apart, so that many are fetched at once. */
+  private void fetch(int from, int to) {
+    int sum = 0;
+    for (int at = from; at < to; at++) {
+      int end = ends[order[at]];
+      for (int i = start(order[at]); i < end; i += LINE) {
+        sum += postings[i];
+      }
+    }
+    fetched = sum;
   }
 
   private float score(float[] toward, int row) {

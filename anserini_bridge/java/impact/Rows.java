@@ -34,7 +34,7 @@ final class Rows {
 
   /** Bytes that writing them as a segment takes besides: their order, and postings and ids by term. */
   long bytesToWrite() {
-    return 4L * end(rows - 1) + idEnd(rows - 1) + 32L * rows;
+    return 4L * end(rows - 1) + idEnd(rows - 1) + 40L * rows;
   }
 
   /** Whether documents and postings can be counted in an int after one more document. */

@@ -2,6 +2,8 @@ package impact;
 
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import org.apache.lucene.document.BinaryDocValuesField;
 import org.apache.lucene.document.Document;
 import org.apache.lucene.document.Field;
@@ -25,14 +27,20 @@ import org.apache.lucene.index.Terms;
 import org.apache.lucene.store.ByteBuffersDirectory;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.BytesRefHash;
+import org.apache.lucene.util.ThreadInterruptedException;
 
-/** Presents rows to Lucene as a segment, in a given order, which Lucene adds to an index unchanged. */
+/**
+ * Presents rows to Lucene as a segment, in a given order, which Lucene adds to an index unchanged. A
+ * thread prepares the terms while Lucene writes what comes before them.
+ */
 final class RowsReader extends FilterLeafReader {
   private final Rows rows;
   private final int[] documents; // the row of each document
   private final BytesRef[] words;
   private final int[] sortedWords;
   private final FieldInfo idField;
+  private final FutureTask<Terms> ids = new FutureTask<>(this::idTerms);
+  private final FutureTask<Terms> contents = new FutureTask<>(this::contentsTerms);
 
   private RowsReader(LeafReader template, Rows rows, int[] documents, BytesRef[] words, int[] sortedWords) {
     super(template);
@@ -72,7 +80,16 @@ final class RowsReader extends FilterLeafReader {
   static CodecReader of(DirectoryReader template, Rows rows, int[] documents, BytesRef[] words,
       int[] sortedWords) throws IOException {
     LeafReader leaf = template.leaves().get(0).reader();
-    return SlowCodecReaderWrapper.wrap(new RowsReader(leaf, rows, documents, words, sortedWords));
+    RowsReader reader = new RowsReader(leaf, rows, documents, words, sortedWords);
+    Thread thread = new Thread(reader::prepareTerms, "terms");
+    thread.setDaemon(true);
+    thread.start();
+    return SlowCodecReaderWrapper.wrap(reader);
+  }
+
+  private void prepareTerms() {
+    contents.run();
+    ids.run();
   }
 
   @Override
@@ -87,20 +104,35 @@ final class RowsReader extends FilterLeafReader {
 
   @Override
   public Terms terms(String field) {
-    return field.equals(Writer.ID) ? idTerms() : contentsTerms();
+    try {
+      return (field.equals(Writer.ID) ? ids : contents).get();
+    } catch (InterruptedException interruption) {
+      throw new ThreadInterruptedException(interruption);
+    } catch (ExecutionException failure) {
+      if (failure.getCause() instanceof Error error) { // memory ran out
+        throw error;
+      }
+      throw new IllegalStateException(failure.getCause());
+    }
   }
 
   private Terms idTerms() {
     BytesRefHash ids = new BytesRefHash();
     BytesRef id = new BytesRef();
-    for (int row : documents) {
+    int[] documentOf = new int[documents.length];
+    for (int document = 0; document < documents.length; document++) {
+      documentOf[documents[document]] = document;
+    }
+    for (int row = 0; row < documents.length; row++) { // as they lie in memory
       rows.id(row, id);
       ids.add(id); // gets the next number, as ids are distinct
     }
     int[] sorted = Arrays.copyOf(ids.sort(), documents.length);
+    int[] postings = new int[documents.length];
+    Arrays.setAll(postings, i -> documentOf[sorted[i]]);
     int[] starts = new int[documents.length + 1];
     Arrays.setAll(starts, i -> i);
-    return new MemoryTerms(i -> ids.get(sorted[i], id), starts, sorted, 0, null);
+    return new MemoryTerms(i -> ids.get(sorted[i], id), starts, postings, 0, null);
   }
 
   /** The CSR matrix by columns. */

@@ -7,7 +7,19 @@ import click
 from lexlip.cli.exit_codes import Commands
 
 NAMES = (
-    *("bench", "demo", "doctor", "evaluate", "explain", "export", "index", "lexicon", "mcp", "optimize"),
+    *(
+        "bench",
+        "demo",
+        "doctor",
+        "evaluate",
+        "explain",
+        "export",
+        "index",
+        "keywords",
+        "lexicon",
+        "mcp",
+        "optimize",
+    ),
     *("package", "pretrain", "search", "serve", "table", "words"),
 )
 

@@ -18,9 +18,9 @@ import numpy as np
 from PIL import Image, IptcImagePlugin
 
 from lexlip.data.images import decode_opened, open_image, quiet, upright_size
+from lexlip.data.side_files import LONGEST_XMP, OWN
 from lexlip.words.plain_text import whole
 
-LONGEST_XMP = 1 << 20  # bytes that are parsed
 LONGEST_TEXT = 5000  # characters of a caption
 MOST_TEXTS = 500  # captions, and keywords
 
@@ -29,6 +29,7 @@ _MAKE, _MODEL, _XP_KEYWORDS = 0x010F, 0x0110, 0x9C9E
 _IPTC_KEYWORDS, _IPTC_CAPTION = (2, 25), (2, 120)
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
+_OWN = f"{{{OWN}}}"
 _XMP_DATES = (
     "{http://ns.adobe.com/exif/1.0/}DateTimeOriginal",
     "{http://ns.adobe.com/photoshop/1.0/}DateCreated",
@@ -115,13 +116,14 @@ def _xmp(packet: object) -> Embedded:
     for element in root.iter():
         for name, value in element.attrib.items():
             found.setdefault(name, []).append(value)
-        if isinstance(element.tag, str) and element.tag.startswith((_DC, *_XMP_DATES)):
+        if isinstance(element.tag, str) and element.tag.startswith((_DC, _OWN, *_XMP_DATES)):
             found.setdefault(element.tag, []).extend(_values(element))
     taken = next((date for name in _XMP_DATES for date in map(_date, found.get(name, ())) if date), None)
     captions, keywords = (
         _distinct(map(_text, found.get(_DC + name, ()))) for name in ("description", "subject")
     )
-    return Embedded(taken, None, captions, keywords)
+    own = set(map(_text, found.get(f"{_OWN}words", ())))  # which `lexlip keywords` wrote
+    return Embedded(taken, None, captions, tuple(word for word in keywords if word not in own))
 
 
 def _values(element: Any) -> list[str]:

@@ -25,7 +25,7 @@ LEAST, TORCH = (220, 1000), (1000, 5000)
 """MB of memory and of address space that a search takes at least, with the packaged model and with torch."""
 
 NEEDED = {
-    **dict.fromkeys(("index", "demo"), (350, 1100)),
+    **dict.fromkeys(("index", "demo", "keywords"), (350, 1100)),
     **dict.fromkeys(("evaluate", "lexicon", "package", "pretrain", "table"), TORCH),
 }
 """By command the same, where it is more."""

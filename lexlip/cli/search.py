@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lexlip.cli import options
+from lexlip.cli.exit_codes import interruptible
 from lexlip.queries.query_language import parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import NOT_ENGLISH
-from lexlip.words.plain_text import readable
+from lexlip.words.plain_text import counted, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +86,11 @@ class _Search(click.Command):
 )
 @click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
 @click.option(
+    "--copy-to",
+    metavar="DIR",
+    help="Also copy the hits into a folder, which is made if it is not there; nothing in it is replaced.",
+)
+@click.option(
     "-f",
     "--format",
     "shape",
@@ -107,6 +113,7 @@ def search(
     rerank: str | None,
     also: str | None,
     html: str | None,
+    copy_to: str | None,
     shape: str,
     null: bool,
     as_json: bool,
@@ -145,6 +152,10 @@ def search(
     from lexlip.retrieval.filters import Filters
     from lexlip.search.photo_search import PhotoSearch
 
+    if copy_to is not None:
+        from lexlip.search.copies import check_folder
+
+        check_folder(copy_to)
     how: How = {
         "filters": Filters(*(given[name] for name in options.FILTERS)),  # refuses dates that do not exist
         "min_score": given["min_score"],
@@ -176,9 +187,20 @@ def search(
         from lexlip.search.contact_sheet import write_contact_sheet
 
         write_contact_sheet(html, [answer])
+    copies: dict[str, Any] = {}
+    if copy_to is not None:
+        from lexlip.cli.index import show_skipped
+        from lexlip.search.copies import copy_hits
+
+        with interruptible("the copies that were made stay, and the same command makes the others"):
+            copied, lost = copy_hits(answer.hits, copy_to)
+        copies = {"copies": copied, "not_copied": [one._asdict() for one in lost]}
     if as_json:
-        click.echo(json.dumps(answer.to_dict()))
+        click.echo(json.dumps(answer.to_dict() | copies))
         return
+    if copy_to is not None:
+        show_skipped(lost)
+        click.echo(f"{counted(len(copied), 'photo')} in {readable(copy_to)}", err=True)
     if shape == "paths":
         _show_paths(answer, null)
         return

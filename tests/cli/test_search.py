@@ -408,3 +408,21 @@ def test_json_holds_all_that_the_text_says(indexed: Run, monkeypatch: pytest.Mon
     assert f"---  from here on, photos share only {words} and the like" in text
     lines = [line.split()[0] for line in text.splitlines() if not line.startswith(" " * 12)]
     assert lines.index("---") - 1 == answer["above"] == 3
+
+
+def test_hits_are_copied(indexed: Run, tmp_path: Path) -> None:
+    answer = search(indexed, ALL, "-k", 2, "--copy-to", "out")
+    assert answer["not_copied"] == []
+    assert answer["copies"] == {hit["id"]: f"out/{Path(hit['path']).name}" for hit in answer["hits"]}
+    for hit in answer["hits"]:
+        assert Path(answer["copies"][hit["id"]]).read_bytes() == Path(hit["path"]).read_bytes()
+    shown = indexed("search", ALL, "-k", 3, "--copy-to", "out", "-f", "paths")
+    assert "3 photos in out" in shown.stderr
+    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert "copies" not in search(indexed, ALL)
+    (tmp_path / "file").touch()
+    assert error(indexed("search", ALL, "--copy-to", "file", code=2)).startswith(
+        "cannot write copies into file"
+    )
+    refused = indexed("search", ALL, "--copy-to", "out", "--server", "opensearch+https://h/i", code=2)
+    assert "--copy-to needs an index on this machine" in refused.stderr

@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image, IptcImagePlugin
 
 from lexlip.data.images import decode_opened, open_image, quiet, upright_size
-from lexlip.data.side_files import LONGEST_XMP, OWN
+from lexlip.data.side_files import LONGEST_XMP, OWN, without_padding
 from lexlip.words.plain_text import whole
 
 LONGEST_TEXT = 5000  # characters of a caption
@@ -109,7 +109,7 @@ def _xmp(packet: object) -> Embedded:
     from defusedxml import DefusedXmlException, ElementTree
 
     try:
-        root = ElementTree.fromstring(data.strip(b"\0 \r\n\t"), forbid_dtd=True)
+        root = ElementTree.fromstring(without_padding(data), forbid_dtd=True)
     except (DefusedXmlException, ElementTree.ParseError, ValueError, LookupError):
         return Embedded()
     found: dict[str, list[str]] = {}

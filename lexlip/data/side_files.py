@@ -57,6 +57,9 @@ def with_words(data: bytes, words: Sequence[str]) -> bytes | None:
     if not descriptions:
         raise ValueError("no XMP: it has no rdf:Description")
     before = _texts(document, _OWN)
+    for description in descriptions:
+        for each in _KEYWORDS:
+            _make_list(document, description, each)
     held = {text for each in _KEYWORDS for text in _texts(document, each)}
     persons = {text.casefold() for text in held.difference(before)}
     after = [word for word in dict.fromkeys(words) if word.casefold() not in persons]
@@ -72,6 +75,11 @@ def with_words(data: bytes, words: Sequence[str]) -> bytes | None:
     return written + b"\n"
 
 
+def without_padding(data: bytes) -> bytes:
+    """Return an XMP file without zeros and blanks around it; in UTF-16, zeros are halves of letters."""
+    return data if data.startswith((b"\xff\xfe", b"\xfe\xff")) else data.strip(b"\0 \r\n\t")
+
+
 def _parse(data: bytes) -> Any:
     """Return the document; entities, with which XML grows without bound, are refused."""
     from defusedxml import DefusedXmlException, minidom
@@ -79,7 +87,7 @@ def _parse(data: bytes) -> Any:
     if len(data) > LONGEST_XMP:
         raise ValueError(f"no XMP: more than {LONGEST_XMP} bytes")
     try:
-        return minidom.parseString(data.strip(b"\0 \r\n\t"), forbid_dtd=True)
+        return minidom.parseString(without_padding(data), forbid_dtd=True)
     except (DefusedXmlException, ExpatError, ValueError, LookupError) as error:
         raise ValueError(f"no XMP: {error}") from error
 
@@ -137,6 +145,14 @@ def _add(document: Any, description: Any, of: _List, words: Sequence[str]) -> No
         item = document.createElementNS(_RDF, f"{_prefix(items)}li")
         item.appendChild(document.createTextNode(word))
         items.appendChild(item)
+
+
+def _make_list(document: Any, description: Any, of: _List) -> None:
+    """Make a list of a property that is an attribute, with which some programs write a single text."""
+    if description.hasAttributeNS(of.namespace, of.name):
+        text = description.getAttributeNS(of.namespace, of.name)
+        description.removeAttributeNS(of.namespace, of.name)
+        _add(document, description, of, [text])
 
 
 def _prefix(element: Any) -> str:

@@ -70,6 +70,19 @@ def test_a_file_that_is_not_there_yet() -> None:
     assert keywords_of(made.replace(b"urn:lexlip:keywords#", b"urn:others")) == ("dog", "<b> & 'c'")
 
 
+@pytest.mark.parametrize("encoding", ["UTF-8", "ISO-8859-1", "UTF-16"])
+def test_a_single_keyword_as_an_attribute_in_any_encoding(encoding: str) -> None:
+    text = f"""<?xml version="1.0" encoding="{encoding}"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/" dc:subject="M\u00fcller" dc:format="image/jpeg"/>
+</rdf:RDF>"""
+    data = text.encode(encoding)
+    assert keywords_of(data) == ("M\u00fcller",)
+    made = written(data, ["dog"])
+    assert [text for _, text, _ in elements(made) if text] == ["M\u00fcller", "dog", "dog", "dog", "dog"]
+    assert keywords_of(made) == keywords_of(written(made, [])) == ("M\u00fcller",)
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,8 @@ def search(
     """
     sentence = " ".join(query) if query else None
     _check_query(context, sentence)
+    if sentence is not None and _is_picture(sentence):
+        click.echo(f"note: to search with the picture {readable(sentence)}, give it to --image", err=True)
     if server is not None:
         _ask_server(context, server)
         return
@@ -231,6 +234,15 @@ def _check_query(context: click.Context, sentence: str | None) -> None:
         raise click.UsageError("give -f paths or --json, not both")
     if sentence is not None and not sentence.strip():
         raise click.UsageError("the query is empty: give a sentence")
+
+
+def _is_picture(sentence: str) -> bool:
+    """Return whether a query is the path of a picture: many type one instead of a sentence."""
+    if "." not in sentence[-6:]:
+        return False
+    from lexlip.data.images import SUFFIXES
+
+    return sentence.lower().endswith(SUFFIXES) and os.path.isfile(sentence)  # noqa: PTH113 (it may be long)
 
 
 def _check_index(context: click.Context, header: IndexHeader) -> None:

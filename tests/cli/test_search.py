@@ -426,3 +426,12 @@ def test_hits_are_copied(indexed: Run, tmp_path: Path) -> None:
     )
     refused = indexed("search", ALL, "--copy-to", "out", "--server", "opensearch+https://h/i", code=2)
     assert "--copy-to needs an index on this machine" in refused.stderr
+
+
+def test_a_picture_that_is_typed_as_a_sentence(indexed: Run, library: Path, tmp_path: Path) -> None:
+    picture = next(library.glob("*.jpg"))
+    shutil.copy(picture, tmp_path / "My dog.JPG")
+    said = indexed("search", "My dog.JPG").stderr
+    assert "note: to search with the picture My dog.JPG, give it to --image" in said
+    for sentence in ("My dog.jpg", "a dog.", "dog", "x" * 5000 + ".jpg"):
+        assert "--image" not in indexed("search", sentence).stderr

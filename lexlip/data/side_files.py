@@ -129,9 +129,8 @@ def _cut(element: Any) -> None:
 
 
 def _add(document: Any, description: Any, of: _List, words: Sequence[str]) -> None:
-    held = {text.casefold() for text in _texts(document, of)}
-    new = [word for word in words if word.casefold() not in held]
-    if not new:
+    """Add words, which no list has, to a list, which is made if there is none."""
+    if not words:
         return
     items = next((item.parentNode for item in _items(document, of)), None)
     if items is None:
@@ -141,7 +140,7 @@ def _add(document: Any, description: Any, of: _List, words: Sequence[str]) -> No
         items.setAttribute("xmlns:rdf", _RDF)
         listed.appendChild(items)
         description.appendChild(listed)
-    for word in new:
+    for word in words:
         item = document.createElementNS(_RDF, f"{_prefix(items)}li")
         item.appendChild(document.createTextNode(word))
         items.appendChild(item)

@@ -85,6 +85,12 @@ class _Search(click.Command):
     is_flag=True,
     help="Also search the captions and keywords that the index has; the hits of both are fused.",
 )
+@click.option(
+    "--content-only",
+    is_flag=True,
+    help="Look at what photos show alone, not at the names, folders, captions and keywords that people gave"
+    " them.",
+)
 @click.option("--html", metavar="FILE", help="Also write a contact sheet: one page with thumbnails.")
 @click.option(
     "--copy-to",
@@ -132,6 +138,9 @@ def search(
 
     A plain negation leaves words out, too: "dog without snow" means "dog -snow". In quotes of its own it is
     text: 'dog "without snow"'.
+
+    Words that people gave photos count too: in names of files and folders, captions and keywords. name:anna,
+    folder:"2019 italy" and caption:cake show only the photos that have them there.
     """
     sentence = " ".join(query) if query else None
     _check_query(context, sentence)
@@ -165,6 +174,7 @@ def search(
         "cursor": given["cursor"],
         "sort": given["sort"],
         "group": given["group"],
+        "content_only": given["content_only"],
         "suggest": SUGGESTIONS if as_json else 0,
     }
     kinds = {header.kind} if also is None else {header.kind, read_header(also).kind}
@@ -332,13 +342,14 @@ def _show_notes(answer: Answer) -> None:
 
 def _notes(answer: Answer) -> Iterator[str]:
     """Yield how the query was understood."""
-    if answer.foreign:
+    if answer.foreign and not answer.names:
         yield NOT_ENGLISH
-    if answer.unknown:
+    if unknown := answer.not_understood:
         rest = "; hits fit the other words, or what the model guesses" if answer.terms else ""
-        yield f"not in the vocabulary: {', '.join(answer.unknown)}{rest}"
-    for word, near in answer.meant.items():
-        yield f"did you mean {' or '.join(near)} by {word}?"
+        yield f"not in the vocabulary: {', '.join(unknown)}{rest}"
+    for word in unknown:
+        if near := answer.meant.get(word):
+            yield f"did you mean {' or '.join(near)} by {word}?"
     for phrase, words in answer.negations.items():
         left_out = " ".join(f"-{word}" for word in words)
         yield f"'{phrase}' is read as {left_out}; in double quotes it is text"

@@ -16,6 +16,7 @@ from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
+from lexlip.retrieval.given_words import write_given_words
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
@@ -72,6 +73,7 @@ class TableWriter:
             return
         self._add_sums("photos", COLUMNS)
         self._add_sums("roots", ROOT_COLUMNS)
+        write_given_words(self._connection)
         self._connection.execute("COMMIT")
         self._connection.close()
         sync(file)

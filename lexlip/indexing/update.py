@@ -113,6 +113,7 @@ def update_photos(
     writer = update_index(index, without=damage.segments, flat=True)
     with _searcher(index, metadata, damage) as searcher, open_photos(index, sound) as old_table:
         plan = plan_update(source, searcher, old_table, sound, prune)
+        knows_names = old_table.knows_names
     _check_plan(plan, index, source, "photos" in metadata.extra, prune)
 
     update = _Update(index, source, metadata, damage, plan, model_name, workers, prune)
@@ -131,6 +132,7 @@ def update_photos(
         typed and not (sealed or plan.kept) and can_seal(),
         metadata.postings <= FLAT_POSTINGS and not has_flat(metadata),
         not metadata.lucene_files,
+        not knows_names,
     )
     if plan.writes or damage.files or any(waits):
         with writing_index(index), writer:

@@ -167,8 +167,8 @@ def text_of_answer(answer: Answer) -> str:
     lines = []
     if answer.terms:
         lines.append(f"query words: {_words(answer.terms, OF_QUERY, 2)}")
-    if answer.unknown:
-        lines.append(f"not in the vocabulary: {', '.join(map(quoted, answer.unknown))}")
+    if answer.not_understood:
+        lines.append(f"not in the vocabulary: {', '.join(map(quoted, answer.not_understood))}")
     if answer.foreign:
         lines.append(NOT_ENGLISH)
     for word, near in answer.meant.items():

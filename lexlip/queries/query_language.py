@@ -2,12 +2,14 @@
 
 ::
 
-    query  = { text | mark }, with white space between them
+    query  = { text | mark | field ":" value }, with white space between them
     mark   = "+" word [ "^" factor ]     adds the word, as heavy as the heaviest (or `factor` times that)
            | "-" word                    leaves out photos that hold the word
            | word "^" factor             the word, with its weight multiplied; 0 drops it
     word   = letters and digits, with their marks
     factor = a number from 0 to 100, such as 2 or 0.5
+    field  = "name" | "folder" | "caption"  only photos whose file, folder, or captions have the words
+    value  = a word, or words in quotes
 
 The sentence that a model encodes is the text with the words that are weighed, and without those that are
 added or left out. A query without marks is a sentence as it stands, except that plain negations leave words
@@ -46,6 +48,9 @@ SHORTEST = 3  # a shorter word resembles too many
 
 _FACTOR = re.compile(r"\d+\.?\d*|\.\d+")
 _WEIGHT = re.compile(r"\^([-+.\d].*|)")
+
+FIELDS = ("caption", "name", "folder")
+_NARROWED = re.compile(rf'(?<!\S)({"|".join(FIELDS)}):(["“][^"“”]*["”]|\S*)', re.IGNORECASE)
 
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]')
 _WORD = r"[^\W\d_]+"
@@ -87,6 +92,7 @@ class Query:
         added: words, by their weights in multiples of the heaviest.
         without: words that photos must not hold, those of negations too.
         negations: the parts of the text that were read as leaving words out, with these words.
+        narrowed: what people must have given a photo, as its field and what was written behind it.
 
     Raises:
         QueryError: it holds half a character (a lone surrogate).
@@ -98,6 +104,7 @@ class Query:
     added: dict[str, float] = field(default_factory=dict)
     without: tuple[str, ...] = ()
     negations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    narrowed: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -142,7 +149,8 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True) -
         QueryError: a mark is wrong, or `adjust` has something else.
     """
     kept, marks = [], []
-    for token in re.finditer(r"\S+", text):
+    rest, narrowed = _read_fields(text)
+    for token in re.finditer(r"\S+", rest):
         mark = _mark(token[0], f"at character {token.start() + 1} of the query")
         if mark is None:
             kept.append(token[0])
@@ -150,7 +158,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True) -
             marks.append(mark)
             if mark[0] == "^":
                 kept.append(mark[1])
-    sentence = " ".join(kept) if marks else text
+    sentence = " ".join(kept) if marks or narrowed else text
     sentence, read = read_negations(sentence) if negations else (sentence, {})
     for given in adjust:
         mark = _mark(given, "")
@@ -163,8 +171,22 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True) -
         factors={word: factor for sign, word, factor in marks if sign == "^"},
         added={word: factor for sign, word, factor in marks if sign == "+"},
         without=tuple(dict.fromkeys(word for sign, word, _ in marks if sign == "-")),
+        narrowed=narrowed,
     )
     return query.with_negations(read)
+
+
+def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a text with spaces in place of its fields, and these."""
+    found = list(_NARROWED.finditer(text))
+    for one in found:
+        if not words_in(one[2]):
+            raise QueryError(
+                f"{one[0]!r} at character {one.start() + 1} of the query needs a word after it,"
+                f' as in {one[1].lower()}:anna or {one[1].lower()}:"anna maria"'
+            )
+    rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
+    return rest, tuple((one[1].lower(), one[2]) for one in found)
 
 
 def _mark(token: str, place: str) -> tuple[str, str, float] | None:

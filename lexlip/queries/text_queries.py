@@ -81,7 +81,7 @@ class TextQueries:
         At most so many words of its sentence stay; None keeps all.
         """
         vector = np.zeros(len(self.vocabulary), np.float32)
-        if query.sentence.strip() or not query.marked:
+        if query.sentence.strip() or not (query.marked or query.narrowed):
             typed = self.typed.of(query.sentence)
             if self.keywords is None or not typed.columns or typed.share < 1:  # else it does not matter
                 vector = self._vector(query.sentence)

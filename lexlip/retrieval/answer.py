@@ -20,7 +20,8 @@ class Hit:
         rank: from 1.
         path: where the photo is.
         score: of the first stage.
-        words: what each shared word added to the score; empty if the index is one of dense vectors.
+        words: what each shared word added to the score. Those that people gave the photo have a field before
+            them, as in "name:anna"; others are those of the index, if it has words.
         probability: what a cross-encoder says, if one reranked the photo.
         width, height: in pixels, upright; 0: unknown.
         taken: when the photo was taken, "2019-07-01T12:30:00"; None: unknown.
@@ -93,6 +94,18 @@ class Answer:
     meant: dict[str, list[str]] = field(default_factory=dict)
     foreign: bool = False
     unmet: str = ""
+
+    @property
+    def names(self) -> set[str]:
+        """The words of the query that people gave hits; see `Hit.words`."""
+        fields = (word.partition(":") for hit in self.hits for word in hit.words if ":" in word)
+        return {name for _, _, words in fields for name in words.strip('"').split()}
+
+    @property
+    def not_understood(self) -> list[str]:
+        """The unknown words that are no names either."""
+        names = self.names
+        return [word for word in self.unknown if word.casefold() not in names]
 
     @property
     def above_well(self) -> int:

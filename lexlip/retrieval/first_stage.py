@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anserini_bridge import BridgeError, IndexHeader
-from lexlip.queries.query_language import Query, QueryError
+from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.retrieval.photo_table import OldPhotoTable, PhotoTable, open_photos
 
@@ -65,10 +65,13 @@ class FirstStage(ABC):
     Attributes:
         index: the index's folder.
         seen: the number of hits whose scores `ends` looks at.
+        shows: whether it finds photos by what they show alone, so that the words that people gave them add
+            to it; not so if it searches captions, or fuses two indexes.
     """
 
     index: Path
     seen: int = 0
+    shows: bool = True
 
     @property
     @abstractmethod
@@ -106,7 +109,9 @@ class FirstStage(ABC):
 
     def read(self, query: Query) -> Query:
         """Return a query as this index understands its negations: as words to leave out, or as text."""
-        return replace(query.with_negations({}), sentence=query.text) if query.negations else query
+        if not query.negations:
+            return query
+        return replace(query.with_negations({}), sentence=parse_query(query.text, negations=False).sentence)
 
     @abstractmethod
     def encode(self, query: str | Query) -> Any:

@@ -11,11 +11,13 @@ A root is a folder that many paths begin with; `lexlip.retrieval.collection.plac
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sqlite3
 import threading
 import weakref
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
@@ -31,6 +36,15 @@ from lexlip.data.files import Place, find_location, read_place
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
+from lexlip.retrieval.given_words import (
+    HAS_TABLES,
+    Phrase,
+    keys_of,
+    photos_with,
+    shares,
+    texts_of,
+    unpacked,
+)
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
@@ -86,6 +100,11 @@ class Photo:
         """What changes with the file's bytes; "" is unknown."""
         return self.digest[:16]
 
+    @property
+    def given(self) -> dict[str, list[list[str]]]:
+        """The words that people gave it; see `lexlip.retrieval.given_words.texts_of`."""
+        return texts_of(self.id, (*self.captions, *self.keywords))
+
     def to_dict(self) -> dict[str, Any]:
         """Return what people want to know of it, as plain values."""
         names = ("id", "path", "width", "height", "taken", "camera")
@@ -138,7 +157,8 @@ class PhotoTable:
         self._lock = threading.Lock()
         self._connection = _connect(file)
         self._finalizer = weakref.finalize(self, self._connection.close)
-        if file.stat().st_size <= _SMALL:
+        self._size = file.stat().st_size
+        if self._size <= _SMALL:
             self._check()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version not in (1, FORMAT):
@@ -207,6 +227,86 @@ class PhotoTable:
         """Return the ids of the photos that meet conditions, in any order."""
         condition, values = filters.to_sql()
         return [id for (id,) in self._all(f"SELECT id FROM photos WHERE {condition}", values)]
+
+    def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
+        """Return the number of photos, and of those that have each phrase's words in one field."""
+        lists, photos = self._given(wanted)
+        return photos, [len(photos_with(phrase, lists)) for phrase in wanted]
+
+    @property
+    def knows_names(self) -> bool:
+        """Whether it has the words that people gave photos; those of older versions lack them."""
+        return bool(self._rows(HAS_TABLES))
+
+    def having(self, field: str, wanted: Sequence[Phrase]) -> list[str]:
+        """Return the photos that people gave all of some phrases, in one field.
+
+        DataError: the table does not know the words that people gave photos.
+        """
+        if not self.knows_names:
+            raise DataError(f"the index is too old for {field}: run `lexlip index` again with its photos")
+        lists, _ = self._given(wanted)
+        each = [photos_with(phrase, lists, [field]) for phrase in wanted]
+        ids = self._numbered(functools.reduce(np.intersect1d, each)).values()
+        if all(len(phrase.words) == 1 for phrase in wanted):
+            return list(ids)
+        found = {photo.id: photo.given[field] for photo in self.get(list(ids)) if photo is not None}
+        return [id for id, texts in found.items() if all(phrase.is_in(texts) for phrase in wanted)]
+
+    def given(
+        self, wanted: Sequence[Phrase], weights: Sequence[float], number: int
+    ) -> list[tuple[str, float]]:
+        """Return the photos that people gave the most of some phrases, at most so many.
+
+        Returns:
+            Their ids with the sums of the weights of their phrases, the largest first.
+        """
+        lists, photos = self._given(wanted)
+        sums = shares(wanted, weights, lists, photos)
+        found = np.flatnonzero(sums)
+        best = found[np.argsort(-sums[found], kind="stable")[:number]]
+        ids = self._numbered(best)
+        named = [(ids[one], float(sums[one])) for one in best.tolist() if one in ids]
+        return self._beside_each_other(named, wanted, weights)
+
+    def _numbered(self, numbers: NDArray[np.int64]) -> dict[int, str]:
+        """Return the ids of photos by their numbers."""
+        return dict(
+            self._rows(
+                "SELECT number, id FROM numbers WHERE number IN (SELECT value FROM json_each(?))",
+                [json.dumps(numbers.tolist())],
+            )
+        )
+
+    def _beside_each_other(
+        self, found: list[tuple[str, float]], wanted: Sequence[Phrase], weights: Sequence[float]
+    ) -> list[tuple[str, float]]:
+        """Return photos without what phrases of several words add that do not stand beside each other."""
+        if all(len(phrase.words) == 1 for phrase in wanted):
+            return found
+        sums = []
+        for photo in filter(None, self.get([id for id, _ in found])):
+            texts = [text for of_field in photo.given.values() for text in of_field]
+            has = [phrase.is_in(texts) for phrase in wanted]
+            sums.append((photo.id, float(np.dot(weights, has))))
+        return sorted(((id, sum) for id, sum in sums if sum), key=lambda one: -one[1])
+
+    def _given(self, wanted: Sequence[Phrase]) -> tuple[dict[str, NDArray[np.int64]], int]:
+        """Return the lists of photos that some phrases need, by word, and the number of photos."""
+        if not self.knows_names:
+            return {}, 0
+        ((last,),) = self._rows("SELECT max(number) FROM numbers")
+        photos = 0 if last is None else last + 1
+        if photos > self._size:
+            raise _unreadable(self.file, f"it numbers {photos} photos")
+        rows = self._rows(
+            "SELECT word, photos FROM given WHERE word IN (SELECT value FROM json_each(?))",
+            [json.dumps(keys_of(wanted))],
+        )
+        try:
+            return {word: unpacked(stored, photos) for word, stored in rows}, photos
+        except (ValueError, TypeError, zlib.error) as error:
+            raise _unreadable(self.file, error) from None
 
     def same_name(self, id: str) -> list[str]:
         """Return the ids that are the same name in Unicode's NFC."""
@@ -407,6 +507,18 @@ class OldPhotoTable(PhotoTable):
     def select(self, filters: Filters) -> list[str]:
         """Raise DataError: the index does not know dates, folders and captions."""
         raise DataError(f"the index {self.index} is too old to be filtered: index again without --update")
+
+    def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
+        return 0, [0 for _ in wanted]
+
+    @property
+    def knows_names(self) -> bool:
+        return False
+
+    def given(
+        self, wanted: Sequence[Phrase], weights: Sequence[float], number: int
+    ) -> list[tuple[str, float]]:
+        return []
 
     def same_name(self, id: str) -> list[str]:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from lexlip.errors import DataError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.given_words import Phrase, phrases_in
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
 from lexlip.retrieval.seal import sealed_tables
 from lexlip.words.plain_text import readable, whole
@@ -27,7 +29,13 @@ if TYPE_CHECKING:
 Sort = Literal["match", "date"]
 """The order of hits: best first, or newest first among those above the cut."""
 
+Narrowed = tuple[tuple[str, tuple[Phrase, ...]], ...]
+"""Fields, with phrases that a photo must have been given in each."""
+
 NAMED = 10  # folders that are told if no photo meets a filter
+MOST_NAMED = 1_000  # photos that are found by the words that people gave them
+LEAST_NAMED = 0.6  # of the words of a sentence: fewer add nothing
+NAMED_POWER = 6  # of their share of the words; docs/notes/2026-11-28-one-box.md says why
 DATED = 100  # hits that are sorted by date if the answer has no cut
 
 
@@ -39,6 +47,7 @@ class How(TypedDict, total=False):
         cursor: `Answer.cursor` of the page before; the query and everything else must be the same.
         group: show near-duplicates as one hit.
         suggest: number of words to suggest.
+        content_only: look at what photos show alone, not at the words that people gave them.
     """
 
     filters: Filters | None
@@ -47,6 +56,7 @@ class How(TypedDict, total=False):
     sort: Sort
     group: bool
     suggest: int
+    content_only: bool
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,8 @@ class Asked:
         encoded: as the first stage takes it.
         query: the sentence with its marks, if there is one.
         unknown, unread, meant, foreign: see `Answer`.
+        phrases: what of the sentence is looked for in the words that people gave photos.
+        narrowed: what they must have been given.
         itself: the photo that is asked about, which is left out of the hits.
         ms: milliseconds that encoding it took.
     """
@@ -71,8 +83,15 @@ class Asked:
     unread: str = ""
     meant: Mapping[str, list[str]] = field(default_factory=dict)
     foreign: bool = False
+    phrases: tuple[Phrase, ...] = ()
+    narrowed: Narrowed = ()
     itself: str | None = None
     ms: float = 0.0
+
+    @property
+    def names_only(self) -> bool:
+        """Whether nothing is asked about what photos show, so that all with the given words are hits."""
+        return bool(self.narrowed) and self.query is not None and not self.query.plain
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -134,6 +153,7 @@ class IndexState:
             self.photos, *self._more = (opened.enter_context(table) for table in self.stage.tables())
             self._opened = opened.pop_all()
         self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
+        self.meeting = lru_cache(maxsize=8)(self._meeting)
 
     def close(self) -> None:
         """Close the stage and the tables."""
@@ -144,9 +164,61 @@ class IndexState:
         """What cursors call it."""
         return digest(self.stage.state)
 
-    def _allow(self, filters: Filters | None, without: tuple[str, ...]) -> Any:
-        """Return the photos that meet filters and lack some words, as the stage's search takes them."""
-        return self.stage.allow(self.photos.select(filters) if filters else None, without)
+    def _allow(self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed) -> Any:
+        """Return the photos that meet conditions and lack some words, as the stage's search takes them."""
+        return self.stage.allow(self.meeting(filters, narrowed), without)
+
+    def _meeting(self, filters: Filters | None, narrowed: Narrowed) -> list[str] | None:
+        """Return the ids of the photos that meet filters, and that people gave some words; None: all."""
+        if not filters and not narrowed:
+            return None
+        each = [self.photos.select(filters)] if filters else []
+        each += [self.photos.having(name, wanted) for name, wanted in narrowed]
+        return sorted(set(each[0]).intersection(*each[1:]))
+
+    def named(
+        self, asked: Asked, filters: Filters | None, best: Sequence[FoundPhoto], ends: Ends
+    ) -> list[FoundPhoto]:
+        """Return the photos that people gave words of a sentence, with what these add to their scores.
+
+        A phrase counts by how rare it is. A photo with all phrases gets as much as the best score by content,
+        and at least the score from which on photos fit well; one with some of them much less, unless the
+        model does not know these, so that they must be names.
+
+        Args:
+            asked: the sentence.
+            filters: that they meet.
+            best: the best photo by content, if there is one.
+            ends: where hits end by content.
+        """
+        photos, counts = self.photos.given_counts(asked.phrases) if asked.phrases else (0, [])
+        if not any(counts):
+            return []
+        rare = [math.log(1 + photos / max(count, 0.5)) for count in counts]
+        weights = [one / sum(rare) for one in rare]
+        unknown = {word.casefold() for word in asked.unknown}
+        names = [
+            0.0 if unknown.isdisjoint(phrase.words) else weight
+            for phrase, weight in zip(asked.phrases, weights, strict=True)
+        ]
+        given = self.photos.given(asked.phrases, weights, MOST_NAMED)
+        shares = {id: share**NAMED_POWER for id, share in given if share >= LEAST_NAMED}
+        if any(names):
+            for id, share in self.photos.given(asked.phrases, names, MOST_NAMED):
+                shares[id] = max(share, shares.get(id, 0.0))
+        gone = self.stage.holding(asked.without) if asked.without else frozenset()
+        meeting = self.meeting(filters, asked.narrowed)
+        met = shares.keys() if meeting is None else set(meeting)
+        ids = [id for id in shares if id in met and id not in gone]
+        if not ids:
+            return []
+        (held,), (scores,) = self.stage.search([asked.encoded], len(ids), self.stage.allow(ids))
+        content = dict(zip(held, map(float, scores), strict=True))
+        highest = [photo.score for photo in best] + [end for end in ends if end is not None]
+        whole = max([0.0, *highest]) or 1.0
+        adds = {id: whole * shares[id] for id in ids}
+        named = [FoundPhoto(id, content.get(id, 0.0) + added, named=added) for id, added in adds.items()]
+        return sorted(named, key=lambda photo: -photo.score)
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; of two indexes the first may lack some."""
@@ -196,17 +268,22 @@ class IndexState:
 
 @dataclass
 class FoundPhoto:
-    """A photo with its score, and the near-duplicates of it that have lower ones."""
+    """A photo with its score, and the near-duplicates of it that have lower ones.
+
+    `named` is what the words that people gave it add to the score.
+    """
 
     id: str
     score: float
+    named: float = 0.0
     duplicates: Sequence[str] = ()
 
 
 def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
     """Return where the page begins; DataError: the cursor is none, or of another query."""
     filters, by_date, grouped = how.get("filters") or None, how.get("sort") == "date", bool(how.get("group"))
-    conditions = digest(asked.key, filters, how.get("min_score"), by_date, grouped)
+    content_only = bool(how.get("content_only"))
+    conditions = digest(asked.key, filters, how.get("min_score"), by_date, grouped, content_only)
     beginning = Cursor(0, state.name, conditions)
     given = how.get("cursor")
     cursor = beginning if given is None else Cursor.read(given)
@@ -218,23 +295,32 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
 def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
     """Return the first `number` hits or more, in the order that is wanted, and where they end."""
     by_date = how.get("sort") == "date"
-    allowed = state.allow(how.get("filters"), asked.without)
+    allowed = state.allow(how.get("filters"), asked.without, asked.narrowed)
 
-    def search(k: int) -> list[FoundPhoto]:
+    def by_content(k: int) -> list[FoundPhoto]:
+        if asked.names_only:
+            ids = state.meeting(how.get("filters"), asked.narrowed) or []
+            gone = state.stage.holding(asked.without)
+            return [FoundPhoto(id, 1.0, named=1.0) for id in ids if id not in gone][:k]
         (ids,), (scores,) = state.stage.search([asked.encoded], k, allowed)
         return [FoundPhoto(id, float(score)) for id, score in zip(ids, scores, strict=True)]
+
+    def search(k: int) -> list[FoundPhoto]:
+        return with_named(by_content(k), named, k)
 
     depth = max(
         number + (asked.itself is not None), DATED if by_date else 0, state.stage.seen if asked.query else 0
     )
-    found = search(depth)
-    scores = [photo.score for photo in found]
+    found = by_content(depth)
     ends = NO_ENDS
-    if asked.query is not None:
-        best = [photo.id for photo in found]
+    if asked.query is not None and not asked.names_only:
+        best, scores = [photo.id for photo in found], [photo.score for photo in found]
         ends = state.stage.ends(asked.query, asked.encoded, best, scores, allowed)
-    cut = ends.cut
-    if by_date and cut is not None and scores and scores[-1] >= cut:
+    named: list[FoundPhoto] = []
+    if not (how.get("content_only") or asked.names_only):
+        named = state.named(asked, how.get("filters"), found[:1], ends)
+    found, cut = with_named(found, named, depth), ends.cut
+    if by_date and cut is not None and found and found[-1].score >= cut:
         found = _deeper(search, found, depth, lambda all: all[-1].score < cut)
     if how.get("group"):
         found = _deeper(search, found, depth, lambda all: len(_grouped(state, all)) > number)
@@ -250,6 +336,15 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
         dates = dict(zip([p.id for p in found], state.photos.taken([p.id for p in found]), strict=True))
         found.sort(key=lambda photo: dates[photo.id] or "", reverse=True)
     return found, ends
+
+
+def with_named(found: Sequence[FoundPhoto], named: Sequence[FoundPhoto], k: int) -> list[FoundPhoto]:
+    """Return the k best of the k best photos by content, and of those that people named."""
+    if not named:
+        return list(found)
+    ids = {photo.id for photo in named}
+    others = [photo for photo in found if photo.id not in ids]
+    return sorted([*named, *others], key=lambda photo: -photo.score)[:k]
 
 
 def _deeper(
@@ -316,7 +411,7 @@ def page_of(
         negations=dict(asked.query.negations) if asked.query else {},
         meant=dict(asked.meant),
         foreign=asked.foreign,
-        unmet=why_unmet(state.photos, filters) if filters and not found else "",
+        unmet="" if found else _without_names(state, asked) or why_unmet(state.photos, filters),
     )
 
 
@@ -324,17 +419,29 @@ def _hits(state: IndexState, asked: Asked, found: Sequence[FoundPhoto], first: i
     """Return hits, counted from `first` on, with what matched and where the photos are."""
     ids = [photo.id for photo in found]
     hits = []
+    wanted = [*asked.phrases, *(phrase for _, each in asked.narrowed for phrase in each)]
     rows = zip(found, state.stage.matches(asked.encoded, ids), state.get(ids), strict=True)
     for rank, (one, words, photo) in enumerate(rows, first):
         known = photo or Photo(one.id, one.id, one.id)
+        given = phrases_in(known.given, wanted) if one.named else []
+        words = {phrase: one.named / len(given) for phrase in given} | words
         about = known.width, known.height, known.taken, list(one.duplicates), known.version
         hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about))
     return hits
 
 
-def why_unmet(photos: PhotoTable, filters: Filters) -> str:
+def _without_names(state: IndexState, asked: Asked) -> str:
+    """Return which words of `Asked.narrowed` no photo was given; "" if there are none."""
+    for name, wanted in asked.narrowed:
+        if not state.photos.having(name, wanted):
+            words = " ".join(word for phrase in wanted for word in phrase.words)
+            return f"no photo has {readable(words)!r} in its {name}"
+    return ""
+
+
+def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     """Return why no photo meets the filters, and what there is instead; "" if a photo meets them."""
-    if photos.select(filters):
+    if not filters or photos.select(filters):
         return ""
     facets = photos.facets()
     folder = Filters(folder=filters.folder)

@@ -55,6 +55,8 @@ class HybridStage(FirstStage):
         how, weight: see `lexlip.search.hybrid.fuse_two`.
     """
 
+    shows = False
+
     def __init__(
         self, first: FirstStage, second: FirstStage, how: Hybrid = "rrf", weight: float = 0.5
     ) -> None:

@@ -18,6 +18,7 @@ from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.first_stage import Moved, Shared
+from lexlip.retrieval.given_words import phrases
 from lexlip.retrieval.photo_table import Photo, PhotoTable
 from lexlip.retrieval.seal import ELSEWHERE
 from lexlip.search.answering import (
@@ -32,6 +33,7 @@ from lexlip.search.answering import (
     find,
     first_of_page,
     page_of,
+    with_named,
 )
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
@@ -184,7 +186,7 @@ class PhotoSearch:
         """Return the k photos that fit each of several sentences best.
 
         The sentences are searched together, on all cores; `Answer.ms` is each one's share. If they are
-        reranked, or leave words out, they are searched one by one.
+        reranked, leave words out or name fields, they are searched one by one.
 
         Raises:
             QueryError: see `text`.
@@ -194,7 +196,7 @@ class PhotoSearch:
             return []
         with self._state() as state:
             asked = [self._encode(state, query) for query in queries]
-            if self.rerank is not None or any(one.without for one in asked):
+            if self.rerank is not None or any(one.without or one.narrowed for one in asked):
                 return [self._answer(state, one, k, {}) for one in asked]
             started = time.perf_counter()
             depth = max(k + 1, state.stage.seen)
@@ -205,6 +207,7 @@ class PhotoSearch:
                 assert one.query is not None
                 ends = state.stage.ends(one.query, one.encoded, hits, points)
                 found = [FoundPhoto(id, float(score)) for id, score in zip(hits, points, strict=True)]
+                found = with_named(found, state.named(one, None, found[:1], ends), depth)
                 answers.append(page_of(state, one, found, k, {}, share, ends))
             return answers
 
@@ -278,7 +281,7 @@ class PhotoSearch:
         """Return the k photos that fit some weighted words best.
 
         Args:
-            terms: weights, greater than 0, of at least one word.
+            terms: weights, greater than 0, of at least one word. Only what photos show counts.
             k, how: see `text`.
             without: words that photos must not hold.
 
@@ -292,6 +295,7 @@ class PhotoSearch:
         added = {word: weight / heaviest for word, weight in terms.items()}
         text = " ".join(f"+{word}^{weight:g}" for word, weight in terms.items())
         left_out = (without,) if isinstance(without, str) else tuple(without)
+        how["content_only"] = True
         return self.text(Query(text, "", added=added, without=left_out), k, **how)
 
     # ---- what an index knows ----
@@ -353,7 +357,7 @@ class PhotoSearch:
 
     def _encode(self, state: IndexState, query: str | Query) -> Asked:
         asked = state.stage.read(query if isinstance(query, Query) else parse_query(query))
-        if isinstance(query, str) and not asked.text.strip() and not asked.marked:
+        if isinstance(query, str) and not asked.text.strip():
             raise QueryError("the query is empty: give a sentence")
         started = time.perf_counter()
         encoded = state.stage.encode(asked)
@@ -362,7 +366,9 @@ class PhotoSearch:
         foreign = looks_foreign(asked.sentence, unknown)
         near = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
         meant = {word: words for word, words in near.items() if words}
-        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign
+        named = phrases(asked.sentence) if state.stage.shows and self.rerank is None else ()
+        narrowed = tuple((name, phrases(value)) for name, value in asked.narrowed)
+        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
 
     def _check_no_reranker(self) -> None:

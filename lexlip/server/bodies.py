@@ -40,6 +40,11 @@ class Page(_Strict):
         None, max_length=1000, description="Words of captions or keywords, all of them."
     )
     group: bool = Field(False, description="Show near-duplicates as one hit.")
+    content_only: bool = Field(
+        False,
+        description="Look at what photos show alone, not at the names, folders, captions and keywords that"
+        " people gave them.",
+    )
     sort: Literal["match", "date"] = Field("match", description="By date: hits above the cut, newest first.")
 
 
@@ -89,7 +94,9 @@ class HitBody(BaseModel):
     id: str
     path: str
     score: float
-    words: dict[str, float] = Field(description="What each shared word added to the score.")
+    words: dict[str, float] = Field(
+        description="What each shared word added to the score; name:anna, if people gave it that name."
+    )
     probability: float | None
     key: str = Field(description="Names the photo in other calls.")
     width: int

@@ -236,6 +236,7 @@ class ServedIndex:
             "cursor": page.cursor,
             "sort": page.sort,
             "group": page.group,
+            "content_only": page.content_only,
             "suggest": 0 if page.cursor else SUGGESTED,
         }
 

@@ -26,6 +26,7 @@ from lexlip.data import UnreadableImage
 from lexlip.machine.resources import cores
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.first_stage import Renewed, Shared
+from lexlip.retrieval.given_words import Phrase
 from lexlip.retrieval.photo_table import Photo, PhotoTable
 from lexlip.search.engines.shard import (
     OpenShard,
@@ -297,6 +298,20 @@ class ShardedPhotos(PhotoTable):
 
     def select(self, filters: Filters) -> list[str]:
         return [id for ids in self._searcher.all("select", filters) for id in ids]
+
+    def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
+        found = self._searcher.all("given_counts", wanted)
+        counts = np.sum([counts for _, counts in found], axis=0, dtype=np.int64).tolist()
+        return sum(photos for photos, _ in found), counts
+
+    def having(self, field: str, wanted: Sequence[Phrase]) -> list[str]:
+        return [id for ids in self._searcher.all("having", field, wanted) for id in ids]
+
+    def given(
+        self, wanted: Sequence[Phrase], weights: Sequence[float], number: int
+    ) -> list[tuple[str, float]]:
+        found = [one for ones in self._searcher.all("given", wanted, weights, number) for one in ones]
+        return sorted(found, key=lambda one: -one[1])[:number]
 
     def same_name(self, id: str) -> list[str]:
         return [same for ids in self._searcher.all("same_name", id) for same in ids]

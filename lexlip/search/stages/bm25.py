@@ -46,6 +46,8 @@ class BM25Metadata(IndexHeader):
 class _CaptionSearch(ReopenedStage[Header, Bm25Searcher]):
     """Searches captions, wherever they are; without a model, pictures cannot search."""
 
+    shows = False
+
     @property
     def encoder(self) -> Encoder:
         raise ModelError(

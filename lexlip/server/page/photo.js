@@ -2,6 +2,7 @@
 import { Component, createRef, html } from "./html.js";
 import { Cloud } from "./cloud.js";
 import { get, original, thumbnail } from "./api.js";
+import { isGiven } from "./results.js";
 import { paintPlaces, placeOf, strongest, wordsAt } from "./heat.js";
 
 const SHOWN_BY_BROWSERS = /\.(p?jpe?g|jpe|pjp|jfif?|jif|mpo|insp|a?png|webp|gif|bmp|avifs?)$/i;
@@ -201,7 +202,9 @@ export class PhotoView extends Component {
 		if (!rows.length) return null;
 		const largest = Math.max(...rows.map(({ product }) => product)) || 1;
 		const rest = rows.slice(MOST_ROWS);
-		const total = why?.score ?? hit?.score ?? rows.reduce((sum, { product }) => sum + product, 0);
+		const given = (hit?.words ?? []).filter(([word]) => isGiven(word));
+		const sum = why?.score ?? hit?.score ?? rows.reduce((sum, { product }) => sum + product, 0);
+		const total = given.length ? hit.score : sum;
 		return html`
 			<section>
 				<h2>Why it was found</h2>
@@ -210,6 +213,14 @@ export class PhotoView extends Component {
 						<tr><th scope="col">word</th><th scope="col">in the query</th><th scope="col">in the photo</th><th scope="col">adds</th></tr>
 					</thead>
 					<tbody>
+						${given.map(
+							([word, share]) => html`
+								<tr key=${word}>
+									<th scope="row" colspan="3"><bdi>${word}</bdi></th>
+									<td>${share.toFixed(3)}</td>
+								</tr>
+							`,
+						)}
 						${rows.slice(0, MOST_ROWS).map(
 							({ word, query, photo: weight, product }) => html`
 								<tr key=${word}>

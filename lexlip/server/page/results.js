@@ -6,6 +6,16 @@ import { adjusted } from "./marks.js";
 const PAGES = [60, 120, 240, 480]; // first hits come fast, later pages are few
 const OPEN = 12; // pages that are kept unpacked
 
+/** Whether people gave a photo this word: "name:anna". */
+export const isGiven = (word) => word.includes(":");
+
+/** What was not understood of a query: words that people gave the photos found are names. */
+function understood({ unknown, foreign, hits }) {
+	const given = hits.flatMap((hit) => Object.keys(hit.words ?? {}).filter(isGiven));
+	const names = new Set(given.flatMap((word) => word.split(/[:" ]+/).slice(1)));
+	return { unknown: unknown?.filter((word) => !names.has(word.toLowerCase())), foreign: foreign && !names.size };
+}
+
 export class Results {
 	/**
 	 * Of a query as the address has it; `picture` is a Blob and `words` are all of its words, where they are known;
@@ -38,7 +48,7 @@ export class Results {
 		if (this.done) return;
 		const k = Math.min(PAGES[Math.min(this.pages.length, PAGES.length - 1)], this.limit);
 		const answer = await this.ask(k, signal);
-		if (!this.answer) this.answer = { ...answer, hits: null };
+		if (!this.answer) this.answer = { ...answer, ...understood(answer), hits: null };
 		this.cursor = answer.cursor;
 		this.done = !answer.cursor || !answer.hits.length;
 		this.add(answer.hits);

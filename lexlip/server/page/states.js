@@ -51,12 +51,12 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome
 					</li>`,
 					)}
 				${
-					filtered &&
+					(filtered || unmet) &&
 					html`<li>${unmet ? sentence(unmet) : "Dates, a folder or captions narrow the search."}${" "}
-					<button class="link" onClick=${onUnfilter}>Search all photos</button>
+					${filtered && html`<button class="link" onClick=${onUnfilter}>Search all photos</button>`}
 				</li>`
 				}
-				${!unknown.length && !without.length && !filtered && html`<li>Try other words, or fewer.</li>`}
+				${!unknown.length && !without.length && !filtered && !unmet && html`<li>Try other words, or fewer.</li>`}
 			</ul>
 			<p><button class="link" onClick=${onHome}>See what these photos show</button></p>
 		</section>

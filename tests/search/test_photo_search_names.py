@@ -1,0 +1,233 @@
+"""One query finds photos by what they show and by what people called them."""
+
+import math
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anserini_bridge import CorruptIndex
+from lexlip.data import Scenes, open_source
+from lexlip.indexing.update import update_photos
+from lexlip.queries.query_language import QueryError
+from lexlip.retrieval.answer import Answer
+from lexlip.retrieval.filters import Filters
+from lexlip.search.answering import LEAST_NAMED, NAMED_POWER
+from lexlip.search.photo_search import PhotoSearch
+from tests.search.indexes import LISTED, Indexed, change_header, index_bm25, index_dense, index_words
+
+FILES = {
+    "2019 Qatar/IMG_0001.jpg": "",
+    "2019 Qatar/IMG_0002.jpg": "",
+    "2020 Qatar/IMG_0003.jpg": "",
+    "Zoë/party2019.jpg": "",
+    "plain/cc_00111.jpg": "a zebra on a lawn",
+    "plain/cc_00112.jpg": "Zoë and a zebra",
+    "plain/cc_00113.jpg": "",
+    "plain/cc_00114.jpg": "",
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("library")
+    scenes = Scenes(len(FILES), seed=5)
+    for number, (id, caption) in enumerate(FILES.items()):
+        file = folder / id
+        file.parent.mkdir(exist_ok=True)
+        scenes.image(number).save(file)
+        if caption:
+            file.with_suffix(".txt").write_text(caption, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(library: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return index_words(model_folder, library, tmp_path_factory.mktemp("index") / "index")
+
+
+@pytest.fixture(scope="module")
+def photos(index: Path) -> Iterator[PhotoSearch]:
+    with PhotoSearch(index) as search:
+        yield search
+
+
+def ids(answer: Answer) -> list[str]:
+    return [hit.id for hit in answer.hits]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("qatar", {"2019 Qatar/IMG_0001.jpg", "2019 Qatar/IMG_0002.jpg", "2020 Qatar/IMG_0003.jpg"}),
+        ("2019/qatar", {"2019 Qatar/IMG_0001.jpg", "2019 Qatar/IMG_0002.jpg"}),
+        ("cc_00113.jpg", {"plain/cc_00113.jpg"}),
+        ("CC_00113", {"plain/cc_00113.jpg"}),
+        ("IMG_0002", {"2019 Qatar/IMG_0002.jpg"}),
+        ("Zoë", {"Zoë/party2019.jpg", "plain/cc_00112.jpg"}),
+        ("zoe\u0308", {"Zoë/party2019.jpg", "plain/cc_00112.jpg"}),
+        ("party", {"Zoë/party2019.jpg"}),
+        ("the zebras", {"plain/cc_00111.jpg", "plain/cc_00112.jpg"}),
+        ('"zebra on a lawn"', {"plain/cc_00111.jpg"}),
+    ],
+)
+def test_what_people_called_a_photo_comes_first(photos: PhotoSearch, query: str, first: set[str]) -> None:
+    answer = photos.text(query, len(FILES))
+    assert set(ids(answer)[: len(first)]) == first
+    for hit in answer.hits:
+        assert hit.id not in first or any(":" in word for word in hit.words)
+        assert sum(hit.words.values()) == pytest.approx(hit.score)
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+    alone = photos.text(query, len(FILES), content_only=True)
+    assert not any(":" in word for hit in alone.hits for word in hit.words)
+
+
+def test_a_whole_match_adds_the_best_score_and_a_part_of_names_its_share(photos: PhotoSearch) -> None:
+    """With the definition: shares of log(1 + N / n), those of names that the model lacks as they are."""
+    answer, alone = photos.text("qatar dog", 8), photos.text("qatar dog", 8, content_only=True)
+    content = {hit.id: hit.score for hit in alone.hits}
+    rare = math.log(1 + 8 / 3), math.log(1 + 8 / 0.5)
+    share = rare[0] / sum(rare)
+    assert share < LEAST_NAMED
+    best = max([alone.hits[0].score, *(end for end in (alone.cut, alone.well) if end is not None)])
+    for hit in answer.hits:
+        added = best * share if "Qatar" in hit.id else 0
+        assert hit.score == pytest.approx(content.get(hit.id, 0) + added)
+    assert NAMED_POWER > 1
+
+
+def test_pages_have_each_photo_once(photos: PhotoSearch) -> None:
+    whole = ids(photos.text("qatar dog", 8))
+    answer, found = photos.text("qatar dog", 2), []
+    while True:
+        found += ids(answer)
+        if answer.cursor is None:
+            break
+        answer = photos.text("qatar dog", 2, cursor=answer.cursor)
+    assert found == whole
+    assert len(set(found)) == len(found)
+    assert ids(photos.texts(["qatar dog", "party"], 3)[0]) == whole[:3]
+
+
+def test_filters_and_words_left_out_hold_for_names_too(photos: PhotoSearch) -> None:
+    assert set(ids(photos.text("qatar", 8, filters=Filters(folder="2020 Qatar")))) <= {
+        "2020 Qatar/IMG_0003.jpg"
+    }
+    held = set(ids(photos.words({"dog": 1}, 8)))
+    assert not held & set(ids(photos.text("qatar -dog", 8)))
+    assert "2019 Qatar/IMG_0001.jpg" not in ids(photos.similar("2019 Qatar/IMG_0001.jpg", 8))
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("name:cc_00113", ["plain/cc_00113.jpg"]),
+        ("NAME:IMG", ["2019 Qatar/IMG_0001.jpg", "2019 Qatar/IMG_0002.jpg", "2020 Qatar/IMG_0003.jpg"]),
+        ('folder:"2019 qatar"', ["2019 Qatar/IMG_0001.jpg", "2019 Qatar/IMG_0002.jpg"]),
+        ("folder:2019/qatar", ["2019 Qatar/IMG_0001.jpg", "2019 Qatar/IMG_0002.jpg"]),
+        ("caption:zebra", ["plain/cc_00111.jpg", "plain/cc_00112.jpg"]),
+        ("caption:zebra caption:Zoë", ["plain/cc_00112.jpg"]),
+        ('caption:"a zebra on"', ["plain/cc_00111.jpg"]),
+        ("name:qatar", []),
+    ],
+)
+def test_a_field_narrows(photos: PhotoSearch, query: str, wanted: list[str]) -> None:
+    alone = photos.text(query, 8)
+    assert ids(alone) == wanted
+    together = ids(photos.text(f"two dogs {query}", 8))
+    assert set(together) <= set(wanted)
+    assert together == [id for id in ids(photos.text("two dogs", 8, content_only=True)) if id in wanted]
+    if not wanted:
+        assert alone.unmet == "no photo has 'qatar' in its name"
+
+
+@pytest.mark.parametrize("query", ["name:", "dog folder:", 'caption:""', "name:... dog"])
+def test_a_field_without_a_word_is_named(photos: PhotoSearch, query: str) -> None:
+    with pytest.raises(QueryError, match=r"at character \d+ of the query needs a word after it"):
+        photos.text(query)
+
+
+def test_a_colon_that_is_no_field_is_text(photos: PhotoSearch) -> None:
+    assert photos.text("note: two dogs, nickname:rex http://a.b/c").query.startswith("note:")
+
+
+def test_unknown_words_that_are_names_are_understood(photos: PhotoSearch) -> None:
+    assert photos.text("qatar").not_understood == []
+    assert photos.text("qatar xyzzy").not_understood == ["xyzzy"]
+    assert photos.text("qatar", content_only=True).not_understood == ["qatar"]
+
+
+@pytest.mark.parametrize("kind", ["dense", "bm25"])
+def test_indexes_of_other_kinds(indexed: Indexed, library: Path, tmp_path: Path, kind: str) -> None:
+    """A dense index knows names; one of captions searches these alone, and can be narrowed."""
+    made = tmp_path / kind
+    if kind == "dense":
+        index_dense(indexed.dense_model, library, made)
+    else:
+        index_bm25(library, made)
+    with PhotoSearch(made) as search:
+        if kind == "dense":
+            assert {*ids(search.text("2019/qatar", 2))} == {id for id in FILES if id.startswith("2019")}
+        else:
+            assert ids(search.text("qatar")) == []
+        assert ids(search.text("zebra name:00112")) == ["plain/cc_00112.jpg"]
+
+
+def test_an_update_knows_new_names_and_forgets_old_ones(
+    library: Path, index: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    folder, made = tmp_path / "photos", tmp_path / "index"
+    shutil.copytree(library, folder)
+    index_words(model_folder, folder, made)
+    (folder / "2020 Qatar/IMG_0003.jpg").rename(folder / "plain/oman.jpg")
+    shutil.copy(folder / "plain/cc_00113.jpg", folder / "plain/yemen.jpg")
+    with PhotoSearch(made) as search:
+        assert "plain/oman.jpg" not in ids(search.text("oman"))
+        update_photos(open_source(folder), LISTED, made, workers=0)
+        search.refresh()
+        assert ids(search.text("name:oman")) == ["plain/oman.jpg"]
+        assert ids(search.text("name:yemen")) == ["plain/yemen.jpg"]
+        assert len(ids(search.text("folder:qatar"))) == 2
+
+
+def test_an_older_index_answers_by_content_and_learns_names_by_an_update(
+    library: Path, index: Path, tmp_path: Path
+) -> None:
+    old = shutil.copytree(index, tmp_path / "index")
+    (file,) = old.glob("data-*/photos-*.sqlite")
+    with sqlite3.connect(file) as table:
+        table.execute("DROP TABLE given")
+        table.execute("DROP TABLE numbers")
+    table.close()
+    forget_checksum(old, file)
+    with PhotoSearch(old) as search:
+        assert search.text("qatar").hits == search.text("qatar", content_only=True).hits
+        with pytest.raises(Exception, match=r"too old for name: run `lexlip index` again"):
+            search.text("name:qatar")
+    update_photos(open_source(library), LISTED, old, workers=0)
+    with PhotoSearch(old) as search:
+        assert len(ids(search.text("folder:qatar"))) == 3
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE given SET photos = x'00'", "UPDATE numbers SET number = number << 40"]
+)
+def test_damaged_names_are_named(index: Path, tmp_path: Path, damage: str) -> None:
+    broken = shutil.copytree(index, tmp_path / "index")
+    (file,) = broken.glob("data-*/photos-*.sqlite")
+    with sqlite3.connect(file) as table:
+        table.execute(damage)
+    table.close()
+    forget_checksum(broken, file)
+    with PhotoSearch(broken) as search, pytest.raises(CorruptIndex, match="build the index again"):
+        search.text("qatar")
+
+
+def forget_checksum(index: Path, file: Path) -> None:
+    """Have the index's own checksum of a file say what the file is now."""
+    from anserini_bridge import read_header
+    from anserini_bridge.storage import checksum
+
+    change_header(index, files={**read_header(index).files, file.name: checksum(file)})

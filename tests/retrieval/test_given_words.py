@@ -70,12 +70,13 @@ def test_texts_of_a_photo_by_field() -> None:
 
 
 @pytest.fixture
-def table() -> sqlite3.Connection:
+def table() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE photos (id TEXT PRIMARY KEY, words TEXT NOT NULL)")
     rows = [(id, f" {' '.join(_words(said))} ") for id, said in PHOTOS.items()]
     connection.executemany("INSERT INTO photos VALUES (?, ?)", rows)
-    return connection
+    yield connection
+    connection.close()
 
 
 def _words(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Names, folders, captions and keywords as the table of photos has them, against plain Python."""
 
 import sqlite3
+from collections.abc import Iterator
 
 import numpy as np
 import pytest

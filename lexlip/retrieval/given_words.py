@@ -157,19 +157,24 @@ def photos_with(
     phrase: Phrase, lists: Mapping[str, NDArray[np.int64]], fields: Sequence[str] = FIELDS
 ) -> NDArray[np.int64]:
     """Return the numbers, ascending, of the photos that have all words of a phrase in one field."""
-    return np.unique(np.concatenate([_in_field(phrase, lists, name) for name in fields]))
+    return _union([_in_field(phrase, lists, name) for name in fields])
 
 
 def _in_field(phrase: Phrase, lists: Mapping[str, NDArray[np.int64]], name: str) -> NDArray[np.int64]:
-    none = np.empty(0, np.int64)
-    each = [
-        np.unique(np.concatenate([lists.get(f"{name} {way}", none) for way in ways]))
-        for ways in phrase.spellings()
-    ]
+    keys = ([f"{name} {way}" for way in ways] for ways in phrase.spellings())
+    each = [_union([lists[key] for key in of_word if key in lists]) for of_word in keys]
     found = each[0]
     for other in each[1:]:
         found = np.intersect1d(found, other, assume_unique=True)
     return found
+
+
+def _union(lists: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the numbers of ascending lists as one."""
+    some = [one for one in lists if len(one)]
+    if len(some) < 2:
+        return some[0] if some else np.empty(0, np.int64)
+    return np.unique(np.concatenate(some))
 
 
 def _of_path(path: str) -> list[list[str]]:

@@ -158,6 +158,7 @@ class PhotoTable:
         self._connection = _connect(file)
         self._finalizer = weakref.finalize(self, self._connection.close)
         self._size = file.stat().st_size
+        self._last_given: tuple[tuple[Phrase, ...], tuple[dict[str, NDArray[np.int64]], int]] = (), ({}, 0)
         if self._size <= _SMALL:
             self._check()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -292,7 +293,17 @@ class PhotoTable:
         return sorted(((id, sum) for id, sum in sums if sum), key=lambda one: -one[1])
 
     def _given(self, wanted: Sequence[Phrase]) -> tuple[dict[str, NDArray[np.int64]], int]:
-        """Return the lists of photos that some phrases need, by word, and the number of photos."""
+        """Return the lists of photos that some phrases need, by word, and the number of photos.
+
+        Those of one query are kept for the next question about it.
+        """
+        asked, found = self._last_given
+        if asked != tuple(wanted):
+            found = self._read_given(wanted)
+            self._last_given = tuple(wanted), found
+        return found
+
+    def _read_given(self, wanted: Sequence[Phrase]) -> tuple[dict[str, NDArray[np.int64]], int]:
         if not self.knows_names:
             return {}, 0
         ((last,),) = self._rows("SELECT max(number) FROM numbers")

@@ -34,8 +34,8 @@ Narrowed = tuple[tuple[str, tuple[Phrase, ...]], ...]
 
 NAMED = 10  # folders that are told if no photo meets a filter
 MOST_NAMED = 1_000  # photos that are found by the words that people gave them
-LEAST_NAMED = 0.6  # of the words of a sentence: fewer add nothing
-NAMED_POWER = 6  # of their share of the words; docs/notes/2026-11-28-one-box.md says why
+LEAST_NAMED = 0.6  # of the words of a sentence; fewer add nothing, unless they are names
+NAMED_POWER = 2  # of the share of the words; docs/notes/2026-11-28-one-box.md has the figures
 DATED = 100  # hits that are sorted by date if the answer has no cut
 
 
@@ -182,8 +182,8 @@ class IndexState:
         """Return the photos that people gave words of a sentence, with what these add to their scores.
 
         A phrase counts by how rare it is. A photo with all phrases gets as much as the best score by content,
-        and at least the score from which on photos fit well; one with some of them much less, unless the
-        model does not know these, so that they must be names.
+        and at least the score from which on photos fit well; one with most of them less. One with few of them
+        gets something only for phrases that the model does not know: names, such as "Anna".
 
         Args:
             asked: the sentence.
@@ -202,7 +202,7 @@ class IndexState:
             for phrase, weight in zip(asked.phrases, weights, strict=True)
         ]
         given = self.photos.given(asked.phrases, weights, MOST_NAMED)
-        shares = {id: share**NAMED_POWER for id, share in given if share >= LEAST_NAMED}
+        shares = {id: share for id, share in given if share >= LEAST_NAMED}
         if any(names):
             for id, share in self.photos.given(asked.phrases, names, MOST_NAMED):
                 shares[id] = max(share, shares.get(id, 0.0))
@@ -216,7 +216,7 @@ class IndexState:
         content = dict(zip(held, map(float, scores), strict=True))
         highest = [photo.score for photo in best] + [end for end in ends if end is not None]
         whole = max([0.0, *highest]) or 1.0
-        adds = {id: whole * shares[id] for id in ids}
+        adds = {id: whole * shares[id] ** NAMED_POWER for id in ids}
         named = [FoundPhoto(id, content.get(id, 0.0) + added, named=added) for id, added in adds.items()]
         return sorted(named, key=lambda photo: -photo.score)
 

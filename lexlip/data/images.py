@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
-from lexlip.data import heic_and_jpeg2000
+from lexlip.data import isolated
 from lexlip.data.upright import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import counted
@@ -184,8 +184,8 @@ def _open(file: Any) -> Image.Image:
     try:
         if start.startswith(b"\xff\xd8\xff"):
             return JpegImageFile(file)  # Image.open refuses large ones
-        if heic_and_jpeg2000.accepts(start):
-            return heic_and_jpeg2000.IsolatedFile(file)
+        if isolated.accepts(start):
+            return isolated.IsolatedFile(file)
         image = Image.open(file, formats=_FORMATS)
     except UnreadableImage:
         raise

@@ -23,7 +23,7 @@ SECONDS = 60.0  # that one picture may take
 MOST_HALVED = 5  # times; most JPEG 2000 hold as many smaller copies of themselves
 HEADER_ONLY = -1
 
-_PROCESS = Path(__file__).with_name("heic_and_jpeg2000_process.py")
+_PROCESS = Path(__file__).with_name("isolated_process.py")
 _lock = threading.Lock()
 _idle: list[subprocess.Popen[bytes]] = []
 

@@ -1,6 +1,6 @@
-"""The process that opens and decodes pictures for `lexlip.data.heic_and_jpeg2000`, one after another.
+"""The process that opens and decodes pictures for `lexlip.data.isolated`, one after another.
 
-python heic_and_jpeg2000_process.py MOST_MEMORY
+python isolated_process.py MOST_MEMORY
 """
 
 from __future__ import annotations

@@ -196,11 +196,11 @@ def test_folders_that_hold_an_index_are_left_out(tmp_path: Path) -> None:
 
 
 def test_files_of_other_kinds_are_counted(tmp_path: Path) -> None:
-    for name in ("a.jpg", "b.MOV", "c.mov", "d/e.cr2", ".f.mov", "g.docx", "h", "i.txt", "a.txt"):
+    for name in ("a.jpg", "b.MOV", "c.mov", "d/e.psd", ".f.mov", "g.docx", "h", "i.txt", "a.txt"):
         write(tmp_path / name, jpeg())
-    why = "files of other kinds: 2 .mov, 1 without a suffix, 1 .cr2, 1 .docx, 1 .txt"
+    why = "files of other kinds: 2 .mov, 1 without a suffix, 1 .docx, 1 .psd, 1 .txt"
     assert walk(tmp_path).skipped == [Skipped(".", why)]
-    assert walk(tmp_path, lambda name: name == "d/").skipped[0].reason == why.replace(" 1 .cr2,", "")
+    assert walk(tmp_path, lambda name: name == "d/").skipped[0].reason == why.replace(" 1 .psd,", "")
     for number in range(30):
         write(tmp_path / f"x.{number}", "")
     assert walk(tmp_path).skipped[0].reason.endswith(", 15 others")

@@ -97,14 +97,15 @@ def _raw_as_jpeg(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
         turned = _ORIENTATIONS[raw.sizes.flip]
         if jpeg is None:
             jpeg, turned = _encoded(_developed(raw)), "1"
+    jpeg, own = _without_exif(jpeg)
     preview = Image.open(io.BytesIO(jpeg), formats=["JPEG"])
-    own = preview.getexif()
     told = [*_tiffs(data), own]
     exif = _merged(told)
     exif[_ORIENTATION] = own.get(_ORIENTATION) or int(turned)
+    marked = exif.tobytes()
     xmp = next((tags[_XMP] for tags in told if isinstance(tags.get(_XMP), bytes)), preview.info.get("xmp"))
     parts = {"xmp": xmp} if xmp else {}
-    parts["pixels"] = _with_exif(jpeg, exif.tobytes())
+    parts["pixels"] = jpeg[:2] + b"\xff\xe1" + (len(marked) + 2).to_bytes(2) + marked + jpeg[2:]
     return {"format": "JPEG", "mode": preview.mode, "size": preview.size}, parts
 
 
@@ -172,15 +173,18 @@ def _merged(told: list[Image.Exif]) -> Image.Exif:
     return exif
 
 
-def _with_exif(jpeg: bytes, exif: bytes) -> bytes:
-    """Return a JPEG with this EXIF alone."""
-    kept, place = [], 2
+def _without_exif(jpeg: bytes) -> tuple[bytes, Image.Exif]:
+    """Return a JPEG without EXIF, and that: its own, which follows what LibRaw puts before it."""
+    kept, own, place = [], Image.Exif(), 2
     while jpeg[place : place + 1] == b"\xff" and 0xE0 <= jpeg[place + 1] <= 0xEF:
         end = place + 2 + int.from_bytes(jpeg[place + 2 : place + 4])
-        if not jpeg.startswith(b"Exif\0\0", place + 4):
+        if jpeg.startswith(b"Exif\0\0", place + 4):
+            with suppress(Exception):  # damaged, or a further part of a long one
+                own.load(jpeg[place + 4 : end])
+        else:
             kept.append(jpeg[place:end])
         place = end
-    return b"".join([b"\xff\xd8\xff\xe1", (len(exif) + 2).to_bytes(2), exif, *kept, jpeg[place:]])
+    return b"".join([jpeg[:2], *kept, jpeg[place:]]), own
 
 
 if __name__ == "__main__":

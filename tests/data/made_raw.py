@@ -10,6 +10,8 @@ from PIL import Image
 
 BYTES, TEXT, SHORT, LONG, RATIONAL, SIGNED_RATIONAL = 1, 2, 3, 4, 5, 10
 SENSOR = 32803
+SENSOR_AT = 2**18  # last, as in the files of cameras
+TO_SRGB = (3.24, -1.54, -0.5, -0.97, 1.88, 0.04, 0.06, -0.2, 1.06)
 Tags = dict[int, tuple[int, Any]]
 
 
@@ -43,12 +45,12 @@ def dng(
     file = io.BytesIO(b"II*\0\0\0\0\0")
     file.seek(8)
     thumbnail = _put(file, bytes(16 * 16 * 3))
-    data = _put(file, sensor.astype("<u2").tobytes())
+    seen = _put(file, preview or b"")
     further = [
         _directory(
             file,
             {
-                **_picture(width, height, SENSOR, [16], data, sensor.nbytes),
+                **_picture(width, height, SENSOR, [16], SENSOR_AT, sensor.nbytes),
                 33421: (SHORT, (2, 2)),  # the array repeats itself
                 33422: (BYTES, bytes([0, 1, 1, 2])),  # red, green, green, blue
                 50714: (SHORT, 0),  # black
@@ -57,9 +59,8 @@ def dng(
         )
     ]
     if preview is not None:
-        place = _put(file, preview)
         with Image.open(io.BytesIO(preview)) as opened:
-            tags = _picture(*opened.size, 6, [8] * 3, place, len(preview), compression=7)
+            tags = _picture(*opened.size, 6, [8] * 3, seen, len(preview), compression=7)
         further.append(_directory(file, {**tags, 254: (LONG, 1)}))
     exif = _directory(file, {0x9003: (TEXT, taken)} if taken else {0x829A: (RATIONAL, 0.01)})
     first: Tags = {
@@ -72,10 +73,7 @@ def dng(
         0x8769: (LONG, exif),
         50706: (BYTES, bytes([1, 4, 0, 0])),
         50708: (TEXT, camera[1]),
-        50721: (
-            SIGNED_RATIONAL,
-            (3.24, -1.54, -0.5, -0.97, 1.88, 0.04, 0.06, -0.2, 1.06),
-        ),  # from XYZ to the sensor's colours
+        50721: (SIGNED_RATIONAL, TO_SRGB),  # from XYZ to the sensor's colours
         50728: (RATIONAL, (1.0, 1.0, 1.0)),  # which are white together
         50778: (SHORT, 21),
     }
@@ -84,6 +82,8 @@ def dng(
     place = _directory(file, first)
     file.seek(4)
     file.write(place.to_bytes(4, "little"))
+    file.seek(SENSOR_AT)
+    file.write(sensor.astype("<u2").tobytes())
     return file.getvalue()
 
 

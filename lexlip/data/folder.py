@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,7 +122,7 @@ def why_left_out(path: str, included: Matches | None = None) -> str:
     return "" if why and included is not None and included(path) else why
 
 
-def also_raw(photos: Iterable[str]) -> set[str]:
+def also_raw(photos: Collection[str]) -> set[str]:
     """Return the RAW files beside which the same photo lies as a JPEG or HEIC: IMG_1.CR2 beside IMG_1.JPG."""
     raws = {name: _stem(name) for name in photos if _suffix(name) in ENDINGS["RAW"]}
     if not raws:

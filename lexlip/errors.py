@@ -103,6 +103,7 @@ BRINGS = {
     "anserini": ("pyserini",),
     "mteb": ("mteb",),
     "draw": ("wordcloud", "matplotlib"),
+    "raw": ("rawpy",),
     "mcp": ("mcp",),
     "ray": ("ray",),
 }

@@ -13,7 +13,7 @@ WITHOUT = {
     *(
         f"benchmarks/peers/{name}.py" for name in ("dense", "library", "lucene", "qdrant", "sparse")
     ),  # by name
-    "lexlip/data/heic_and_jpeg2000_process.py",  # tested with what it answers
+    "lexlip/data/isolated_process.py",  # tested with what it answers
     *(f"lexlip/cluster/{name}.py" for name in ("shard_indexer", "shard_queue")),  # run in actors
     # tested where a cluster makes and asks shards
     *("lexlip/search/engines/shard.py", "lexlip/search/engines/shards.py"),

@@ -98,6 +98,16 @@ def draw() -> None:
     run(f"lexlip explain {shlex.quote(str(PHOTOS / 'coffee.jpg'))} --cloud cloud.svg --heat heat.png")
 
 
+def raw() -> None:
+    """Index RAW files, with a preview and without, and find them."""
+    made = runpy.run_path(str(TESTS / "data" / "made_raw.py"))
+    Path("photos").mkdir()
+    for name, preview in (("seen.dng", made["jpeg"](made["drawing"]())), ("developed.DNG", None)):
+        Path("photos", name).write_bytes(made["dng"](preview=preview))
+    assert "2 photos, " in run("lexlip index photos")[0]
+    find("red")
+
+
 def mcp() -> None:
     """Let an agent search."""
     import anyio
@@ -147,7 +157,7 @@ def bench() -> None:
 
 
 TRIES: dict[str, Callable[[], None]] = {
-    task.__name__: task for task in (lean, mcp, draw, ray, anserini, train, dense, mteb, bench)
+    task.__name__: task for task in (lean, mcp, draw, raw, ray, anserini, train, dense, mteb, bench)
 }
 """By extra what is tried; those with torch, which take long to install, are last."""
 

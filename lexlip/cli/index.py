@@ -259,8 +259,13 @@ def show_skipped(skipped: Sequence[Skipped], hint: str = "") -> None:
     """Say on stderr which files were left out, and why."""
     if not skipped:
         return
+    from lexlip.data.raw import MISSING
+
+    others = [f"{id}: {reason}" for id, reason in skipped if reason != MISSING]
+    raws = len(skipped) - len(others)
+    lines = [f"{counted(raws, 'RAW file')}: {MISSING}", *others] if raws else others
     click.echo(f"{len(skipped)} skipped:", err=True)
-    for id, reason in skipped[:SHOWN]:
-        click.echo(f"  {readable(f'{id}: {reason}')}", err=True)
-    if len(skipped) > SHOWN:
-        click.echo(f"  … and {len(skipped) - SHOWN} more{hint}", err=True)
+    for line in lines[:SHOWN]:
+        click.echo(f"  {readable(line)}", err=True)
+    if len(lines) > SHOWN:
+        click.echo(f"  … and {len(lines) - SHOWN} more{hint}", err=True)

@@ -3,18 +3,19 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from lexlip.data.captions import Beside, caption_lines
 from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, reason_of
-from lexlip.data.images import SUFFIXES
+from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.source import Item, Skipped, Source, Unlisted
 from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import composed, readable, whole
 
 NOT_UTF8 = "the name is not UTF-8"
+BESIDE_RAW = (*ENDINGS["JPEG"], *ENDINGS["HEIF"])  # as which cameras and phones write the same photo
 MOST_NAMED = 20  # kinds of files that are named with their number
 
 Matches = Callable[[str], bool]
@@ -42,7 +43,8 @@ class Listing(NamedTuple):
     """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files.
 
     `unlisted` are folders that could not be listed, and links that lead to something out of reach. `left` is
-    how many files are neither photos nor tars, by what becomes of them, see `lexlip.data.source.LEFT`.
+    how many files are neither photos nor tars, by what becomes of them, see `lexlip.data.source.LEFT`. `raws`
+    are RAW files beside photos, see `also_raw`; they are among those that are left.
     """
 
     photos: list[str]
@@ -52,6 +54,7 @@ class Listing(NamedTuple):
     sides: set[str]
     unlisted: list[Unlisted]
     left: Counter[str] = Counter()  # noqa: RUF012 (nobody changes it)
+    raws: Collection[str] = ()
 
 
 def walk(root: Path, excluded: Matches | None = None, included: Matches | None = None) -> Listing:
@@ -99,6 +102,9 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
     for names in (found.photos, found.tars, found.skipped):
         names.sort()
     del found.left[""]
+    if raws := also_raw(found.photos):
+        found = found._replace(photos=[name for name in found.photos if name not in raws], raws=raws)
+        found.left["beside"] += len(raws)
     _tell_beside(found, kinds)
     of_systems = "folders of thumbnails and deleted files, which --include takes"
     for what, numbers in (("files of other kinds", kinds), (of_systems, systems)):
@@ -116,11 +122,21 @@ def why_left_out(path: str, included: Matches | None = None) -> str:
     return "" if why and included is not None and included(path) else why
 
 
+def also_raw(photos: Collection[str]) -> set[str]:
+    """Return the RAW files beside which the same photo lies as a JPEG or HEIC: IMG_1.CR2 beside IMG_1.JPG."""
+    raws = {name: _stem(name) for name in photos if _suffix(name) in ENDINGS["RAW"]}
+    if not raws:
+        return set()
+    others = {_stem(name) for name in photos if _suffix(name) in BESIDE_RAW}
+    return {name for name, stem in raws.items() if stem in others}
+
+
 def _tell_beside(found: Listing, kinds: Counter[str]) -> None:
     """Count the texts and XMP files that are beside a photo, though it may be unusable, and the others."""
     if not (found.texts or found.sides):
         return
-    photos = {composed(name) for name in (*found.photos, *(skip.id for skip in found.skipped))}
+    skipped = (skip.id for skip in found.skipped)
+    photos = {composed(name) for name in (*found.photos, *found.raws, *skipped)}
     stems = photos.union(photo.rpartition(".")[0] for photo in photos)
     for name in (*found.texts, *found.sides):
         beside = composed(name.rpartition(".")[0]) in stems
@@ -151,6 +167,11 @@ def _named(numbers: Counter[str]) -> str:
 
 def _suffix(name: str) -> str:
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 (a Path per file is slow)
+
+
+def _stem(name: str) -> str:
+    """Return a name without its suffix, composed."""
+    return composed(name.rpartition(".")[0])
 
 
 def _is_index(names: set[str]) -> bool:
@@ -239,7 +260,8 @@ class FolderSource(Source):
     """Photos below a folder, with files beside them: what `walk` has listed.
 
     `NAME.txt` beside a photo holds its captions, one per line; `NAME.xmp` or `NAME.jpg.xmp` what photo
-    programs write about it. The id of a photo is its path relative to the folder.
+    programs write about it. If a RAW file is the same photo, so does `NAME.cr2.xmp`. The id of a photo is its
+    path relative to the folder.
     """
 
     def __init__(self, root: Path, listing: Listing, name: str) -> None:
@@ -254,6 +276,9 @@ class FolderSource(Source):
         texts = Beside(listing.texts)
         self.items = [Item(photo, self._captions(photo, texts)) for photo in listing.photos]
         self._sides = Beside(listing.sides)
+        self._raws: dict[str, list[str]] = {}
+        for raw in sorted(listing.raws):
+            self._raws.setdefault(_stem(raw), []).append(raw)
 
     def _captions(self, photo: str, texts: Beside) -> tuple[str, ...]:
         text = texts.find(photo.rpartition(".")[0], ".txt")
@@ -270,6 +295,7 @@ class FolderSource(Source):
 
     def sides(self, index: int) -> Sequence[str]:
         photo = self.items[index].id
-        stems = (photo, photo.rpartition(".")[0])
+        raws = self._raws.get(_stem(photo), ()) if _suffix(photo) in BESIDE_RAW else ()
+        stems = (photo, *raws, photo.rpartition(".")[0])
         found = (self._sides.find(stem, ".xmp") for stem in stems)
         return [f"{self.root}/{name}" for name in found if name is not None]

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
-from lexlip.data import heic_and_jpeg2000
+from lexlip.data import isolated, raw
 from lexlip.data.upright import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import counted
@@ -32,13 +32,15 @@ ENDINGS = {
     "PPM": (".ppm", ".pgm", ".pbm", ".pnm", ".pfm"),
     "PCX": (".pcx",),
     "TGA": (".tga", ".icb", ".vda", ".vst"),
+    "RAW": raw.ENDINGS,
 }
 """By Pillow's names of the formats, in the order in which they are tried: last a TGA, which has no mark.
+RAW files, which Pillow does not know, are tried before.
 
 None of them starts a program, as EPS does, or shows a page, as PDF does.
 """
 
-READER = 1  # raised when more can be decoded: photos that could not be read are then tried again
+READER = 2  # raised when more can be decoded: photos that could not be read are then tried again
 
 SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
@@ -50,7 +52,7 @@ LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF: it comes in parts, and for each 
 LONGEST_TEXT, MOST_COMMENTS = 2**25, 1000  # bytes and comments of a PPM in text, which Pillow reads slowly
 
 _TRUNCATED = "truncated"
-_FORMATS = tuple(name for name in ENDINGS if name not in ("HEIF", "JPEG2000"))  # of that module
+_FORMATS = tuple(name for name in ENDINGS if name not in ("HEIF", "JPEG2000", "RAW"))  # of other modules
 _SCAN, _END = b"\xff\xda", b"\xff\xd9"  # markers of a JPEG; they are not within compressed data
 _COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which is decoded as a whole
 _DRAFTED = ("JPEG", "JPEG2000")
@@ -90,6 +92,8 @@ def open_image(file: bytes | BinaryIO) -> Image.Image:
 
 def decode_opened(image: Image.Image, data: bytes, size: int | None) -> Image.Image:
     """Decode what `open_image` returned, inside `quiet`; see `decode`."""
+    if isinstance(image, raw.RawPreview):
+        data = image.jpeg
     try:
         picture = _load(image, data, size)
         if image.format in _ANIMATED and _of_one_colour(picture):
@@ -184,8 +188,10 @@ def _open(file: Any) -> Image.Image:
     try:
         if start.startswith(b"\xff\xd8\xff"):
             return JpegImageFile(file)  # Image.open refuses large ones
-        if heic_and_jpeg2000.accepts(start):
-            return heic_and_jpeg2000.IsolatedFile(file)
+        if isolated.accepts(start):
+            return isolated.IsolatedFile(file)
+        if raw.is_raw(file):
+            return raw.open_raw(file, _Bounded)
         image = Image.open(file, formats=_FORMATS)
     except UnreadableImage:
         raise

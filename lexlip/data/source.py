@@ -30,6 +30,7 @@ from lexlip.data.files import (
     state_of,
 )
 from lexlip.data.images import decode
+from lexlip.data.raw import lacks_package
 from lexlip.errors import DataError, UnreadableImage
 
 LEFT = {
@@ -145,6 +146,11 @@ class Source(ABC):
         except UnreadableImage as error:
             raise type(error)(error.reason, self.path(index)) from error
 
+    def _check_package(self, index: int) -> None:
+        """Raise OutOfReach before a photo's file is read in vain, which may be large."""
+        if why := lacks_package(self.path(index)):
+            raise OutOfReach(why)
+
     def file_id(self, index: int) -> tuple[str, str]:
         """Return the id of a photo, or the part of it that is its tar, and the path of that file."""
         file, id = self.file(index), self.items[index].id
@@ -154,10 +160,12 @@ class Source(ABC):
     def image(self, index: int, size: int | None = None) -> Image.Image:
         """Return a photo in RGB, as `decode` does; UnreadableImage: it cannot be decoded."""
         with self._naming(index):
+            self._check_package(index)
             return decode(self.read(index), size)
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         with self._naming(index):
+            self._check_package(index)
             return decode_with_facts(self.read(index), size, self._read_sides(index))
 
     def out_of_reach(self, index: int) -> str:

@@ -14,6 +14,7 @@ from lexlip.data.folder import FolderSource
 from lexlip.data.side_files import with_words
 from lexlip.errors import ConfigError, DataError, UnreadableImage
 from lexlip.machine.output_files import write_output
+from lexlip.words.plain_text import composed
 
 if TYPE_CHECKING:
     from lexlip.models.lexlip import LexLIP
@@ -42,10 +43,10 @@ class SideFiles:
         """Return the path of a photo's file, which need not be there."""
         whole = f"{self.source.path(number)}.xmp"
         several = self._stems[_stem(self.source.items[number].id)] > 1
-        for side in self.source.sides(number):
-            if not several or len(side) == len(whole):
-                return side
-        return whole
+        names = [whole] if several else [whole, f"{_stem(self.source.path(number))}.xmp"]
+        fitting = {composed(_stem(name)) for name in names}  # not that of a RAW file beside the photo
+        sides = (side for side in self.source.sides(number) if composed(_stem(side)) in fitting)
+        return next(sides, whole)
 
     def change(self, number: int, words: Sequence[str]) -> bool:
         """Make these the program's words of a photo; return whether that changed anything.

@@ -16,6 +16,7 @@ from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
 from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, is_mounted, state_of
 from lexlip.data.images import READER
+from lexlip.data.raw import lacks_package
 from lexlip.indexing.table_writer import side_names
 from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
 
@@ -359,11 +360,12 @@ def _still_unreadable(source: Source, new: list[int], before: dict[str, Unreadab
 
 
 def _out_of_reach(source: Source, numbers: list[int]) -> dict[str, str]:
-    """Return the photos whose files cannot be opened now, by id, and why."""
+    """Return the photos whose files cannot be opened or read now, by id, and why."""
     reasons: dict[str, str] = {}  # by file: a tar is opened once
+    lacking = {id: why for number in numbers if (why := lacks_package(id := source.items[number].id))}
     for number in numbers:
         file = source.file(number)
         if file not in reasons:
             reasons[file] = source.out_of_reach(number)
     ids = ((source.items[number].id, reasons[source.file(number)]) for number in numbers)
-    return {id: reason for id, reason in ids if reason}
+    return {id: reason for id, reason in ids if reason} | lacking

@@ -21,6 +21,7 @@ from PIL import Image
 
 from lexlip.data import UnreadableImage, decode
 from lexlip.data.files import open_file
+from lexlip.data.raw import is_raw
 from lexlip.server.problems import Problem
 from lexlip.words.plain_text import readable
 
@@ -76,6 +77,8 @@ def _kind(data: bytes) -> str:
         return "image/webp"
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], _UNKNOWN)
+    if is_raw(io.BytesIO(data)):  # many are TIFFs, of which a browser would show a tiny preview
+        return _UNKNOWN
     return next((kind for begin, kind in SHOWN.items() if data.startswith(begin)), _UNKNOWN)
 
 

@@ -8,8 +8,10 @@ import pytest
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip import index
+from lexlip.data import raw
 from tests.cli.conftest import ELSEWHERE, Run, as_json, error, search
 from tests.conftest import write_photos
+from tests.data.made_raw import dng
 
 
 def test_without_a_source_it_is_the_current_folder(
@@ -110,6 +112,26 @@ def test_photos_that_cannot_be_read_are_skipped_and_listed(lexlip: Run, photos: 
         "  d.jpg: empty file",
         "  e.jpg: a link to nothing",
     ]
+
+
+def test_without_rawpy_one_line_tells_of_all_raw_files(
+    lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw, "is_installed", lambda: False)
+    for name in ("a.cr2", "b.NEF", "c.dng"):
+        (photos / name).write_bytes(dng())
+    (photos / "d.jpg").touch()
+    for again in range(2):
+        result = lexlip("index", "photos")
+        assert result.stdout.startswith("0 added, " if again else "6 photos, ")
+        lines = [
+            "4 skipped:",
+            "  3 RAW files: to read RAW files, pip install 'lexlip[raw]'",
+            "  d.jpg: empty file",
+        ]
+        assert result.stderr.splitlines()[:3] == lines
+    found = as_json(lexlip, "index", "photos")
+    assert sorted(skip["id"] for skip in found["skipped"]) == ["a.cr2", "b.NEF", "c.dng", "d.jpg"]
 
 
 def test_of_many_skipped_photos_ten_are_named(lexlip: Run, photos: Path) -> None:

@@ -196,11 +196,11 @@ def test_folders_that_hold_an_index_are_left_out(tmp_path: Path) -> None:
 
 
 def test_files_of_other_kinds_are_counted(tmp_path: Path) -> None:
-    for name in ("a.jpg", "b.MOV", "c.mov", "d/e.cr2", ".f.mov", "g.docx", "h", "i.txt", "a.txt"):
+    for name in ("a.jpg", "b.MOV", "c.mov", "d/e.psd", ".f.mov", "g.docx", "h", "i.txt", "a.txt"):
         write(tmp_path / name, jpeg())
-    why = "files of other kinds: 2 .mov, 1 without a suffix, 1 .cr2, 1 .docx, 1 .txt"
+    why = "files of other kinds: 2 .mov, 1 without a suffix, 1 .docx, 1 .psd, 1 .txt"
     assert walk(tmp_path).skipped == [Skipped(".", why)]
-    assert walk(tmp_path, lambda name: name == "d/").skipped[0].reason == why.replace(" 1 .cr2,", "")
+    assert walk(tmp_path, lambda name: name == "d/").skipped[0].reason == why.replace(" 1 .psd,", "")
     for number in range(30):
         write(tmp_path / f"x.{number}", "")
     assert walk(tmp_path).skipped[0].reason.endswith(", 15 others")
@@ -265,6 +265,40 @@ def test_an_xmp_file_is_beside_its_photo(tmp_path: Path) -> None:
     assert sides == {item.id: [] for item in source.items} | {
         photo: [f"{tmp_path}/{side}" for side in sides] for photo, sides in expected.items()
     }
+
+
+def test_a_raw_file_and_its_jpeg_are_one_photo(tmp_path: Path) -> None:
+    for name in (
+        "a.CR2",
+        "a.JPG",
+        "b.dng",
+        "b.HEIC",
+        "c.nef",
+        "c.png",
+        "d.arw",
+        "x/a.cr2",
+        "e\u0301.raf",
+        "\xe9.jpg",
+    ):
+        write(tmp_path / name, jpeg())
+    for name in ("a.CR2.xmp", "a.xmp", "a.JPG.xmp", "b.dng.xmp", "c.nef.xmp", "z.cr2.xmp"):
+        write(tmp_path / name, "")
+    listing = walk(tmp_path)
+    assert listing.photos == ["a.JPG", "b.HEIC", "c.nef", "c.png", "d.arw", "x/a.cr2", "\xe9.jpg"]
+    assert listing.raws == {"a.CR2", "b.dng", "e\u0301.raf"}
+    assert listing.left == {"beside": 8, "other": 1}
+    source = open_source(tmp_path)
+    sides = {item.id: list(source.sides(number)) for number, item in enumerate(source.items)}
+    assert {
+        photo: [name.removeprefix(f"{tmp_path}/") for name in some] for photo, some in sides.items() if some
+    } == {
+        "a.JPG": ["a.JPG.xmp", "a.CR2.xmp", "a.xmp"],
+        "b.HEIC": ["b.dng.xmp"],
+        "c.nef": ["c.nef.xmp"],
+    }
+    alone = open_source(tmp_path / "a.JPG")
+    assert [Path(name).name for name in alone.sides(0)] == ["a.JPG.xmp", "a.CR2.xmp", "a.xmp"]
+    assert walk(tmp_path, lambda name: name == "a.JPG").photos[0] == "a.CR2"
 
 
 # ---- what cannot be listed ----

@@ -336,7 +336,7 @@ def test_the_error() -> None:
 MEMORY = """
 import os, re, sys
 from pathlib import Path
-from lexlip.data import heic_and_jpeg2000 as apart, images
+from lexlip.data import isolated as apart, images
 def peak():  # of this process, and of what decodes for it: getrusage includes the one that started it
     files = [Path(f"/proc/{pid}/status") for pid in ("self", *(process.pid for process in apart._idle))]
     return sum(int(re.search(r"VmHWM:\\s+(\\d+)", file.read_text())[1]) for file in files)

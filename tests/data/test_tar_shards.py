@@ -42,6 +42,13 @@ def test_packing_loses_nothing(tmp_path: Path) -> None:
     assert shard.skipped == []
 
 
+def test_a_raw_file_beside_its_jpeg_is_left_out(tmp_path: Path) -> None:
+    files = dict.fromkeys(("a.CR2", "a.jpg", "b.dng", "b.txt"), b"a dog")
+    shard = list_shard(write_tar(tmp_path / "a.tar", files))
+    assert [shard.item(number, "") for number in range(2)] == [Item("a.jpg", ()), Item("b.dng", ("a dog",))]
+    assert (len(shard), shard.skipped) == (2, [])
+
+
 def test_a_tar_without_photos(tmp_path: Path) -> None:
     shard = list_shard(write_tar(tmp_path / "a.tar", {"a.txt": b"a dog"}))
     assert len(shard) == 0

@@ -39,6 +39,15 @@ def test_a_photo_s_file_is_the_one_that_is_there(photos: Path) -> None:
     }
 
 
+def test_the_file_of_a_raw_photo(photos: Path) -> None:
+    for name in ("1.cr2", "1.cr2.xmp", "2.CR2", "2.xmp", "8.cr2", "9.NEF", "9.xmp"):
+        (photos / name).touch()
+    source = library(photos)
+    found = {item.id: Path(SideFiles(source).of(number)).name for number, item in enumerate(source.items)}
+    assert (found["1.jpg"], found["2.jpg"]) == ("1.jpg.xmp", "2.xmp")  # that of the JPEG, or of both
+    assert (found["8.cr2"], found["9.NEF"]) == ("8.cr2.xmp", "9.xmp")
+
+
 def test_files_are_made_changed_and_deleted(photos: Path) -> None:
     before = sorted(photos.iterdir())
     assert SideFiles(library(photos)).change(0, ["dog"])

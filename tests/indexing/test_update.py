@@ -13,7 +13,7 @@ import pytest
 import lexlip
 from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher
-from lexlip.data import Scenes, Unlisted, open_source
+from lexlip.data import Scenes, Unlisted, open_source, raw
 from lexlip.data import source as data_source
 from lexlip.data.facts import decode_with_facts, digest
 from lexlip.data.folder import FolderSource
@@ -28,7 +28,9 @@ from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
 from tests.conftest import write_photos
+from tests.data.made_raw import dng, drawing, jpeg
 from tests.data.test_facts import xmp
+from tests.data.test_raw import needs_rawpy
 from tests.disks import mount, unmount
 from tests.search import indexes
 from tests.search.indexes import change_header, index_bm25, index_words
@@ -606,6 +608,43 @@ def test_an_unreadable_photo_is_not_tried_again_until_it_changes(
     assert (counts(done), done.skipped) == ((1, 0, 0, 6), [])
     with table(index) as made:
         assert made.unreadable() == {}
+
+
+@needs_rawpy
+def test_a_raw_file_is_a_photo_while_its_jpeg_is_away(index: Path, photos: Path, tmp_path: Path) -> None:
+    raw_files = [photos / "1.DNG", photos / "new.dng"]
+    for path in raw_files:
+        path.write_bytes(dng(preview=jpeg(drawing())))
+    done = update(photos, index)
+    assert (counts(done), done.skipped) == ((1, 0, 0, 6), [])
+    assert (done.files["photos"], done.files["beside"]) == (7, 7)  # six captions, and 1.DNG
+    (photos / "1.jpg").rename(tmp_path / "1.jpg")
+    assert counts(update(photos, index)) == (1, 0, 1, 6)
+    assert {"1.DNG", "new.dng"} < {*ids_of(index)}
+    assert photo(index, "1.DNG").taken == "2021-05-06T07:08:09"
+    (tmp_path / "1.jpg").rename(photos / "1.jpg")
+    assert counts(update(photos, index)) == (1, 0, 1, 6)
+    raw_files[0].unlink()
+    assert counts(update(photos, index)) == (0, 0, 0, 7)
+    assert ids_of(index) == sorted([*IDS, "new.dng"])
+
+
+@needs_rawpy
+def test_raw_photos_stay_while_rawpy_is_missing(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.dng", "b.dng"):
+        (photos / name).write_bytes(dng(preview=jpeg(drawing()), taken=f"2021:05:06 07:08:0{len(name)}"))
+    assert counts(update(photos, index)) == (2, 0, 0, 6)
+    with monkeypatch.context() as patch:
+        patch.setattr(raw, "is_installed", lambda: False)
+        set_ahead(photos / "a.dng")
+        (photos / "c.dng").write_bytes(dng())
+        done = update(photos, index)
+        assert (counts(done), done.kept) == ((0, 0, 0, 7), 1)
+        assert [skip for skip in done.skipped if skip.reason != raw.MISSING] == []
+        assert sorted(skip.id for skip in done.skipped) == ["a.dng", "c.dng"]
+    assert counts(update(photos, index)) == (1, 1, 0, 7)
 
 
 def test_a_new_index_remembers_them_too(

@@ -8,7 +8,9 @@ import pytest
 from PIL import Image
 
 from lexlip.data import UnreadableImage
+from lexlip.data.raw import is_installed
 from lexlip.server.photo_files import Thumbnails, file_kind, make_thumbnail, name_of
+from tests.data.made_raw import dng, drawing, jpeg
 
 
 @pytest.mark.parametrize("form", "JPEG PNG GIF BMP TIFF JPEG2000 WEBP AVIF".split())
@@ -26,6 +28,14 @@ def test_all_else_is_saved(data: bytes) -> None:
     kind, headers = file_kind("photo.jpg", data)
     assert kind == "application/octet-stream"
     assert headers["Content-Disposition"].startswith("attachment")
+
+
+@pytest.mark.skipif(not is_installed(), reason="rawpy is not installed")
+def test_a_raw_photo_is_saved_and_its_preview_shown() -> None:
+    data = dng(preview=jpeg(drawing()), orientation=6)
+    kind, headers = file_kind("photo.dng", data)
+    assert (kind, headers["Content-Disposition"][:10]) == ("application/octet-stream", "attachment")
+    assert opened(make_thumbnail(data, 320)).size == (320, 480)
 
 
 def test_a_name_stays_within_its_header() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import runpy
 import struct
 import zlib
 from collections.abc import Callable
@@ -73,6 +74,9 @@ def pictures() -> list[tuple[str, bytes]]:
         picture.save(file, form, **options)
         written.append((form, file.getvalue()))
     heic = sorted((ROOT / "tests" / "data" / "heic").glob("*.hei[cf]"))
+    raw = runpy.run_path(str(ROOT / "tests" / "data" / "made_raw.py"))
+    for preview in (None, raw["jpeg"](raw["drawing"]())):
+        written.append(("RAW", raw["dng"](raw["drawing"](150, 100), preview)))
     return written + [("HEIC", path.read_bytes()) for path in heic if path.stat().st_size < 2e6]
 
 

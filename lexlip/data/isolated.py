@@ -1,4 +1,4 @@
-"""HEIC and JPEG 2000: opened and decoded by a process of their own, as damaged ones crash their decoders.
+"""HEIC, JPEG 2000 and RAW: decoded by a process of their own, as damaged ones crash their decoders.
 
 Of JPEG 2000 a small file can also make the decoder take many times the memory that its pixels need.
 """
@@ -21,9 +21,9 @@ _JPEG2000 = (b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")
 _BRANDS = (*(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"), *(b"mif1", b"msf1"))
 SECONDS = 60.0  # that one picture may take
 MOST_HALVED = 5  # times; most JPEG 2000 hold as many smaller copies of themselves
-HEADER_ONLY = -1
+HEADER_ONLY, AS_JPEG = -1, -2
 
-_PROCESS = Path(__file__).with_name("heic_and_jpeg2000_process.py")
+_PROCESS = Path(__file__).with_name("isolated_process.py")
 _lock = threading.Lock()
 _idle: list[subprocess.Popen[bytes]] = []
 
@@ -31,7 +31,8 @@ _idle: list[subprocess.Popen[bytes]] = []
 class Reply(NamedTuple):
     """What the process tells about a picture; its format and mode are Pillow's, it is upright.
 
-    It may have "exif" and "xmp", and has no pixels if only its header was asked for.
+    It may have "exif" and "xmp", and has no pixels if only its header was asked for. Those of a RAW file are
+    a JPEG, with the EXIF in it.
     """
 
     format: str
@@ -42,7 +43,7 @@ class Reply(NamedTuple):
 
 
 class IsolatedFile(ImageFile.ImageFile):
-    """A picture of these kinds, as Pillow's other formats are."""
+    """A HEIC or a JPEG 2000, as Pillow's other formats are."""
 
     def _open(self) -> None:
         assert self.fp is not None
@@ -76,7 +77,7 @@ class IsolatedFile(ImageFile.ImageFile):
 
 
 def accepts(start: bytes) -> bool:
-    """Return whether a file is one of these, given its first 64 bytes."""
+    """Return whether a file is a HEIC or a JPEG 2000, given its first 64 bytes."""
     heic = start[4:8] == b"ftyp" and start[8:12] in _BRANDS and b"avif" not in start
     return heic or start.startswith(_JPEG2000)
 
@@ -84,9 +85,9 @@ def accepts(start: bytes) -> bool:
 def ask(data: bytes, halved: int) -> Reply:
     """Have a process open a picture, and decode it; several threads may ask at once.
 
-    It is decoded so many times half as large, if it can be; or not at all, for HEADER_ONLY. SyntaxError: it
-    is no such picture, as Pillow's own formats say it. OSError: it cannot be decoded: it is damaged, takes
-    too long, or the decoder crashed.
+    It is decoded so many times half as large, if it can be; or not at all, for HEADER_ONLY. A RAW file
+    becomes a JPEG, for AS_JPEG. SyntaxError: it is no such picture, as Pillow's own formats say it. OSError:
+    it cannot be decoded: it is damaged, takes too long, or the decoder crashed.
     """
     process = _take()
     late = threading.Timer(SECONDS, process.kill)

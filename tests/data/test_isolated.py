@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lexlip.data import UnreadableImage, decode, heic_and_jpeg2000
+from lexlip.data import UnreadableImage, decode, isolated
 
 FOLDER = Path(__file__).parent / "heic"
 TURNED = (FOLDER / "upright-after-turning.heic").read_bytes()
@@ -19,9 +19,9 @@ BAD = TURNED[:231] + b"\xb3" + TURNED[232:]  # libheif 1.23 crashes when it read
 
 @pytest.fixture
 def none_idle() -> Iterator[None]:
-    heic_and_jpeg2000.end()
+    isolated.end()
     yield
-    heic_and_jpeg2000.end()
+    isolated.end()
 
 
 def pixels(data: bytes) -> bytes:
@@ -41,7 +41,7 @@ def test_several_threads(none_idle: None) -> None:
     expected = [pixels(data) for data in files]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(pixels, files * 10)) == expected * 10
-    assert len(heic_and_jpeg2000._idle) <= 4
+    assert len(isolated._idle) <= 4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="this system does not bound a process's memory")
@@ -49,7 +49,7 @@ def test_a_picture_that_takes_too_much_memory(none_idle: None, monkeypatch: pyte
     file = io.BytesIO()
     Image.new("RGB", (1200, 1200)).save(file, "JPEG2000", codeblock_size=(4, 4), num_resolutions=1)
     with monkeypatch.context() as patch:
-        patch.setattr(heic_and_jpeg2000, "MOST_MEMORY", 100_000_000)
+        patch.setattr(isolated, "MOST_MEMORY", 100_000_000)
         with pytest.raises(UnreadableImage, match="damaged"):
             decode(file.getvalue())
         assert np.asarray(decode(TURNED)).std() > 10
@@ -67,11 +67,11 @@ def test_a_process_that_does_not_answer(
 ) -> None:
     (tmp_path / "process.py").write_text(code)
     with monkeypatch.context() as patch:
-        patch.setattr(heic_and_jpeg2000, "_PROCESS", tmp_path / "process.py")
-        patch.setattr(heic_and_jpeg2000, "SECONDS", 1.0)
+        patch.setattr(isolated, "_PROCESS", tmp_path / "process.py")
+        patch.setattr(isolated, "SECONDS", 1.0)
         with pytest.raises(UnreadableImage, match=rf"^damaged \({reason}\)$"):
             decode(TURNED)
-    assert not heic_and_jpeg2000._idle
+    assert not isolated._idle
     assert np.asarray(decode(TURNED)).std() > 10
 
 
@@ -84,8 +84,8 @@ def test_a_forked_process_takes_processes_of_its_own(none_idle: None) -> None:
 
 def test_its_processes_end_with_the_program() -> None:
     code = (
-        "import sys; from lexlip.data import decode, heic_and_jpeg2000\n"
-        "decode(open(sys.argv[1], 'rb').read()); print(heic_and_jpeg2000._idle[0].pid)"
+        "import sys; from lexlip.data import decode, isolated\n"
+        "decode(open(sys.argv[1], 'rb').read()); print(isolated._idle[0].pid)"
     )
     file = FOLDER / "upright-after-turning.heic"
     ran = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True, check=True)

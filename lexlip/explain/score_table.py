@@ -35,7 +35,7 @@ class ScoreTable:
 
     Attributes:
         id, path: of the photo; see `Hit`.
-        score: the sum of the products, exactly what a search says.
+        score: the sum of the products, exactly what a search by content alone says.
         rows: the shared words, those that add most first.
         words: all words of the photo as they are stored, heaviest first.
         digits: decimals that show weights exactly; a product has twice as many.
@@ -60,7 +60,7 @@ def check_words(index: str | Path) -> None:
 
 
 def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str) -> ScoreTable:
-    """Return the arithmetic of a photo's score; of two indexes that are fused the first is explained.
+    """Return the arithmetic of a photo's score by content; of two fused indexes the first is explained.
 
     The query is a sentence, or the vector of a picture, [1, V]; the photo is its id, or its path as a search
     prints it.

@@ -52,7 +52,8 @@ Sentence = Annotated[
     Field(
         description="What the photos show. In an index of words it may hold marks: +word adds a word, -word"
         " leaves out photos that hold it, word^2 doubles its weight. A negation (dog without snow) leaves out"
-        " words, too, unless it stands in quotation marks."
+        " words, too, unless it stands in quotation marks. Names of files and folders, captions and keywords"
+        " count as well; name:anna, folder:italy and caption:cake show only photos that have them there."
     ),
 ]
 Add = Annotated[

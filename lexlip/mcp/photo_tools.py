@@ -153,7 +153,7 @@ class PhotoTools:
 
 def _query(query: str, add: Sequence[str], exclude: Sequence[str]) -> Query:
     asked = parse_query(query, [*(f"+{word}" for word in add), *(f"-{word}" for word in exclude)])
-    if not asked.plain:
+    if not (asked.plain or asked.narrowed):
         empty = "the query only leaves words out" if asked.without else "the query is empty"
         raise DataError(f"{empty}: give a sentence, or words to add")
     return asked

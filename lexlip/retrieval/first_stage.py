@@ -65,13 +65,12 @@ class FirstStage(ABC):
     Attributes:
         index: the index's folder.
         seen: the number of hits whose scores `ends` looks at.
-        shows: whether it finds photos by what they show alone, so that the words that people gave them add
-            to it; not so if it searches captions, or fuses two indexes.
+        adds_names: whether the words that people gave photos add to the scores, as in an index of words.
     """
 
     index: Path
     seen: int = 0
-    shows: bool = True
+    adds_names: bool = True
 
     @property
     @abstractmethod

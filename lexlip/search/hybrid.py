@@ -55,7 +55,7 @@ class HybridStage(FirstStage):
         how, weight: see `lexlip.search.hybrid.fuse_two`.
     """
 
-    shows = False
+    adds_names = False
 
     def __init__(
         self, first: FirstStage, second: FirstStage, how: Hybrid = "rrf", weight: float = 0.5

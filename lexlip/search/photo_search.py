@@ -366,7 +366,7 @@ class PhotoSearch:
         foreign = looks_foreign(asked.sentence, unknown)
         near = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
         meant = {word: words for word, words in near.items() if words}
-        named = phrases(asked.sentence) if state.stage.shows and self.rerank is None else ()
+        named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
         narrowed = tuple((name, phrases(value)) for name, value in asked.narrowed)
         of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)

@@ -168,7 +168,7 @@ class ExplainRow(BaseModel):
 
 
 class ExplainBody(BaseModel):
-    """The arithmetic of a score."""
+    """The arithmetic of a score by content."""
 
     score: float
     rows: list[ExplainRow]

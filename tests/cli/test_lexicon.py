@@ -34,7 +34,14 @@ def test_a_clip_gets_words_that_are_indexed_and_searched(lexlip: Run, captions: 
     lexlip("index", "photos", "--model", "words", "--index", "found")
     for encoder in ("network", "words"):
         hits = as_json(
-            lexlip, "search", "two dogs in the snow", "--index", "found", "--query-encoder", encoder
+            lexlip,
+            "search",
+            "two dogs in the snow",
+            "--content-only",
+            "--index",
+            "found",
+            "--query-encoder",
+            encoder,
         )["hits"]
         assert hits
         assert set(hits[0]["words"]) <= set(model.vocabulary.words)

@@ -10,7 +10,7 @@ from PIL import Image
 from anserini_bridge import UnknownId, read_header
 from lexlip.errors import DataError, ModelError
 from lexlip.explain.score_table import score_table
-from lexlip.mcp.photo_tools import PhotoTools
+from lexlip.mcp.photo_tools import PhotoTools, text_of_answer
 from lexlip.queries.query_language import QueryError
 from lexlip.retrieval.filters import Filters
 from lexlip.search.photo_search import PhotoSearch
@@ -45,6 +45,12 @@ def test_words_in_lists_are_marks(tools: PhotoTools) -> None:
     holders = {hit.id for hit in tools.search("", add=["dog"], k=20).hits}
     assert holders
     assert not holders & {hit.id for hit in tools.search("a cat", exclude=["dog"], k=20).hits}
+
+
+def test_names_alone_are_a_query(tools: PhotoTools) -> None:
+    (found,) = tools.search("name:4").hits
+    assert (found.id, found.words) == ("4.jpg", {"name:4": 1.0})
+    assert "name:4 1.0" in text_of_answer(tools.search("name:4"))
 
 
 @pytest.mark.parametrize("word", ["-dog", "hot dog", "", "dog^x", "dog^101"])

@@ -200,7 +200,7 @@ def test_uploads_are_bounded_in_bytes_and_pixels(library: Indexed) -> None:
 
 
 def test_a_score_is_explained(server: Serving) -> None:
-    hit = server.search("two dogs in snow", k=1)["hits"][0]
+    hit = server.search("two dogs in snow", k=1, content_only=True)["hits"][0]
     told = server.get(f"/explain/{hit['key']}", params={"q": "two dogs in snow"})
     assert told["score"] == pytest.approx(hit["score"])
     assert {row["word"]: row["product"] for row in told["rows"]} == pytest.approx(hit["words"])

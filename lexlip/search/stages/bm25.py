@@ -46,7 +46,7 @@ class BM25Metadata(IndexHeader):
 class _CaptionSearch(ReopenedStage[Header, Bm25Searcher]):
     """Searches captions, wherever they are; without a model, pictures cannot search."""
 
-    shows = False
+    adds_names = False
 
     @property
     def encoder(self) -> Encoder:

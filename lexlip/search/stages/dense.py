@@ -57,6 +57,8 @@ def load_vectors(index: Path, metadata: DenseMetadata) -> FaissIndex:
 class DenseStage(ReopenedStage[DenseMetadata, FaissIndex]):
     """See `FirstStage`; dense vectors have no words, so sentences are encoded by the "network", and whole."""
 
+    adds_names = False  # scores are cosines or dot products
+
     def __init__(
         self,
         index: Path,

@@ -83,6 +83,26 @@ def test_a_sentence(visit: Visit, real: str, width: int) -> None:
     assert ratio == pytest.approx(600 / 400, rel=0.02)
 
 
+def test_a_photo_by_its_name(visit: Visit, real: str) -> None:
+    page = visit(f"{real}?q=chelsea", base_url=real)
+    first = answer(page, q="chelsea")["hits"][0]
+    assert (first["id"], next(iter(first["words"]))) == ("chelsea.jpg", "name:chelsea")
+    assert not any(
+        ":" in word for hit in answer(page, q="chelsea", content_only=True)["hits"] for word in hit["words"]
+    )
+    expect(page.locator("[data-index='0'] .why")).to_contain_text("name:chelsea")
+    expect(page.locator(".unknown")).to_have_count(0)
+    page.locator("[data-index='0']").click()
+    table = page.locator("dialog table")
+    expect(table.locator("tbody tr").first).to_have_text(f"name:chelsea{first['words']['name:chelsea']:.3f}")
+    expect(table.locator("tfoot td")).to_have_text(f"{first['score']:.3f}")
+
+
+def test_a_name_that_no_photo_has(visit: Visit, real: str) -> None:
+    page = visit(f"{real}?q=two dogs name:nosuch", base_url=real)
+    expect(page.locator(".none li")).to_have_text("No photo has 'nosuch' in its name.")
+
+
 def test_a_photo_its_words_and_where_they_are(visit: Visit, real: str, photos: Path) -> None:
     page = visit(f"{real}?q={COFFEE}", base_url=real)
     page.locator("[data-index='0']").click()

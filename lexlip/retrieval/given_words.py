@@ -32,6 +32,8 @@ TABLES = (
 )
 HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE name = 'given'"
 
+MOST_PHRASES = 64  # of a query: somebody may paste a whole text
+
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]|(\S+)')
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -72,7 +74,7 @@ def phrases(text: str) -> tuple[Phrase, ...]:
     """Return what of a query may stand in names and captions.
 
     Function words count only where nothing else was typed. What is in quotes is one phrase, and so is what
-    has no space in it ("cc_00111.jpg", "t-shirt"), except for the folders of a path.
+    has no space in it ("cc_00111.jpg", "t-shirt"), except for the folders of a path. The first 64 count.
     """
     found: list[Phrase] = []
     for quoted, typed in _QUOTED.findall(text):
@@ -82,7 +84,7 @@ def phrases(text: str) -> tuple[Phrase, ...]:
             found += [Phrase(tuple(_words(part))) for part in typed.split("/")]
     found = [one for one in found if one.words]
     content = [one for one in found if one.exact or not FUNCTION_WORDS.issuperset(one.words)]
-    return tuple(dict.fromkeys(content or found))
+    return tuple(dict.fromkeys(content or found))[:MOST_PHRASES]
 
 
 def texts_of(id: str, captions: Iterable[str]) -> dict[str, list[list[str]]]:
@@ -107,8 +109,8 @@ def write_given_words(connection: sqlite3.Connection) -> None:
     rows = connection.execute("SELECT id, words FROM photos ORDER BY id").fetchall()
     for number, (id, said) in enumerate(rows):
         folder, _, name = id.rpartition("/")
-        captions = [f"caption {word}" for word in said.split()]
-        for key in (*captions, *_keys("name", _of_path(name)), *folders(folder)):
+        captions = said.replace("_", " ").split()  # as `_words` cuts them
+        for key in (*_keys("caption", [captions]), *_keys("name", _of_path(name)), *folders(folder)):
             columns.append(words.setdefault(key, len(words)))
             numbers.append(number)
     connection.executemany("INSERT INTO numbers VALUES (?, ?)", ((n, id) for n, (id, _) in enumerate(rows)))

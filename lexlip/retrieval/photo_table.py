@@ -272,12 +272,11 @@ class PhotoTable:
 
     def _numbered(self, numbers: NDArray[np.int64]) -> dict[int, str]:
         """Return the ids of photos by their numbers."""
-        return dict(
-            self._rows(
-                "SELECT number, id FROM numbers WHERE number IN (SELECT value FROM json_each(?))",
-                [json.dumps(numbers.tolist())],
-            )
-        )
+        question = "SELECT number, id FROM numbers WHERE number IN (SELECT value FROM json_each(?))"
+        ids = dict(self._rows(question, [json.dumps(numbers.tolist())]))
+        if not all(isinstance(id, str) for id in ids.values()):  # SQLite keeps anything
+            raise _unreadable(self.file, "an id is no text")
+        return ids
 
     def _beside_each_other(
         self, found: list[tuple[str, float]], wanted: Sequence[Phrase], weights: Sequence[float]

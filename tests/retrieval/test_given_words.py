@@ -8,6 +8,7 @@ import pytest
 
 from lexlip.queries.query_language import FIELDS
 from lexlip.retrieval.given_words import (
+    MOST_PHRASES,
     Phrase,
     keys_of,
     packed,
@@ -48,6 +49,11 @@ PHOTOS = {
 )
 def test_phrases_of_a_query(typed: str, wanted: list[str]) -> None:
     assert [str(one) for one in phrases(typed)] == wanted
+
+
+def test_of_a_pasted_text_the_beginning_counts() -> None:
+    text = " ".join(f"word{number}" for number in range(100_000))
+    assert [str(one) for one in phrases(text)] == text.split()[:MOST_PHRASES]
 
 
 def test_a_phrase_stands_in_one_text_as_it_was_typed() -> None:

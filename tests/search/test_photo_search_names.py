@@ -210,7 +210,13 @@ def test_an_older_index_answers_by_content_and_learns_names_by_an_update(
 
 
 @pytest.mark.parametrize(
-    "damage", ["UPDATE given SET photos = x'00'", "UPDATE numbers SET number = number << 40"]
+    "damage",
+    [
+        "UPDATE given SET photos = x'00'",
+        "UPDATE given SET photos = 'text'",
+        "UPDATE numbers SET number = number << 40",
+        "UPDATE numbers SET id = x'00'",
+    ],
 )
 def test_damaged_names_are_named(index: Path, tmp_path: Path, damage: str) -> None:
     broken = shutil.copytree(index, tmp_path / "index")

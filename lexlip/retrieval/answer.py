@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from lexlip.errors import DataError
+from lexlip.words.plain_text import folded
 
 NOT_ENGLISH = "this does not look like English, which the model knows: say it in English"
 
@@ -105,7 +106,7 @@ class Answer:
     def not_understood(self) -> list[str]:
         """The unknown words that are no names either."""
         names = self.names
-        return [word for word in self.unknown if word.casefold() not in names]
+        return [word for word in self.unknown if folded(word) not in names]
 
     @property
     def above_well(self) -> int:

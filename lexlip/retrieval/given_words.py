@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import unicodedata
 import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from lexlip.queries.query_language import FIELDS, forms
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import words_in
+from lexlip.words.plain_text import folded, words_in
 
 TABLES = (
     "DROP TABLE IF EXISTS numbers",
@@ -36,6 +35,7 @@ MOST_PHRASES = 64  # of a query: somebody may paste a whole text
 
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]|(\S+)')
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # Japanese and Chinese: no spaces between words
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -44,7 +44,7 @@ class Phrase:
     """Words that must stand beside each other in one text; one word is the rule.
 
     Attributes:
-        words: case folded.
+        words: as `lexlip.words.plain_text.folded` has them; of Japanese and Chinese each letter is one.
         exact: was in quotes, so other numbers of a noun do not count.
     """
 
@@ -53,7 +53,8 @@ class Phrase:
 
     def __str__(self) -> str:
         """Return it as a query has it behind a field."""
-        return self.words[0] if len(self.words) == 1 else f'"{" ".join(self.words)}"'
+        text = re.sub(rf"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})", "", " ".join(self.words))
+        return f'"{text}"' if " " in text else text
 
     def spellings(self) -> list[tuple[str, ...]]:
         """Return for each word how it may be spelled."""
@@ -109,8 +110,7 @@ def write_given_words(connection: sqlite3.Connection) -> None:
     rows = connection.execute("SELECT id, words FROM photos ORDER BY id").fetchall()
     for number, (id, said) in enumerate(rows):
         folder, _, name = id.rpartition("/")
-        captions = said.replace("_", " ").split()  # as `_words` cuts them
-        for key in (*_keys("caption", [captions]), *_keys("name", _of_path(name)), *folders(folder)):
+        for key in (*_keys("caption", [_words(said)]), *_keys("name", _of_path(name)), *folders(folder)):
             columns.append(words.setdefault(key, len(words)))
             numbers.append(number)
     connection.executemany("INSERT INTO numbers VALUES (?, ?)", ((n, id) for n, (id, _) in enumerate(rows)))
@@ -192,4 +192,4 @@ def _keys(name: str, texts: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    return words_in(unicodedata.normalize("NFKC", text).casefold())
+    return words_in(_UNSPACED.sub(r" \g<0> ", folded(text)))

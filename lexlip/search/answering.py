@@ -20,7 +20,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import Phrase, phrases_in
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
 from lexlip.retrieval.seal import sealed_tables
-from lexlip.words.plain_text import readable, whole
+from lexlip.words.plain_text import folded, readable, whole
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
@@ -196,7 +196,7 @@ class IndexState:
             return []
         rare = [math.log(1 + photos / max(count, 0.5)) for count in counts]
         weights = [one / sum(rare) for one in rare]
-        unknown = {word.casefold() for word in asked.unknown}
+        unknown = {folded(word) for word in asked.unknown}
         names = [
             0.0 if unknown.isdisjoint(phrase.words) else weight
             for phrase, weight in zip(asked.phrases, weights, strict=True)

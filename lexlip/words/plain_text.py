@@ -29,6 +29,14 @@ def composed(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def folded(text: str) -> str:
+    """Return a text as names are looked for: in small letters, without accents."""
+    if text.isascii():
+        return text.lower()
+    without = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", text.casefold()))
+    return unicodedata.normalize("NFC", without)
+
+
 def words_in(text: str, letters: str = r"[^\W_]") -> list[str]:
     """Return the words of a text: `letters` (a regular expression of one), with the marks on and beside them.
 

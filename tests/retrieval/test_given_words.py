@@ -27,6 +27,7 @@ PHOTOS = {
     "Anna/birthday2019.jpg": "anna's cake; Anna",
     "Zoë/Straßenfest.webp": "",
     "scan.tif": "dog dogs",
+    "日本/東京タワー.jpg": "हिंदी 서울",
 }
 
 
@@ -44,7 +45,8 @@ PHOTOS = {
         ("ﬁsh", ["fish"]),
         ('"" " "', []),
         ('a 12" pizza', ["12", "pizza"]),
-        ("日本", ["日本"]),
+        ("日本 tower", ["日本", "tower"]),
+        ("ÉTÉ Übersee", ["ete", "ubersee"]),
     ],
 )
 def test_phrases_of_a_query(typed: str, wanted: list[str]) -> None:
@@ -100,7 +102,21 @@ def test_lists_name_the_photos_that_plain_python_finds(table: sqlite3.Connection
     stored = {
         word: unpacked(data, len(ids)) for word, data in table.execute("SELECT word, photos FROM given")
     }
-    for typed in ("dog", "2019", "birthday", "anna", "italy", "day", "strassenfest", "zoë", "jpg", "xyz"):
+    for typed in (
+        "dog",
+        "2019",
+        "birthday",
+        "anna",
+        "italy",
+        "day",
+        "strassenfest",
+        "zoë",
+        "jpg",
+        "xyz",
+        "हिंदी",
+        "서울",
+        "日",
+    ):
         (phrase,) = phrases(typed)
         lists = {key: stored[key] for key in keys_of([phrase]) if key in stored}
         for field in FIELDS:

@@ -26,7 +26,7 @@ FILES = {
     "plain/cc_00111.jpg": "a zebra on a lawn",
     "plain/cc_00112.jpg": "Zoë and a zebra",
     "plain/cc_00113.jpg": "",
-    "plain/cc_00114.jpg": "",
+    "plain/東京タワー.jpg": "",
 }
 
 
@@ -68,7 +68,9 @@ def ids(answer: Answer) -> list[str]:
         ("IMG_0002", {"2019 Qatar/IMG_0002.jpg"}),
         ("Zoë", {"Zoë/party2019.jpg", "plain/cc_00112.jpg"}),
         ("zoe\u0308", {"Zoë/party2019.jpg", "plain/cc_00112.jpg"}),
+        ("zoe", {"Zoë/party2019.jpg", "plain/cc_00112.jpg"}),
         ("party", {"Zoë/party2019.jpg"}),
+        ("京タ", {"plain/東京タワー.jpg"}),
         ("the zebras", {"plain/cc_00111.jpg", "plain/cc_00112.jpg"}),
         ('"zebra on a lawn"', {"plain/cc_00111.jpg"}),
     ],

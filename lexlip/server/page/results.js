@@ -9,11 +9,19 @@ const OPEN = 12; // pages that are kept unpacked
 /** Whether people gave a photo this word: "name:anna". */
 export const isGiven = (word) => word.includes(":");
 
+/** As the server compares names: in small letters, without accents. */
+const folded = (word) =>
+	word
+		.toLowerCase()
+		.normalize("NFKD")
+		.replace(/[\u0300-\u036f]/g, "")
+		.normalize("NFC");
+
 /** What was not understood of a query: words that people gave the photos found are names. */
 function understood({ unknown, foreign, hits }) {
 	const given = hits.flatMap((hit) => Object.keys(hit.words ?? {}).filter(isGiven));
 	const names = new Set(given.flatMap((word) => word.split(/[:" ]+/).slice(1)));
-	return { unknown: unknown?.filter((word) => !names.has(word.toLowerCase())), foreign: foreign && !names.size };
+	return { unknown: unknown?.filter((word) => !names.has(folded(word))), foreign: foreign && !names.size };
 }
 
 export class Results {

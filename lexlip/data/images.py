@@ -63,7 +63,7 @@ _MISSING = 0.02  # of a JPEG's pixels may be missing at its end
 # bytes of memory per pixel while an image of a mode is decoded and becomes RGB; measured
 _BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
 _OPAQUE_BYTES, _TRANSPARENT_BYTES, _COMPARED_BYTES = 6, 16, 20
-_MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4, "JPEG2000": 20}  # for what their decoders hold besides
+_MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4, "JPEG2000": 21}  # for what their decoders hold besides
 
 
 def decode(data: bytes, size: int | None = None) -> Image.Image:

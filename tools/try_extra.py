@@ -108,6 +108,18 @@ def raw() -> None:
     find("red")
 
 
+def ocr() -> None:
+    """Read what is written in a picture, and find it."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    Path("photos").mkdir()
+    picture = Image.new("RGB", (800, 400), "white")
+    ImageDraw.Draw(picture).text((80, 120), "EXIT 12", "black", ImageFont.load_default(120))
+    picture.save("photos/sign.png")
+    assert "text: 1 read, 1 photo with some" in run("lexlip index photos --text")[0]
+    find('"exit 12"')
+
+
 def mcp() -> None:
     """Let an agent search."""
     import anyio
@@ -157,7 +169,7 @@ def bench() -> None:
 
 
 TRIES: dict[str, Callable[[], None]] = {
-    task.__name__: task for task in (lean, mcp, draw, raw, ray, anserini, train, dense, mteb, bench)
+    task.__name__: task for task in (lean, mcp, draw, raw, ocr, ray, anserini, train, dense, mteb, bench)
 }
 """By extra what is tried; those with torch, which take long to install, are last."""
 

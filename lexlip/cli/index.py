@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
+from lexlip.errors import EXTRAS
 from lexlip.words.plain_text import counted, readable
 
 if TYPE_CHECKING:
@@ -17,9 +19,9 @@ if TYPE_CHECKING:
     from lexlip.indexing.report import Indexed, Updated
 
 SHOWN = 10  # skipped files named on the screen
-OF_WORDS = ("topk", "quantization", "pseudo_documents")  # options for models of words
+OF_WORDS = ("topk", "quantization", "pseudo_documents", "text")  # options for models of words
 OF_NEW_INDEXES = ("ann", "language", "pseudo_documents")
-NOT_OF_TARS = ("ann", "exclude", "include", "pseudo_documents", "language", "images", "split")
+NOT_OF_TARS = ("ann", "exclude", "include", "pseudo_documents", "language", "images", "split", "text")
 
 
 @click.command()
@@ -52,6 +54,12 @@ NOT_OF_TARS = ("ann", "exclude", "include", "pseudo_documents", "language", "ima
     "--repair",
     is_flag=True,
     help="With --update: encode again only the photos that are damaged (see `lexlip doctor --verify`).",
+)
+@click.option(
+    "--text/--no-text",
+    default=None,
+    help="Also read the text in photos, such as signs and screenshots, so that it is found: up to a second a"
+    " photo. Later updates do so too, until --no-text forgets it.",
 )
 @options.patterns_options
 @click.option(
@@ -195,6 +203,10 @@ def _notes(done: Indexed | Updated) -> Iterator[str]:
             f"note: the captions and keywords of {photos} cannot be searched:"
             " pip install 'lexlip[anserini]', and index again"
         )
+    if done.text_unread:
+        photos = counted(done.text_unread, "photo")
+        why = "they are out of reach" if find_spec("rapidocr") else EXTRAS["rapidocr"]
+        yield f"note: nobody has looked for text in {photos}: {why}, and index again"
     if done.unsealed:
         yield (
             "note: lexlip serve and lexlip mcp will send these photos only if --photos names their folder,"
@@ -223,6 +235,9 @@ def _summary(done: Indexed | Updated) -> str:
         postings = "" if done.postings is None else f", {done.postings} postings"
         what = counted(done.photos, "photo") + postings
     what += f", {done.resumed} encoded before" if done.resumed else ""
+    if done.text_read or done.with_text:
+        read = f"{done.text_read} read, " if done.text_read else ""
+        what += f", text: {read}{counted(done.with_text, 'photo')} with some"
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if encoded > 0 else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"

@@ -105,6 +105,7 @@ def update(
     include: str | Sequence[str] = (),
     prune: bool = False,
     repair: bool = False,
+    text: bool | None = None,
     workers: int = 2,
     device: str = "auto",
     progress: bool | Progress = False,
@@ -122,6 +123,7 @@ def update(
             "all" is all words.
         prune: delete photos that are gone, however many they are, or whose place cannot be listed.
         repair: encode again what is damaged; without it a damaged index is refused.
+        text: see `lexlip.index`; an index in shards has none.
         workers, device: see `lexlip.index`.
         progress: show a progress bar; or is told how many photos are done, of how many.
 
@@ -137,6 +139,7 @@ def update(
     """
     kind = read_header(index).kind if (Path(index) / METADATA_FILE).is_file() else ""
     which: dict[str, Any] = {"images": images, "split": split, "exclude": exclude, "include": include}
+    which["text"] = text
     settings: dict[str, Any] = {"topk": topk, "quantization": quantization, "prune": prune, "repair": repair}
     settings |= {"workers": workers, "device": device, "progress": progress}
     if kind == "sharded":

@@ -42,6 +42,7 @@ def index(
     pseudo_documents: str | Path | None = None,
     anew: bool = False,
     prune: bool = False,
+    text: bool | None = None,
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
@@ -64,6 +65,7 @@ def index(
             They are all documents, so the index is built anew.
         anew: build a new index in any case.
         prune: see `lexlip.update`; a new index holds only what is there.
+        text: also read the text in photos, of models of words; None is as it was before, False forgets it.
         ann: how the vectors of a dense model are searched: "flat", exactly, or "hnsw", in a graph.
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
         images, split: for tables and split files, see `lexlip.data.open_source`.
@@ -97,12 +99,16 @@ def index(
     from anserini_bridge.storage import check_writable
     from lexlip.data import open_library
     from lexlip.errors import writing_index
+    from lexlip.indexing.reading import check_reader, with_text
     from lexlip.indexing.update import is_made_so
     from lexlip.machine.output_files import check_output
     from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
 
     kind = kind_of(model)
     words = kind in MODELS and MODELS[kind].words
+    if text and not words:
+        raise ConfigError(f"the text in photos is for models of words, and '{model}' is none: leave text out")
+    check_reader(text)
     if words or kind == BM25:
         find_java(), find_anserini() if kind == BM25 else find_jar()  # fail before the work
     with writing_index(index):
@@ -121,6 +127,7 @@ def index(
                 workers=workers,
                 device=device,
                 progress=progress,
+                text=text,
                 typed=True,
             )
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
@@ -145,7 +152,8 @@ def index(
     from lexlip.indexing.impact import index_photos
 
     of_words = topk, quantization, pseudo_documents
-    return index_photos(encoder, name, photos, listed, index, *of_words, workers, progress)
+    done = index_photos(encoder, name, photos, listed, index, *of_words, workers, progress)
+    return with_text(done, text, workers, progress)
 
 
 @needing_extras()
@@ -162,6 +170,7 @@ def update(
     include: str | Sequence[str] = (),
     prune: bool = False,
     repair: bool = False,
+    text: bool | None = None,
     workers: int = 2,
     device: str = "auto",
     progress: bool | Progress = False,
@@ -176,10 +185,12 @@ def update(
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
     from lexlip.errors import writing_index
+    from lexlip.indexing.reading import check_reader, with_text
     from lexlip.indexing.update import header_to_update, update_photos
     from lexlip.retrieval.collection import given_again
 
     _check_settings(None if topk == "all" else topk, workers, quantization)
+    check_reader(text)
     find_java(), find_jar()
     header = header_to_update(Path(index))
     with writing_index(index):
@@ -198,7 +209,7 @@ def update(
         )
     check_device(device)  # also where nothing is to be encoded
     listed = time.time()
-    return update_photos(
+    done = update_photos(
         open_library(given),
         listed,
         index,
@@ -212,6 +223,7 @@ def update(
         repair=repair,
         typed=typed or named,
     )
+    return with_text(done, text, workers, progress)
 
 
 def export_photos(

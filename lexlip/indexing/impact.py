@@ -18,6 +18,7 @@ from lexlip.errors import writing, writing_index
 from lexlip.indexing.bm25 import files_beside, write_caption_index
 from lexlip.indexing.changes import known_photos
 from lexlip.indexing.journal import Journal, settings_of
+from lexlip.indexing.reading import text_is_wanted, texts_of_index
 from lexlip.indexing.report import Indexed, report
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.queries.photo_vectors import PhotoVectors, Progress, in_thread
@@ -72,6 +73,7 @@ def index_photos(
     started = time.perf_counter()
     index = Path(index)
     extra = {"model": model_name, "reader": READER, **describe_collection(source, index, listed)}
+    extra |= text_is_wanted(index)
     scheme = scheme or usual_scheme(model.balance)
     settings = settings_of(model.identity, topk_words, scheme)
     words = model.vocabulary.words
@@ -92,6 +94,7 @@ def index_photos(
                 if pseudo_documents is not None:
                     documents.append((ids, rows))
             table.remember(photos.unreadable)
+            table.add_texts(texts_of_index(index))
         if len(photos.skipped) == len(source):
             raise photos.none_read()
         if complete is not None:

@@ -27,6 +27,9 @@ class Indexed:
         resumed: photos that an interrupted run had encoded.
         unlisted: places that could not be listed, so that photos of them may be missing.
         captions_left_out: photos whose captions and keywords are not indexed, as Anserini is missing.
+        text_read: photos in which text was looked for.
+        with_text: photos of the index in which it was found.
+        text_unread: photos that it was not looked for in, as they are out of reach, or RapidOCR is missing.
         unsealed: why no photo of the index will be sent by `lexlip serve` and `lexlip mcp`; "" if they are.
         files: how many files there are, by what becomes of them, see `lexlip.data.Source.files`.
     """
@@ -42,6 +45,9 @@ class Indexed:
     captions_left_out: int = 0
     files: dict[str, int] = field(default_factory=dict)
     unsealed: str = ""
+    text_read: int = 0
+    with_text: int = 0
+    text_unread: int = 0
 
     @property
     def missed(self) -> int | None:

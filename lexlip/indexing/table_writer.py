@@ -16,17 +16,20 @@ from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
 from lexlip.retrieval.collection import store_place
 from lexlip.retrieval.filters import words_of
-from lexlip.retrieval.given_words import write_given_words
+from lexlip.retrieval.given_table import write_given_words
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
     HAS_STATES,
     ROOT_COLUMNS,
     SCHEMA,
+    TEXT_COLUMNS,
+    TEXTS,
     UNREADABLE,
     connect,
     row_sum,
 )
+from lexlip.retrieval.text_lines import TextLine, store_lines
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
 _OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells
@@ -39,12 +42,14 @@ class TableWriter:
 
     Args:
         folder, index: the index's data folder, and its folder.
-        source: the photos, as they are listed now.
+        source: the photos, as they are listed now; None if photos stay as they are.
         old: name of the table whose copy is changed; None starts an empty one.
     """
 
-    def __init__(self, folder: Path, index: Path, source: Source, old: str | None = None) -> None:
-        self.folder, self.index, self.source, self.old = folder, index, source, old
+    def __init__(self, folder: Path, index: Path, source: Source | None, old: str | None = None) -> None:
+        self.folder, self.index, self.old = folder, index, old
+        if source is not None:
+            self.source = source
         found = [TABLE.fullmatch(path.name) for path in folder.glob("photos-*")]
         self.name = f"photos-{max((int(match[1]) for match in found if match), default=0) + 1}.sqlite"
 
@@ -60,9 +65,10 @@ class TableWriter:
             self._connection.executescript(SCHEMA)
         else:
             self._update_format()
-        self._connection.executescript(UNREADABLE)
+        self._connection.executescript(UNREADABLE + TEXTS)
         self._connection.execute("BEGIN")
-        self._set_roots()
+        if hasattr(self, "source"):
+            self._set_roots()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
@@ -73,6 +79,8 @@ class TableWriter:
             return
         self._add_sums("photos", COLUMNS)
         self._add_sums("roots", ROOT_COLUMNS)
+        self._connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM photos)")
+        self._add_sums("texts", TEXT_COLUMNS)
         write_given_words(self._connection)
         self._connection.execute("COMMIT")
         self._connection.close()
@@ -131,6 +139,13 @@ class TableWriter:
     def delete(self, ids: Iterable[str]) -> None:
         """Delete photos; ids that are not there are ignored."""
         self._connection.executemany("DELETE FROM photos WHERE id = ?", ((id,) for id in ids))
+
+    def add_texts(self, found: Mapping[str, Iterable[TextLine]] | None) -> None:
+        """Store the lines of text of photos, by their digests; None forgets those of all photos."""
+        if found is None:
+            self._connection.execute("DELETE FROM texts")
+        rows = ((digest, store_lines(lines)) for digest, lines in (found or {}).items())
+        self._connection.executemany("INSERT OR REPLACE INTO texts (digest, lines) VALUES (?, ?)", rows)
 
     def remember(self, unreadable: Mapping[str, Unreadable]) -> None:
         """Store which photos are unreadable, by id, in place of those of before."""

@@ -47,7 +47,7 @@ from lexlip.retrieval.collection import (
     store_given,
 )
 from lexlip.retrieval.photo_table import open_photos
-from lexlip.retrieval.seal import can_seal, seal_table, sealed_tables, table_checksum
+from lexlip.retrieval.seal import can_seal, is_sealed, seal_table
 from lexlip.search.engines.shard import read_index_of_words
 from lexlip.search.stages.index_model import was_replaced
 from lexlip.sparse.balance import scheme_of
@@ -117,7 +117,7 @@ def update_photos(
     _check_plan(plan, index, source, "photos" in metadata.extra, prune)
 
     update = _Update(index, source, metadata, damage, plan, model_name, workers, prune)
-    sealed = _is_sealed(index, sound)
+    sealed = is_sealed(index, sound)
     if anew:
         return update.encode_anew(started, listed, device, progress, sealed or typed)
     if plan.to_encode or model_name is not None:
@@ -212,6 +212,7 @@ class _Update:
             table.remember(self.plan.unreadable | (self.photos.unreadable if self.photos else {}))
         if places := [*self.plan.places, *self.away]:
             extra["kept"] = kept_since(places, held)
+        extra |= {name: named[name] for name in ("text",) if name in named}
         extra |= mounts_with(places, extra, held)
         return write_caption_index(writer.folder, self.index, {**extra, "photos": table.name}, held)
 
@@ -348,14 +349,6 @@ def _check_plan(plan: Plan, index: Path, source: Source, has_table: bool, prune:
         )
     if not prune:
         check_deletions(len(plan.deleted), plan.held, index)
-
-
-def _is_sealed(index: Path, metadata: IndexMetadata) -> bool:
-    """Return whether this user sealed an index, and its table, if that is to be kept, is the same still."""
-    tables, table = sealed_tables(metadata.extra), metadata.extra.get("photos")
-    if table is None:
-        return bool(tables)
-    return table in tables and tables[table] == table_checksum(index / metadata.directory / table)
 
 
 def check_deletions(deleted: int, held: int, index: Path) -> None:

@@ -219,7 +219,7 @@ def text_of_photo(known: Mapping[str, Any]) -> str:
     for name in ("taken", "camera"):
         if known[name]:
             lines.append(f"{name}: {quoted(known[name])}")
-    for name in ("captions", "keywords"):
+    for name in ("captions", "keywords", "text"):
         if known[name]:
             lines.append(f"{name}: {', '.join(map(quoted, known[name]))}")
     if known["words"]:

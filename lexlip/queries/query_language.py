@@ -8,7 +8,8 @@
            | word "^" factor             the word, with its weight multiplied; 0 drops it
     word   = letters and digits, with their marks
     factor = a number from 0 to 100, such as 2 or 0.5
-    field  = "name" | "folder" | "caption"  only photos whose file, folder, or captions have the words
+    field  = "name" | "folder" | "caption" | "text"
+                                         only photos whose file, folder, captions, or text have the words
     value  = a word, or words in quotes
 
 The sentence that a model encodes is the text with the words that are weighed, and without those that are
@@ -49,7 +50,7 @@ SHORTEST = 3  # a shorter word resembles too many
 _FACTOR = re.compile(r"\d+\.?\d*|\.\d+")
 _WEIGHT = re.compile(r"\^([-+.\d].*|)")
 
-FIELDS = ("caption", "name", "folder")
+FIELDS = ("caption", "name", "folder", "text")
 _NARROWED = re.compile(rf'(?<!\S)({"|".join(FIELDS)}):(["“][^"“”]*["”]|\S*)', re.IGNORECASE)
 
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]')

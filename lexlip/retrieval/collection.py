@@ -54,6 +54,7 @@ class _Extra(TypedDict, total=False):
     captions: _Captions
     captions_left_out: int
     kept: dict[str, float]
+    text: int
     mounts: dict[str, str]
     seal: _Seal
 

@@ -11,13 +11,11 @@ A root is a folder that many paths begin with; `lexlip.retrieval.collection.plac
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import sqlite3
 import threading
 import weakref
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +24,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote
 
-import numpy as np
-from numpy.typing import NDArray
-
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
@@ -36,26 +31,22 @@ from lexlip.data.files import Place, find_location, read_place
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
-from lexlip.retrieval.given_words import (
-    HAS_TABLES,
-    Phrase,
-    keys_of,
-    photos_with,
-    shares,
-    texts_of,
-    unpacked,
-)
+from lexlip.retrieval.given_table import GivenWordsTable
+from lexlip.retrieval.given_words import Phrase, Texts, texts_of
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
     HAS_STATES,
+    HAS_TEXTS,
     ROOT_COLUMNS,
+    TEXT_COLUMNS,
     TYPES,
     PlainTables,
     connect,
     row_sum,
 )
 from lexlip.retrieval.seal import read_as_indexed, table_checksum
+from lexlip.retrieval.text_lines import TextLine, stored_lines
 from lexlip.words.plain_text import composed
 
 if TYPE_CHECKING:
@@ -79,6 +70,7 @@ class Photo:
         captions, keywords: of the source, in the file, and beside it.
         digest: of the file's bytes; "" is unknown.
         fingerprint: 64 bits, see `lexlip.data.facts`.
+        text: lines of text in it, if somebody wanted them read.
     """
 
     id: str
@@ -94,6 +86,7 @@ class Photo:
     keywords: tuple[str, ...] = ()
     digest: str = ""
     fingerprint: int | None = None
+    text: tuple[TextLine, ...] = ()
 
     @property
     def version(self) -> str:
@@ -101,14 +94,15 @@ class Photo:
         return self.digest[:16]
 
     @property
-    def given(self) -> dict[str, list[list[str]]]:
-        """The words that people gave it; see `lexlip.retrieval.given_words.texts_of`."""
-        return texts_of(self.id, (*self.captions, *self.keywords))
+    def given(self) -> Texts:
+        """The words that come with it; see `lexlip.retrieval.given_words.texts_of`."""
+        return texts_of(self.id, (*self.captions, *self.keywords), (line.text for line in self.text))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what people want to know of it, as plain values."""
         names = ("id", "path", "width", "height", "taken", "camera")
         lists = {"captions": list(self.captions), "keywords": list(self.keywords)}
+        lists["text"] = [line.text for line in self.text]
         return {**{name: getattr(self, name) for name in names}, **lists}
 
 
@@ -144,7 +138,7 @@ def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
             metadata = now
 
 
-class PhotoTable:
+class PhotoTable(GivenWordsTable):
     """The photos of an index as one commit has them; several threads may use it.
 
     Raises:
@@ -158,7 +152,6 @@ class PhotoTable:
         self._connection = _connect(file)
         self._finalizer = weakref.finalize(self, self._connection.close)
         self._size = file.stat().st_size
-        self._last_given: tuple[tuple[Phrase, ...], tuple[dict[str, NDArray[np.int64]], int]] = (), ({}, 0)
         if self._size <= _SMALL:
             self._check()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -188,7 +181,8 @@ class PhotoTable:
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; None for those that the index does not hold."""
         found = self._of(ids)
-        return [self._photo(found[id]) if id in found else None for id in ids]
+        lines = self.lines([row["digest"] for row in found.values()])
+        return [self._photo(found[id], lines) if id in found else None for id in ids]
 
     def paths(self) -> dict[str, str]:
         """Return where every photo is, by id."""
@@ -199,7 +193,7 @@ class PhotoTable:
         """Return what the source told of every photo, by id."""
         state = "state" if self._all(HAS_STATES) else "''"
         rows = self._all(f"SELECT id, captions, side, {state} FROM photos")
-        return {id: Listed(tuple(self._texts(captions)), side, state) for id, captions, side, state in rows}
+        return {id: Listed(tuple(self._list(captions)), side, state) for id, captions, side, state in rows}
 
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
@@ -216,7 +210,7 @@ class PhotoTable:
     def texts(self) -> tuple[list[str], list[str]]:
         """Return the ids of the photos that have captions or keywords, and these as one text each."""
         rows = self._all("SELECT id, captions, embedded, keywords FROM photos WHERE words != '' ORDER BY id")
-        texts = [" ".join(text for part in parts for text in self._texts(part)) for _, *parts in rows]
+        texts = [" ".join(text for part in parts for text in self._list(part)) for _, *parts in rows]
         return [row[0] for row in rows], texts
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
@@ -229,94 +223,35 @@ class PhotoTable:
         condition, values = filters.to_sql()
         return [id for (id,) in self._all(f"SELECT id FROM photos WHERE {condition}", values)]
 
-    def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
-        """Return the number of photos, and of those that have each phrase's words in one field."""
-        lists, photos = self._given(wanted)
-        return photos, [len(photos_with(phrase, lists)) for phrase in wanted]
+    def _texts(self, ids: Sequence[str]) -> dict[str, Texts]:
+        return {photo.id: photo.given for photo in self.get(ids) if photo is not None}
 
-    @property
-    def knows_names(self) -> bool:
-        """Whether it has the words that people gave photos; those of older versions lack them."""
-        return bool(self._rows(HAS_TABLES))
-
-    def having(self, field: str, wanted: Sequence[Phrase]) -> list[str]:
-        """Return the photos that people gave all of some phrases, in one field.
-
-        DataError: the table does not know the words that people gave photos.
-        """
-        if not self.knows_names:
-            raise DataError(f"the index is too old for {field}: run `lexlip index` again with its photos")
-        lists, _ = self._given(wanted)
-        each = [photos_with(phrase, lists, [field]) for phrase in wanted]
-        ids = self._numbered(functools.reduce(np.intersect1d, each)).values()
-        if all(len(phrase.words) == 1 for phrase in wanted):
-            return list(ids)
-        found = {photo.id: photo.given[field] for photo in self.get(list(ids)) if photo is not None}
-        return [id for id, texts in found.items() if all(phrase.is_in(texts) for phrase in wanted)]
-
-    def given(
-        self, wanted: Sequence[Phrase], weights: Sequence[float], number: int
-    ) -> list[tuple[str, float]]:
-        """Return the photos that people gave the most of some phrases, at most so many.
-
-        Returns:
-            Their ids with the sums of the weights of their phrases, the largest first.
-        """
-        lists, photos = self._given(wanted)
-        sums = shares(wanted, weights, lists, photos)
-        found = np.flatnonzero(sums)
-        best = found[np.argsort(-sums[found], kind="stable")[:number]]
-        ids = self._numbered(best)
-        named = [(ids[one], float(sums[one])) for one in best.tolist() if one in ids]
-        return self._beside_each_other(named, wanted, weights)
-
-    def _numbered(self, numbers: NDArray[np.int64]) -> dict[int, str]:
-        """Return the ids of photos by their numbers."""
-        question = "SELECT number, id FROM numbers WHERE number IN (SELECT value FROM json_each(?))"
-        ids = dict(self._rows(question, [json.dumps(numbers.tolist())]))
-        if not all(isinstance(id, str) for id in ids.values()):  # SQLite keeps anything
-            raise _unreadable(self.file, "an id is no text")
-        return ids
-
-    def _beside_each_other(
-        self, found: list[tuple[str, float]], wanted: Sequence[Phrase], weights: Sequence[float]
-    ) -> list[tuple[str, float]]:
-        """Return photos without what phrases of several words add that do not stand beside each other."""
-        if all(len(phrase.words) == 1 for phrase in wanted):
-            return found
-        sums = []
-        for photo in filter(None, self.get([id for id, _ in found])):
-            texts = [text for of_field in photo.given.values() for text in of_field]
-            has = [phrase.is_in(texts) for phrase in wanted]
-            sums.append((photo.id, float(np.dot(weights, has))))
-        return sorted(((id, sum) for id, sum in sums if sum), key=lambda one: -one[1])
-
-    def _given(self, wanted: Sequence[Phrase]) -> tuple[dict[str, NDArray[np.int64]], int]:
-        """Return the lists of photos that some phrases need, by word, and the number of photos.
-
-        Those of one query are kept for the next question about it.
-        """
-        asked, found = self._last_given
-        if asked != tuple(wanted):
-            found = self._read_given(wanted)
-            self._last_given = tuple(wanted), found
-        return found
-
-    def _read_given(self, wanted: Sequence[Phrase]) -> tuple[dict[str, NDArray[np.int64]], int]:
-        if not self.knows_names:
-            return {}, 0
-        ((last,),) = self._rows("SELECT max(number) FROM numbers")
-        photos = 0 if last is None else last + 1
-        if photos > self._size:
-            raise _unreadable(self.file, f"it numbers {photos} photos")
-        rows = self._rows(
-            "SELECT word, photos FROM given WHERE word IN (SELECT value FROM json_each(?))",
-            [json.dumps(keys_of(wanted))],
+    def unread(self) -> list[str]:
+        """Return the photos in which nobody has looked for text, one of each content, by id."""
+        known = "digest NOT IN (SELECT digest FROM texts)" if self._all(HAS_TEXTS) else "true"
+        rows = self._all(
+            f"SELECT min(id) FROM photos WHERE digest != '' AND {known} GROUP BY digest ORDER BY min(id)"
         )
+        return [id for (id,) in rows]
+
+    def with_text(self) -> int:
+        """Return in how many photos text was found."""
+        if not self._all(HAS_TEXTS):
+            return 0
+        found = "digest IN (SELECT digest FROM texts WHERE lines != '[]')"
+        return int(self._all(f"SELECT count(*) FROM photos WHERE {found}")[0][0])
+
+    def lines(self, digests: Sequence[str] | None = None) -> dict[str, tuple[TextLine, ...]]:
+        """Return the text in photos by their digests, where it was looked for; None is in all photos."""
+        if not self._rows(HAS_TEXTS):
+            return {}
+        asked = () if digests is None else (json.dumps(list(digests)),)
+        where = "digest IN (SELECT value FROM json_each(?))" if asked else "true"
         try:
-            return {word: unpacked(stored, photos) for word, stored in rows}, photos
-        except (ValueError, TypeError, zlib.error) as error:
-            raise _unreadable(self.file, error) from None
+            rows = self._checked("texts", TEXT_COLUMNS, where, asked)
+            return {digest: stored_lines(lines) for digest, lines in rows}
+        except (ValueError, TypeError) as error:
+            raise self._damaged(error) from None
 
     def same_name(self, id: str) -> list[str]:
         """Return the ids that are the same name in Unicode's NFC."""
@@ -410,7 +345,7 @@ class PhotoTable:
         names = ", ".join([*columns, "sum" if self._has_sums else "NULL"])
         for *row, wanted in self._rows(f"SELECT {names} FROM {table} WHERE {where}", values):
             if wanted is not None and wanted != row_sum(*row):
-                raise _unreadable(self.file, f"the row {row[0]!r:.60} is not as it was written")
+                raise self._damaged(f"the row {row[0]!r:.60} is not as it was written")
             yield tuple(row)
 
     def _all(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -424,12 +359,15 @@ class PhotoTable:
             return
         try:
             if checksum(self.file) != self._wanted:
-                raise _unreadable(self.file, "it was changed after it was written")
+                raise self._damaged("it was changed after it was written")
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise _unreadable(self.file, error) from None
+            raise self._damaged(error) from None
         self._wanted = None
+
+    def _damaged(self, why: object) -> CorruptIndex:
+        return _unreadable(self.file, why)
 
     def _rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -438,9 +376,9 @@ class PhotoTable:
         except sqlite3.ProgrammingError:  # it was closed
             raise
         except sqlite3.DatabaseError as error:
-            raise _unreadable(self.file, error) from None
+            raise self._damaged(error) from None
 
-    def _texts(self, stored: str) -> list[str]:
+    def _list(self, stored: str) -> list[str]:
         if stored == "[]":  # as most are
             return []
         try:
@@ -448,20 +386,20 @@ class PhotoTable:
         except ValueError:
             texts = None
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise _unreadable(self.file, f"{stored!r:.60} is no list of texts")
+            raise self._damaged(f"{stored!r:.60} is no list of texts")
         return texts
 
     def _path(self, root: int | None, file: str, member: str = "") -> str:
         if root is not None and root not in self._roots:
-            raise _unreadable(self.file, f"it has no root {root!r}")
+            raise self._damaged(f"it has no root {root!r}")
         path = file if root is None else f"{self._roots[root]}/{file}"
         return f"{path}/{member}" if member else path
 
-    def _photo(self, row: dict[str, Any]) -> Photo:
+    def _photo(self, row: dict[str, Any], lines: Mapping[str, tuple[TextLine, ...]]) -> Photo:
         if not all(isinstance(row[name], kind) for name, kind in TYPES.items()):  # SQLite keeps anything
-            raise _unreadable(self.file, f"{row['id']!r:.60} is described in another form")
+            raise self._damaged(f"{row['id']!r:.60} is described in another form")
         root, file, member = row["root"], row["file"], row["member"]
-        captions, embedded, keywords = (self._texts(row[k]) for k in ("captions", "embedded", "keywords"))
+        captions, embedded, keywords = (self._list(row[k]) for k in ("captions", "embedded", "keywords"))
         return Photo(
             id=row["id"],
             path=self._path(root, file, member),
@@ -470,6 +408,7 @@ class PhotoTable:
             captions=tuple(dict.fromkeys([*captions, *embedded])),
             keywords=tuple(keywords),
             fingerprint=_unsigned(row["fingerprint"]),
+            text=lines.get(row["digest"], ()),
             **{name: row[name] for name in ("size", "width", "height", "taken", "camera", "digest")},
         )
 
@@ -520,6 +459,9 @@ class OldPhotoTable(PhotoTable):
 
     def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
         return 0, [0 for _ in wanted]
+
+    def spelled_like(self, words: Sequence[str]) -> list[dict[str, int] | None]:
+        return [None for _ in words]
 
     @property
     def knows_names(self) -> bool:

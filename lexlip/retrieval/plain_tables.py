@@ -48,7 +48,15 @@ CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables l
 ) WITHOUT ROWID;
 """
 
+TEXTS = """
+CREATE TABLE IF NOT EXISTS texts (  -- what was read in photos; only if somebody wanted that
+    digest TEXT PRIMARY KEY, lines TEXT NOT NULL, sum INTEGER
+) WITHOUT ROWID;
+"""
+HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
+
 ROOT_COLUMNS = ("number", "absolute", "relative")
+TEXT_COLUMNS = ("digest", "lines")
 COLUMNS = (
     *("id", "root", "file", "member", "start", "captions", "side"),
     *("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint"),

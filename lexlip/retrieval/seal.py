@@ -75,6 +75,14 @@ def sealed_tables(extra: Mapping[str, Any]) -> dict[str, str]:
     return tables if hmac.compare_digest(code.encode(), extra["seal"]["code"].encode()) else {}
 
 
+def is_sealed(index: Path, metadata: IndexHeader) -> bool:
+    """Return whether this user sealed an index, and its table, if that is to be kept, is the same still."""
+    tables, table = sealed_tables(metadata.extra), metadata.extra.get("photos")
+    if table is None:
+        return bool(tables)
+    return table in tables and tables[table] == table_checksum(index / metadata.directory / table)
+
+
 def why_unsealed(extra: Mapping[str, Any]) -> str:
     """Return why an index that has just been written is not sealed by this user; "" if it is."""
     if sealed_tables(extra):

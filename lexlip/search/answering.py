@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -176,6 +176,26 @@ class IndexState:
         each += [self.photos.having(name, wanted) for name, wanted in narrowed]
         return sorted(set(each[0]).intersection(*each[1:]))
 
+    def respelled(
+        self, wanted: tuple[Phrase, ...], unknown: Collection[str] | None = None
+    ) -> tuple[Phrase, ...]:
+        """Return phrases with long words that no photo has as the nearest that some have are spelled.
+
+        Args:
+            wanted: the phrases; those in quotes stay.
+            unknown: words that may be misspelled; None is all.
+        """
+        words = [word for phrase in wanted if not phrase.exact for word in phrase.words]
+        words = [word for word in words if unknown is None or word in unknown]
+        near = dict(zip(words, self.photos.spelled_like(words), strict=True)) if words else {}
+        meant = {word: max(like, key=like.__getitem__) for word, like in near.items() if like}
+        return tuple(
+            phrase
+            if phrase.exact or meant.keys().isdisjoint(phrase.words)
+            else Phrase(tuple(meant.get(word, word) for word in phrase.words), typed=phrase.words)
+            for phrase in wanted
+        )
+
     def named(
         self, asked: Asked, filters: Filters | None, best: Sequence[FoundPhoto], ends: Ends
     ) -> list[FoundPhoto]:
@@ -198,7 +218,7 @@ class IndexState:
         weights = [one / sum(rare) for one in rare]
         unknown = {folded(word) for word in asked.unknown}
         names = [
-            0.0 if unknown.isdisjoint(phrase.words) else weight
+            0.0 if unknown.isdisjoint(phrase.typed or phrase.words) else weight
             for phrase, weight in zip(asked.phrases, weights, strict=True)
         ]
         given = self.photos.given(asked.phrases, weights, MOST_NAMED)

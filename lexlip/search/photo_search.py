@@ -38,6 +38,7 @@ from lexlip.search.answering import (
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
+from lexlip.words.plain_text import folded
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -367,7 +368,8 @@ class PhotoSearch:
         near = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
         meant = {word: words for word, words in near.items() if words}
         named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
-        narrowed = tuple((name, phrases(value)) for name, value in asked.narrowed)
+        named = state.respelled(named, {folded(word) for word in unknown})
+        narrowed = tuple((name, state.respelled(phrases(value))) for name, value in asked.narrowed)
         of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
 

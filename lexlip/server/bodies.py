@@ -146,6 +146,7 @@ class PhotoBody(BaseModel):
     camera: str | None
     captions: list[str]
     keywords: list[str]
+    text: list[str] = Field(description="The lines of text in the photo, if they were read.")
     words: dict[str, float]
 
 

@@ -304,6 +304,10 @@ class ShardedPhotos(PhotoTable):
         counts = np.sum([counts for _, counts in found], axis=0, dtype=np.int64).tolist()
         return sum(photos for photos, _ in found), counts
 
+    def spelled_like(self, words: Sequence[str]) -> list[dict[str, int] | None]:
+        of_words = zip(*self._searcher.all("spelled_like", words), strict=True)
+        return [None if None in found else dict(sum(map(Counter, found), Counter())) for found in of_words]
+
     def having(self, field: str, wanted: Sequence[Phrase]) -> list[str]:
         return [id for ids in self._searcher.all("having", field, wanted) for id in ids]
 

@@ -1,0 +1,171 @@
+"""Reads the text in an index's photos, and stores it with their table.
+
+Photos are found by what they show before their text is read, and stay so meanwhile. What was read is stored
+every minute, and when the run is interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from anserini_bridge import IndexMetadata, read_header, read_metadata, update_index
+from lexlip.data import UnreadableImage
+from lexlip.data.facts import digest
+from lexlip.data.images import decode
+from lexlip.errors import EXTRAS, FixableError, MissingPackage, writing_index
+from lexlip.indexing.bm25 import files_beside
+from lexlip.indexing.report import Report
+from lexlip.indexing.table_writer import TableWriter, remove_old_tables
+from lexlip.indexing.text_reader import READ_SIDE, TextReader
+from lexlip.machine.progress import ProgressBar
+from lexlip.retrieval.photo_table import PhotoTable, open_photos
+from lexlip.retrieval.seal import is_sealed, seal_table
+from lexlip.retrieval.text_lines import TextLine
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from lexlip.queries.photo_vectors import Progress
+
+EVERY = 60.0  # seconds after which what was read is stored, or more: a tenth of the time goes into it at most
+
+
+class _Opened(NamedTuple):
+    """A photo whose text is to be read; without a picture, it cannot be."""
+
+    digest: str
+    picture: Image.Image | None
+
+
+def check_reader(wanted: bool | None) -> None:
+    """Raise MissingPackage if text is wanted, and RapidOCR is not installed."""
+    if wanted and find_spec("rapidocr") is None:
+        raise MissingPackage(f"to read the text in photos, {EXTRAS['rapidocr']}", name="rapidocr")
+
+
+def text_is_wanted(index: Path) -> dict[str, int]:
+    """Return what index.json says about the text in photos, as the index that is there does."""
+    with suppress(FixableError):
+        extra = read_header(index).extra
+        return {name: extra[name] for name in ("text",) if name in extra}
+    return {}
+
+
+def texts_of_index(index: Path) -> dict[str, tuple[TextLine, ...]]:
+    """Return the text in photos, by their digests, as the index that is there has them."""
+    with suppress(FixableError), open_photos(index, read_header(index)) as table:
+        return table.lines()
+    return {}
+
+
+def with_text(
+    done: Report, wanted: bool | None, workers: int = 2, progress: bool | Progress = False
+) -> Report:
+    """Read the text in the photos of an index of words that has just been written, if that is wanted.
+
+    Args:
+        done: what was done before.
+        wanted: whether text is to be read; None is as it was for the index before. False forgets it.
+        workers: threads that decode photos.
+        progress: see `lexlip.indexing.impact.index_photos`.
+
+    Returns:
+        The same, with how many photos were looked at and how many have text, and the time of all.
+
+    Raises:
+        DataError: the index cannot be written.
+    """
+    started = time.perf_counter()
+    index = Path(done.index)
+    metadata = read_metadata(index)
+    before = "text" in metadata.extra
+    if wanted is False:
+        if before:
+            _store(index, None)
+        return done
+    if not (wanted or before):
+        return done
+    with open_photos(index, metadata) as table:
+        unread, read = table.unread(), 0
+        if find_spec("rapidocr") and (unread or not before):
+            read = _read(index, table, unread, workers, progress)
+    with open_photos(index, read_metadata(index)) as table:
+        return replace(
+            done,
+            text_read=read,
+            text_unread=len(unread) - read,
+            with_text=table.with_text(),
+            seconds=done.seconds + time.perf_counter() - started,
+        )
+
+
+def _read(
+    index: Path,
+    table: PhotoTable,
+    ids: list[str],
+    workers: int,
+    progress: bool | Progress,
+) -> int:
+    """Read photos of a table, and store what they hold; return of how many that could be done."""
+    report = progress if callable(progress) else lambda done, total: None
+    reader, found = TextReader(), dict[str, tuple[TextLine, ...]]()
+    read, stored, cost = 0, time.monotonic(), 0.0
+    try:
+        with ProgressBar(total=len(ids), unit="photo", desc="read text", disable=progress is not True) as bar:
+            for done, photo in enumerate(_opened(table, ids, workers), 1):
+                if photo.picture is not None:
+                    found[photo.digest] = reader.read(photo.picture)
+                    read += 1
+                bar.update()
+                report(done, len(ids))
+                if time.monotonic() - stored > max(EVERY, 10 * cost):
+                    started = time.monotonic()
+                    _store(index, found)
+                    found, stored = {}, time.monotonic()
+                    cost = stored - started
+    finally:
+        _store(index, found)
+    return read
+
+
+def _opened(table: PhotoTable, ids: list[str], workers: int) -> Iterator[_Opened]:
+    """Yield photos of a table, while threads open those that come next."""
+
+    def open_photo(id: str) -> _Opened:
+        try:
+            data = table.read(id)
+            return _Opened(digest(data), decode(data, READ_SIDE))
+        except UnreadableImage:  # it is gone, or out of reach: a later run reads it
+            return _Opened("", None)
+
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        left = iter(ids)
+        ahead = [pool.submit(open_photo, id) for id in islice(left, 2 * max(1, workers))]
+        while ahead:
+            yield ahead.pop(0).result()
+            ahead += [pool.submit(open_photo, id) for id in islice(left, 1)]
+
+
+def _store(index: Path, found: Mapping[str, Iterable[TextLine]] | None) -> None:
+    """Store the lines of photos by their digests, beside those that are there; None forgets all."""
+    writer = update_index(index, flat=True)
+    with writing_index(index), writer:
+        metadata: IndexMetadata = read_metadata(index)
+        extra = {**metadata.extra, "text": 1}
+        if found is None:
+            del extra["text"]
+        sealed = is_sealed(index, metadata)
+        remove_old_tables(writer.folder, keep=extra["photos"])
+        with TableWriter(writer.folder, index, None, extra["photos"]) as table:
+            table.add_texts(found)
+        extra["photos"] = table.name
+        extra = seal_table(extra, writer.folder) if sealed else extra
+        writer.set_extra(extra, files_beside(writer.folder, extra))

@@ -1,0 +1,127 @@
+"""Text in photos, from `lexlip index --text` to a search."""
+
+from pathlib import Path
+
+import pytest
+
+import lexlip
+from anserini_bridge import read_header
+from lexlip.errors import ConfigError, MissingPackage
+from lexlip.indexing import reading
+from lexlip.search.photo_search import PhotoSearch
+from tests.indexing.test_text_reader import sign
+
+pytest.importorskip("rapidocr")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, text in enumerate(("EXIT 12", "Menu\nWatermelon", "12 EXIT")):
+        sign(text).save(folder / f"{number}.png")
+    return folder
+
+
+def found(index: Path, query: str) -> list[str]:
+    with PhotoSearch(index) as search:
+        return [hit.id for hit in search.text(query).hits]
+
+
+def test_text_is_found_and_read_once(tmp_path: Path, photos: Path, model_folder: Path) -> None:
+    index, how = tmp_path / "index", {"model": model_folder}
+    done = lexlip.index(photos, index, text=True, **how)
+    assert (done.text_read, done.with_text, done.text_unread) == (3, 3, 0)
+    assert found(index, 'text:"exit 12"') == ["0.png"]
+    assert found(index, "text:watermellon") == ["1.png"]  # one letter more
+    with PhotoSearch(index) as search:
+        photo = search.photo("1.png")
+        assert [line.text for line in photo.text] == photo.to_dict()["text"] == ["Menu", "Watermelon"]
+        assert "text:watermelon" in search.text("watermelon").hits[0].words
+    sign("Cinema").save(photos / "3.png")
+    (photos / "0.png").rename(photos / "moved.png")
+    done = lexlip.index(photos, index, **how)  # goes on reading, and knows the photo that moved
+    assert (done.text_read, done.with_text) == (1, 4)
+    assert found(index, "text:cinema") == ["3.png"]
+    assert found(index, 'text:"exit 12"') == ["moved.png"]
+    done = lexlip.index(photos, index, anew=True, **how)
+    assert (done.text_read, done.with_text) == (0, 4)
+    (photos / "3.png").unlink()
+    assert lexlip.update(index, prune=True).with_text == 3
+    lexlip.index(photos, index, text=False, **how)
+    assert found(index, "text:exit") == []
+    assert lexlip.index(photos, index, **how).text_read == 0
+
+
+def test_an_interrupted_run_keeps_what_was_read(
+    tmp_path: Path, photos: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(reading.TextReader):
+        read_before = 0
+
+        def read(self, photo):  # type: ignore[no-untyped-def]
+            if self.read_before == 2:
+                raise KeyboardInterrupt
+            self.read_before += 1
+            return super().read(photo)
+
+    index = tmp_path / "index"
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "TextReader", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lexlip.index(photos, index, model=model_folder, text=True)
+    assert found(index, 'text:"exit 12"') == ["0.png"]
+    done = lexlip.index(photos, index, model=model_folder)
+    assert (done.text_read, done.with_text) == (1, 3)
+
+
+def test_a_photo_that_is_gone_is_read_later(
+    tmp_path: Path, photos: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, gone = tmp_path / "index", (photos / "1.png").read_bytes()
+    lexlip.index(photos, index, model=model_folder)
+    (photos / "1.png").unlink()
+    done = reading.with_text(lexlip.update(index, repair=False, prune=False), None)
+    assert done.text_unread == 0  # nobody has asked for text yet
+    (photos / "1.png").write_bytes(gone)
+    lexlip.index(photos, index, model=model_folder)
+    real = reading.decode
+
+    def out_of_reach(data: bytes, size: int):  # type: ignore[no-untyped-def]
+        if data == gone:
+            raise reading.UnreadableImage("out of reach")
+        return real(data, size)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "decode", out_of_reach)
+        done = lexlip.index(photos, index, model=model_folder, text=True)
+        assert (done.text_read, done.text_unread) == (2, 1)
+    assert lexlip.index(photos, index, model=model_folder).text_read == 1
+
+
+def test_without_the_package(
+    tmp_path: Path, photos: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = tmp_path / "index"
+    lexlip.index(photos, index, model=model_folder, text=True)
+    monkeypatch.setattr(reading, "find_spec", lambda name: None)
+    with pytest.raises(MissingPackage, match=r"lexlip\[ocr\]"):
+        lexlip.index(photos, tmp_path / "other", model=model_folder, text=True)
+    sign("Cinema").save(photos / "3.png")
+    done = lexlip.index(photos, index, model=model_folder)
+    assert (done.added, done.text_read, done.text_unread, done.with_text) == (1, 0, 1, 3)
+
+
+def test_text_is_for_models_of_words(tmp_path: Path, photos: Path) -> None:
+    with pytest.raises(ConfigError, match="models of words"):
+        lexlip.index(photos, tmp_path / "index", "bm25", text=True)
+
+
+def test_the_seal_stays(tmp_path: Path, photos: Path, model_folder: Path) -> None:
+    from lexlip.retrieval.seal import sealed_tables
+
+    index = tmp_path / "index"
+    done = lexlip.index(photos, index, model=model_folder, text=True)
+    assert done.unsealed == ""
+    extra = read_header(index).extra
+    assert list(sealed_tables(extra)) == [extra["photos"]]

@@ -117,7 +117,8 @@ def index(
     if update and how["pseudo_documents"] is not None:
         raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
     how["progress"] = not as_json
-    with interruptible("nothing was changed; run the same command again to go on"):
+    kept = "what was read is kept" if how["text"] else "nothing was changed"
+    with interruptible(f"{kept}; run the same command again to go on"):
         if address is not None and not update:
             done = _index_on_cluster(context, sources, index_folder, address, anew=anew, **how)
         else:
@@ -205,8 +206,8 @@ def _notes(done: Indexed | Updated) -> Iterator[str]:
         )
     if done.text_unread:
         photos = counted(done.text_unread, "photo")
-        why = "they are out of reach" if find_spec("rapidocr") else EXTRAS["rapidocr"]
-        yield f"note: nobody has looked for text in {photos}: {why}, and index again"
+        why = "they cannot be opened or read now" if find_spec("rapidocr") else EXTRAS["rapidocr"]
+        yield f"note: the text in {photos} was not read: {why}; then index again"
     if done.unsealed:
         yield (
             "note: lexlip serve and lexlip mcp will send these photos only if --photos names their folder,"

@@ -20,7 +20,7 @@ from anserini_bridge import IndexMetadata, read_header, read_metadata, update_in
 from lexlip.data import UnreadableImage
 from lexlip.data.facts import digest
 from lexlip.data.images import decode
-from lexlip.errors import EXTRAS, FixableError, MissingPackage, writing_index
+from lexlip.errors import EXTRAS, FixableError, MissingPackage, out_of_memory, writing_index
 from lexlip.indexing.bm25 import files_beside
 from lexlip.indexing.report import Report
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
@@ -119,10 +119,12 @@ def _read(
     reader, found = TextReader(), dict[str, tuple[TextLine, ...]]()
     read, stored, cost = 0, time.monotonic(), 0.0
     try:
-        with ProgressBar(total=len(ids), unit="photo", desc="read text", disable=progress is not True) as bar:
+        with ProgressBar(
+            total=len(ids), unit="photo", desc="read text", disable=progress is not True, delay=1
+        ) as bar:
             for done, photo in enumerate(_opened(table, ids, workers), 1):
-                if photo.picture is not None:
-                    found[photo.digest] = reader.read(photo.picture)
+                if photo.picture is not None and (lines := _lines(reader, photo.picture)) is not None:
+                    found[photo.digest] = lines
                     read += 1
                 bar.update()
                 report(done, len(ids))
@@ -134,6 +136,16 @@ def _read(
     finally:
         _store(index, found)
     return read
+
+
+def _lines(reader: TextReader, picture: Image.Image) -> tuple[TextLine, ...] | None:
+    """Return the text in a photo; None if RapidOCR or OpenCV fails, which must not stop the others."""
+    try:
+        return reader.read(picture)
+    except Exception as error:
+        if out_of_memory(error):
+            raise
+        return None
 
 
 def _opened(table: PhotoTable, ids: list[str], workers: int) -> Iterator[_Opened]:

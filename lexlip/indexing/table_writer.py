@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from anserini_bridge import CorruptIndex
 from anserini_bridge.given_files import parse_json
 from anserini_bridge.storage import remove, sync
 from lexlip.data import Source, Unreadable
@@ -47,9 +48,7 @@ class TableWriter:
     """
 
     def __init__(self, folder: Path, index: Path, source: Source | None, old: str | None = None) -> None:
-        self.folder, self.index, self.old = folder, index, old
-        if source is not None:
-            self.source = source
+        self.folder, self.index, self._source, self.old = folder, index, source, old
         found = [TABLE.fullmatch(path.name) for path in folder.glob("photos-*")]
         self.name = f"photos-{max((int(match[1]) for match in found if match), default=0) + 1}.sqlite"
 
@@ -67,9 +66,14 @@ class TableWriter:
             self._update_format()
         self._connection.executescript(UNREADABLE + TEXTS)
         self._connection.execute("BEGIN")
-        if hasattr(self, "source"):
+        if self._source is not None:
             self._set_roots()
         return self
+
+    @property
+    def source(self) -> Source:
+        assert self._source is not None
+        return self._source
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         file = self.folder / self.name
@@ -81,7 +85,10 @@ class TableWriter:
         self._add_sums("roots", ROOT_COLUMNS)
         self._connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM photos)")
         self._add_sums("texts", TEXT_COLUMNS)
-        write_given_words(self._connection)
+        try:
+            write_given_words(self._connection)
+        except ValueError as error:
+            raise CorruptIndex(f"{file} cannot be made ({error}): build the index again") from None
         self._connection.execute("COMMIT")
         self._connection.close()
         sync(file)

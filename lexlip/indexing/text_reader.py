@@ -1,6 +1,7 @@
 """Reads the text in photos: signs, menus, slides, screenshots, scans.
 
-The networks are PP-OCR's, which find lines and read them, through RapidOCR; docs/text.md has the figures.
+The networks are PP-OCR's, which find lines and read them, through RapidOCR. docs/notes/2026-11-28-text.md has
+the figures.
 """
 
 from __future__ import annotations

@@ -453,6 +453,8 @@ def _hits(state: IndexState, asked: Asked, found: Sequence[FoundPhoto], first: i
 def _without_names(state: IndexState, asked: Asked) -> str:
     """Return which words of `Asked.narrowed` no photo was given; "" if there are none."""
     for name, wanted in asked.narrowed:
+        if name == "text" and "text" not in state.stage.metadata.extra:
+            return "nobody has read the text in these photos: run `lexlip index` again with --text"
         if not state.photos.having(name, wanted):
             words = " ".join(word for phrase in wanted for word in phrase.words)
             return f"no photo has {readable(words)!r} in its {name}"

@@ -49,7 +49,8 @@ def test_text_is_found_and_read_once(tmp_path: Path, photos: Path, model_folder:
     (photos / "3.png").unlink()
     assert lexlip.update(index, prune=True).with_text == 3
     lexlip.index(photos, index, text=False, **how)
-    assert found(index, "text:exit") == []
+    with PhotoSearch(index) as search:
+        assert "--text" in search.text("text:exit").unmet
     assert lexlip.index(photos, index, **how).text_read == 0
 
 
@@ -97,6 +98,21 @@ def test_a_photo_that_is_gone_is_read_later(
         done = lexlip.index(photos, index, model=model_folder, text=True)
         assert (done.text_read, done.text_unread) == (2, 1)
     assert lexlip.index(photos, index, model=model_folder).text_read == 1
+
+
+def test_a_photo_on_which_the_reader_fails_stops_no_other(
+    tmp_path: Path, photos: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fails(reading.TextReader):
+        def read(self, photo):  # type: ignore[no-untyped-def]
+            lines = super().read(photo)
+            if lines[0].text == "Menu":
+                raise RuntimeError("a shape that the network does not take")
+            return lines
+
+    monkeypatch.setattr(reading, "TextReader", Fails)
+    done = lexlip.index(photos, tmp_path / "index", model=model_folder, text=True)
+    assert (done.text_read, done.text_unread, done.with_text) == (2, 1, 2)
 
 
 def test_without_the_package(

@@ -164,8 +164,8 @@ def found(folder: Path) -> None:
             counts.setdefault(kind, []).append(len(words))
             counts.setdefault(f"{kind}, read", []).append(len(words & read))
     for kind in ("printed", "photographed"):
-        words, read = sum(counts[kind]), sum(counts[f"{kind}, read"])
-        print(f"{kind}: {words} words, {read / words:.3f} read")
+        all_words, right = sum(counts[kind]), sum(counts[f"{kind}, read"])
+        print(f"{kind}: {all_words} words, {right / all_words:.3f} read")
 
 
 if __name__ == "__main__":

@@ -262,7 +262,7 @@ export class PhotoView extends Component {
 		</h2>`;
 	}
 
-	facts({ path, camera, captions, keywords }) {
+	facts({ path, camera, captions, keywords, text }) {
 		const fact = (name, value) => value && html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`;
 		return html`
 			<dl>
@@ -274,6 +274,7 @@ export class PhotoView extends Component {
 					)
 				}
 				${fact("keywords", keywords.join(", "))}
+				${fact("text in it", text.join(" · "))}
 				${fact("camera", camera)}
 				<div><dt>file</dt><dd class="path"><bdi ref=${this.path}>${path}</bdi></dd></div>
 			</dl>

@@ -41,6 +41,7 @@ class Photo:
     camera: str | None = None
     captions: list[str] = field(default_factory=list)
     keywords: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
 
     def picture(self, width: int) -> bytes:
         """Two colours and a disc, the same for the same id."""
@@ -239,7 +240,7 @@ class Collection:
         return {
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
-            **{"captions": photo.captions, "keywords": photo.keywords, "version": "1"},
+            **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text, "version": "1"},
             "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.knows_words else {},
         }
 

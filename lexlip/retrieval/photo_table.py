@@ -463,6 +463,15 @@ class OldPhotoTable(PhotoTable):
     def spelled_like(self, words: Sequence[str]) -> list[dict[str, int] | None]:
         return [None for _ in words]
 
+    def lines(self, digests: Sequence[str] | None = None) -> dict[str, tuple[TextLine, ...]]:
+        return {}
+
+    def unread(self) -> list[str]:
+        return []
+
+    def with_text(self) -> int:
+        return 0
+
     @property
     def knows_names(self) -> bool:
         return False

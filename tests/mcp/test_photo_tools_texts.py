@@ -67,7 +67,7 @@ def test_reasons() -> None:
 def test_a_photo() -> None:
     known: dict[str, Any] = {
         **{"id": "a", "path": "/a", "width": 0, "height": 0, "taken": None, "camera": None},
-        **{"captions": [], "keywords": [], "words": {}},
+        **{"captions": [], "keywords": [], "text": [], "words": {}},
     }
     assert text_of_photo(known) == 'photo "a", "/a"'
     known |= {"width": 3, "height": 2, "taken": "2014", "captions": ["x\ny", "z"], "words": {"dog": 1.0}}
